@@ -15,6 +15,8 @@ from syncedmem.runtime.devices.cuda import CUDADeviceAllocator
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.no_lag
+
 SIZE = 4096
 MOST_FOR_A_COPY, MOST_FOR_A_PUSH = 5, 7
 MULTIPROCESSORS = 192

@@ -257,6 +257,7 @@ def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> N
         assert abs(high - 2 * float(root.attrib["height"])) <= 1
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("theme", "palette"), [(Theme.AUTO, LIGHT), (Theme.LIGHT, LIGHT), (Theme.DARK, DARK)])
 def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) -> None:
     """The painter is not a browser. The test checks that the picture is not blank and that no style is missing."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from syncedmem.model import Input
 
 
+@pytest.mark.no_cover
 def test_walks_start_from_every_state() -> None:
     """For each of the 62 states, the first memory of some walk starts there; walks have one to three memories."""
     lengths: set[int] = set()
@@ -48,6 +49,7 @@ def test_steps_are_steps(steps: int, profile: Profile) -> None:
     assert kinds == set(generated.moves)
 
 
+@pytest.mark.no_cover
 def test_the_same_seed_takes_the_same_walks_and_another_seed_takes_others() -> None:
     def walked(seed: int) -> list[tuple[object, ...]]:
         seen: list[tuple[object, ...]] = []

@@ -152,6 +152,7 @@ def test_the_digests_of_the_editions_differ() -> None:
     assert len({model_digest(edition) for edition in EDITIONS}) == len(EDITIONS)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("edition", "suite"), [it for it in QUICK if "early" not in it.values])
 def test_the_oracle_says_the_same(edition: str, suite: str) -> None:
     """The vectors come from the table, which the oracle never reads."""
@@ -396,6 +397,7 @@ def test_the_page_says_how_many_seeded_bugs_some_vector_refuses() -> None:
     )
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("edition", "suite"), EACH)
 @settings(max_examples=12)
 @given(data=st.data())

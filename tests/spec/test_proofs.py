@@ -90,6 +90,7 @@ def test_exploration_refuses_a_mutant(mutant: Mutant) -> None:
     assert 1 <= len(sequences[mutant.breaks]) <= 4
 
 
+@pytest.mark.no_cover
 @NEEDS_Z3
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda it: it.name)
 def test_induction_refuses_a_mutant(mutant: Mutant) -> None:

@@ -56,6 +56,7 @@ def unwatched(_: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("processes", [1, 2])
 def test_every_job_answers_from_a_process_of_its_own(processes: int) -> None:
     """At most the requested number of processes runs at a time."""

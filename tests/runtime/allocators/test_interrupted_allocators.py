@@ -294,6 +294,7 @@ FINALISERS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("error", INTERRUPTS)
 @pytest.mark.parametrize("scenario", FINALISERS)
 def test_an_interrupted_finaliser_gives_everything_back(

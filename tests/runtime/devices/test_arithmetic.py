@@ -122,6 +122,7 @@ def _axpy_and_scal(place: Any, dtype: Any, case: tuple[int, int, float], alpha: 
     assert close(got(on_device), overflows(dtype, expected), bound)
 
 
+@pytest.mark.no_cover
 def test_axpy_and_scal_stay_within_their_bounds(place: Any, dtype: Any) -> None:
     _axpy_and_scal(place, dtype)
 
@@ -144,6 +145,7 @@ def _sums(place: Any, dtype: Any, case: tuple[int, int, float]) -> None:
 
 
 @pytest.mark.no_cover
+@pytest.mark.no_lag
 def test_sums_stay_within_their_bounds(place: Any, dtype: Any) -> None:
     _sums(place, dtype)
 
@@ -197,6 +199,7 @@ def test_float16_does_not_overflow_where_it_is_summed(place: Any) -> None:
 
 
 @pytest.mark.no_cover
+@pytest.mark.no_lag
 def test_large_arrays_are_as_right_as_small_ones(place: Any, dtype: Any) -> None:
     arithmetic = arithmetic_of(place)
     x, y = numbers(dtype, LARGE, 1), numbers(dtype, LARGE, 2)

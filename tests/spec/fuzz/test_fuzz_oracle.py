@@ -226,6 +226,7 @@ def test_many_freed_blocks_are_not_all_remembered() -> None:
         assert driver.free_again(99)
 
 
+@pytest.mark.no_cover
 def test_who_reports_a_rough_number_may_report_more() -> None:
     class Rough(Pool):
         @property

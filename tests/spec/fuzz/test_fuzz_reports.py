@@ -341,6 +341,7 @@ def test_a_target_may_be_a_function_and_has_to_be_said() -> None:
         AllocatorMachine()
 
 
+@pytest.mark.no_cover
 def test_progress_is_told() -> None:
     told: list[str] = []
     fuzz(Pool, steps=500, on_progress=lambda generator, done, of: told.append(f"{generator} {done <= of or done}"))

@@ -109,6 +109,7 @@ def first_violation(library: Path, seconds: float) -> Violation:
 # --- the ports
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", COMPILERS)
 def test_an_example_port_reaches_the_highest_level(name: str, build: Build) -> None:
     report = conformed(build(name))
@@ -185,6 +186,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], tuple
     return replay
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", COMPILERS)
 def test_an_example_port_replays_all_vectors(
     name: str, build: Build, replayed: Callable[[Path], tuple[int, list[str]]]
@@ -201,6 +203,7 @@ def test_the_runner_in_c_says_where_a_bug_shows(
     assert status == 0 or re.match(r"[0-9a-f]{16} step \d+ \w+: expected .+, seen .+", lines[0])
 
 
+@pytest.mark.no_cover
 def test_a_library_may_print(build: Build) -> None:
     """The harness keeps standard output for its answers."""
     report = conformed(build("cpp", HARMLESS), "L2")

@@ -52,6 +52,7 @@ def example(name: str) -> ProgramTarget:
     return ProgramTarget(name, (program, str(PORT.with_name(name))))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("profile", ["caffe", "safe"])
 @pytest.mark.parametrize("name", ["port.py", "port.mjs"])
 def test_the_examples_conform_to_level_3(name: str, profile: Profile) -> None:
@@ -66,6 +67,7 @@ def test_the_examples_conform_to_level_3(name: str, profile: Profile) -> None:
     assert {"P01-answers", "P02-one-answer", "P03-fails-when-told"} <= set(found.checked)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("edition", "transitions"), [("early", 140), ("cpu_only", 48)])
 @pytest.mark.parametrize("level", ["L0", "L2"])
 def test_a_port_may_be_of_another_edition(edition: str, transitions: int, level: Level) -> None:
@@ -91,6 +93,7 @@ def test_the_reference_is_of_every_edition(edition: str, transitions: int, level
     assert ("R24-pinned-by-mode" in found.checked) == (edition == "cpu_only" and level >= "L2")
 
 
+@pytest.mark.no_cover
 def test_pushes_may_happen_later() -> None:
     with wrong("defers").connect(LIMITS, "") as port:
         found = check_conformance(subject_of(port, "defers", "safe", "L4"), suites=("flights",), steps=0)
@@ -101,6 +104,7 @@ def test_pushes_may_happen_later() -> None:
     assert not again.violations
 
 
+@pytest.mark.no_cover
 def test_sizes_that_are_too_large_for_a_port_are_left_out() -> None:
     with wrong("small").connect(LIMITS, "") as port:
         subject = subject_of(port, "small", "caffe", "L0")
@@ -121,6 +125,7 @@ def few_suites(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", only("tour"))
 
 
+@pytest.mark.no_cover
 @pytest.mark.usefixtures("few_suites")
 def test_the_highest_level_that_a_port_reaches_is_found() -> None:
     changes: list[str] = []
@@ -181,6 +186,7 @@ def test_walks_go_on_too() -> None:
     assert 2 <= len([it for it in found.suites if it.cases])
 
 
+@pytest.mark.no_cover
 def test_a_port_that_misses_transitions_does_not_conform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", only("flights"))
 

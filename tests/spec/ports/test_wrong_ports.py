@@ -131,6 +131,7 @@ def test_a_port_need_not_show_every_flag_and_may_show_adoptions(way: str) -> Non
         run_case(subject_of(port, way, "caffe", "L3"), Case((*READS, ADOPT)))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("way", "requirement", "first", "last"), FREES)
 def test_wrong_frees_are_found(way: str, requirement: str, first: Input, last: Input) -> None:
     assert requirement == found(way, first, last).requirement
