@@ -166,16 +166,18 @@ def _copying(subject: Any) -> Callable[[Any, Any, int], Any] | None:
     if copy is None:
         return None
     try:
-        parameters = [it for it in inspect.signature(copy).parameters.values() if it.kind is not it.VAR_POSITIONAL]
+        parameters = list(inspect.signature(copy).parameters.values())
     except (TypeError, ValueError):  # written in another language
         return None
     names = [it.name for it in parameters if it.kind in (it.POSITIONAL_ONLY, it.POSITIONAL_OR_KEYWORD)]
+    if any(it.kind is it.VAR_POSITIONAL for it in parameters):
+        names += ["source", "target", "size"][len(names) :]
     extra: list[Any] = []
     if "kind" in names[3:4]:
         on_host = getattr(getattr(subject, "device_type", None), "name", "CPU") == "CPU"
         extra.append(_HOST_TO_HOST if on_host else _DEVICE_TO_DEVICE)
     given = {*names[: 3 + len(extra)], "need_sync"}
-    wanted = [it for it in parameters if it.default is it.empty and it.kind is not it.VAR_KEYWORD]
+    wanted = [it for it in parameters if it.default is it.empty and it.kind not in (it.VAR_KEYWORD, it.VAR_POSITIONAL)]
     if len(names) < 3 or any(it.name not in given for it in wanted):  # noqa: PLR2004 -- source, destination and size
         return None
     waits = {"need_sync": True} if any(it.name == "need_sync" for it in parameters) else {}
