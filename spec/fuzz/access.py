@@ -298,6 +298,8 @@ def through_handle(handle: Any) -> tuple[Callable[[Any, int], bytes], Callable[[
         return _get, _set
     if callable(getattr(handle, "copy_to_host", None)) and callable(getattr(handle, "copy_from_host", None)):
         return _copy_to_host, _copy_from_host
+    if callable(getattr(handle, "untyped_storage", None)):
+        return _tensor_get, _tensor_set
     library = sys.modules.get(type(handle).__module__.partition(".")[0])
     if hasattr(library, "enqueue_copy") and callable(getattr(handle, "get_info", None)):
         return _opencl(library, handle)
@@ -327,6 +329,17 @@ def _copy_to_host(handle: Any, size: int) -> bytes:
 
 def _copy_from_host(handle: Any, data: bytes) -> None:
     handle.copy_from_host(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p), len(data))
+
+
+def _tensor_get(handle: Any, size: int) -> bytes:
+    return bytes(handle.cpu().numpy()[:size])
+
+
+def _tensor_set(handle: Any, data: bytes) -> None:
+    part = handle.narrow(0, 0, len(data))  # a tensor of the device, of one dimension
+    host = part.cpu()
+    memoryview(host.numpy()).cast("B")[:] = data
+    part.copy_(host)
 
 
 def _buffer_get(handle: Any, size: int) -> bytes:

@@ -118,7 +118,7 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     deadline = time.perf_counter() + seconds
     number = first_round
     # A round is always taken to its end, so that the same seed takes the same steps.
-    while outcome.wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
+    while outcome.wrong is None and (programs or outcome.operations < steps) and time.perf_counter() < deadline:
         if outcome.rounds >= rounds or (programs and number >= len(programs)):
             break
         if target is None or fresh or journal.full:

@@ -56,6 +56,7 @@ def perform(source: Source, job: Job, journal: Journal) -> Answer:
             "limit": record.limit or limit_of(target.subject),
             "calloc": target.take_zeroed is not None,
             "realloc": target.resize is not None,
+            "symbols": source.symbols,
         }
     return _JOBS[job["job"]](source, record, job, journal)
 

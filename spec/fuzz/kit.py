@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import FileAccessError
 from syncedmem.model.defaults import FUZZ
@@ -17,6 +17,7 @@ from .corpus import Corpus
 from .finding import EngineError, Finding, Step, TargetError, kind_of
 from .isolation import Inline, Isolated
 from .known import named, read_known, reason_of
+from .logs import programs_of
 from .loops import folded, items_as_json
 from .mask import Mask
 from .native_driver.building import sanitizer_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from .isolation import Place
     from .jobs import Answer, Job
+    from .shortening import Program
 
 __all__ = ["fuzz"]
 
@@ -52,6 +54,8 @@ _MOST_THREADS = 256
 _NATIVELY, _IN_NATIVE_THREADS, _SANITIZED = 2, 25, 10
 """The operations of the native driver for each of the fast generator: with one thread, and with several; a sanitizer
 takes about ten times as long."""
+_OF_ROUNDS = ("corpus", "log", "fast")
+"""The generators that take rounds."""
 _DEATHS = ("A22-no-crash", "A23-no-hang")
 _FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
 """Signals that come from another process: if they do not come again, they say nothing about the target."""
@@ -70,6 +74,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     skip: Iterable[str] = (),
     known: str | Path | None = None,
     corpus: str | Path | None = None,
+    logs: Sequence[Path] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
     on_change: Callable[[Report], None] | None = None,
 ) -> Report:
@@ -102,6 +107,8 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         ``#``.
     corpus : path or None
         A folder: the run begins with the programs in it, and adds those that reach new behaviour or fail.
+    logs : sequence of Path
+        Logs of allocations of RMM or CuPy, whose requests are made before all others.
     on_progress : callable
         Called with the name of a generator, the operations done, and their planned number.
     on_change : callable
@@ -143,7 +150,10 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             known=reasons,
             functions=tuple(it for it in ("calloc", "realloc") if described[it]),
         )
-        run = _Run(place, report, seconds, programs, fresh=described["fresh"], first=first)
+        streams = report.capabilities.stream_ordered
+        logged = [program for log in logs for program in programs_of(log, seed, streams=streams)]
+        options = _Options(seconds, tuple(described["symbols"]), described["fresh"], first)
+        run = _Run(place, report, options, programs, logged)
         run.take(on_progress or _to_nobody, on_change or _to_nobody)
         return report
 
@@ -171,18 +181,26 @@ class _Tally:
     wasted: int = 0
 
 
+class _Options(NamedTuple):
+    """The time, the symbols for the native driver, whether each target is new, and whether one finding is enough."""
+
+    seconds: float
+    symbols: tuple[str, ...]
+    fresh: bool
+    first: bool
+
+
 class _Run:
     """One call of `fuzz`: all generators on one target."""
 
-    def __init__(  # noqa: PLR0913 -- the options of a run
-        self, place: Place, report: Report, seconds: float, corpus: Corpus | None, *, fresh: bool, first: bool
+    def __init__(
+        self, place: Place, report: Report, options: _Options, corpus: Corpus | None, logged: Sequence[Program]
     ) -> None:
         self._place = place
         self._report = report
-        self._seconds = seconds
+        self._seconds, self._symbols, self._fresh, self._first = options
         self._corpus = corpus
-        self._fresh = fresh
-        self._first = first
+        self._logged = logged
         self._mask = Mask.of(report.skipped)
         self._seen: list[str] = []
         self._alike: Counter[tuple[str, str]] = Counter()
@@ -204,9 +222,9 @@ class _Run:
 
     def _generators(self) -> Iterable[Callable[[], object]]:
         if self._corpus is not None and self._corpus.programs:
-            programs = [_data(program) for program in self._corpus.programs]
-            stage = Stage("drawn", 0, sum(map(len, programs)), ages=False)
-            yield partial(self._rounds, "corpus", [stage], programs=programs)
+            yield partial(self._programs, "corpus", [self._corpus.programs])
+        if self._logged:
+            yield partial(self._programs, "log", [[program] for program in self._logged])
         yield partial(self._rounds, "fast", stages(self._report.steps))
         yield self._hypothesis
         yield partial(self._natively, 1)
@@ -222,27 +240,37 @@ class _Run:
 
     # --- the generators
 
-    def _rounds(self, generator: str, plan: Sequence[Stage], **options: object) -> None:
-        """Rounds of the fast generator, or the programs of a corpus, in the stages of a plan."""
+    def _programs(self, generator: str, groups: Sequence[Sequence[Program]]) -> None:
+        """The programs of a corpus, or of logs, each group in a process of its own."""
+        plan = [Stage("drawn", 0, sum(map(len, group)), ages=False) for group in groups]
+        self._rounds(generator, plan, groups)
+
+    def _rounds(self, generator: str, plan: Sequence[Stage], groups: Sequence[Sequence[Program]] = ()) -> None:
+        """Rounds of the fast generator, or of programs, in the stages of a plan."""
         tally, deadline = _Tally(), time.perf_counter() + _SHARE * self._seconds
+        planned = sum(stage.steps for stage in plan if stage.kind == "drawn")
         try:
             for index, stage in enumerate(plan):
+                if self._ends():
+                    break
                 # Each stage has its share of the time that is left.
                 left = max(deadline - time.perf_counter(), 0.0)
                 seconds = left * stage.steps / sum(it.steps for it in plan[index:])
-                self._stage(generator, stage, seconds, tally, options)
+                self._stage(generator, stage, seconds, tally, groups[index] if groups else ())
+                self._tell(generator, tally.steps, max(tally.steps, planned))
         finally:
             self._report.ran(generator, tally.rounds, tally.steps, tally.seconds)
 
-    def _stage(self, generator: str, stage: Stage, seconds: float, tally: _Tally, options: Mapping[str, object]) -> None:
+    def _stage(self, generator: str, stage: Stage, seconds: float, tally: _Tally, programs: Sequence[Program]) -> None:
         """The rounds of one process; after a failing round, the next ones in a process of their own.
 
         Once something was found, every second job leaves it out, because it may hide something else.
         """
         left, number, deadline = stage.steps, stage.first_round, time.perf_counter() + seconds
-        while left > 0 and time.perf_counter() < deadline and tally.wasted < _PATIENCE and not self._ends():
+        given = {"programs": [_data(program) for program in programs]} if programs else {}
+        while (left > 0 or programs) and time.perf_counter() < deadline and tally.wasted < _PATIENCE:
             chosen = stage._replace(first_round=number, steps=left)
-            job: Job = {"job": "campaign", **chosen._asdict(), **options, "seconds": deadline - time.perf_counter()}
+            job: Job = {"job": "campaign", **chosen._asdict(), **given, "seconds": deadline - time.perf_counter()}
             if self._corpus is not None:
                 job["seen"] = self._seen
             mask = self._beyond() if tally.failures % 2 else self._mask
@@ -263,8 +291,7 @@ class _Run:
                 cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
                 tally.failures += 1
                 tally.wasted = 0 if self._keep(finding, last, mask) else tally.wasted + cost
-            self._tell(generator, tally.steps, max(tally.steps, self._report.steps))
-            if finding is None:
+            if finding is None or self._ends():
                 break
 
     def _hypothesis(self) -> None:
@@ -295,7 +322,8 @@ class _Run:
         if sanitizer_of(report.target):
             steps //= _SANITIZED
         try:
-            driver = NativeDriver.of(report.target, report.capabilities, report.hang) if report.protected else None
+            promised, symbols = report.capabilities, self._symbols
+            driver = NativeDriver.of(report.target, promised, report.hang, symbols) if report.protected else None
             if driver is None:
                 return False
             self._tell(generator, 0, steps)
@@ -361,7 +389,7 @@ class _Run:
         if finding is not None:
             self._report.lost = True
             _, earlier, start = self._place.entered()
-            operations = before + (earlier + len(steps) - start if generator in {"fast", "corpus"} else len(steps))
+            operations = before + (earlier + len(steps) - start if generator in _OF_ROUNDS else len(steps))
             return replace(finding, generator=generator, operations=operations)
         if answer["finding"] is None:
             return None

@@ -19,15 +19,14 @@ from .building import built, compiled_driver
 from .sanitizers import OPTIONS, STATUS, trimmed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ..capabilities import Capabilities
     from ..jobs import Answer
 
-__all__ = ["NativeDriver", "functions_of"]
+__all__ = ["NativeDriver"]
 
 # What follows is as in driver.c.
-_PARTS = ("malloc", "free", "calloc", "realloc")
 _ABIS = ("malloc", "nep49", "torch", "cupy")
 _ZERO_SIZES = ("any", "null", "unique", "error")
 _OPERATIONS: tuple[str, ...] = ("", "allocate", "free", "check", "calloc", "resize", "request_too_much", "check")
@@ -77,8 +76,18 @@ class NativeDriver:
         self._program = compiled_driver(sanitizer)
 
     @classmethod
-    def of(cls, target: str, capabilities: Capabilities, hang: float) -> Self | None:
+    def of(
+        cls, target: str, capabilities: Capabilities, hang: float, symbols: Sequence[str] | None = None
+    ) -> Self | None:
         """The driver for a target; None if the target is no library with one of the conventions that the driver knows.
+
+        Parameters
+        ----------
+        target : str
+        capabilities, hang
+            As for the class.
+        symbols : sequence of str or None
+            The symbols by position, empty if the driver cannot call them; None for those that the target names.
 
         Raises
         ------
@@ -87,7 +96,9 @@ class NativeDriver:
         """
         found = built(target)
         library = LibraryAddress.parse(found.sanitized)
-        if library is None or library.abi not in _ABIS or "make" in functions_of(library):
+        if library is not None and symbols is not None:
+            library = library._replace(symbols=tuple(symbols))
+        if library is None or library.abi not in _ABIS or not library.symbols:
             if found.sanitizer:
                 raise TargetError(f"{target}: a sanitizer needs functions in C, of {', '.join(_ABIS)}")
             return None
@@ -137,7 +148,7 @@ class NativeDriver:
 
     def _ended(self, run: _Run, options: dict[str, int], seconds: float) -> Death | None:
         """Run the driver to its end; how it ended without saying that it is done."""
-        record, functions = self._capabilities, functions_of(self._library)
+        record = self._capabilities
         readable = {None: 2, False: 0, True: 1}[record.host_readable]
         options = {
             **options,
@@ -155,7 +166,7 @@ class NativeDriver:
         texts = {
             "journal": run.path,
             "library": self._library.path,
-            "symbols": ",".join(functions.get(part, "") for part in _PARTS),
+            "symbols": ",".join(self._library.symbols),
         }
         arguments = [f"{name}={value}" for name, value in {**options, **texts}.items()]
         command = Command(
@@ -238,24 +249,6 @@ class NativeDriver:
         else:
             found = Finding(requirement, message, run.program(), "native", report=report)
         return found.as_json()
-
-
-def functions_of(library: LibraryAddress) -> dict[str, str]:
-    """The symbol for each part: by position, as ``part=symbol``, or as a pattern like ``pool_*``."""
-    found: dict[str, str] = {}
-    free = iter(_PARTS)
-    for text in library.symbols:
-        part, equals, symbol = text.partition("=")
-        if equals:
-            found[part.strip()] = symbol.strip()
-        elif "*" in text:
-            path = Path(library.path)
-            names = path.read_bytes() if path.is_file() else b""
-            fitting = {part: text.replace("*", part) for part in _PARTS}
-            found = {part: name for part, name in fitting.items() if f"\0{name}\0".encode() in names} | found
-        else:
-            found[next(free)] = text
-    return found
 
 
 def _fixed_addresses(sanitizer: str) -> list[str]:

@@ -92,6 +92,13 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         ),
     ] = None,
     first: Annotated[bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding.")] = False,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Log of allocations of RMM (CSV) or CuPy (JSON lines), whose requests come first. Repeat it for more.",
+        ),
+    ] = None,
     skip: Annotated[
         list[str] | None,
         typer.Option(
@@ -141,8 +148,11 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
       FILE.py:NAME            an object of a Python file
       MODULE:ALLOC,FREE       two functions of a module
       FILE.so:ALLOC,FREE      two functions of a shared library; ,CALLOC,REALLOC
-                              may follow, and ?abi= with malloc, torch, cupy or
-                              nep49; ?build=COMMAND makes the library first
+                              may follow, and ?abi= with malloc, torch, cupy,
+                              nep49, resource or umf; ?build=COMMAND makes the
+                              library first
+      FILE.so:PREFIX_*        all functions of a shared library that have this
+                              prefix: PREFIX_malloc, PREFIX_free...
       FILE.c:ALLOC,FREE       the same of a source in C or C++, which is compiled
 
     The interface of an object is recognised by its methods. A finding does not end the run. Ctrl-C ends it, with a
@@ -178,6 +188,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
                 skip=skip or (),
                 known=known,
                 corpus=corpus,
+                logs=log or (),
                 on_progress=_follow(progress),
                 on_change=kept.keep,
             )

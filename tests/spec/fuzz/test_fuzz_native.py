@@ -11,7 +11,6 @@ import pytest
 from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Command
 from syncedmem.spec.fuzz import Finding, TargetError, driver_of, fuzz
-from syncedmem.spec.fuzz.native import LibraryAddress
 from syncedmem.spec.fuzz.native_driver import building, running
 from syncedmem.spec.fuzz.native_driver.building import built, with_sanitizer
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver
@@ -133,13 +132,15 @@ def test_every_convention_is_called(abi: str, more: str) -> None:
 
 
 def test_functions_are_named_by_their_parts_too() -> None:
-    library = built(f"{SUPPORT / 'faulty_allocators.c'}:x,y").target.removesuffix(":x,y")
-    address = LibraryAddress(library, ("good_nep49_*", "realloc="), "nep49")
+    target = f"{SUPPORT / 'faulty_allocators.c'}:good_nep49_*,realloc=?abi=nep49"
+    source = Source(target)
+    record, symbols = source.open().capabilities, ("good_nep49_malloc", "good_nep49_free", "good_nep49_calloc")
+    driver = NativeDriver.of(target, record, 30, source.symbols)
 
-    assert {"malloc": "good_nep49_malloc", "free": "good_nep49_free", "calloc": "good_nep49_calloc", "realloc": ""} == (
-        running.functions_of(address)
-    )
-    assert {"realloc": "r"} == running.functions_of(LibraryAddress("libx.so.1", ("x*", "realloc=r"), "malloc"))
+    assert symbols == source.symbols
+    assert driver is not None
+    assert [None] == [it["finding"] for it in driver.answers(seed=0, steps=2_000, seconds=60)]
+    assert NativeDriver.of(target, record, 30, ()) is None
 
 
 def test_null_and_zeros_are_judged_as_promised() -> None:
