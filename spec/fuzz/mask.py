@@ -82,7 +82,7 @@ class Mask:
     def ease(self, oracle: Oracle) -> None:
         """Have an oracle let violations pass after which it can go on."""
         let_pass = self.unjudged - _DAMAGED
-        for name, method in vars(Oracle).items():
+        for name, method in vars(Oracle).items() if let_pass else ():
             if callable(method) and name not in {"__init__", "admit", "_admit_nothing"}:
                 setattr(oracle, name, _tolerant(getattr(oracle, name), let_pass))
 
