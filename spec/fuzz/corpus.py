@@ -79,7 +79,7 @@ def _read(path: Path) -> tuple[Step, ...]:
         raise
     except FileFormatError as error:
         raise TargetError(f"{path} is no program of a corpus: {error.reason}") from None
-    if not isinstance(data, dict) or (data.get("kind"), data.get("format")) != (_KIND, FORMAT):
+    if not hasattr(data, "get") or (data.get("kind"), data.get("format")) != (_KIND, FORMAT):
         raise TargetError(f"{path} is no program of a corpus of format {FORMAT}; wanted is {_WANTED}")
     if not isinstance(data.get("program"), list):
         raise TargetError(f"{path} is no program of a corpus: 'program' is missing or wrong")

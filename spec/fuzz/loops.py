@@ -7,7 +7,7 @@ program is written where somebody reads it, and how it is made short.
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from syncedmem.model.errors import shown
 
@@ -160,15 +160,16 @@ def items_from_json(data: Iterable[Any]) -> tuple[Step, ...]:
 
 
 def _item_from_json(given: Any) -> Item:
-    data: Any = given  # which type checkers would narrow to a list of unknown things
-    if not isinstance(data, list) or data[:1] != ["repeat"]:
-        return Step.from_json(data)
-    times, body, stride = (*data[1:], 0)[:3] if len(data) in _LOOP else (0, [], 0)
+    data: list[Any] = cast("Any", given) if isinstance(given, list) else []
+    if data[:1] != ["repeat"]:
+        return Step.from_json(given)
+    loop: list[Any] = [*data[1:], 0][:3] if len(data) in _LOOP else [0, 0, 0]
+    times, body, stride = loop
     if not (isinstance(times, int) and times > 0 and isinstance(stride, int) and stride >= 0):
         raise _no_loop(data)
     if not isinstance(body, list) or not body:
         raise _no_loop(data)
-    return Repeat(times, tuple(map(Step.from_json, body)), stride)
+    return Repeat(times, tuple(map(Step.from_json, cast("list[Any]", body))), stride)
 
 
 def _no_loop(data: object) -> TargetError:

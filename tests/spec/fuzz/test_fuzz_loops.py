@@ -84,17 +84,17 @@ def test_a_program_with_too_many_loops_is_not_shown() -> None:
     assert len(replay.python().splitlines()) <= 10
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (["repeat"], "not a loop"),
-        (["repeat", 0, [["compare"]]], "not a loop"),
-        (["repeat", 2, []], "not a loop"),
-        (["repeat", 2, [["compare"]], -1], "not a loop"),
-        (["repeat", 2, [["fly"]]], "not a step"),
-        (["repeat", 1 << 40, [["compare"]]], "a program has at most 1,048,576 steps"),
-    ],
-)
+NO_LOOPS: list[tuple[list[Any], str]] = [
+    (["repeat"], "not a loop"),
+    (["repeat", 0, [["compare"]]], "not a loop"),
+    (["repeat", 2, []], "not a loop"),
+    (["repeat", 2, [["compare"]], -1], "not a loop"),
+    (["repeat", 2, [["fly"]]], "not a step"),
+    (["repeat", 1 << 40, [["compare"]]], "a program has at most 1,048,576 steps"),
+]
+
+
+@pytest.mark.parametrize(("data", "said"), NO_LOOPS)
 def test_what_is_no_loop_is_refused(data: list[Any], said: str) -> None:
     with pytest.raises(TargetError, match=said):
         items_from_json([data])
