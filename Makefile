@@ -34,7 +34,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test new-seeds bugs proof coverage counted hostcuda test-hostcuda test-caffe lint types docs generated check-generated kills \
+.PHONY: help environment verify test new-seeds bugs port-bugs mutation proof coverage counted hostcuda test-hostcuda test-caffe lint types docs generated check-generated kills \
     bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -77,6 +77,10 @@ test: $(STAMPS)/test  ## run the tests; SEED=n takes the examples that follow fr
 
 new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with seeds that nobody has tried
 	$(BIN)/python tests/support/new_seeds.py $(SEED:%=--seed %)
+
+# It goes on where it was ended, and writes docs/mutation.md.
+mutation: $(STAMPS)/test  ## say how many mutants of FILE the tests kill; without FILE of all files, which takes hours
+	$(BIN)/python tests/support/mutation.py $(FILE); found=$$?; $(BIN)/python docs/generated_pages.py; exit $$found
 
 bugs: $(STAMPS)/test  ## run every suite against every seeded bug, and print the table
 	$(BIN)/pytest $(PARALLEL) --every-suite tests/spec/test_seeded_bugs.py
@@ -129,7 +133,7 @@ hostcuda-verify-%:
 
 # What has run is counted once; the lag takes no other lines.
 hostcuda-tests-0: CHOSEN := --cov --cov-report= --cov-fail-under=0
-hostcuda-tests-2000: CHOSEN := -m 'not no_lag'
+$(patsubst %,hostcuda-tests-%,$(filter-out 0,$(HOSTCUDA_LAGS))): CHOSEN := -m 'not no_lag'
 hostcuda-tests-%:
 	@echo; echo 'Tests over hostcuda, not a GPU; $* microseconds before each queued operation:'
 	@$(OVER_HOSTCUDA) COVERAGE_FILE=$(CURDIR)/$(HOSTCUDA)/coverage \
@@ -146,6 +150,9 @@ test-caffe: $(STAMPS)/test  ## compile Caffe's own SyncedMemory, and test it as 
 	@$(MAKE) --no-print-directory -C tests/caffe OUT=$(CURDIR)/$(CAFFE) PYTHON=$(CURDIR)/$(BIN)/python \
 	    VERSION=$(BROCOLLI) CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
 	CAFFE=$(CURDIR)/$(CAFFE) $(BIN)/pytest -n 0 --quiet tests/caffe
+
+port-bugs: $(STAMPS)/test  ## write again what is said of the bugs in the C++ port; then `make generated`
+	PORT_BUGS=write $(BIN)/pytest -n 0 -k 'a_bug' tests/spec/ports/test_example_ports.py
 
 proof: $(STAMPS)/test  ## run the fuzzer against real allocators and seeded bugs, and write docs/fuzzing-proof.md
 	$(BIN)/pytest -n 0 --write-proof tests/spec/fuzz/test_fuzz_backends.py tests/spec/fuzz/test_fuzz_seeded_bugs.py

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tomllib
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,8 @@ from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.mutants.buffer import BUFFER_BUGS
 from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.spec.ports.protocol import ACTION, ANSWERS, REQUESTS, STATE, Field, schema
+from syncedmem.spec.mutants.port import PORT_BUGS
+from syncedmem.spec.ports.protocol import ACTION, ANSWERS, BLOB, REQUESTS, STATE, Field, schema
 from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
 from syncedmem.spec.vectors import ALL_SUITES, BLOB_REFUSALS, REFUSALS
@@ -42,9 +44,11 @@ _SEEDED_BUGS: dict[str, SeededBug] = {
     **BUFFER_BUGS,
     **DEVICE_ALLOCATOR_BUGS,
     **MEMORY_BUGS,
+    **PORT_BUGS,
 }
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "vectors"
+SUPPORT = HERE.parent / "tests" / "support"
 NOTE = "Made by `make generated` from `{}`; not written by hand."
 SECTIONS: dict[tuple[Kind, Profile], str] = {
     ("memory", "caffe"): "What Caffe does: memories",
@@ -91,11 +95,12 @@ def requirements_page() -> str:
         (
             "Each requirement is one sentence that can be wrong. Every verdict of [the kit](conformance.md), of "
             "[the fuzzer](fuzzing.md), of `syncedmem verify` and of [the contract](allocators.md#test-your-own) names "
-            "one. For each there are one or more *seeded bugs*: a memory, a blob, a buffer or an allocator that breaks "
-            "the requirement. A test shows that it is refused, and that the requirement is named ([memories and "
-            "blobs](../tests/spec/test_seeded_bugs.py), [buffers](../tests/spec/test_buffer_kit.py), "
+            "one. For each there are one or more *seeded bugs*: a memory, a blob, a buffer, an allocator or a port "
+            "that breaks the requirement. A test shows that it is refused, and that the requirement is named "
+            "([memories and blobs](../tests/spec/test_seeded_bugs.py), [buffers](../tests/spec/test_buffer_kit.py), "
             "[allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), [allocators with our "
-            "interface](../tests/runtime/allocators/test_contract.py)). R are requirements of memories, B of blobs, F "
+            "interface](../tests/runtime/allocators/test_contract.py), "
+            "[ports](../tests/spec/ports/test_port_bugs.py)). R are requirements of memories, B of blobs, F "
             "of buffers, A of any allocator, D of one with our interface, P of a port that is a program. Sources of R "
             "and B are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 "
             "are hazards of Caffe, "
@@ -279,6 +284,7 @@ def protocol_answers() -> str:
         **{kind: tuple(it for it in fields if it not in STATE) for kind, fields in ANSWERS.items()},
     }
     kinds["state"] = STATE
+    kinds["blob"] = tuple(it for it in kinds["blob"] if it not in BLOB)
     rows = [(kind, *_cells(it)) for kind, fields in kinds.items() for it in fields if it.name != "refused"]
     return table(("answer", "field", "from level", "needed", "meaning"), rows)
 
@@ -301,8 +307,68 @@ def protocol_schema() -> str:
     return json.dumps(schema(), indent=2) + "\n"
 
 
+def mutation_page() -> str:
+    """The page of mutation testing: what was measured of each file, and why mutants survive."""
+    measured: dict[str, Any] = json.loads((SUPPORT / "mutation.json").read_text(encoding="utf-8"))
+    told: dict[str, Any] = tomllib.loads((SUPPORT / "mutation.toml").read_text(encoding="utf-8"))
+    known = {(it["file"], it["where"], *pair): it["why"] for it in told.get("equivalent", ()) for pair in it["changes"]}
+    rows: list[tuple[str, ...]] = []
+    listed: list[str] = []
+    for file, found in measured.items():
+        alive = [(tuple(it), known.get((file, *it), "")) for it in found["survivors"]]
+        missing = sum(not reason for _, reason in alive)
+        figures = (found["mutants"], found["killed"], len(alive) - missing, missing)
+        rows.append((_file(file), *(f"{it:,}" for it in figures), f"{found['date']}, `{found['commit']}`"))
+        if alive:
+            lines = [
+                (f"`{where}`" if where else "", _code(was), _code(now), reason or "**no reason yet**")
+                for (where, was, now), reason in dict.fromkeys(alive)
+            ]
+            listed += [f"### {file}", table(("where", "was", "is", "why no test fails"), lines)]
+    left = [file for room in told["room"] for file in room["files"] if file not in measured]
+    parts = [
+        "# Mutation testing",
+        NOTE.format("tests/support/mutation.json` and `tests/support/mutation.toml"),
+        (
+            "A *mutant* is a copy of a file that differs from it in one place: a comparison, a number, an argument, a "
+            "statement that is gone. It is killed if a test fails. If no test fails, it survives. Then a test is "
+            "missing, or the mutant is *equivalent*: it does what the original does, and the reason is below."
+        ),
+        (
+            "`make mutation FILE=model/head.py` measures a file, and goes on where it was ended. It takes minutes for "
+            "each file, so it is not one of the gates. The figures are those of the day and the commit that stand "
+            "beside them; a plus says that files differed from the commit. The operators are those of mutmut, and four "
+            "of ours: a statement, a `with` or a result is removed, or a condition is negated. [The "
+            "program](../tests/support/mutation.py) says how it works, and why it is not mutmut itself."
+        ),
+        "## Measured",
+        table(("file", "mutants", "killed", "equivalent", "no reason yet", "measured"), rows),
+        "## Not measured",
+        ", ".join(map(_file, left)) + "." if left else "All files of that list are measured.",
+        *(("## Survivors", *listed) if listed else ()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _file(name: str) -> str:
+    return f"[`{name}`](../{name})"
+
+
+def _code(line: str) -> str:
+    """A line of code in a cell of a table."""
+    return f"`` {line} ``" if line else "–"
+
+
+def port_bugs() -> str:
+    """The bugs that were seeded in the C++ port, with what the kit and the runner in C say of them."""
+    found = json.loads((HERE.parent / "tests" / "support" / "port_bugs.json").read_text(encoding="utf-8"))
+    rows = [(bug, it["conform"], it["runner"]) for bug, it in found.items()]
+    return table(("the port", "`syncedmem conform` says", "the runner of vectors in C says"), rows)
+
+
 PAGES = {
     "errata.md": errata_page,
+    "mutation.md": mutation_page,
     "requirements.md": requirements_page,
     "port-protocol.schema.json": protocol_schema,
 }
@@ -315,6 +381,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "answers": protocol_answers,
         "actions": protocol_actions,
     },
+    "port-bugs.md": {"bugs": port_bugs},
     "vectors.md": {
         "suites": suite_table,
         "line": lambda: table(("key", "meaning"), [(f"`{it.name}`", it.text) for it in LINE]),

@@ -76,7 +76,7 @@ static int play(const smp_port *port, const char *told) {
     left = 0;
     if (fails ? status == SMP_OK : (status == SMP_REFUSED) != (wanted != NULL) || status == SMP_FAILED)
         WRONG("%.*s, seen %s", wanted ? (int)strcspn(wanted, "\"") : 9, wanted ? wanted : fails ? "a failure" : "an answer",
-              status == SMP_OK ? "an answer" : status == SMP_FAILED ? "a failure" : WHY[got.refusal % 4]);
+              status == SMP_OK ? "an answer" : status == SMP_FAILED ? "a failure" : status == SMP_REFUSED ? WHY[got.refusal % 4] : "an unknown status");
     if (wanted && got.refusal && got.refusal < 4 && strncmp(wanted, WHY[got.refusal], strlen(WHY[got.refusal])) != 0)
         WRONG("%.*s, seen %s", (int)strcspn(wanted, "\""), wanted, WHY[got.refusal]);
     if (status == SMP_OK) it->view[side] = got.view;

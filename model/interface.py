@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 __all__ = [
+    "BLOB_CALLS",
     "DEVICE_CALLS",
     "HOST_CALLS",
     "OPERATIONS",
@@ -38,6 +39,18 @@ __all__ = [
 
 Pointer = Any
 """A one-dimensional ``uint8`` array of a device's own kind; which kind depends on the allocator."""
+
+BLOB_CALLS = (
+    "reshape", "reshape_like", "shrink_to_fit",
+    "shape_string", "canonical_axis_index", "count_axes", "legacy_shape", "num", "channels", "height", "width",
+    "offset", "data_at", "diff_at", "gpu_shape",
+    "cpu_data", "mutable_cpu_data", "gpu_data", "mutable_gpu_data",
+    "cpu_diff", "mutable_cpu_diff", "gpu_diff", "mutable_gpu_diff",
+    "set_cpu_data", "set_gpu_data", "set_cpu_diff", "set_gpu_diff",
+    "share_data", "share_diff", "copy_from",
+    "update", "asum_data", "asum_diff", "sumsq_data", "sumsq_diff", "scale_data", "scale_diff",
+)  # fmt: skip
+"""The calls of a blob, in the order of their numbers in the C ABI of ports."""
 
 Stream = object
 """A queue of work, of a device's own kind; None where nothing is queued.  Devices have no call of it in common."""

@@ -28,6 +28,7 @@ LIBRARIES: Final[dict[str, tuple[str, ...]]] = {
     "cuda-core": ("cuda-core",),
     "proofs": ("z3-solver",),
     "warp": ("warp-lang",),
+    "learn": ("aalpy",),
 }
 """The libraries of each extra."""
 

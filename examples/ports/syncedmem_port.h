@@ -140,6 +140,124 @@ typedef struct smp_port {
 /* The only function that a port exports.  The table stays as it is while the library is loaded. */
 SMP_EXPORT const smp_port *syncedmem_port(void);
 
+/* --- Blobs.  A port that has none needs nothing of what follows. */
+
+#define SMP_BLOBS_VERSION 1u
+#define SMP_MOST_AXES 32
+
+/* The types of the elements. */
+enum {
+  SMP_FLOAT32 = 0,
+  SMP_FLOAT64 = 1,
+  SMP_INT32 = 2,
+  SMP_UINT32 = 3,
+  SMP_FLOAT16 = 4
+};
+
+/* The calls of a blob.  docs/conformance.md says what each does. */
+enum {
+  SMP_BLOB_RESHAPE = 0,
+  SMP_BLOB_RESHAPE_LIKE = 1,
+  SMP_BLOB_SHRINK_TO_FIT = 2,
+  SMP_BLOB_SHAPE_STRING = 3,
+  SMP_BLOB_CANONICAL_AXIS_INDEX = 4,
+  SMP_BLOB_COUNT_AXES = 5,
+  SMP_BLOB_LEGACY_SHAPE = 6,
+  SMP_BLOB_NUM = 7,
+  SMP_BLOB_CHANNELS = 8,
+  SMP_BLOB_HEIGHT = 9,
+  SMP_BLOB_WIDTH = 10,
+  SMP_BLOB_OFFSET = 11,
+  SMP_BLOB_DATA_AT = 12,
+  SMP_BLOB_DIFF_AT = 13,
+  SMP_BLOB_GPU_SHAPE = 14,
+  SMP_BLOB_CPU_DATA = 15,
+  SMP_BLOB_MUTABLE_CPU_DATA = 16,
+  SMP_BLOB_GPU_DATA = 17,
+  SMP_BLOB_MUTABLE_GPU_DATA = 18,
+  SMP_BLOB_CPU_DIFF = 19,
+  SMP_BLOB_MUTABLE_CPU_DIFF = 20,
+  SMP_BLOB_GPU_DIFF = 21,
+  SMP_BLOB_MUTABLE_GPU_DIFF = 22,
+  SMP_BLOB_SET_CPU_DATA = 23,
+  SMP_BLOB_SET_GPU_DATA = 24,
+  SMP_BLOB_SET_CPU_DIFF = 25,
+  SMP_BLOB_SET_GPU_DIFF = 26,
+  SMP_BLOB_SHARE_DATA = 27,
+  SMP_BLOB_SHARE_DIFF = 28,
+  SMP_BLOB_COPY_FROM = 29,
+  SMP_BLOB_UPDATE = 30,
+  SMP_BLOB_ASUM_DATA = 31,
+  SMP_BLOB_ASUM_DIFF = 32,
+  SMP_BLOB_SUMSQ_DATA = 33,
+  SMP_BLOB_SUMSQ_DIFF = 34,
+  SMP_BLOB_SCALE_DATA = 35,
+  SMP_BLOB_SCALE_DIFF = 36
+};
+
+/* Options of a call. */
+enum {
+  SMP_OPTION_SEQUENCE = 1,  /* reshape, offset, data_at, diff_at: the numbers are one argument, a sequence */
+  SMP_OPTION_COPY_DIFF = 2, /* copy_from: the diff is copied, not the data */
+  SMP_OPTION_RESHAPE = 4    /* copy_from: take the shape of the other blob */
+};
+
+/* Runs kernel(argument).  Only inside it may a port touch device memory: a port's own arithmetic is done there, as in
+   a kernel of CUDA.  `context` is that of the allocators.  Returns 0, or another number if it failed. */
+typedef int (*smp_launch)(void *context, void (*kernel)(void *argument), void *argument);
+
+/* The arguments of a call of a blob. */
+typedef struct smp_blob_arguments {
+  uint32_t call;          /* SMP_BLOB_... */
+  uint32_t mode;          /* SMP_MODE_... that is in force */
+  uint32_t options;       /* SMP_OPTION_..., added */
+  size_t count;           /* how many numbers there are */
+  const int64_t *numbers; /* extents, indices or axes */
+  double factor;          /* scale_data, scale_diff */
+  void *other;            /* reshape_like, share_data, share_diff, copy_from: a blob */
+  void *data;             /* set_cpu_data and its like: the caller's buffer, or NULL */
+  size_t data_size;       /* its size in bytes */
+  uint32_t data_kind;     /* SMP_HOST, SMP_PINNED or SMP_DEVICE */
+} smp_blob_arguments;
+
+/* The result of a call of a blob, all zero before it. */
+typedef struct smp_blob_result {
+  void *view;          /* accessors and gpu_shape: the pointer */
+  double number;       /* norms, elements, offsets, axes, extents */
+  const char *text;    /* shape_string; valid until the next call */
+  const char *message; /* NULL, or why it was refused or failed; valid until the next call */
+} smp_blob_result;
+
+/* The data or the diff of a blob. */
+typedef struct smp_blob_part {
+  const void *memory; /* the same for all blobs that share it, and for no others; NULL if there is none yet */
+  const void *cpu;    /* its sides, or NULL */
+  const void *gpu;
+  uint32_t head;      /* SMP_UNINITIALIZED ... SMP_SYNCED */
+  size_t size;        /* in bytes */
+} smp_blob_part;
+
+/* What a blob says of itself. */
+typedef struct smp_blob_state {
+  size_t axes;
+  int64_t shape[SMP_MOST_AXES];
+  int64_t count;
+  int64_t capacity; /* how many elements fit */
+  smp_blob_part data, diff;
+} smp_blob_state;
+
+typedef struct smp_blobs {
+  uint32_t version; /* SMP_BLOBS_VERSION */
+  /* Make a blob without a shape.  Returns SMP_REFUSED for a type that the port does not have. */
+  int (*create)(const smp_allocators *allocators, smp_launch launch, uint32_t type, void **blob);
+  int (*call)(void *blob, const smp_blob_arguments *arguments, smp_blob_result *result);
+  void (*state)(const void *blob, smp_blob_state *state);
+  void (*destroy)(void *blob);
+} smp_blobs;
+
+/* A port that has blobs exports this function too. */
+SMP_EXPORT const smp_blobs *syncedmem_blobs(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from .drawing import Drawing
     from .trace import Step, Trace
 
-__all__ = ["diamond_svg"]
+__all__ = ["diamond_svg", "painted"]
+
+_MARKS = ", ✓ covered, ✗ not covered"
 
 
 def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
@@ -72,21 +74,32 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     """
     if covered is not None and detail is Detail.CONFIGURATIONS:
         raise InvalidExportError("coverage is shown for heads and guards, not for configurations")
-    laid = plan_of(drawing(edition, calls=calls, detail=detail), detail, trace.room if trace else 0)
+    drawn = drawing(edition, calls=calls, detail=detail)
+    return painted(drawn, detail, covered=covered, trace=trace, theme=theme)
+
+
+def painted(  # noqa: PLR0913 -- as `diamond_svg`
+    drawn: Drawing,
+    detail: Detail,
+    *,
+    covered: Collection[str] | None = None,
+    trace: Trace | None = None,
+    theme: Theme = Theme.AUTO,
+    marks: str = _MARKS,
+) -> str:
+    """Any drawing with this detail as SVG; see `diamond_svg`.  The legend says what a tick and a cross mean."""
+    laid = plan_of(drawn, detail, trace.room if trace else 0)
     inscriber = Inscriber(Brush(palette_of(theme)), covered, trace)
     look = "brief" if detail is Detail.CONFIGURATIONS else "call"
     body = [*(_group(group, inscriber.brush) for group in laid.groups), _entry(laid.boxes[0], inscriber.brush)]
     body += [*map(inscriber.box, laid.boxes), *(inscriber.arrow(arrow, look) for arrow in laid.arrows)]
     below = _below(laid.drawn, detail, inscriber)
-    texts = [*laid.abbreviations[:-1], laid.abbreviations[-1] + ("" if covered is None else _MARKS)]
+    texts = [*laid.abbreviations[:-1], laid.abbreviations[-1] + ("" if covered is None else marks)]
     widest = max([item.width for item in below] + [width_of(text, "step") for text in texts]) + 2 * MARGIN
     width = max(widest, laid.size[0])
     legend, height = _legend(laid, texts, below, width, inscriber)
     about = f"The states {', '.join(box.name for box in laid.boxes)}, and the calls that lead from one to another."
     return framed("\n".join([*body, *legend]), (width, height), laid.drawn.title, about, theme)
-
-
-_MARKS = ", ✓ covered, ✗ not covered"
 
 
 def _group(group: Group, brush: Brush) -> str:

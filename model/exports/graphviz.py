@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from ..diagrams.arrangement import Arrangement, Arrow, Box, Group
-    from ..diagrams.drawing import Line
+    from ..diagrams.drawing import Drawing, Line
     from ..diagrams.layout import Point
     from ..diagrams.palette import Palette
     from ..diagrams.trace import Trace
     from ..head import Call
 
-__all__ = ["DENSITY", "dot", "laid_out"]
+__all__ = ["DENSITY", "dot", "dot_of", "laid_out"]
 
 DENSITY = 150
 """Pixels of a PNG per inch."""
@@ -78,7 +78,12 @@ def dot(
     DeclarationError
         If there is no such edition.
     """
-    plan = plan_of(drawing(edition, calls=calls, detail=detail), detail, trace.room if trace else 0)
+    return dot_of(drawing(edition, calls=calls, detail=detail), detail, trace=trace, theme=theme)
+
+
+def dot_of(drawn: Drawing, detail: Detail, *, trace: Trace | None = None, theme: Theme = Theme.AUTO) -> str:
+    """Any drawing with this detail in DOT; see `dot`."""
+    plan = plan_of(drawn, detail, trace.room if trace else 0)
     pen = _Pen(palette_of(theme), detail, trace)
     return "\n".join(["digraph SyncedMemory {", *pen.all(plan), "}"]) + "\n"
 

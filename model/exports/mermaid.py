@@ -10,7 +10,9 @@ from ..head import DEFAULT_EDITION, Call
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["mermaid"]
+    from ..diagrams.drawing import Drawing
+
+__all__ = ["mermaid", "mermaid_of"]
 
 
 def mermaid(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> str:
@@ -34,7 +36,11 @@ def mermaid(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), det
     DeclarationError
         If there is no such edition.
     """
-    drawn = drawing(edition, calls=calls, detail=detail)
+    return mermaid_of(drawing(edition, calls=calls, detail=detail))
+
+
+def mermaid_of(drawn: Drawing) -> str:
+    """Any drawing in Mermaid; see `mermaid`."""
     names = {node.name: _identifier(node.name) for node in drawn.nodes}
     first = names[drawn.nodes[0].name]
     lines = ["stateDiagram-v2"]

@@ -17,6 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from ..compiled import head_machine
 from ..diagrams.drawing import drawing
 from ..head import EDITIONS, Call, Refusal, SyncedHead
+from ..interface import BLOB_CALLS
 from ..machine import DATA
 from ..mode import Mode
 from .document import machine_document
@@ -43,6 +44,7 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
         "Call": Call,
         "Refusal": Refusal,
         "Mode": Mode,
+        "BLOB_CALLS": BLOB_CALLS,
     }
 )
 """The sources of a template: the JSON document, its rows as numbers, the diagram, the machine over variables, and the

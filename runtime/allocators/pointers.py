@@ -28,6 +28,7 @@ __all__ = [
     "address_of",
     "as_flag",
     "as_integer",
+    "check_adoptable_size",
     "check_byte_size",
     "check_copy",
     "check_host",
@@ -85,6 +86,20 @@ def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int =
     size = as_integer(byte_size, argument, "an integer number of bytes")
     if not 0 <= size <= limit:
         raise InvalidSizeError(size, limit)
+    return size
+
+
+def check_adoptable_size(nbytes: int, byte_size: object) -> int:
+    """The size in bytes that is needed of a buffer that somebody hands in, after a check that the buffer has it.
+
+    Raises
+    ------
+    ValueError
+        If it has fewer bytes.
+    """
+    size = check_byte_size(byte_size)
+    if nbytes < size:
+        raise ValueError(f"it has {nbytes} bytes, and {size} are needed")
     return size
 
 

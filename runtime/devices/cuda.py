@@ -19,6 +19,7 @@ from ..allocators.pointers import (
     FILLED,
     HostArray,
     LiveBlocks,
+    check_adoptable_size,
     check_byte_size,
     check_copy,
     check_host,
@@ -215,15 +216,13 @@ class CUDADeviceAllocator(DeviceAllocator):
             raise InvalidArgumentError("stream", stream, f"a cupy.cuda.Stream of {self.name}")
 
     def adopt(self, buffer: object, byte_size: int) -> Any:
-        size = check_byte_size(byte_size)
         with self.using():
             array = _adoptable(buffer)
         if array.device.id != self.ordinal:
             raise ValueError(f"it is memory of CUDA device {array.device.id}, and {self.name} is needed")
         if not array.flags.c_contiguous:
             raise ValueError("it is not contiguous")
-        if array.nbytes < size:
-            raise ValueError(f"it has {array.nbytes} bytes, and {size} are needed")
+        size = check_adoptable_size(array.nbytes, byte_size)
         with self.using():
             return cupy.ndarray((size,), cupy.uint8, memptr=array.data)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..allocators.pointers import check_byte_size
+from ..allocators.pointers import check_adoptable_size
 
 if TYPE_CHECKING:
     from ..allocators.pointers import HostArray
@@ -36,11 +36,8 @@ def adopt_host(buffer: Any, byte_size: int) -> HostArray:
     ValueError
         With the reason: not host memory, not contiguous, read-only, too small, or with Python objects in it.
     """
-    size = check_byte_size(byte_size)
     flat = _flat_array(cast("Any", buffer)) if isinstance(buffer, np.ndarray) else _flat_buffer(buffer)
-    if flat.size < size:
-        raise ValueError(f"it has {flat.size} bytes, and {size} are needed")
-    return flat[:size]
+    return flat[: check_adoptable_size(flat.size, byte_size)]
 
 
 def _flat_array(buffer: np.ndarray[Any, np.dtype[Any]]) -> HostArray:

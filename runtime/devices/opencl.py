@@ -17,7 +17,16 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 from syncedmem.model.packages import install
 
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
-from ..allocators.pointers import FILLED, LiveBlocks, check_byte_size, check_copy, check_host, check_ordinal, no_room
+from ..allocators.pointers import (
+    FILLED,
+    LiveBlocks,
+    check_adoptable_size,
+    check_byte_size,
+    check_copy,
+    check_host,
+    check_ordinal,
+    no_room,
+)
 from .compilers import compiler_of
 from .forking import Home
 from .host import CPUDeviceAllocator, cpu_allocator
@@ -227,13 +236,12 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def adopt(self, buffer: object, byte_size: int) -> Any:
         if not isinstance(buffer, cla.Array):
             raise ValueError(f"it is not a pyopencl.array.Array, and {self.name} is needed")  # noqa: TRY004 -- a ValueError is what adopt() promises
-        array, size = cast("Any", buffer), check_byte_size(byte_size)
+        array = cast("Any", buffer)
         if array.context != self.context:
             raise ValueError(f"it belongs to another OpenCL context than that of {self.name}")
         if not array.flags.c_contiguous:
             raise ValueError("it is not contiguous")
-        if array.nbytes < size:
-            raise ValueError(f"it has {array.nbytes} bytes, and {size} are needed")
+        size = check_adoptable_size(array.nbytes, byte_size)
         if size == 0:
             return self.empty(0)
         if not isinstance(array.base_data, cl.MemoryObjectHolder):

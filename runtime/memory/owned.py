@@ -105,8 +105,8 @@ class OwnedBlock:
 
     @property
     def ptr(self) -> Pointer | None:
-        """The pointer; None before and after, and for zero bytes."""
-        return self.slot[0] if self.slot else None
+        """The pointer, as long as we have to release the block; None for zero bytes."""
+        return self.slot[0]
 
     def release(self) -> None:
         """Release the block, if it is not released already.
@@ -228,7 +228,7 @@ class Holding:
             if problem:
                 block.slot = ()
                 message = f"{self._byte_size} bytes of {self._owner} leaked: {problem}"
-                warnings.warn(message, ResourceWarning, stacklevel=3)
+                warnings.warn(message, ResourceWarning, stacklevel=4)  # where the owner of a Finaliser was dropped
 
     __del__ = _finalise
 

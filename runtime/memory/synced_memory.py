@@ -594,7 +594,7 @@ class SyncedMemory:
     def _transaction(self, after: int, argument: Any) -> Transaction:
         """A new transaction, which starts from the present state of this memory."""
         owned = _NONE_OWNED if self._finaliser is None else self._finaliser.held.blocks
-        return Transaction(self._sides, self._size, (self._cpu, self._gpu), owned, self._state, after, argument)
+        return Transaction(self._sides, self._size, (self._cpu, self._gpu), owned, after, argument)
 
     def _effect(self, transaction: Transaction, makers: Makers, pending: Push | None) -> Effect:
         """All values that are stored when a transaction takes effect."""

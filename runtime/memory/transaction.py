@@ -64,8 +64,8 @@ class Transaction:
         The pointers, as the actions so far have left them.
     own_cpu, own_gpu : OwnedBlock or None
         The blocks of these pointers, if the memory owns them.
-    before, after : int
-        The packed states before and after the call, as the table declares them.
+    after : int
+        The packed state after the call, as the table declares it.
     argument : object
         The pointer that is adopted, or the stream.
     push : Push or None
@@ -78,7 +78,6 @@ class Transaction:
         "_freeing",
         "after",
         "argument",
-        "before",
         "cpu",
         "gpu",
         "new",
@@ -95,7 +94,6 @@ class Transaction:
         size: int,
         pointers: tuple[Pointer, Pointer],
         owned: Sequence[OwnedBlock | None],
-        before: int,
         after: int,
         argument: Any,
     ) -> None:
@@ -108,7 +106,6 @@ class Transaction:
         self.own_cpu: Any
         self.own_gpu: Any
         self.own_cpu, self.own_gpu = owned
-        self.before: int = before
         self.after: int = after
         self.argument: Any = argument
         self.push: Push | None = None

@@ -10,7 +10,7 @@ from itertools import product
 from math import inf, nan
 from typing import TYPE_CHECKING
 
-from .elements import INTEGERS, types_for
+from .elements import INTEGERS, USUAL, itemsize, types_for
 from .scenarios import Scenario
 from .steps import NORMS, SCALES, BlobCall
 
@@ -79,7 +79,8 @@ def differences(subject: Subject) -> Iterator[Scenario]:
 
 def many(subject: Subject) -> Iterator[Scenario]:
     """Arithmetic reaches all elements, for any number of elements (B28, B31, B32, B35)."""
-    for count, side in product(_MANY, subject.sides):
+    counts = [it for it in _MANY if it * itemsize(USUAL) <= subject.largest]
+    for count, side in product(counts, subject.sides):
         written = (BlobCall(0, f"mutable_{side}_{part}") for part in ("data", "diff"))
         scaled = (BlobCall(0, call, (0.5,)) for call in SCALES)
         yield Scenario(((count,),), (*written, BlobCall(0, "update"), *scaled, *(BlobCall(0, it) for it in NORMS)))

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..requirements import applicable
+from ..requirements.blob import BLOB_OF_OBJECTS
 from .elements import USUAL
 
 if TYPE_CHECKING:
@@ -18,11 +19,19 @@ __all__ = ["blob_requirements_for", "offers_messages"]
 def blob_requirements_for(subject: Subject) -> tuple[str, ...]:
     """The requirements that a subject of blobs can be checked for."""
     offered = {"no device" if subject.device is None else "device", f"{subject.profile} profile"}
-    return tuple(applicable("blob", subject.profile, {*offered, "messages"} if offers_messages(subject) else offered))
+    if offers_messages(subject):
+        offered.add("messages")
+    names = applicable("blob", subject.profile, offered, subject.level)
+    if subject.program is None:
+        return tuple(names)
+    programs = applicable("port", subject.profile, offered, subject.level)
+    return (*(name for name in names if name.partition("-")[0] not in BLOB_OF_OBJECTS), *programs)
 
 
 def offers_messages(subject: Subject) -> bool:
-    """Whether blobs of a subject have messages, and the packages for them are installed."""
+    """Whether blobs of a subject have messages, and the packages for them are installed; a program's have none."""
+    if subject.program is not None:
+        return False
     make: Any = subject.make
     try:
         blob = make((1,), dtype=USUAL, host=subject.host, device=subject.device)

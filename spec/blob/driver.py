@@ -138,10 +138,11 @@ class BlobDriver:
         else:
             message = f"{name} raised {type(raised).__name__}: {raised}"
             self.run.require(raised is None, duty.accepted or duty.conduct, message)
-        self.inspection.compare_calls(foreseen, self.log.calls[start:], duty.conduct, self._axes(step, foreseen))
+        if self.run.sees_actions:
+            self.inspection.compare_calls(foreseen, self.log.calls[start:], duty.conduct, self._axes(step, foreseen))
         self.inspection.world = foreseen.after
         self.inspection.compare_blobs(step.changed, duty)
-        if raised is None:
+        if raised is None and self.run.sees_bytes:
             self.inspection.compare_value(step, foreseen, value)
         self.inspection.compare_memories(step.changed, duty)
         if raised is None:
@@ -206,6 +207,8 @@ class BlobDriver:
         start, everyone = len(self.log.calls), set(range(len(self.world.blobs)))
         raised = self.reproducer.call(call, self.world.mode).raised
         self._must_raise(raised, requirement, "the last call was not refused")
+        if not self.run.safe:
+            return  # Caffe may bring a side up to date before it refuses, as in data_at (blob.hpp:191-194)
         self.run.require(len(self.log.calls) == start, "B56-unchanged", "it was refused, but it called allocators")
         self.inspection.compare_blobs(everyone, UNCHANGED)
         self.inspection.compare_memories(everyone, UNCHANGED)
@@ -290,6 +293,8 @@ class BlobDriver:
         self.inspection.has_extents, known, wanted = True, "B17-gpu-shape", self.world.blobs[0].shape
         raised, value = self.reproducer.call("blob.gpu_shape()", self.world.mode)
         self.run.require(raised is None, known, f"it raised {type(raised).__name__}: {raised}")
+        if not self.run.sees_bytes:
+            return
         try:
             there = decoded(shown(value), "int32")
         except Exception as error:
@@ -307,6 +312,9 @@ class BlobDriver:
         ------
         Violation
         """
+        if self.subject.program is not None:
+            for n in range(len(self.world.blobs)):
+                self.blob(n).drop()
         if self.world.blobs:
             self.reproducer.run(f"del {', '.join(map(name_of, range(len(self.world.blobs))))}")
         self.reproducer.names.pop("view", None)
@@ -357,7 +365,7 @@ class BlobDriver:
             return
         count, dtype, values = self.world.blobs[step.blob].count, self.world.dtype, step.values
         content = encoded(values, dtype) if values else numbers(self.steps, count, dtype)
-        if content:
+        if content and self.run.sees_bytes:
             said = f"encoded({values!r}" if values else f"numbers({self.steps}, {count}"
             self.reproducer.run(f"pour(view, {said}, {dtype!r}))")
             self.inspection.world = self.world.wrote(step.blob, *writes, content)

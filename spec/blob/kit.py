@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ..engine.finding import Violation
-from ..engine.report import check_steps, run_suites
+from ..engine.report import Tolerance, check_steps, run_suites
 from .claims import blob_requirements_for
 from .coverage import BlobCoverage
 from .scenarios import run_scenario, shortened
@@ -16,19 +17,22 @@ from .walks import search
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..engine.report import Conformance, Counter, Runner, Tolerance
+    from ..engine.report import Conformance, Counter, Runner
     from ..engine.subject import Subject
     from .driver import BlobDriver
 
 __all__ = ["BLOB_STEPS", "blob_suite_names", "check_blobs"]
 
 BLOB_STEPS = 3000
+_FAILURES_FROM = "L3"
 
 
 def blob_suite_names(subject: Subject) -> tuple[str, ...]:
     """The suites for a subject of blobs, in the order in which they run."""
     # Caffe's capacity is wrong after memory is shared or adopted, so these suites cannot run there.
     left_out = set[str]() if subject.profile == "safe" else {"failures", "sequences", "walks"}
+    if subject.level < _FAILURES_FROM:
+        left_out.add("failures")
     return tuple(name for name in (*SUITES, "walks") if name not in left_out)
 
 
@@ -72,6 +76,8 @@ def check_blobs(  # noqa: PLR0913 -- options
         If `steps` is not a number of steps.
     """
     check_steps(steps)
+    tolerance = tolerance or Tolerance()
+    subject = replace(subject, excuses=tolerance.excuses)
     wanted = blob_suite_names(subject) if suites is None else tuple(suites)
     runners = {name: _runner(name, steps, seed, shorten=shorten) for name in wanted}
     coverage = BlobCoverage(subject.device is not None)

@@ -13,6 +13,7 @@ from .steps import BlobCall, Other
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ..engine.calls import Side
     from ..engine.subject import Subject
     from .moves import Move
     from .oracle import Part
@@ -49,7 +50,7 @@ def renewals(subject: Subject) -> Iterator[Scenario]:
 
 def own_memory(subject: Subject) -> Iterator[Scenario]:
     """Memory that a blob still uses is not freed, whether the memory fits the blob or is larger (B66)."""
-    sides, known = subject.sides if subject.profile == "safe" else (), "B66-own-memory"
+    sides, known = _judged_sides(subject), "B66-own-memory"
     for side, larger in product(sides, (False, True)):
         steps: list[Move] = [*_written(side)]
         if larger:
@@ -68,7 +69,7 @@ def own_memory(subject: Subject) -> Iterator[Scenario]:
 
 def exporters(subject: Subject) -> Iterator[Scenario]:
     """Memory that is larger than the blob stays if the other part has adopted a part of it (B66)."""
-    sides = subject.sides if subject.profile == "safe" else ()
+    sides = _judged_sides(subject)
     for side, exporter in product(sides, _PARTS):
         # After sharing, the other part has memory of the blob's size, so its adoption does not renew the exporter.
         other = _PARTS[exporter == "data"]
@@ -84,9 +85,14 @@ def exporters(subject: Subject) -> Iterator[Scenario]:
 
 def extents(subject: Subject) -> Iterator[Scenario]:
     """The memory of the shape cannot be adopted for numbers: another number of axes frees it (B66)."""
-    if subject.profile == "safe" and subject.device is not None:
+    if "gpu" in _judged_sides(subject):
         own = refused("B66-own-memory", *(f"blob.set_gpu_{part}(blob.gpu_shape())" for part in _PARTS))
         yield Scenario(((1,),), (Extents(), *own), dtype="int32")
+
+
+def _judged_sides(subject: Subject) -> tuple[Side, ...]:
+    """The sides where B66 is judged; a program gets no views as arguments."""
+    return subject.sides if subject.profile == "safe" and subject.program is None else ()
 
 
 def _written(side: str) -> tuple[BlobCall, ...]:

@@ -189,6 +189,8 @@ def strangers(subject: Subject) -> Iterator[Scenario]:
             calls = (f"share_data({other})", f"share_diff({other})", f"copy_from({other})", f"copy_from({other}, True)")
             steps += refused("B58-type-mismatch", *(f"blob.{call}" for call in calls))
         steps += refused("B58-type-mismatch", "blob.copy_from(stranger, reshape=True)")
+        if subject.program is not None:
+            steps.append(Prepare("stranger.drop()"))
         steps.append(Prepare("del stranger"))
     yield Scenario(((2, 3), (3, 2), (2, 4)), tuple(steps))
 

@@ -85,6 +85,11 @@ def _tells(step: BlobCall) -> bool:
 _TELLING = ("reshape", "share_data", "share_diff", "copy_from", *ADOPTIONS, "shrink_to_fit", "mode")
 """Calls that affect later calls: they change who holds a memory, its size, or the side of the work."""
 
+
+def _has_elements(shape: Shape) -> bool:
+    return 0 not in shape
+
+
 _TURNS: tuple[Shape, ...] = ((2, 2), (6,), (1, 2, 3), (0, 4), (3, 4), (), (2, 3))
 
 
@@ -101,7 +106,8 @@ def _shapes(subject: Subject) -> Iterator[Scenario]:
             shared = (BlobCall(1, "share_data", (Other(0),)), *sequence, *looks)
             yield Scenario((_SHAPE, _OTHER), (*start, *shared))
     every: tuple[Shape | None, ...] = (*_TURNS, None)
-    for it in every:
+    # Caffe makes no memories for a blob that never had an element, and has no data there (blob.cpp:40, 85).
+    for it in every if subject.profile == "safe" else filter(_has_elements, _TURNS):
         for call in ("cpu_data", "mutable_cpu_data", *(("gpu_diff",) if subject.device is not None else ())):
             yield Scenario((it,), (BlobCall(0, call), BlobCall(0, "reshape", ((5,),)), BlobCall(0, call)))
 

@@ -276,6 +276,12 @@ class Tolerance:
             self.met.add(violation.requirement)
         return violation.requirement in self._known
 
+    def excuses(self, requirement: str) -> bool:
+        """Whether a requirement that was found violated is excepted."""
+        if requirement in self._excepted:
+            self.met.add(requirement)
+        return requirement in self._excepted
+
     def ends(self, violation: Violation) -> bool:
         """Keep a violation that is not tolerated; return whether a suite ends with it.  If not, others like it pass."""
         self.found.append(violation)
@@ -359,6 +365,8 @@ def run_suites(  # noqa: PLR0913 -- options
     for name, run in runners.items():
         counter, known = Counter(name, coverage, progress, tolerance), len(tolerance.found)
         began = time.perf_counter()
+        if progress is not None:
+            progress(name, 0)
         # If a subject leaves another device current, that is a violation, and must not affect what runs next.
         with nullcontext() if subject.device is None else subject.device.using():
             violation = run(subject, counter)

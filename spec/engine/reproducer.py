@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .subject import Subject
 
-__all__ = ["Imports", "Outcome", "Reproducer"]
+__all__ = ["Imports", "Outcome", "Reproducer", "program_of"]
 
 Imports = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -65,13 +65,14 @@ class Reproducer:
     lines : list of str
     names : dict
         The names that the reproducer has defined.
+    more : tuple of (str, tuple of str)
     """
 
     def __init__(self, subject: Subject, more: Imports = ()) -> None:
         self.subject = subject
         self.lines: list[str] = []
         self.names: dict[str, Any] = {**_imported(more), "subject": subject}
-        self._more = more
+        self.more: Imports = more
         self._mode = Mode.GPU  # the mode if none is set
         self._used: Counter[str] = Counter()
         self._call: tuple[str, str] = ("", "")
@@ -88,6 +89,7 @@ class Reproducer:
     def run(self, statement: str) -> None:
         """Run a statement."""
         self.lines.append(statement)
+        self._tell()
         exec(_compiled(statement, "exec"), self.names)  # noqa: S102 -- the line that is shown is the line that is run
 
     def call(self, expression: str, mode: Mode, *, keep: str = "", within: str = "") -> Outcome:
@@ -108,6 +110,7 @@ class Reproducer:
             self._mode = mode
         self._call = (within, f"{keep} = {expression}" if keep else expression)
         self.lines.append(f"with {within}: {self._call[1]}" if within else self._call[1])
+        self._tell()
         inside = eval(_compiled(within, "eval"), self.names) if within else nullcontext()  # noqa: S307 -- as above
         try:
             with using_mode(mode), inside:
@@ -120,6 +123,10 @@ class Reproducer:
             self.names[keep] = value
         return Outcome(None, value)
 
+    def _tell(self) -> None:
+        if self.subject.journal is not None:
+            self.subject.journal(self.more, self.lines)
+
     def expect(self, raised: BaseException) -> None:
         """Note that the last call had to raise, so that a run of the reproducer continues after it."""
         within, call = self._call
@@ -130,8 +137,14 @@ class Reproducer:
         """The whole program, with its imports; the requests, if the subject is a program."""
         if self.subject.program is not None:
             return self.subject.program.requests()
-        used = (name for line in self.lines for name in _NAME.findall(line))
-        return (*_imports(used, self._more), *self.subject.source.splitlines(), *self.lines)
+        return program_of(self.lines, self.subject, self.more)
+
+
+def program_of(lines: Iterable[str], subject: Subject, more: Imports = ()) -> tuple[str, ...]:
+    """These statements as a whole program, with its imports."""
+    lines = tuple(lines)
+    used = (name for line in lines for name in _NAME.findall(line))
+    return (*_imports(used, more), *subject.source.splitlines(), *lines)
 
 
 def _imports(words: Iterable[str], more: Imports) -> Iterator[str]:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from .subject import Program
 
-__all__ = ["shortest", "shrink"]
+__all__ = ["SECONDS", "shortest", "shrink"]
 
 Step = TypeVar("Step")
 
-_SECONDS = 60.0
+SECONDS = 60.0
 """The time in which a finding of a program is shortened: a request that is not answered takes seconds."""
 
 
@@ -97,7 +97,7 @@ def shortest(
         return _repeated(steps, violation, run, program) or Violation(
             violation.requirement, f"{violation.message} (it takes all these requests, in one process)", history
         )
-    shrink(steps, fails, simpler=simpler, seconds=float("inf") if program is None else _SECONDS)
+    shrink(steps, fails, simpler=simpler, seconds=float("inf") if program is None else SECONDS)
     if program is not None:
         program.renew()
     return found[-1]

@@ -14,6 +14,8 @@ from syncedmem.model.compiled import edition_for
 from ..requirements import LEVELS, PROFILES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from syncedmem.model.interface import Allocator
 
     from ..requirements import Level, Profile
@@ -154,6 +156,11 @@ class Subject:
         or without one.
     program : Program or None
         The program that has the memories, if they are not Python objects.
+    excuses : callable or None
+        Whether a requirement is excepted; asked if the kit can go on after it was violated.
+    journal : callable or None
+        Called before each statement is run, with the imports and the statements of its reproducer until then; for a
+        memory that may end the process.
     """
 
     name: str
@@ -167,6 +174,8 @@ class Subject:
     level: Level = "L4"
     edition: str = ""
     program: Program | None = None
+    excuses: Callable[[str], bool] | None = None
+    journal: Callable[[tuple[tuple[str, tuple[str, ...]], ...], list[str]], None] | None = None
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:

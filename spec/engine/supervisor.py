@@ -123,6 +123,8 @@ class Child(Generic[AnswerT]):
         Returns a value that changes whenever the job makes progress; a second way to show progress.
     progress : callable or None
         Called with the progress.
+    nests : bool
+        Whether the job starts processes of its own.
 
     Attributes
     ----------
@@ -140,6 +142,7 @@ class Child(Generic[AnswerT]):
         limits: Limits = _NO_LIMITS,
         moved: Callable[[], object] | None = None,
         progress: Progress | None = None,
+        nests: bool = False,
     ) -> None:
         self._limits = limits
         self._moved = moved
@@ -152,7 +155,8 @@ class Child(Generic[AnswerT]):
         self._stack.callback(self.connection.close)
         self._patience = limits.first or limits.seconds
         self._mark, self._since = moved() if moved else None, time.monotonic()
-        self._process: Any = context.Process(target=serve, args=(there, job, argument), daemon=True)
+        # A daemon could not have child processes.
+        self._process: Any = context.Process(target=serve, args=(there, job, argument), daemon=not nests)
         with there:
             try:
                 self._process.start()

@@ -146,11 +146,13 @@ def _sequences(sequences: tuple[tuple[Input, ...], ...], size: int = 5) -> Itera
 
 
 def _cells(subject: Subject) -> Iterator[Case]:
-    """Every call in every state, with NULL data and release."""
+    """Every call in every state, with NULL data and release; and all of them after a release, where that is defined."""
     alphabet = inputs(subject.edition, null=True, end=True)
     for sequence in access_sequences(subject.edition).values():
         for entry in alphabet:
             yield Case((*sequence, entry))
+        if subject.profile == "safe":
+            yield Case((*sequence, Input(Call.RELEASE), *alphabet))
 
 
 def _tour(subject: Subject) -> Iterator[Case]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hypothesis import strategies as st
 
@@ -24,7 +24,7 @@ from .driver import MemoryDriver
 from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..engine.finding import Violation
     from ..engine.subject import Subject
@@ -97,8 +97,10 @@ def run_walk(subject: Subject, walk: Walk) -> Taken:
     ------
     Violation
     """
-    with noting(walk.sizes, walk.moves):
-        return _taken(subject, walk)
+    smallest = 0 if subject.profile == "safe" else 1  # as in suites: Caffe does not define zero bytes
+    sizes = tuple(int(min(max(size, smallest), subject.largest)) for size in walk.sizes)
+    with noting(sizes, walk.moves):
+        return _taken(subject, Walk(sizes, walk.moves, walk.begun))
 
 
 def _taken(subject: Subject, walk: Walk) -> Taken:
@@ -113,10 +115,8 @@ def _taken(subject: Subject, walk: Walk) -> Taken:
     """
     subject.mark()
     reproducer, kinds = Reproducer(subject), Counter[str]()
-    smallest = 0 if subject.profile == "safe" else 1  # as in suites: Caffe does not define zero bytes
-    sizes = [int(min(max(size, smallest), subject.largest)) for size in walk.sizes]
     drivers = {
-        number: MemoryDriver(subject, sizes[number], reproducer=reproducer)
+        number: MemoryDriver(subject, walk.sizes[number], reproducer=reproducer)
         for number in sorted({number for number, _ in walk.moves})
     }
     first, start = drivers.get(0), None
@@ -183,13 +183,36 @@ def search(  # noqa: PLR0913 -- options
     return None, generated
 
 
+class _Size(NamedTuple):
+    """The size of one memory of a walk; a memory without one has `_SMALLEST`."""
+
+    number: int
+    size: int
+
+
+_SMALLEST = 1
+
+
 def shortened(subject: Subject, walk: Walk, violation: Violation) -> Violation:
-    """The violation of the shortest walk that breaks the same requirement."""
+    """The violation of the shortest walk that breaks the same requirement, with the smallest memories."""
+    count = len(walk.sizes)
+    used = sorted({number for number, _ in walk.moves})
+    steps: tuple[_Size | tuple[int, Move], ...] = (*(_Size(k, walk.sizes[k]) for k in used), *walk.moves)
 
-    def run(moves: tuple[tuple[int, Move], ...]) -> None:
-        run_walk(subject, Walk(walk.sizes, moves))
+    def run(steps: tuple[_Size | tuple[int, Move], ...]) -> None:
+        told = dict(it for it in steps if isinstance(it, _Size))
+        moves = tuple(it for it in steps if not isinstance(it, _Size))
+        run_walk(subject, Walk(tuple(told.get(k, _SMALLEST) for k in range(count)), moves))
 
-    def simpler(move: tuple[int, Move]) -> list[tuple[int, Move]]:
-        return [(move[0], other) for other in plainer(move[1])]
+    def simpler(step: _Size | tuple[int, Move]) -> Sequence[_Size | tuple[int, Move]]:
+        if isinstance(step, _Size):
+            return [_Size(step.number, size) for size in _smaller(step.size)]
+        return [(step[0], other) for other in plainer(step[1])]
 
-    return shortest(walk.moves, violation, run, simpler=simpler, program=subject.program)
+    return shortest(steps, violation, run, simpler=simpler, program=subject.program)
+
+
+def _smaller(size: int) -> list[int]:
+    """Sizes to try in place of one, the smallest first: powers of two, and steps down that become shorter."""
+    below = {1 << k for k in range(1, size.bit_length())} | {size - (size >> k) for k in range(1, size.bit_length())}
+    return sorted(below - {size})

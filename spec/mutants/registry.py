@@ -16,6 +16,7 @@ __all__ = [
     "BUFFER_BUGS",
     "DEVICE_ALLOCATOR_BUGS",
     "MEMORY_BUGS",
+    "PORT_BUGS",
     "SeededBug",
     "ShowsOn",
     "seeded_bug",
@@ -27,17 +28,18 @@ Made = TypeVar("Made", bound=type)
 
 @dataclass(frozen=True)
 class SeededBug:
-    """A wrong memory, blob, buffer or allocator.
+    """A wrong memory, blob, buffer, allocator or port.
 
     Attributes
     ----------
     name : str
     requirement : str
-        The requirement that it breaks: of memories (R), of blobs (B), of buffers (F) or of allocators (A, D).
+        The requirement that it breaks: of memories (R), of blobs (B), of buffers (F), of allocators (A, D) or of ports
+        (P).
     source : str
         The origin of the bug.
     make : type
-        The wrong memory, blob, buffer or allocator.
+        The wrong memory, blob, buffer, allocator or port.
     shows_on : {"device", "no device", "caffe profile"}
         The kind of subject on which a wrong memory or blob can be seen.
     threads : int
@@ -83,7 +85,17 @@ ALLOCATOR_BUGS: dict[str, SeededBug] = {}
 DEVICE_ALLOCATOR_BUGS: dict[str, SeededBug] = {}
 """Every wrong device allocator by name, once `syncedmem.spec.mutants.device_allocator` is imported."""
 
-_BY_LETTER = {"R": MEMORY_BUGS, "B": BLOB_BUGS, "F": BUFFER_BUGS, "A": ALLOCATOR_BUGS, "D": DEVICE_ALLOCATOR_BUGS}
+PORT_BUGS: dict[str, SeededBug] = {}
+"""Every wrong port by name, once `syncedmem.spec.mutants.port` is imported."""
+
+_BY_LETTER = {
+    "R": MEMORY_BUGS,
+    "B": BLOB_BUGS,
+    "F": BUFFER_BUGS,
+    "A": ALLOCATOR_BUGS,
+    "D": DEVICE_ALLOCATOR_BUGS,
+    "P": PORT_BUGS,
+}
 
 
 def seeded_bug(
@@ -95,7 +107,7 @@ def seeded_bug(
     out_of_reach: str = "",
     **promises: str,
 ) -> Callable[[Made], Made]:
-    """Register a wrong memory, blob, buffer or allocator under the name of its class; see `SeededBug`.
+    """Register a wrong memory, blob, buffer, allocator or port under the name of its class; see `SeededBug`.
 
     Raises
     ------

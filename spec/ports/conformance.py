@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model.head import DEFAULT_EDITION
 
 from ..blob.kit import check_blobs
-from ..engine.finding import Violation
 from ..engine.report import Tolerance, Verdict, junit
-from ..engine.supervisor import Child, Death
 from ..memory.coverage import Coverage
 from ..memory.kit import check_conformance
 from ..requirements import LEVELS
+from ..vectors.found import add_vectors
 from .process import PortError
 from .targets import subject_of
 
@@ -21,13 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..blob.coverage import BlobCoverage
+    from ..engine.finding import Violation
     from ..engine.report import Conformance
     from ..engine.subject import Subject
     from ..engine.supervisor import Limits, Progress
     from ..requirements import Level, Profile
-    from .targets import MakerTarget, ProgramTarget
+    from .targets import ProgramTarget
 
-__all__ = ["LevelResult", "PortReport", "Wanted", "conform", "conform_maker", "conform_program", "judge_maker"]
+__all__ = ["LevelResult", "PortReport", "Wanted", "conform", "conform_program", "violation_as_json"]
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,7 @@ def violation_as_json(violation: Violation) -> dict[str, Any]:
         "requirement": violation.requirement,
         "message": violation.message,
         "statements": [*violation.statements],
+        **({"vector": violation.vector} if violation.vector else {}),
     }
 
 
@@ -217,8 +218,7 @@ class PortReport:
 
 
 def _is_tested(level: str, top: str, wanted: Wanted) -> bool:
-    lowest = LEVELS[-1] if wanted.blobs else LEVELS[0]
-    return level == wanted.level if wanted.level else lowest <= level <= top
+    return level == wanted.level if wanted.level else level <= top
 
 
 def conform(
@@ -250,6 +250,7 @@ def conform(
         subject = bench(level)
 
         def reported(*found: Violation, subject: Subject = subject) -> PortReport:
+            add_vectors(found, subject)
             made = PortReport(subject.name, subject.edition, wanted, tuple(results), found)
             if on_change is not None:
                 on_change(made)
@@ -285,48 +286,13 @@ def conform_program(
         If it cannot be tested, or cannot show the level that is wanted.
     """
     with target.connect(limits, wanted.edition) as port:
-        if wanted.blobs:
-            raise PortError(f"{target.name}: the protocol of ports has no blobs; only a maker in Python can have them")
+        if wanted.blobs and not port.hello.get("blobs"):
+            raise PortError(f"{target.name} has no blobs")
         top, name = port.hello["level"], port.hello["name"]
         if wanted.level > top:
             raise PortError(f"{target.name} shows {top} at most, not {wanted.level}")
 
         def bench(level: Level) -> Subject:
-            return subject_of(port, name, wanted.profile, level)
+            return subject_of(port, name, wanted.profile, level, blobs=wanted.blobs)
 
         return conform(bench, top, wanted, progress=progress, on_change=on_change)
-
-
-def conform_maker(
-    target: MakerTarget, wanted: Wanted, limits: Limits, *, progress: Progress | None = None
-) -> PortReport:
-    """Test a maker of memories in Python, in a process of its own; see `conform`.
-
-    Raises
-    ------
-    PortError
-        If it cannot be tested.
-    """
-    answer = Child(judge_maker, (target, wanted), limits=limits, progress=progress).wait()
-    if isinstance(answer, PortError):
-        raise answer
-    if isinstance(answer, Death):
-        message = f"the process {answer.how}, in {answer.stage} after {answer.cases} cases"
-        return PortReport(
-            target.name, wanted.edition or DEFAULT_EDITION, wanted, found=(Violation("P01-answers", message),)
-        )
-    return answer
-
-
-def judge_maker(argument: tuple[MakerTarget, Wanted], *, progress: Progress) -> PortReport | PortError:
-    """What `conform_maker` does in the other process."""
-    target, wanted = argument
-    if wanted.blobs and wanted.level not in ("", LEVELS[-1]):
-        return PortError(f"blobs are tested at {LEVELS[-1]}, not at {wanted.level}")
-    try:
-        target.subject(wanted.profile, LEVELS[0], wanted.edition)
-    except PortError as error:
-        return error
-    return conform(
-        lambda level: target.subject(wanted.profile, level, wanted.edition), LEVELS[-1], wanted, progress=progress
-    )

@@ -15,13 +15,26 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import mmap
 import os
 import signal
 import sys
 from collections import deque
 from contextlib import contextmanager
-from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -31,6 +44,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABI_VERSION",
+    "BLOBS_VERSION",
+    "BLOB_CALLS",
+    "BLOB_TYPES",
     "CALLS",
     "EDITIONS",
     "FLAGS",
@@ -54,7 +70,11 @@ VERSION = 1
 ABI_VERSION = 1
 """The version of ``syncedmem_port.h``."""
 
+BLOBS_VERSION = 1
+"""The version of what ``syncedmem_port.h`` says of blobs."""
+
 SYMBOL = "syncedmem_port"
+BLOBS_SYMBOL = "syncedmem_blobs"
 
 # The numbers of syncedmem_port.h; a test compares them with the model.
 HEADS = ("UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED")
@@ -62,6 +82,18 @@ CALLS = (
     "cpu_data", "mutable_cpu_data", "gpu_data", "mutable_gpu_data", "set_cpu_data", "set_gpu_data", "async_gpu_push",
     "release",
 )  # fmt: skip
+BLOB_CALLS = (
+    "reshape", "reshape_like", "shrink_to_fit",
+    "shape_string", "canonical_axis_index", "count_axes", "legacy_shape", "num", "channels", "height", "width",
+    "offset", "data_at", "diff_at", "gpu_shape",
+    "cpu_data", "mutable_cpu_data", "gpu_data", "mutable_gpu_data",
+    "cpu_diff", "mutable_cpu_diff", "gpu_diff", "mutable_gpu_diff",
+    "set_cpu_data", "set_gpu_data", "set_cpu_diff", "set_gpu_diff",
+    "share_data", "share_diff", "copy_from",
+    "update", "asum_data", "asum_diff", "sumsq_data", "sumsq_diff", "scale_data", "scale_diff",
+)  # fmt: skip
+BLOB_TYPES = {"float32": 4, "float64": 8, "int32": 4, "uint32": 4, "float16": 2}
+SEQUENCE, COPY_DIFF, RESHAPE = 1, 2, 4
 REFUSALS = {1: "null_data", 2: "not_head_at_cpu", 3: "no_gpu"}
 MODES = {"CPU": 0, "GPU": 1}
 FLAGS = {"own_cpu_data": 4, "own_gpu_data": 8, "cpu_malloc_use_cuda": 16}
@@ -142,6 +174,64 @@ class Table(Structure):
     )
 
 
+class BlobArguments(Structure):
+    """``smp_blob_arguments``."""
+
+    _fields_ = (
+        ("call", c_uint32),
+        ("mode", c_uint32),
+        ("options", c_uint32),
+        ("count", c_size_t),
+        ("numbers", POINTER(c_int64)),
+        ("factor", c_double),
+        ("other", c_void_p),
+        ("data", c_void_p),
+        ("data_size", c_size_t),
+        ("data_kind", c_uint32),
+    )
+
+
+class BlobResult(Structure):
+    """``smp_blob_result``."""
+
+    _fields_ = (("view", c_void_p), ("number", c_double), ("text", c_char_p), ("message", c_char_p))
+
+
+class BlobPart(Structure):
+    """``smp_blob_part``."""
+
+    _fields_ = (("memory", c_void_p), ("cpu", c_void_p), ("gpu", c_void_p), ("head", c_uint32), ("size", c_size_t))
+
+
+class BlobState(Structure):
+    """``smp_blob_state``."""
+
+    _fields_ = (
+        ("axes", c_size_t),
+        ("shape", c_int64 * 32),
+        ("count", c_int64),
+        ("capacity", c_int64),
+        ("data", BlobPart),
+        ("diff", BlobPart),
+    )
+
+
+_KERNEL = ctypes.CFUNCTYPE(None, c_void_p)
+_LAUNCH = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)
+
+
+class BlobTable(Structure):
+    """``smp_blobs``."""
+
+    _fields_ = (
+        ("version", c_uint32),
+        ("create", ctypes.CFUNCTYPE(c_int, POINTER(Allocators), _LAUNCH, c_uint32, POINTER(c_void_p))),
+        ("call", ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(BlobArguments), POINTER(BlobResult))),
+        ("state", ctypes.CFUNCTYPE(None, c_void_p, POINTER(BlobState))),
+        ("destroy", ctypes.CFUNCTYPE(None, c_void_p)),
+    )
+
+
 class Library:
     """A library that was loaded, and its table, which was checked.
 
@@ -159,7 +249,8 @@ class Library:
         if not Path(path).is_file():
             raise Wrong(f"there is no file {path}")
         try:
-            entry = ctypes.CDLL(str(Path(path).absolute()))[SYMBOL]
+            loaded = ctypes.CDLL(str(Path(path).absolute()))
+            entry = loaded[SYMBOL]
         except AttributeError:
             raise Wrong(f"{path} exports no function {SYMBOL}: see syncedmem_port.h") from None
         except OSError as error:
@@ -176,6 +267,26 @@ class Library:
         self.edition: str = self.table.edition.decode()
         self.level: int = self.table.level
         self.own: Any = self.table.own.contents if self.table.own else None
+        self.blobs: Any = self._blobs(loaded, path)
+
+    @staticmethod
+    def _blobs(loaded: ctypes.CDLL, path: str) -> Any:
+        """The table of blobs, which was checked; None if the library has no blobs."""
+        try:
+            entry = loaded[BLOBS_SYMBOL]
+        except AttributeError:
+            return None
+        entry.restype = POINTER(BlobTable)
+        found = entry()
+        if not found:
+            raise Wrong(f"{path}: {BLOBS_SYMBOL} returned NULL")
+        table: Any = found.contents
+        if table.version != BLOBS_VERSION:
+            raise Wrong(f"{path}: its blobs have version {table.version}, and this is version {BLOBS_VERSION}")
+        for name in ("create", "call", "state", "destroy"):
+            if not getattr(table, name):
+                raise Wrong(f"{path}: the field {name} of its table of blobs is NULL")
+        return table
 
     def _wrong(self) -> str:
         """What is wrong with the table; nothing else of it is read if it has another version."""
@@ -317,6 +428,8 @@ class Heap:
         Whether the failing action does half of its work.
     table : Allocators
         The functions for the library.
+    launch : function of C
+        Runs a kernel of the library.
     """
 
     def __init__(self, own: Any = None) -> None:
@@ -334,6 +447,7 @@ class Heap:
         self._number = 0
         functions = [kind(getattr(self, f"_{name}")) for name, kind in _FUNCTIONS.items()]
         self.table: Allocators = Allocators(None, *functions)
+        self.launch: Any = _LAUNCH(self._launch)
 
     # --- for the harness
 
@@ -455,6 +569,16 @@ class Heap:
         self._device = device
         return 0
 
+    def _launch(self, _context: int, kernel: int, argument: int | None) -> int:
+        """Let the library touch device memory while its kernel runs."""
+        closed = [block for block in self._blocks.values() if block.kind == DEVICE]
+        for block in closed:
+            block.open()
+        _KERNEL(kernel)(argument)
+        for block in closed:
+            block.close()
+        return 0
+
     def _copied(self, destination: int, source: int, size: int, stream: int = 0, ending: str = "") -> int:
         origin, side = self._side(source), self._side(destination)
         across = f"copy_to_{side}{ending if side == 'gpu' else ''}"
@@ -563,6 +687,27 @@ class _Memory:
         self.views: dict[str, int] = {}
 
 
+class _Blob:
+    """A blob of the library.
+
+    Attributes
+    ----------
+    handle : int
+    type : str
+    sides : set of int
+        The addresses of the sides of its memories, as they were last seen.
+    views : dict
+        The last view of each part and side.
+    """
+
+    __slots__ = ("handle", "sides", "type", "views")
+
+    def __init__(self, handle: int, type_: str) -> None:
+        self.handle, self.type = handle, type_
+        self.sides: set[int] = set()
+        self.views: dict[tuple[str, str], int] = {}
+
+
 _KEPT = 256
 """How many released memories are kept, because they may be called again."""
 
@@ -584,6 +729,7 @@ class Harness:
         self._memories: dict[int, _Memory] = {}
         self._released: deque[int] = deque()
         self._asked, self._result, self._seen = Arguments(), Result(), State()
+        self._blobs: dict[int, _Blob] = {}
 
     def answer(self, request: dict[str, Any]) -> Answer:
         """The answer to a request.
@@ -602,6 +748,9 @@ class Harness:
         for memory in self._memories.values():
             self.library.table.destroy(memory.handle)
         self._memories.clear()
+        for blob in self._blobs.values():
+            self.library.blobs.destroy(blob.handle)
+        self._blobs.clear()
 
     # --- the requests that are no calls
 
@@ -615,14 +764,15 @@ class Harness:
         if request.get("edition", library.edition) != library.edition:
             return {"refused": f"{library.name} is of edition {library.edition}, not {request['edition']}"}
         about = {"version": VERSION, "name": library.name, "level": LEVELS[library.level], "edition": library.edition}
-        return {**about, **({"defers": True} if self.heap.defers else {})}
+        blobs = {"blobs": True} if library.blobs else {}
+        return {**about, **blobs, **({"defers": True} if self.heap.defers else {})}
 
     def _on_new(self, request: dict[str, Any]) -> Answer:
         number, size, handle = request["memory"], request["size"], c_void_p()
         status = self.library.table.create(ctypes.byref(self.heap.table), size, ctypes.byref(handle))
         ctypes.memset(ctypes.byref(self._result), 0, ctypes.sizeof(Result))
         found = self._acted()
-        if reason := self._reason("create", status):
+        if reason := _reason("create", status, self._result):
             return {**found, "refused": reason}
         self._memories[number] = memory = _Memory(handle.value or 0, size)
         return found | self._shown(memory)
@@ -667,7 +817,7 @@ class Harness:
         self.heap.fail = 0
         self._follow(memory)
         found = self._acted()
-        reason = self._reason("call", status)
+        reason = _reason("call", status, self._result)
         side = "gpu" if "gpu" in op else "cpu"
         if not reason and op == "release":
             self._release(request["memory"], memory)
@@ -703,16 +853,6 @@ class Harness:
         self.heap.moved.clear()
         return {"actions": actions} if self._level >= _ACTIONS else {}
 
-    def _reason(self, function: str, status: int) -> str:
-        """Why a call was refused or failed; empty if it was not."""
-        if status == OK:
-            return ""
-        if status not in (REFUSED, FAILED):
-            raise Wrong(f"{function} returned {status}, which is none of SMP_OK, SMP_REFUSED and SMP_FAILED")
-        if self._result.message:
-            return str(self._result.message.decode(errors="replace"))
-        return "an action failed" if status == FAILED else REFUSALS.get(self._result.refusal, "refused")
-
     def _release(self, number: int, memory: _Memory) -> None:
         memory.sides.clear()
         if not memory.released:
@@ -745,9 +885,145 @@ class Harness:
                 found[side] = self.heap.read(side, address, memory.size).hex()
         return found
 
+    # --- blobs
+
+    def _on_new_blob(self, request: dict[str, Any]) -> Answer:
+        table, handle = self.library.blobs, c_void_p()
+        if table is None:
+            return {"refused": f"{self.library.name} has no blobs", "actions": []}
+        kind = [*BLOB_TYPES].index(request["type"])
+        status = table.create(ctypes.byref(self.heap.table), self.heap.launch, kind, ctypes.byref(handle))
+        if reason := _reason("create", status, BlobResult()):
+            return {**self._acted(), "refused": reason}
+        self._blobs[request["blob"]] = blob = _Blob(handle.value or 0, request["type"])
+        if request["shape"] is None:
+            return {**self._acted(), **self._blob_shown(blob)}
+        return self._called(blob, {**request, "call": "reshape", "numbers": request["shape"], "sequence": True})
+
+    def _on_blob_call(self, request: dict[str, Any]) -> Answer:
+        blob = self._blobs.get(request["blob"])
+        return {"refused": _NO_BLOB, "actions": []} if blob is None else self._called(blob, request)
+
+    def _on_blob_state(self, request: dict[str, Any]) -> Answer:
+        blob = self._blobs.get(request["blob"])
+        return {"refused": _NO_BLOB} if blob is None else self._blob_shown(blob)
+
+    def _on_write_blob(self, request: dict[str, Any]) -> Answer:
+        blob, side = self._blobs[request["blob"]], request["side"]
+        if content := bytes.fromhex(request["bytes"]):
+            self.heap.write(side, blob.views[request["part"], side], content)
+        return self._blob_shown(blob)
+
+    def _on_drop_blob(self, request: dict[str, Any]) -> Answer:
+        blob = self._blobs.pop(request["blob"], None)
+        if blob is None:
+            return {"refused": _NO_BLOB, "actions": []}
+        self.library.blobs.destroy(blob.handle)
+        return self._acted()
+
+    def _called(self, blob: _Blob, request: dict[str, Any]) -> Answer:
+        """Make a call of a blob."""
+        asked, result, before = self._blob_asked(request), BlobResult(), set(blob.sides)
+        self.heap.fail, self.heap.partial = request.get("fail", 0), request.get("partial", False)
+        status = self.library.blobs.call(blob.handle, ctypes.byref(asked), ctypes.byref(result))
+        self.heap.fail = 0
+        found, reason = self._acted(), _reason("call", status, result)
+        shown = self._blob_shown(blob)
+        if reason:
+            found["refused"] = reason
+        else:
+            found |= self._blob_answer(blob, request["call"], result, shown)
+        if sentence := self.heap.damage(before | blob.sides):
+            raise Wrong(f"in {request['call']} {sentence}")
+        return found | shown
+
+    def _blob_asked(self, request: dict[str, Any]) -> BlobArguments:
+        """The arguments of a call."""
+        numbers, name, other = request.get("numbers", ()), request.get("buffer"), request.get("other")
+        options = ((SEQUENCE, "sequence"), (COPY_DIFF, "copy_diff"), (RESHAPE, "reshape"))
+        asked = BlobArguments(
+            call=BLOB_CALLS.index(request["call"]),
+            mode=MODES[request["mode"]],
+            options=sum(option for option, field in options if request.get(field)),
+            count=len(numbers),
+            numbers=(c_int64 * len(numbers))(*numbers),
+            factor=float(request.get("factor", 0)),
+        )
+        if other is not None:
+            asked.other = self._blobs[other].handle
+        if name is not None:
+            buffer = self.heap.buffers[name]
+            asked.data, asked.data_size, asked.data_kind = buffer.address, buffer.size, SIDES[buffer.side]
+        return asked
+
+    def _blob_answer(self, blob: _Blob, call: str, result: BlobResult, shown: Answer) -> Answer:
+        """What a call returned: a view, a text or a number."""
+        if call == "shape_string":
+            return {"value": (result.text or b"").decode(errors="replace")}
+        if call in _NUMBERS:
+            return {"value": _number(result.number, whole=call in _WHOLE or "int" in blob.type)}
+        place = _VIEWS.get(call)
+        if place is None or self._level < _BYTES:
+            return {}
+        if not result.view:
+            return {"view": None if shown["count"] else ""}
+        if call == "gpu_shape":
+            return {"view": self.heap.read("gpu", result.view, 4 * len(shown["shape"])).hex()}
+        blob.views[place] = result.view
+        return {"view": self.heap.read(place[1], result.view, shown["count"] * BLOB_TYPES[blob.type]).hex()}
+
+    def _blob_shown(self, blob: _Blob) -> Answer:
+        """What is seen of a blob."""
+        seen = BlobState()
+        self.library.blobs.state(blob.handle, ctypes.byref(seen))
+        blob.sides.clear()
+        found: Answer = {"shape": seen.shape[: seen.axes], "count": seen.count, "capacity": seen.capacity}
+        for name, part in (("data", seen.data), ("diff", seen.diff)):
+            number = int(part.head)
+            head = HEADS[number] if number < len(HEADS) else str(number)
+            found |= {name: part.memory, f"{name}_head": head, f"{name}_size": part.size}
+            for side, address, fresh in (("cpu", part.cpu, _AT_CPU), ("gpu", part.gpu, _AT_GPU)):
+                if address:
+                    blob.sides.add(address)
+                if address and head in fresh and self._level >= _BYTES:
+                    found[f"{name}_{side}"] = self.heap.read(side, address, part.size).hex()
+        return found
+
+
+def _number(number: float, *, whole: bool) -> float | str:
+    """A number for an answer; what JSON has no number for is a text."""
+    if not math.isfinite(number):
+        return str(number)
+    return int(number) if whole else number
+
+
+def _reason(function: str, status: int, result: Any) -> str:
+    """Why a call was refused or failed; empty if it was not."""
+    if status == OK:
+        return ""
+    if status not in (REFUSED, FAILED):
+        raise Wrong(f"{function} returned {status}, which is none of SMP_OK, SMP_REFUSED and SMP_FAILED")
+    if result.message:
+        return str(result.message.decode(errors="replace"))
+    return "an action failed" if status == FAILED else REFUSALS.get(getattr(result, "refusal", 0), "refused")
+
 
 _NO_MEMORY = "there is no such memory"
+_NO_BLOB = "there is no such blob"
 _RETURNING = CALLS[:4]
+_WHOLE = BLOB_CALLS[4:12]
+_NUMBERS = (*_WHOLE, "data_at", "diff_at", "asum_data", "asum_diff", "sumsq_data", "sumsq_diff")
+_VIEWS = {
+    "gpu_shape": ("shape", "gpu"),
+    **{
+        f"{access}{side}_{part}": (part, side)
+        for access in ("", "mutable_")
+        for side in ("cpu", "gpu")
+        for part in ("data", "diff")
+    },
+}
+"""The part and the side of each call that returns a view."""
+_AT_CPU, _AT_GPU = ("HEAD_AT_CPU", "SYNCED"), ("HEAD_AT_GPU", "SYNCED")
 
 
 # --- the program

@@ -18,16 +18,29 @@ from syncedmem.model.interface import MemcpyKind
 from ..engine.call_log import InjectedFailure, RecordingAllocator, StrayFree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from ..engine.call_log import CallLog
     from ..engine.calls import Side
     from .process import Port
 
-__all__ = ["Refused", "RemoteAllocator", "RemoteMemory"]
+__all__ = [
+    "COPIES",
+    "Refused",
+    "RemoteAllocator",
+    "RemoteBuffer",
+    "RemoteMemory",
+    "RemotePointer",
+    "RemoteSide",
+    "failing",
+    "recorders",
+    "replay",
+]
 
 _FLAGS = ("size", "own_cpu_data", "own_gpu_data", "cpu_malloc_use_cuda")
 _ACTIONS_FROM, _FAILURES_FROM = "L2", "L3"
-_COPIES = {
+COPIES: dict[str, tuple[str, str, MemcpyKind]] = {
     "copy_to_cpu": ("gpu", "cpu", MemcpyKind.CUDA2CPU),
     "copy_to_gpu": ("cpu", "gpu", MemcpyKind.CPU2CUDA),
     "copy_to_gpu_async": ("cpu", "gpu", MemcpyKind.CPU2CUDA),
@@ -159,6 +172,8 @@ class RemoteAllocator:
     ----------
     waits : int
         How often the port has waited for its pushes.
+    blobs : object
+        What the blobs of the last driver share; see `syncedmem.spec.ports.blob`.
     """
 
     remote = True
@@ -169,6 +184,7 @@ class RemoteAllocator:
         self.port: Port = port
         self.side: Side = side
         self.waits: int = 0
+        self.blobs: Any = None
         self._buffers = 0
         self._streams = 0
 
@@ -223,6 +239,47 @@ class RemoteAllocator:
         return first is second
 
 
+def recorders(
+    host: RecordingAllocator, device: RecordingAllocator | None
+) -> dict[tuple[str, bool], RecordingAllocator]:
+    """The recording allocator of each side, and of page-locked memory or not; each records in the same log."""
+    inner: Any = host.inner
+    return {
+        ("cpu", False): host,
+        ("cpu", True): RecordingAllocator(inner, host.log, "cpu", pinned=True),
+        ("gpu", False): device or RecordingAllocator(inner, host.log, "gpu"),
+    }
+
+
+def failing(port: Port, log: CallLog) -> dict[str, Any]:
+    """The fields of a call that say which of its actions has to fail, if the kit wants one to fail."""
+    if not log.moves.left or port.level < _FAILURES_FROM:
+        return {}
+    return {"fail": log.moves.left, **({"partial": True} if log.moves.partial else {})}
+
+
+def replay(port: Port, log: CallLog, action: dict[str, Any], move: Callable[[], None]) -> None:
+    """Make the allocator calls of an action again with `move`, so that they are in the log.
+
+    Raises
+    ------
+    Violation
+        If the action was told to fail, and did not.
+    """
+    name: str = action["action"]
+    if action.get("failed"):
+        with suppress(InjectedFailure):
+            log.moves.count(name)
+        return
+    try:
+        move()
+    except InjectedFailure as error:
+        sentence = f"{name} was told to fail, and the port did it: {action}"
+        raise port.violation("P03-fails-when-told", sentence) from error
+    except StrayFree:
+        pass  # it is in the log
+
+
 class RemoteMemory:
     """A memory of a port; see `syncedmem.spec.engine.subject.Memory`.
 
@@ -239,11 +296,7 @@ class RemoteMemory:
         self._size = size
         self._log = host.log
         self._released = False
-        self._recorders = {
-            ("cpu", False): host,
-            ("cpu", True): RecordingAllocator(inner, host.log, "cpu", pinned=True),
-            ("gpu", False): device or RecordingAllocator(inner, host.log, "gpu"),
-        }
+        self._recorders = recorders(host, device)
         self._allocators: list[Any] = [recorder.inner for recorder in (host, device) if recorder]
         self._blocks: dict[str, list[RemotePointer]] = {"cpu": [], "gpu": []}
         self._adopted: dict[str, tuple[str, RemotePointer]] = {}
@@ -321,10 +374,8 @@ class RemoteMemory:
     # --- making a call
 
     def _call(self, op: str, **argument: Any) -> dict[str, Any]:
-        failing: dict[str, Any] = {}
-        if self._log.moves.left and self._port.level >= _FAILURES_FROM:
-            failing = {"fail": self._log.moves.left, **({"partial": True} if self._log.moves.partial else {})}
-        answer = self._port.ask(op, memory=self._number, mode=current_mode().name, **argument, **failing)
+        told = failing(self._port, self._log)
+        answer = self._port.ask(op, memory=self._number, mode=current_mode().name, **argument, **told)
         self._released = self._released or (op == "release" and "refused" not in answer)
         return self._answered(answer)
 
@@ -366,22 +417,12 @@ class RemoteMemory:
             for allocator in self._allocators:
                 allocator.waits += 1
             return
-        if action.get("failed"):
-            with suppress(InjectedFailure):
-                self._log.moves.count(name)
-            return
-        try:
-            self._move(name, action, answer)
-        except InjectedFailure as error:
-            sentence = f"{name} was told to fail, and the port did it: {action}"
-            raise self._port.violation("P03-fails-when-told", sentence) from error
-        except StrayFree:
-            pass  # it is in the log
+        replay(self._port, self._log, action, lambda: self._move(name, action, answer))
 
     def _move(self, name: str, action: dict[str, Any], answer: dict[str, Any]) -> None:
         size = action.get("size", self._size)
-        if name in _COPIES:
-            source, dest, kind = _COPIES[name]
+        if name in COPIES:
+            source, dest, kind = COPIES[name]
             stream = self._stream if name.endswith("async") else None
             self._recorders[dest, False].memcpy(self._pointer(source), self._pointer(dest), size, kind, stream)
             return

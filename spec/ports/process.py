@@ -182,7 +182,7 @@ class Port:
             raise self.violation("P02-one-answer", f"{op}: the answer has id {given!r}, expected {number}")
         if sentence := wrong(REQUESTS[op].answer, answer, self.level):
             raise self.violation("P02-one-answer", f"{op} was answered with {_short(reply)}: {sentence}")
-        return found
+        return {name: value for name, value in found.items() if name != "refused" or value is not None}
 
     def violation(self, requirement: str, message: str) -> Violation:
         """A violation with the requests that led to it."""

@@ -10,11 +10,12 @@ from them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem import model
 from syncedmem.model import Action, SyncedHead
+from syncedmem.model.interface import BLOB_CALLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,6 +25,9 @@ __all__ = [
     "ACTIONS",
     "ANSWERS",
     "BLACK_BOX",
+    "BLOB",
+    "BLOB_REQUESTS",
+    "BLOB_TYPES",
     "CALLS",
     "EDITIONS",
     "HEADS",
@@ -58,6 +62,9 @@ HEADS = tuple(head.name for head in SyncedHead)
 ACTIONS = (*(action.value for action in Action), "copy_cpu", "copy_gpu", "wait")
 """The model's actions; copies within a side, which no call needs; and a wait for the pushes of the memory."""
 
+BLOB_TYPES = ("float32", "float64", "int32", "uint32", "float16")
+"""The types of the elements of blobs."""
+
 LARGEST = 65536
 """The largest size of a memory in bytes, unless the port says another one."""
 
@@ -65,6 +72,8 @@ Type = dict[str, Any]
 """A type as JSON Schema describes it."""
 
 _INTEGER: Type = {"type": "integer"}
+_REAL: Type = {"type": ["integer", "number", "string"]}
+_INTEGERS: Type = {"type": "array", "items": _INTEGER}
 _NUMBER: Type = {"type": "integer", "minimum": 0}
 _FLAG: Type = {"type": "boolean"}
 _NAME: Type = {"type": "string", "minLength": 1}
@@ -149,6 +158,54 @@ _FAIL = (
     ),
 )
 _ADOPTED = Field("buffer", _or_null(_NAME), "the buffer to adopt; null for a null pointer")
+_BLOB = Field("blob", _NUMBER, "the number of a blob")
+
+BLOB_REQUESTS: Mapping[str, Message] = {
+    "new_blob": Message(
+        "Make a blob.",
+        (
+            _BLOB,
+            _MODE,
+            Field("type", _one_of(*BLOB_TYPES), "the type of its elements"),
+            Field("shape", _or_null(_INTEGERS), "its shape; null for a blob without a shape"),
+        ),
+        "blob",
+    ),
+    "blob_call": Message(
+        "Make a call of a blob.",
+        (
+            _BLOB,
+            _MODE,
+            Field("call", _one_of(*BLOB_CALLS), "the name of the call"),
+            Field("numbers", _INTEGERS, "extents, indices or axes, for a call that takes them", required=False),
+            Field(
+                "sequence",
+                _FLAG,
+                "with extents or indices, whether they are one argument, a sequence, or up to four numbers",
+                required=False,
+            ),
+            Field("other", _NUMBER, "the number of the blob for reshape_like, share_* and copy_from", required=False),
+            Field("copy_diff", _FLAG, "for copy_from, whether the diff is copied, not the data", required=False),
+            Field("reshape", _FLAG, "for copy_from, whether the blob takes the shape of the other", required=False),
+            Field(
+                "factor", _REAL, "for scale_*; what JSON has no number for is nan, inf or -inf as text", required=False
+            ),
+            Field("buffer", _or_null(_NAME), "for set_*, the buffer to adopt; null for a null pointer", required=False),
+            *_FAIL,
+        ),
+        "blob",
+    ),
+    "blob_state": Message("Show a blob; change nothing.", (_BLOB,), "blob_state"),
+    "write_blob": Message(
+        "Write bytes to the start of the view that the last successful call for this part and side of this blob "
+        "returned.",
+        (_BLOB, Field("part", _one_of("data", "diff"), "the part"), _SIDE, _BYTES),
+        "blob_state",
+        "L1",
+    ),
+    "drop_blob": Message("Drop a blob; memory that no blob has any more is freed.", (_BLOB, _MODE), "blob"),
+}
+"""The requests about blobs; a port that has none is never sent them."""
 
 REQUESTS: Mapping[str, Message] = {
     "hello": Message(
@@ -186,10 +243,11 @@ REQUESTS: Mapping[str, Message] = {
         "L1",
     ),
     "synchronize": Message("Wait for every push of every memory.", (), "done"),
+    **BLOB_REQUESTS,
 }
 """Every request by its ``op``.  Each also has ``id``, a number; the answer has the same ``id``."""
 
-CALLS = tuple(name for name, message in REQUESTS.items() if _MODE in message.fields)
+CALLS = tuple(name for name, it in REQUESTS.items() if _MEMORY in it.fields and _MODE in it.fields)
 """The requests that are calls of the memory, with Caffe's names."""
 
 _LISTED = {"anyOf": [_one_of(*ACTIONS), {"$ref": "#/$defs/action"}]}
@@ -217,9 +275,52 @@ STATE: tuple[Field, ...] = (
 )
 """What is seen of a memory after a request."""
 
+
+def _part(part: str) -> tuple[Field, ...]:
+    """What is seen of the data or of the diff of a blob."""
+    return (
+        Field(
+            part,
+            _or_null(_NUMBER),
+            f"a number of the memory of the {part}, the same for all blobs that share it; null if there is none yet",
+            required=False,
+        ),
+        Field(f"{part}_head", _one_of(*HEADS), "the head of this memory", required=False),
+        Field(f"{part}_size", _NUMBER, "its size in bytes", required=False),
+        Field(
+            f"{part}_cpu",
+            _or_null(_HEX),
+            "all bytes of its host side, read without a call, if this side is fresh",
+            "L1",
+            required=False,
+        ),
+        Field(f"{part}_gpu", _or_null(_HEX), "the same for its device side", "L1", required=False),
+    )
+
+
+BLOB: tuple[Field, ...] = (
+    Field(
+        "shape",
+        _INTEGERS,
+        "the extents, which must be there, with count, unless there is no such blob, or it is dropped",
+        required=False,
+    ),
+    Field("count", _INTEGER, "the number of elements", required=False),
+    Field("capacity", _INTEGER, "how many elements fit; needed in the profile safe", required=False),
+    *_part("data"),
+    *_part("diff"),
+)
+"""What is seen of a blob after a request."""
+
 ACTION: tuple[Field, ...] = (
     Field("action", _one_of(*ACTIONS), "the name of the action", "L2"),
-    Field("size", _NUMBER, "how many bytes; if left out, the size of the memory", "L2", required=False),
+    Field(
+        "size",
+        _NUMBER,
+        "how many bytes; if left out, the size of the memory; of an action of a blob it must be there",
+        "L2",
+        required=False,
+    ),
     Field(
         "pinned",
         _FLAG,
@@ -232,7 +333,8 @@ ACTION: tuple[Field, ...] = (
         "block",
         _or_null(_NUMBER),
         "for an allocation and a free, a number of the block, which no other block ever has; null for a free of "
-        "something that is not allocated. If left out, the last block of this side.",
+        "something that is not allocated. If left out, the last block of this side; of an action of a blob it must be "
+        "there.",
         "L2",
         required=False,
     ),
@@ -241,7 +343,23 @@ ACTION: tuple[Field, ...] = (
 )
 """An action that a call took, if its name alone does not say everything."""
 
-_REFUSED = Field("refused", _TEXT, "why the request was refused or failed; left out if it was done", required=False)
+_REFUSED = Field(
+    "refused", _or_null(_TEXT), "why the request was refused or failed; null or left out if it was done", required=False
+)
+_VIEW = Field(
+    "view",
+    _or_null(_HEX),
+    "after a call that returns a side, the first bytes of the view that it returned, as many as the memory has",
+    "L1",
+    required=False,
+)
+_ACTIONS = Field(
+    "actions",
+    {"type": "array", "items": _LISTED},
+    "The actions that the call took, in order, also if it failed: those that were done, the one that failed, and what "
+    "was done to undo them.",
+    "L2",
+)
 
 ANSWERS: Mapping[str, tuple[Field, ...]] = {
     "hello": (
@@ -265,23 +383,26 @@ ANSWERS: Mapping[str, tuple[Field, ...]] = {
         ),
         _REFUSED,
     ),
-    "state": (*STATE, _REFUSED),
-    "call": (
+    # A port may have one form of answer for both: what there was of a call before is not looked at.
+    "state": (_VIEW, replace(_ACTIONS, required=False), *STATE, _REFUSED),
+    "call": (_VIEW, _ACTIONS, *STATE, _REFUSED),
+    "blob_state": (*BLOB, _REFUSED),
+    "blob": (
         Field(
-            "view",
-            _or_null(_HEX),
-            "after a call that returns a side, the first bytes of the view that it returned, as many as the memory has",
-            "L1",
+            "value",
+            _REAL,
+            "the result, of a call that has one: a number, or nan, inf or -inf as text; of shape_string a text",
             required=False,
         ),
         Field(
-            "actions",
-            {"type": "array", "items": _LISTED},
-            "The actions that the call took, in order, also if it failed: those that were done, the one that failed, "
-            "and what was done to undo them.",
-            "L2",
+            "view",
+            _or_null(_HEX),
+            "after a call that returns a view, the bytes of the elements; after gpu_shape, those of the extents",
+            "L1",
+            required=False,
         ),
-        *STATE,
+        Field("actions", {"type": "array", "items": _LISTED}, "the actions that the call took, in order", "L2"),
+        *BLOB,
         _REFUSED,
     ),
     "bytes": (Field("bytes", _HEX, "all bytes of the buffer", "L1"), _REFUSED),
@@ -290,7 +411,15 @@ ANSWERS: Mapping[str, tuple[Field, ...]] = {
 """The fields of each kind of answer, besides ``id``."""
 
 _ID = Field("id", _NUMBER, "the number of the request")
-_JSON = {"integer": int, "boolean": bool, "string": str, "array": list, "object": dict, "null": type(None)}
+_JSON = {
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "string": str,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
 _HEX_DIGITS = frozenset("0123456789abcdef")
 
 
@@ -304,7 +433,7 @@ def wrong(kind: str, answer: Any, level: str) -> str:
         return f"it has {unknown[0]}, which no answer to this request has"
     for name, field in fields.items():
         if name not in answer:
-            excused = "refused" in answer and name != "id" and kind != "call"
+            excused = answer.get("refused") is not None and name != "id" and kind not in ("call", "blob")
             if field.required and field.level <= level and not excused:
                 return f"it lacks {name!r}"
         elif sentence := _mismatch(field.type, answer[name]):
@@ -322,7 +451,8 @@ def _mismatch(kind: Type, value: Any) -> str:
     if isinstance(value, str):
         return _wrong_text(kind, value)
     if "array" in types:
-        return next((f"where {found}" for found in _wrong_items(value) if found), "")
+        items = kind["items"]
+        return next((f"where {found}" for it in value if (found := _wrong_item(items, it))), "")
     minimum = kind.get("minimum")
     return "" if minimum is None or value is None or value >= minimum else f"less than {minimum}"
 
@@ -335,12 +465,8 @@ def _wrong_text(kind: Type, value: str) -> str:
     return "an empty string" if len(value) < kind.get("minLength", 0) else ""
 
 
-def _wrong_items(values: list[Any]) -> Iterator[str]:
-    return map(_wrong_item, values)
-
-
-def _wrong_item(value: object) -> str:
-    sentence = _mismatch(_LISTED, value)
+def _wrong_item(kind: Type, value: object) -> str:
+    sentence = _mismatch(kind, value)
     return f"{_short(value)} is {sentence}" if sentence else ""
 
 

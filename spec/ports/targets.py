@@ -6,6 +6,7 @@ A shared library with the C ABI of ``syncedmem_port.h`` is loaded by the harness
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import shlex
 import sys
 from contextlib import ExitStack
@@ -17,11 +18,13 @@ from syncedmem.model import EDITIONS
 from syncedmem.model.head import DEFAULT_EDITION
 
 from ..engine.subject import Subject
+from .blob import RemoteBlob
 from .memory import RemoteAllocator, RemoteMemory
 from .process import Port, PortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from ..engine.supervisor import Limits
     from ..requirements import Level, Profile
@@ -62,13 +65,13 @@ class ProgramTarget:
         return port
 
 
-def subject_of(port: Port, name: str, profile: Profile, level: Level) -> Subject:
-    """The memories of a program, at a level that it can show."""
+def subject_of(port: Port, name: str, profile: Profile, level: Level, *, blobs: bool = False) -> Subject:
+    """The memories of a program, or its blobs, at a level that it can show."""
     port.renew()
     port.level = level
     device = RemoteAllocator(port, "gpu") if EDITIONS[port.edition].has_device else None
     host: Any = RemoteAllocator(port, "cpu")
-    made: Any = RemoteMemory
+    made: Any = RemoteBlob if blobs else RemoteMemory
     return Subject(name, made, host, cast("Any", device), profile, level=level, edition=port.edition, program=port)
 
 
@@ -117,7 +120,7 @@ def maker_of(text: str) -> Any:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        found: Any = importlib.import_module(Path(place).stem if place.endswith(".py") else place)
+        found: Any = _of_file(Path(place).resolve()) if place.endswith(".py") else importlib.import_module(place)
     except Exception as error:  # whatever the module raises while it is imported
         raise PortError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
     for part in name.split("."):
@@ -127,6 +130,22 @@ def maker_of(text: str) -> Any:
     if not (callable(found) or isinstance(found, Subject)):
         raise PortError(f"{text} makes nothing: it is {found!r}")
     return found
+
+
+def _of_file(path: Path) -> ModuleType:
+    """The module in a file, whatever other module has its name: ``select.py`` is not the standard library's."""
+    name = path.stem if path.stem not in sys.modules else f"{path.stem} of {path.parent}"
+    for known in (sys.modules.get(path.stem), sys.modules.get(name)):
+        if known is not None and getattr(known, "__file__", None) == str(path):
+            return known
+    place: Any = importlib.util.spec_from_file_location(name, path)
+    module = sys.modules[place.name] = importlib.util.module_from_spec(place)
+    try:
+        place.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[place.name]
+        raise
+    return module
 
 
 def command_target(command: str) -> ProgramTarget:

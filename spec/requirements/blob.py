@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .levels import by_level
 
-__all__ = ["BLOB_CAFFE", "BLOB_LEVELS", "BLOB_NEEDS", "BLOB_SAFE"]
+__all__ = ["BLOB_CAFFE", "BLOB_LEVELS", "BLOB_NEEDS", "BLOB_OF_OBJECTS", "BLOB_SAFE"]
 
 BLOB_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("B01-empty", "A blob without a shape has no axes and no elements.", "blob.hpp:26"),
@@ -138,11 +138,14 @@ BLOB_NEEDS: dict[str, str] = {
 }
 """What a subject must offer for a requirement, unless every subject can be tested for it."""
 
+BLOB_OF_OBJECTS = frozenset({"B66"})
+"""The requirements that need a view as an argument of a call; they are not judged of a program."""
+
 BLOB_LEVELS = by_level(
-    L0="B01 B03 B04 B08 B09 B10 B11 B12 B13 B14 B15 B16 B19 B20 B26 B27 B30 B38 B42 B44 B46 B47 B48 B49 B53 B55 B58"
-    " B62 B63 B65 B68",
+    L0="B01 B03 B04 B08 B09 B10 B11 B12 B13 B14 B15 B16 B19 B20 B21 B26 B27 B29 B30 B33 B34 B36 B38 B40 B42 B44 B46"
+    " B47 B48 B49 B53 B55 B58 B62 B63 B65 B68",
     L1="B05 B06 B07 B17 B18 B22 B23 B24 B25 B28 B31 B32 B35 B37 B39 B41 B43 B50 B51 B52 B54 B56 B59",
-    L2="B02 B21 B29 B33 B34 B36 B40 B45 B60 B61 B64 B66 B67",
+    L2="B02 B45 B60 B61 B64 B66 B67",
     L3="B57",
 )
 """The lowest level at which a requirement can be judged, by its number."""

@@ -20,7 +20,7 @@ from .kills import Kills
 from .vector import ALL_SUITES, FORMAT, model_digest, vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 __all__ = ["MANIFEST", "SCHEMA", "archive", "compare", "suite_files", "write"]
@@ -28,8 +28,8 @@ __all__ = ["MANIFEST", "SCHEMA", "archive", "compare", "suite_files", "write"]
 MANIFEST, SCHEMA = "manifest.json", "vector.schema.json"
 
 
-def suite_files() -> dict[str, str]:
-    """The contents of all files, by their paths in the folder.
+def suite_files() -> Iterator[tuple[str, str]]:
+    """All files, one by one: the path of each in the folder, and its contents; the manifest is the last.
 
     Raises
     ------
@@ -37,7 +37,6 @@ def suite_files() -> dict[str, str]:
         If the stored kills were measured for other vectors.
     """
     kills = Kills.known()
-    found: dict[str, str] = {}
     described: list[dict[str, Any]] = []
     for edition in EDITIONS:
         for name, suite in ALL_SUITES.items():
@@ -45,27 +44,25 @@ def suite_files() -> dict[str, str]:
             made = [*vectors(name, edition, killed)]
             if not made:
                 continue
-            lines = [vector.line() for vector in made]
-            text = "".join(f"{line}\n" for line in lines)
+            text = "".join(f"{vector.line()}\n" for vector in made)
             path = f"{edition}/{name}.jsonl"
-            found[path] = text
             described.append(
                 {
                     "file": path,
                     "text": suite.text,
                     "of": "blobs" if name in BLOB_SUITES else "memories",
                     "profiles": dict(sorted(Counter(vector.program.profile for vector in made).items())),
-                    "vectors": len(lines),
+                    "vectors": len(made),
                     "steps": text.count('{"call":'),
                     "kills": len({bug for names in killed for bug in names}),
                     "sha256": hashlib.sha256(text.encode()).hexdigest(),
                 }
             )
+            yield path, text
     models = {edition: model_digest(edition) for edition in EDITIONS}
     manifest = {"format": FORMAT, "models": models, "seeded_bugs": len(kills.bugs), "suites": described}
-    found[SCHEMA] = json.dumps(schema(), indent=2) + "\n"
-    found[MANIFEST] = json.dumps(manifest, indent=2) + "\n"
-    return found
+    yield SCHEMA, json.dumps(schema(), indent=2) + "\n"
+    yield MANIFEST, json.dumps(manifest, indent=2) + "\n"
 
 
 def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
@@ -87,20 +84,20 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     OSError
         If a file cannot be written; files that were written before it stay.
     """
-    chosen = _chosen(wanted)
-    for path, text in chosen.items():
+    paths: list[str] = []
+    for path, text in _chosen(wanted):
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, methodcaller("write", text.encode()))
-    return [*chosen]
+        paths.append(path)
+    return paths
 
 
 def compare(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     """The files of a folder that are missing, or differ from those that `write` would write."""
-    chosen = _chosen(wanted)
     return [
         path
-        for path, text in chosen.items()
+        for path, text in _chosen(wanted)
         if not (folder / path).is_file() or (folder / path).read_bytes() != text.encode()
     ]
 
@@ -120,7 +117,7 @@ def archive(version: str) -> tuple[str, bytes]:
         gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as squeezed,
         tarfile.open(mode="w", fileobj=squeezed, format=tarfile.USTAR_FORMAT) as tar,
     ):
-        for path, text in sorted(suite_files().items()):
+        for path, text in sorted(suite_files()):
             content = text.encode()
             entry = tarfile.TarInfo(f"{name}/{path}")  # made at no time, by nobody
             entry.size, entry.mode = len(content), 0o644
@@ -128,10 +125,8 @@ def archive(version: str) -> tuple[str, bytes]:
     return f"{name}.tar.gz", packed.getvalue()
 
 
-def _chosen(wanted: Iterable[str]) -> dict[str, str]:
+def _chosen(wanted: Iterable[str]) -> Iterator[tuple[str, str]]:
     names = set(wanted)
-    return {
-        path: text
-        for path, text in suite_files().items()
-        if not names or path in (MANIFEST, SCHEMA) or names & {path.removesuffix(".jsonl"), path.split("/")[-1][:-6]}
-    }
+    for path, text in suite_files():
+        if not names or path in (MANIFEST, SCHEMA) or names & {path.removesuffix(".jsonl"), path.split("/")[-1][:-6]}:
+            yield path, text

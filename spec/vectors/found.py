@@ -15,11 +15,13 @@ from .replay import replay
 from .vector import Vector
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..engine.finding import Violation
     from ..engine.subject import Subject
     from .programs import Operation
 
-__all__ = ["FOUND", "vector_of"]
+__all__ = ["FOUND", "add_vectors", "vector_of"]
 
 FOUND = "found"
 """The suite of these vectors."""
@@ -48,11 +50,21 @@ def vector_of(violation: Violation, subject: Subject) -> Vector | None:
         taker.take(number, move)
     program = Program(subject.edition, sizes, taker.done(), subject.profile)
     vector = Vector(FOUND, program)
+    if subject.program is not None:
+        subject.program.renew()
     try:
-        difference = replay(replace(subject, elsewhere=None), vector.as_json())
+        difference = replay(replace(subject, elsewhere=None, journal=None), vector.as_json())
     except Exception:  # noqa: BLE001 -- a memory that cannot be made
         return None
     return None if difference is None else vector
+
+
+def add_vectors(violations: Iterable[Violation], subject: Subject) -> None:
+    """Give each violation its vector, if it has one; see `vector_of`."""
+    for violation in violations:
+        vector = None if violation.vector else vector_of(violation, subject)
+        if vector is not None:
+            violation.vector = vector.line()
 
 
 class _Taker:
@@ -109,7 +121,7 @@ class _Taker:
         if self._modes[number] is not self._mode:
             self._mode = self._modes[number]
             self._operations.append({"call": SET_MODE, "argument": self._mode.name})
-        done = operation_of(entry, len(self._operations) + 1)
+        done = {**operation_of(entry, len(self._operations) + 1), **more}
         if more:
             done.pop("write", None)
-        self._operations.append(numbered(number, {**done, **more}))
+        self._operations.append(numbered(number, done))

@@ -12,6 +12,7 @@ from syncedmem.model import Mode, using_mode
 
 from ..engine.call_log import InjectedInterrupt, recorded
 from ..engine.contents import Watched, fetch, put
+from ..engine.finding import Violation
 from .expected import content
 from .programs import LOOK, OWN, SET_MODE, WRITE_BUFFER
 
@@ -26,6 +27,7 @@ _SIDES: dict[str, Side] = {"cpu": "cpu", "gpu": "gpu"}
 _NAMES = {"copy": "copy_to", "push": "copy_to"}
 _TAIL = bytes((0xA5, 0x5A, 0xC3, 0x3C, 0x96))
 """What is behind the bytes of a caller's buffer, where nobody may write."""
+_BYTES_FROM, _ACTIONS_FROM = "L1", "L2"
 _SHORT = 16
 """The most bytes that are shown."""
 
@@ -71,11 +73,16 @@ def replay_memories(subject: Subject, vector: dict[str, Any]) -> Difference | No
     """
     with nullcontext() if subject.device is None else subject.device.using():
         caller = _Caller(subject)
-        players = [_Player(caller, size) for size in vector["sizes"]]
+        try:
+            players = [_Player(caller, size) for size in vector["sizes"]]
+        except Violation as found:
+            return Difference(0, "new", "an answer", found.message)
         for number, step in enumerate(vector["steps"]):
             which: int = step.get("memory", 0)
             try:
                 problem = caller.play(step, players[which])
+            except Violation as found:  # a program ended, or answered something else
+                problem = ("an answer", found.message)
             except Exception as error:  # noqa: BLE001 -- any error that a subject causes here
                 problem = ("a memory that can be looked at", f"{type(error).__name__}: {error}")
             if problem is not None:
@@ -105,9 +112,10 @@ class _Caller:
         """A buffer of the caller, which is made when it is first used."""
         number = argument["buffer"]
         if number not in self._buffers:
-            device = self.subject.device if side == "gpu" else None
+            there: Any = self.subject.device if side == "gpu" else self.subject.host
             behind = len(_TAIL) if size else 0
-            made = Watched(size + behind) if device is None else device.empty(size + behind)
+            foreign = self.subject.program is not None or (side == "gpu" and self.subject.device is not None)
+            made = there.empty(size + behind) if foreign else Watched(size + behind)
             self._buffers[number] = side, size, made
             self._write(number, bytes(size) + _TAIL[:behind])
         if "bytes" in argument:
@@ -127,7 +135,7 @@ class _Caller:
     def _tails(self) -> Problem | None:
         """Check that nobody wrote behind the bytes of a buffer."""
         for number, (_, size, buffer) in self._buffers.items():
-            if size:
+            if size and self.subject.level >= _BYTES_FROM:
                 there = buffer if isinstance(buffer, Watched) else fetch(self.subject, buffer, size + len(_TAIL))
                 if bytes(there[size:]) != _TAIL:
                     return f"{_TAIL.hex()} behind buffer {number}", bytes(there[size:]).hex()
@@ -175,6 +183,8 @@ class _Player:
         try:
             with using_mode(self._caller.mode), armed:
                 value = method(*arguments, **keywords)
+        except Violation:
+            raise
         except (Exception, InjectedInterrupt) as error:  # noqa: BLE001 -- subjects may raise any error
             return error, None
         if keywords and self._subject.device is not None:
@@ -199,9 +209,9 @@ class _Player:
         return wanted or "an answer", f"{type(raised).__name__}: {raised}" if raised else "an answer"
 
     def _shown(self, step: dict[str, Any], value: Any) -> Problem | None:
-        if "shows" not in step:
+        if "shows" not in step or self._subject.level < _BYTES_FROM:
             return None
-        shown = bytes(memoryview(value.get() if "gpu" in step["call"] else value).cast("B"))
+        shown = bytes(memoryview(value.get() if self._is_foreign(step["call"]) else value).cast("B"))
         problem = self._differing("the view", content(step["shows"], self._size), shown)
         if problem is None and "write" in step:
             written = content(step["write"], self._size)
@@ -224,7 +234,7 @@ class _Player:
         if "head" in step and self._memory.head.name != step["head"]:
             return f"the head {step['head']}", self._memory.head.name
         for flag, wanted in step.get("flags", {}).items():
-            found = getattr(self._memory, flag)
+            found = getattr(self._memory, flag, wanted)  # a program need not show it
             if found != wanted:
                 return f"{flag} {wanted}", str(found)
         for side, number in step.get("bytes", {}).items():
@@ -247,16 +257,24 @@ class _Player:
         return f"{what} {shown[0]}{where}", shown[1] + ("" if len(found) == len(wanted) else f", {len(found)} bytes")
 
     def _pointers(self, side: Side) -> list[Any]:
-        return [self._adopted[side]] if side in self._adopted else self._log.owned(side)
+        if self._subject.level < _BYTES_FROM:
+            return []
+        if side in self._adopted:
+            return [self._adopted[side]]
+        return self._log.owned(side) if self._subject.program is None else self._memory.sides(side)
 
     def _bytes(self, side: Side, pointer: Any) -> bytes:
-        if side == "cpu":
-            return bytes(memoryview(pointer).cast("B"))[: self._size]
-        return fetch(self._subject, pointer, self._size)
+        if self._is_foreign(side):
+            return fetch(self._subject, pointer, self._size)
+        return bytes(memoryview(pointer).cast("B"))[: self._size]
+
+    def _is_foreign(self, name: str) -> bool:
+        """Whether the memory of a side, or what a call returns, is read by asking for it."""
+        return "gpu" in name or self._subject.program is not None
 
     def _actions(self, step: dict[str, Any], entries: list[AllocatorCall]) -> Problem | None:
         """Compare allocator calls: their order, their sizes, and the kind of host memory."""
-        if "actions" not in step:
+        if "actions" not in step or self._subject.level < _ACTIONS_FROM:
             return None
         wanted = [it for it in step["actions"] if not it.startswith("adopt")]
         seen = [f"{named(it)}{'' if it.byte_size == self._size else f' of {it.byte_size} bytes'}" for it in entries]

@@ -6,7 +6,8 @@ the pattern of that number (see `syncedmem.spec.vectors.expected.content`).
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
+from hashlib import blake2b
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -91,7 +92,7 @@ class Suite(NamedTuple):
     programs: Callable[[str], Iterator[Program]]
 
 
-@cache
+@lru_cache(maxsize=2)  # a suite is wanted twice in a row, and the largest have millions of operations
 def programs(suite: str, edition: str) -> tuple[Program, ...]:
     """The programs of a suite, without duplicates.
 
@@ -100,8 +101,13 @@ def programs(suite: str, edition: str) -> tuple[Program, ...]:
     KeyError
         If there is no such suite.
     """
-    found = {repr(program): program for program in SUITES[suite].programs(edition)}
-    return tuple(found.values())
+    known, found = set[bytes](), list[Program]()
+    for program in SUITES[suite].programs(edition):
+        name = blake2b(repr(program).encode(), digest_size=16).digest()  # the text of a long one is longer than itself
+        if name not in known:
+            known.add(name)
+            found.append(program)
+    return tuple(found)
 
 
 def _program(
@@ -112,8 +118,9 @@ def _program(
     return Program(edition, (size,), (*done, {"call": Call.RELEASE.value}), profile)
 
 
+@lru_cache(maxsize=1 << 12)
 def operation_of(entry: Input, number: int) -> Operation:
-    """The operation of an input, with the content of this number."""
+    """The operation of an input, with the content of this number; many programs share it, so it must not be changed."""
     if entry.call is None:
         return {"call": SET_MODE, "argument": (entry.mode or Mode.GPU).name}
     done: Operation = {"call": entry.call.value}

@@ -6,17 +6,36 @@ from typing import TYPE_CHECKING, Any
 
 from .blob_replay import replay_blobs
 from .memory_replay import replay_memories
+from .programs import OWN
 
 if TYPE_CHECKING:
     from ..engine.subject import Subject
     from .memory_replay import Difference
 
-__all__ = ["is_of_blobs", "replay"]
+__all__ = ["is_of_blobs", "left_out", "replay"]
 
 
 def is_of_blobs(vector: dict[str, Any]) -> bool:
     """Whether a vector is for blobs; the others are for memories."""
     return "shapes" in vector
+
+
+def left_out(subject: Subject, vector: dict[str, Any]) -> bool:
+    """Whether a subject does not show what a vector is about, so that it cannot be judged by it.
+
+    A program has no blobs, and may be of another edition, fail on request only from L3 on, and have a largest size.
+    Its own pointers cannot be named.
+    """
+    if subject.program is None:
+        return False
+    if is_of_blobs(vector) or vector["edition"] != subject.edition or max(vector["sizes"]) > subject.largest:
+        return True
+    steps = vector["steps"]
+    fails = subject.level < _FAILURES_FROM and any("fail" in step for step in steps)
+    return fails or any(step.get("argument") == OWN for step in steps)
+
+
+_FAILURES_FROM = "L3"
 
 
 def replay(subject: Subject, vector: dict[str, Any]) -> Difference | None:

@@ -81,6 +81,37 @@ inline int cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKi
 inline int cudaGetDevice(int *device) { return lent->get_device(lent->context, device); }
 inline int cudaSetDevice(int device) { return lent->set_device(lent->context, device); }
 
+// --- protobuf: a message as FromProto and ToProto use it; no test calls these
+
+namespace caffe {
+struct BlobShape {
+  std::vector<long> dims;
+  int dim_size() const { return static_cast<int>(dims.size()); }
+  long dim(int i) const { return dims[i]; }
+  void add_dim(long it) { dims.push_back(it); }
+};
+struct BlobProto {
+  BlobShape shape_;
+  const BlobShape &shape() const { return shape_; }
+  BlobShape *mutable_shape() { return &shape_; }
+  void clear_shape() { shape_ = BlobShape(); }
+#define OLD(name)                              \
+  int name##_ = 0;                             \
+  bool has_##name() const { return name##_; }  \
+  int name() const { return name##_; }
+  OLD(num) OLD(channels) OLD(height) OLD(width)
+#undef OLD
+#define NUMBERS(T, name)                                                   \
+  std::vector<T> name##_;                                                  \
+  int name##_size() const { return static_cast<int>(name##_.size()); }     \
+  T name(int i) const { return name##_[i]; }                               \
+  void add_##name(T it) { name##_.push_back(it); }                         \
+  void clear_##name() { name##_.clear(); }
+  NUMBERS(float, data) NUMBERS(float, diff) NUMBERS(double, double_data) NUMBERS(double, double_diff)
+#undef NUMBERS
+};
+}  // namespace caffe
+
 // --- BLAS: only named in declarations
 
 enum CBLAS_TRANSPOSE { CblasNoTrans = 111, CblasTrans = 112 };

@@ -12,7 +12,17 @@ from typing import Any
 
 import pytest
 
-from syncedmem.spec.evidence import CAFFE_LIBRARIES, CAFFE_TESTS, CAFFE_VIOLATES
+from syncedmem.spec import check_blobs
+from syncedmem.spec.engine.report import Tolerance
+from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.evidence import (
+    CAFFE_BLOBS_EXCEPT,
+    CAFFE_BLOBS_VIOLATE,
+    CAFFE_LIBRARIES,
+    CAFFE_TESTS,
+    CAFFE_VIOLATES,
+)
+from syncedmem.spec.ports.targets import ProgramTarget, subject_of, target
 
 ROOT = Path(__file__).parents[2]
 TRANSLATED = ROOT / "tests" / "runtime" / "test_caffe_tests.py"
@@ -67,11 +77,51 @@ def test_caffe_is_caffe(edition: str, seed: int, built: Path) -> None:
 
 
 @EDITIONS
+def test_caffe_has_the_declared_machine(edition: str, built: Path, tmp_path: Path) -> None:
+    """What is learned of it from outside is the declaration, in every cell."""
+    command = [sys.executable, "-m", "syncedmem", "learn", str(built / CAFFE_LIBRARIES[edition]), "--json", "-"]
+    states = {"caffe": "35", "cpu_only": "6"}[edition]
+    done = subprocess.run(
+        [*command, "--states", states, "--out", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["cells"] == report["cells_compared"] == {"caffe": 170, "cpu_only": 27}[edition]
+    assert report["verdict"].endswith(f" cells, if the port has at most {states} states")
+
+
+@EDITIONS
 def test_caffe_is_not_safe(edition: str, built: Path) -> None:
     """Beyond Caffe's promises the kit finds exactly what is known of Caffe."""
     library = built / CAFFE_LIBRARIES[edition]
     report = conform(library, "--profile", "safe", "--level", "L4", "--keep-going")
     assert violated(report) == set(CAFFE_VIOLATES[edition])
+
+
+@EDITIONS
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_blobs_of_caffe_are_caffes(edition: str, seed: int, built: Path) -> None:
+    """The kit finds only what is known of this form of Caffe, in every cell of the tables."""
+    excepted = [option for name in CAFFE_BLOBS_EXCEPT for option in ("--except", name)]
+    report = conform(built / CAFFE_LIBRARIES[edition], "--blobs", "--level", "L4", "--seed", str(seed), *excepted)
+    assert f"\n{report['verdict']}\n" in (ROOT / "docs" / "caffe-itself.md").read_text(encoding="utf-8")
+    assert (report["edition"], report["reached"]) == (edition, "L4")
+    assert violated(report) == set()
+    (level,) = report["levels"]
+    assert {it["requirement"] for it in level["requirements"] if it["status"] != "passed"} == set(CAFFE_BLOBS_EXCEPT)
+
+
+@EDITIONS
+def test_the_blobs_of_caffe_are_not_safe(edition: str, built: Path) -> None:
+    """Beyond Caffe's promises the kit finds exactly what is known; the extents would hide everything else."""
+    lazy, tolerance = "B67-shape-lazy", Tolerance(["B67-shape-lazy"], keep_going=True)
+    library = target(str(built / CAFFE_LIBRARIES[edition]), (object, object))
+    assert isinstance(library, ProgramTarget)
+    with library.connect(Limits(seconds=60), "") as port:
+        subject = subject_of(port, "Caffe", "safe", "L4", blobs=True)
+        found = check_blobs(subject, steps=0, tolerance=tolerance, shorten=False)
+    assert tolerance.met == {lazy}
+    assert {it.requirement for it in found.violations} | {lazy} == set(CAFFE_BLOBS_VIOLATE[edition])
 
 
 def test_a_caffe_that_is_wrong_is_found_out(built: Path, sources: Path, tmp_path: Path) -> None:

@@ -274,7 +274,6 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     assert {"verify", "verify-cpu+opencl"} == {path.name for path in (tmp_path / "build").iterdir()}
 
 
-@pytest.mark.no_cover
 def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit status is 1, and the output has the requirement and a reproducer in Python."""
     use(monkeypatch, device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make))
@@ -287,6 +286,9 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
     assert "failed" == next(it["status"] for it in report["requirements"] if it["id"] == "R08-copy-up")
     page_text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert "Failures of simulated" in page_text
+    path = tmp_path / "report" / "simulated-R08-copy-up.vector.jsonl"
+    assert f"Test vector: {path}" in result.output
+    assert "1 vectors, 0 failed" in run("replay", str(path)).output
 
 
 @pytest.mark.no_cover

@@ -76,17 +76,38 @@ def test_a_maker_in_python(tmp_path: Path) -> None:
     assert f"It is in {tmp_path / 'R10-same-bytes.py'}." in done.output
 
 
-def test_a_maker_that_ends_its_process_has_no_program_to_print(tmp_path: Path) -> None:
+def test_a_maker_that_ends_its_process_has_its_program_printed(tmp_path: Path) -> None:
     (tmp_path / "ends.py").write_text(
         "import os\n\n\ndef maker(size, *, host, device): os._exit(3)\n", encoding="utf-8"
     )
     done = conform(tmp_path, f"{tmp_path / 'ends.py'}:maker", "--level", "L0", "--steps", "0", "--timeout", "60")
 
     assert 1 == done.exit_code, done.output
-    assert "P01-answers: the process ended with status 3" in done.output
+    assert "P01-answers: memory = subject.make(5, host=host, device=device): the process ended" in done.output
+    assert "Shortest program, seed 0:" in done.output
+    assert f"It is in {tmp_path / 'P01-answers.py'}." in done.output
+    assert {"P01-answers.py", "report.json"} <= {it.name for it in tmp_path.iterdir()}
+
+
+def test_a_maker_that_cannot_be_imported_has_no_program(tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text("import os\nos._exit(3)\n", encoding="utf-8")
+    done = conform(tmp_path, f"{tmp_path / 'ends.py'}:maker", "--level", "L0", "--steps", "0", "--timeout", "60")
+
+    assert "P01-answers: the process ended with status 3, before anything was called" in done.output
     assert "Shortest program" not in done.output
-    assert "It is in" not in done.output
-    assert ["report.json"] == [it.name for it in tmp_path.iterdir() if it.name != "ends.py"]
+    assert ["report.json"] == [it.name for it in tmp_path.iterdir() if it.suffix == ".json"]
+
+
+def test_a_violation_is_a_test_vector_too(tmp_path: Path) -> None:
+    """The vector fails for this port, and passes for a right one."""
+    done = conform(tmp_path, *port("needless copy"), "--level", "L2")
+    path = tmp_path / "R09-no-needless-copy.vector.jsonl"
+
+    assert f"Or as a test vector: syncedmem replay {path} --command " in done.output
+    wrong = CliRunner().invoke(app, ["replay", str(path), *port("needless copy")[:2]])
+    right = CliRunner().invoke(app, ["replay", str(path), *port("right")[:2]])
+    assert (1, True) == (wrong.exit_code, wrong.output.endswith("1 vectors, 1 failed\n"))
+    assert (0, "1 vectors, 0 failed\n") == (right.exit_code, right.output)
 
 
 def test_reports_are_written_where_they_are_wanted(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +24,7 @@ from syncedmem.model import (
     head_machine,
     space,
 )
+from syncedmem.model.compiled import dispatch, edition_for
 from syncedmem.model.dispatch import compile_dispatch
 from syncedmem.model.soundness import check_soundness
 
@@ -35,6 +36,20 @@ Table = tuple[Transition, ...]
 U, C, G, S = SyncedHead
 CPU_PTR, OWN_CPU, DATA = Guard.HAS_CPU_POINTER, Guard.OWN_CPU_DATA, Guard.HAS_DATA
 ADOPTION = Transition(Call.SET_CPU_DATA, (C, G, S), C, (Action.ADOPT_CPU,), conditions=(DATA,))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [TRANSITIONS[0], next(iter(EFFECTS.values())), EDITIONS["caffe"], head_machine().declaration, dispatch()],
+    ids=lambda it: type(it).__name__,
+)
+def test_what_is_declared_or_compiled_cannot_be_changed(declared: Any) -> None:
+    with pytest.raises(FrozenInstanceError):
+        setattr(declared, fields(declared)[0].name, None)
+
+
+def test_the_edition_of_a_memory_is_the_first_that_is_declared_for_it() -> None:
+    assert ("caffe", "cpu_only") == (edition_for(has_device=True), edition_for(has_device=False))
 
 
 def build(table: Table, edition: str = "caffe") -> HeadMachine:
@@ -190,10 +205,10 @@ def test_an_unknown_name_is_refused(edition: str, changes: dict[str, Any], messa
 
 
 def test_an_action_without_an_effect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names an action whose effect is not declared, and says where to declare it."""
-    left = {action: effect for action, effect in EFFECTS.items() if action is not Action.ZERO_CPU}
+    """The error names the actions of a row whose effects are not declared, and says where to declare them."""
+    left = {it: effect for it, effect in EFFECTS.items() if it not in (Action.ALLOCATE_CPU, Action.ZERO_CPU)}
     monkeypatch.setattr("syncedmem.model.machine.EFFECTS", left)
-    with pytest.raises(DeclarationError, match=r"^no effect of zero_cpu: add it to EFFECTS$"):
+    with pytest.raises(DeclarationError, match=r"^no effect of allocate_cpu, zero_cpu: add it to EFFECTS$"):
         Declaration.of("caffe")
 
 

@@ -42,6 +42,9 @@ int main(void) {
   m.left = 1;
   found = answer(&m, SMD_RELEASE, 0, SMD_MODE_CPU);
   printf("%d %d %u %d\\n", found, m.head, m.facts, m.live);
+  m.left = -1;
+  found = answer(&m, SMD_RELEASE, 0, SMD_MODE_CPU);
+  printf("%d %d %u %d\\n", found, m.head, m.facts, m.live);
   found = answer(&m, (smd_call)99, 0, SMD_MODE_CPU);
   printf("%d %d %u %d\\n", found, m.head, m.facts, m.live);
   return 0;
@@ -83,12 +86,15 @@ fn main() {
     m.told(Call::SetCpuData);
     m.left = 1;
     m.told(Call::Release);
+    m.left = -1;
+    m.told(Call::Release);
 }
 """
 # The results of each call if its first action fails, its second, and none: outcome, head, facts, live blocks.
 TOLD = ["-1 0 0 0", "-1 0 0 0", "0 1 5 1", "-1 1 5 1", "-1 1 5 1", "0 3 15 2", "1 3 15 2"]
-# A release whose second free fails; and a call that the edition does not have, if the language can express it.
-RELEASED = {"c": ["-1 3 0 1", "-2 3 0 1"], "rust": ["-1 3 0 1"]}
+# A release whose second free fails: one side is still owned. The next release, which frees it. And a call that the
+# edition does not have, if the language can express it.
+RELEASED = {"c": ["-1 3 10 1", "0 3 0 0", "-2 3 0 0"], "rust": ["-1 3 10 1", "0 3 0 0"]}
 
 
 def told(language: str, folder: Path, *, undoes: bool = True) -> list[str]:

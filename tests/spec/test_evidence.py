@@ -28,7 +28,7 @@ from syncedmem.model import (
     space,
 )
 from syncedmem.model.dispatch import compile_dispatch
-from syncedmem.spec.evidence import CAFFE_VIOLATES
+from syncedmem.spec.evidence import CAFFE_BLOBS_EXCEPT, CAFFE_BLOBS_VIOLATE, CAFFE_VIOLATES
 from syncedmem.spec.evidence.comparison import compare_matrix, compare_model, compare_tutorial, evidence
 from syncedmem.spec.requirements import requirements_of
 
@@ -224,6 +224,13 @@ def test_the_page_has_what_caffe_violates() -> None:
     rows = re.findall(r"^\| ([PR]\d\d-\S+) \| (✗?) ?\| (✗?) ?\| (.*) \|$", _page(), re.MULTILINE)
     found = {edition: {row[0]: row[3] for row in rows if row[k]} for k, edition in enumerate(CAFFE_VIOLATES, 1)}
     assert found == CAFFE_VIOLATES
+
+
+def test_the_page_has_what_the_blobs_of_caffe_violate() -> None:
+    rows = re.findall(r"^\| `([BP]\d\d-\S+)` \| (✗?) ?\| (✗?) ?\| (.*) \|$", _page(), re.MULTILINE)
+    found = {edition: {row[0]: row[3] for row in rows if row[k]} for k, edition in enumerate(CAFFE_BLOBS_VIOLATE, 1)}
+    assert found == CAFFE_BLOBS_VIOLATE
+    assert set(CAFFE_BLOBS_EXCEPT) < set(requirements_of("blob"))
 
 
 def test_the_page_has_the_digests_of_the_files() -> None:

@@ -103,6 +103,31 @@ def test_a_failing_walk_is_shrunk_and_numbered() -> None:
     assert "view = memory2.mutable_cpu_data()" in caught.value.statements
 
 
+def test_sizes_are_shrunk_too() -> None:
+    """Down to the smallest size that shows the bug; the size of another memory does not matter."""
+
+    def make(size: int, **options: Any) -> Any:
+        return (MEMORY_BUGS["CopiesUpOnlyOnce"].make if size >= 100 else ReferenceMemory)(size, **options)
+
+    moves = tuple((number, move) for move in (WRITE, GPU_READ, WRITE, GPU_READ) for number in (0, 1))
+    walk, subject = Walk((4097, 64, 5), moves), device_subject(make)
+    with pytest.raises(Violation) as caught:
+        run_walk(subject, walk)
+    found = shortened(subject, walk, caught.value)
+
+    assert found.played is not None
+    assert (100, 1, 1) == found.played[0]
+    assert {0} == {number for number, _ in found.played[1]}
+
+
+@pytest.mark.parametrize(("profile", "after"), [("safe", True), ("caffe", False)])
+def test_calls_after_a_release_are_enumerated(profile: Profile, after: bool) -> None:
+    subject = replace(device_subject(MEMORY_BUGS["WorksAfterRelease"].make), profile=profile)
+    found = check_conformance(subject, suites=["cells"])
+
+    assert (["R48-released-refuses"] if after else []) == [it.requirement for it in found.violations]
+
+
 def test_nothing_can_be_left_out_of_a_walk() -> None:
     """Memories, moves and injected failures are left out if the violation does not need them."""
     subject = device_subject(MEMORY_BUGS["FourthPushSkipped"].make)

@@ -35,7 +35,7 @@ def test_the_archive_has_every_file_and_is_the_same_each_time() -> None:
         found = {entry.name: (tar.extractfile(entry) or BytesIO()).read() for entry in tar}
         assert {(entry.mtime, entry.uid, entry.gid, entry.mode) for entry in tar} == {(0, 0, 0, 0o644)}
     folder = name.removesuffix(".tar.gz")
-    assert found == {f"{folder}/{path}": text.encode() for path, text in suite_files().items()}
+    assert found == {f"{folder}/{path}": text.encode() for path, text in suite_files()}
     manifest = json.loads(found[f"{folder}/manifest.json"])
     digests = {f"{folder}/{it['file']}": it["sha256"] for it in manifest["suites"]}
     assert digests == {path: hashlib.sha256(found[path]).hexdigest() for path in digests}

@@ -1,6 +1,6 @@
 """Ports that are wrong in one way each: ``python wrong_port.py WAY`` speaks the protocol, and then does that.
 
-The memory is the one of examples/ports/json/port.py.
+The memory is the one of plain_port.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PORT = Path(__file__).parents[2] / "examples" / "ports" / "json" / "port.py"
+PORT = Path(__file__).with_name("plain_port.py")
 
 Answer = dict[str, Any]
 

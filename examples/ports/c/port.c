@@ -4,11 +4,9 @@
 #include "syncedmem.h"
 
 static int create(const smp_allocators *from, size_t size, void **memory) {
-  syncedmem *it = malloc(sizeof *it);
-  if (it == NULL) return SMP_FAILED;
-  *it = syncedmem_make(size, from);
-  *memory = it;
-  return SMP_OK;
+  syncedmem *it = *memory = malloc(sizeof *it);
+  if (it != NULL) *it = syncedmem_make(size, from);
+  return it != NULL ? SMP_OK : SMP_FAILED;
 }
 
 static int call(void *memory, const smp_arguments *asked, smp_result *result) {
@@ -16,12 +14,9 @@ static int call(void *memory, const smp_arguments *asked, smp_result *result) {
   syncedmem *it = memory;
   const int outcome = syncedmem_call(it, (smd_call)asked->call, with, (smd_mode)asked->mode);
   if (outcome == SYNCEDMEM_FAILED) return SMP_FAILED;
-  if (outcome != 0) {
-    result->refusal = outcome > 0 ? (uint32_t)outcome : (uint32_t)SMP_REFUSED_OTHER;
-    return SMP_REFUSED;
-  }
+  result->refusal = outcome >= 0 ? (uint32_t)outcome : (uint32_t)SMP_REFUSED_OTHER;
   result->view = it->pointers[asked->call <= SMP_CALL_MUTABLE_CPU_DATA ? SMD_CPU : SMD_GPU];
-  return SMP_OK;
+  return outcome == 0 ? SMP_OK : SMP_REFUSED;
 }
 
 static void state(const void *memory, smp_state *seen) {

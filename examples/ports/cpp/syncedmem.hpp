@@ -79,10 +79,10 @@ class Memory {
     }
   }
 
-  const void *cpu_data() { return call(SMD_CPU_DATA), pointers_[SMD_CPU]; }
-  void *mutable_cpu_data() { return call(SMD_MUTABLE_CPU_DATA), pointers_[SMD_CPU]; }
-  const void *gpu_data() { return call(SMD_GPU_DATA), pointers_[SMD_GPU]; }
-  void *mutable_gpu_data() { return call(SMD_MUTABLE_GPU_DATA), pointers_[SMD_GPU]; }
+  const void *cpu_data() { return call(SMD_CPU_DATA); }
+  void *mutable_cpu_data() { return call(SMD_MUTABLE_CPU_DATA); }
+  const void *gpu_data() { return call(SMD_GPU_DATA); }
+  void *mutable_gpu_data() { return call(SMD_MUTABLE_GPU_DATA); }
   // The buffer stays the caller's, and has to live as long as the memory uses it.
   void set_cpu_data(void *data, std::size_t size) { call(SMD_SET_CPU_DATA, {data, size}); }
   void set_gpu_data(void *data, std::size_t size) { call(SMD_SET_GPU_DATA, {data, size}); }
@@ -93,12 +93,10 @@ class Memory {
 
   smd_head head() const { return head_; }
   std::size_t size() const { return size_; }
-  bool is(smd_fact fact) const { return (facts_ & static_cast<unsigned>(fact)) != 0; }
+  unsigned facts() const { return facts_; }  // those of smd_fact that are true
 
- private:
-  using Blocks = std::array<Block, 2>;
-
-  void call(smd_call call, Argument with = {}) {
+  // Make a call by its number; returns the side that it is about.
+  void *call(smd_call call, Argument with = {}) {
     if (released_ && call != SMD_RELEASE) throw Refused(SMD_REFUSED_NONE, "the memory is released");
     const smd_row *row = smd_find(call, head_, facts_, with.data != nullptr);
     if (row == nullptr) throw Refused(SMD_REFUSED_NONE, "this edition has no such call");
@@ -121,7 +119,11 @@ class Memory {
     head_ = row->dest;
     released_ = call == SMD_RELEASE;
     if (released_) pointers_ = {};
+    return pointers_[call == SMD_CPU_DATA || call == SMD_MUTABLE_CPU_DATA ? SMD_CPU : SMD_GPU];
   }
+
+ private:
+  using Blocks = std::array<Block, 2>;
 
   // Caffe trusts its callers here.
   void check(Argument with, smd_side side) const {

@@ -1,100 +1,84 @@
-// A mirrored memory in JavaScript that speaks the protocol of ports; its device is a buffer of Node too.
+// A mirrored memory in JavaScript that speaks the protocol of ports; its device is memory of Node too.
 
 import { createInterface } from "node:readline";
 
 const OTHER = { cpu: "gpu", gpu: "cpu" };
 const HEAD = { cpu: "HEAD_AT_CPU", gpu: "HEAD_AT_GPU" };
-const memories = new Map();
+const NEW = { head: "UNINITIALIZED", own_cpu_data: false, own_gpu_data: false, cpu_malloc_use_cuda: false };
+const memories = new Map(); // a memory is what it answers, with its two sides
 const buffers = new Map();
+let failing = {}; // the number of the action that has to fail, and whether only half-way
 
-class Memory {
-  constructor(size) {
-    Object.assign(this, { size, head: "UNINITIALIZED", pinned: false, actions: [] });
-    this.data = { cpu: null, gpu: null };
-    this.own = { cpu: false, gpu: false };
-  }
+Buffer.prototype.toJSON = function () {
+  return this.toString("hex");
+};
 
-  // Zero or copy; the kit may want this to fail, also half-way.
-  act(action, target, content = Buffer.alloc(0)) {
-    const failed = --this.fail === 0;
-    this.actions.push({ action, failed });
-    const length = failed ? (this.partial ? content.length >> 1 : 0) : content.length;
-    if (target) content.copy(target, 0, 0, length);
-    if (failed) throw new Error(`${action} was told to fail`);
-  }
+function act(it, action, target, content = Buffer.alloc(0)) {
+  const failed = --failing.left === 0;
+  it.actions.push({ action, failed });
+  const length = failed ? (failing.half ? content.length >> 1 : 0) : content.length;
+  if (target) content.copy(target, 0, 0, length);
+  if (failed) throw new Error(`${action} was told to fail`);
+}
 
-  free(side) {
-    if (!this.own[side]) return;
-    this.act(`free_${side}`);
-    this.data[side] = null;
-    this.own[side] = false;
-  }
+function free(it, side) {
+  if (!it[`own_${side}_data`]) return;
+  act(it, `free_${side}`);
+  it[`own_${side}_data`] = false;
+  it[side] = null;
+}
 
-  // Make a side fresh; if an action fails, undo those before it.
-  bring(side, mode, copy) {
-    const fresh = this.data[side] === null;
-    const first = this.head === "UNINITIALIZED";
-    if (fresh) this.act(`allocate_${side}`);
-    const here = fresh ? Buffer.alloc(this.size, 0xee) : this.data[side];
-    try {
-      if (first) this.act(`zero_${side}`, here, Buffer.alloc(this.size));
-      else this.act(copy, here, this.data[OTHER[side]].subarray(0, this.size));
-    } catch (error) {
-      if (fresh) this.act(`free_${side}`);
-      throw error;
-    }
-    this.data[side] = here;
-    this.own[side] ||= fresh;
-    if (fresh && side === "cpu") this.pinned = mode === "GPU";
-    this.head = first ? HEAD[side] : "SYNCED";
+// Make a side fresh; if an action fails, undo those before it.
+function bring(it, side, mode, copy) {
+  const allocates = it[side] === null;
+  const first = it.head === "UNINITIALIZED";
+  if (allocates) act(it, `allocate_${side}`);
+  const here = it[side] ?? Buffer.alloc(it.size, 0xee);
+  try {
+    act(it, first ? `zero_${side}` : copy, here, first ? Buffer.alloc(it.size) : it[OTHER[side]]);
+  } catch (error) {
+    if (allocates) act(it, `free_${side}`);
+    throw error;
   }
+  it[side] = here;
+  it[`own_${side}_data`] ||= allocates;
+  if (allocates && side === "cpu") it.cpu_malloc_use_cuda = mode === "GPU";
+  it.head = first ? HEAD[side] : "SYNCED";
+}
 
-  call({ op, mode, buffer, fail = 0, partial = false }) {
-    Object.assign(this, { actions: [], fail, partial });
-    const side = op.includes("gpu") ? "gpu" : "cpu";
-    if (op === "release") {
-      this.free("cpu");
-      this.free("gpu");
-    } else if (op.startsWith("set")) {
-      if (buffer === null) throw new Error("there is no buffer");
-      this.free(side);
-      this.data[side] = buffers.get(buffer);
-      this.head = HEAD[side];
-    } else if (op === "async_gpu_push" && this.head !== "HEAD_AT_CPU") {
-      throw new Error(`the head is ${this.head}`);
-    } else {
-      const copy = op === "async_gpu_push" ? "copy_to_gpu_async" : `copy_to_${side}`;
-      if (this.head !== HEAD[side] && this.head !== "SYNCED") this.bring(side, mode, copy);
-      if (op.startsWith("mutable")) this.head = HEAD[side];
-    }
+function call(it, side, { op, mode, buffer, fail = 0, partial = false }) {
+  failing = { left: fail, half: partial };
+  if (buffer === null || (op === "async_gpu_push" && it.head !== "HEAD_AT_CPU")) throw new Error(`${op} at ${it.head}`);
+  if (op === "release") {
+    free(it, "cpu");
+    free(it, "gpu");
+  } else if (op.startsWith("set")) {
+    free(it, side);
+    it[side] = buffers.get(buffer).subarray(0, it.size);
+    it.head = HEAD[side];
+  } else if (it.head !== HEAD[side] && it.head !== "SYNCED") {
+    bring(it, side, mode, op === "async_gpu_push" ? "copy_to_gpu_async" : `copy_to_${side}`);
   }
-
-  state(op) {
-    const shown = (side) => this.data[side] && this.data[side].toString("hex", 0, this.size);
-    const seen = { head: this.head, size: this.size, cpu: shown("cpu"), gpu: shown("gpu") };
-    Object.assign(seen, { own_cpu_data: this.own.cpu, own_gpu_data: this.own.gpu, cpu_malloc_use_cuda: this.pinned });
-    if (op === "state" || op === "write_view") return seen;
-    return { ...seen, view: shown(op.includes("gpu") ? "gpu" : "cpu"), actions: this.actions };
-  }
+  if (op.startsWith("mutable")) it.head = HEAD[side];
 }
 
 function answer(request) {
-  const { op, memory, size, side, buffer } = request;
+  const { op, memory, size, buffer, side = op.includes("gpu") ? "gpu" : "cpu" } = request;
   const bytes = Buffer.from(request.bytes ?? "", "hex");
   if (op === "hello") return { version: 1, name: "port.mjs", level: "L3" };
-  if (op === "synchronize") return {};
-  if (op === "buffer") return buffers.set(buffer, bytes) && {};
-  if (op === "write_buffer") return bytes.copy(buffers.get(buffer)), {};
-  if (op === "read_buffer") return { bytes: buffers.get(buffer).toString("hex") };
-  if (op === "new") memories.set(memory, new Memory(size));
-  const it = memories.get(memory);
+  if (op === "buffer") buffers.set(buffer, bytes);
+  if (op === "write_buffer") bytes.copy(buffers.get(buffer));
+  if (op === "read_buffer") return { bytes: buffers.get(buffer) };
+  if (op === "new") memories.set(memory, { ...NEW, size, cpu: null, gpu: null });
+  if (memory === undefined) return {};
+  const it = Object.assign(memories.get(memory), { actions: [], refused: null });
   try {
-    if (op === "write_view") bytes.copy(it.data[side]);
-    else if (op !== "new" && op !== "state") it.call(request);
+    if (op === "write_view") bytes.copy(it[side]);
+    else if (request.mode) call(it, side, request);
   } catch (error) {
-    return { refused: error.message, ...it.state(op) };
+    it.refused = error.message;
   }
-  return it.state(op);
+  return { ...it, view: it[side] };
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

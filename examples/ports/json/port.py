@@ -1,103 +1,60 @@
-"""A mirrored memory in plain Python that speaks the protocol of ports; its device is a bytearray too."""
+"""A mirrored memory in plain Python that speaks the protocol of ports; its device is memory of the host too."""
 
 import json
 import sys
 
 OTHER, HEAD = {"cpu": "gpu", "gpu": "cpu"}, {"cpu": "HEAD_AT_CPU", "gpu": "HEAD_AT_GPU"}
-HELLO = {"version": 1, "name": "port.py", "level": "L3"}
+HELLO = {"version": 1, "name": "port.py", "level": "L2"}
+NEW = {"head": "UNINITIALIZED", "own_cpu_data": False, "own_gpu_data": False, "cpu_malloc_use_cuda": False}
+memories, buffers = {}, {}  # a memory is what it answers, with its two sides
 
 
-class Memory:
-    def __init__(self, size):
-        self.size, self.head, self.pinned, self.actions = size, "UNINITIALIZED", False, []
-        self.data, self.own = {"cpu": None, "gpu": None}, {"cpu": False, "gpu": False}
-
-    def act(self, action, target=None, content=b""):
-        """Zero or copy; the kit may want this to fail, also half-way."""
-        self.fail -= 1
-        failed = self.fail == 0
-        self.actions.append({"action": action, "failed": failed})
-        content = content[: len(content) // 2 * self.partial] if failed else content
-        if content:
-            target[: len(content)] = content
-        if failed:
-            raise MemoryError(f"{action} was told to fail")
-
-    def free(self, side):
-        if self.own[side]:
-            self.act(f"free_{side}")
-            self.data[side], self.own[side] = None, False
-
-    def bring(self, side, mode, copy):
-        """Make a side fresh; if an action fails, undo those before it."""
-        here, new, first = self.data[side], self.data[side] is None, self.head == "UNINITIALIZED"
-        if new:
-            self.act(f"allocate_{side}")
-            here = bytearray(b"\xee" * self.size)
-        try:
-            content = bytes(self.size) if first else self.data[OTHER[side]][: self.size]
-            self.act(f"zero_{side}" if first else copy, here, content)
-        except MemoryError:
-            if new:
-                self.act(f"free_{side}")
-            raise
-        self.data[side], self.own[side], self.head = here, self.own[side] or new, HEAD[side] if first else "SYNCED"
-        if new and side == "cpu":
-            self.pinned = mode == "GPU"
-
-    def call(self, op, mode, buffer=None, stream=0, fail=0, partial=False):
-        self.actions, self.fail, self.partial = [], fail, partial
-        side = "gpu" if "gpu" in op else "cpu"
-        if op == "release":
-            self.free("cpu")
-            self.free("gpu")
-        elif op.startswith("set"):
-            if buffer is None:
-                raise ValueError("there is no buffer")
-            self.free(side)
-            self.data[side], self.head = buffers[buffer], HEAD[side]
-        elif op == "async_gpu_push" and self.head != "HEAD_AT_CPU":
-            raise ValueError(f"the head is {self.head}")
-        else:
-            if self.head not in (HEAD[side], "SYNCED"):
-                self.bring(side, mode, "copy_to_gpu_async" if op == "async_gpu_push" else f"copy_to_{side}")
-            self.head = HEAD[side] if op.startswith("mutable") else self.head
-
-    def state(self, op):
-        shown = {side: None if data is None else data[: self.size].hex() for side, data in self.data.items()}
-        flags = {"own_cpu_data": self.own["cpu"], "own_gpu_data": self.own["gpu"], "cpu_malloc_use_cuda": self.pinned}
-        seen = {"view": shown["gpu" if "gpu" in op else "cpu"], "actions": self.actions} if op not in OTHERS else {}
-        return {"head": self.head, "size": self.size, **flags, **shown, **seen}
+def free(it, side):
+    if it[f"own_{side}_data"]:
+        it["actions"].append(f"free_{side}")
+        it[f"own_{side}_data"] = False
 
 
-memories, buffers, OTHERS = {}, {}, ("state", "write_view")
+def bring(it, side, mode, copy):
+    """Make a side fresh."""
+    first = it["head"] == "UNINITIALIZED"
+    if it[side] is None:
+        it["actions"].append(f"allocate_{side}")
+        it[side], it[f"own_{side}_data"] = memoryview(bytearray(it["size"])), True
+        it["cpu_malloc_use_cuda"] = mode == "GPU" if side == "cpu" else it["cpu_malloc_use_cuda"]
+    it["actions"].append(f"zero_{side}" if first else copy)
+    it[side][:] = bytes(it["size"]) if first else it[OTHER[side]]
+    it["head"] = HEAD[side] if first else "SYNCED"
 
 
-def answer(op, memory=0, **fields):
-    if op == "hello":
-        return HELLO
-    if op in ("buffer", "write_buffer"):
-        content = bytes.fromhex(fields["bytes"])
-        buffers.setdefault(fields["buffer"], bytearray(content))[: len(content)] = content
-    if op == "read_buffer":
-        return {"bytes": buffers[fields["buffer"]].hex()}
-    if op == "new":
-        memories[memory] = Memory(fields["size"])
-    if memory not in memories:
-        return {}
-    try:
-        if op == "write_view":
-            content = bytes.fromhex(fields["bytes"])
-            memories[memory].data[fields["side"]][: len(content)] = content
-        elif op not in ("new", "state"):
-            memories[memory].call(op, **fields)
-    except (MemoryError, ValueError) as error:
-        return {"refused": str(error), **memories[memory].state(op)}
-    return memories[memory].state(op)
+def call(it, op, side, mode, buffer):
+    """Make a call; the reason if it is refused."""
+    if buffer is None or (op == "async_gpu_push" and it["head"] != "HEAD_AT_CPU"):
+        return f"{op} of {buffer} at {it['head']}"
+    if op == "release":
+        free(it, "cpu")
+        free(it, "gpu")
+    elif op.startswith("set"):
+        free(it, side)
+        it[side], it["head"] = memoryview(buffers[buffer])[: it["size"]], HEAD[side]
+    elif it["head"] not in (HEAD[side], "SYNCED"):
+        bring(it, side, mode, "copy_to_gpu_async" if op == "async_gpu_push" else f"copy_to_{side}")
+    it["head"] = HEAD[side] if "mutable" in op else it["head"]
+    return None
 
 
-if __name__ == "__main__":
-    for line in sys.stdin:
-        request = json.loads(line)
-        number = request.pop("id")
-        print(json.dumps({"id": number, **answer(**request)}), flush=True)
+def answer(op, memory=None, side="", mode="", buffer="", bytes="", size=0, **_):
+    content, side = bytearray.fromhex(bytes), side or ("gpu" if "gpu" in op else "cpu")
+    if memory is None:  # it is about the port, or a buffer of the caller
+        buffers.setdefault(buffer, content)[: len(content)] = content
+        return {"hello": HELLO, "read_buffer": {"bytes": memoryview(buffers[buffer])}}.get(op, {})
+    it = memories.setdefault(memory, {**NEW, "size": size, "cpu": None, "gpu": None})
+    if op == "write_view":
+        it[side][: len(content)] = content
+    it["actions"] = []
+    it["refused"] = call(it, op, side, mode, buffer) if mode else None
+    return {**it, "view": it[side]}
+
+
+for request in map(json.loads, sys.stdin):
+    print(json.dumps({"id": request.pop("id"), **answer(**request)}, default=memoryview.hex), flush=True)

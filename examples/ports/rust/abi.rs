@@ -2,6 +2,12 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+pub const VERSION: u32 = 1;
+pub const OK: c_int = 0;
+pub const REFUSED: c_int = 1;
+pub const FAILED: c_int = 2;
+pub const OTHER: u32 = 255; // why a call was refused, if for no reason of Caffe's
+
 pub type Pointer = *mut c_void;
 
 #[repr(C)]
@@ -44,7 +50,7 @@ pub struct State {
 
 #[repr(C)]
 pub struct Port {
-    pub abi_version: u32,
+    pub version: u32,
     pub level: u32,
     pub name: *const c_char,
     pub edition: *const c_char,

@@ -15,6 +15,7 @@ from ...allocators.pointers import (
     HostArray,
     LiveBlocks,
     as_integer,
+    check_adoptable_size,
     check_byte_size,
     check_copy,
     check_host,
@@ -198,9 +199,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             raise ValueError(f"it is memory of another device ({buffer.ordinal}), and {self.name} is needed")
         if buffer.read_only:
             raise ValueError("it is a read-only view, and the host is copied into it")
-        size = check_byte_size(byte_size)
-        if buffer.nbytes < size:
-            raise ValueError(f"it has {buffer.nbytes} bytes, and {size} are needed")
+        size = check_adoptable_size(buffer.nbytes, byte_size)
         try:
             buffer.raw(size)
         except SimulatedDeviceError as error:  # the memory was freed, or the array goes beyond its block

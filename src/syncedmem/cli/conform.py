@@ -15,7 +15,9 @@ from rich.progress import TextColumn
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, table, widen
+from .options import FIRST, MEMORY, TIMEOUT, Command, Edition, JsonFile, JunitFile, Memory, Timeout
 from .output import check_place, write
+from .targets import port_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["conform"]
 
 DEFAULT_OUT = Path("build/conform")
-STEPS, TIMEOUT, FIRST, MEMORY = 2000, 10.0, 60.0, 4096
+STEPS = 2000
 _SHOWN = 4000
 """How many characters of a program are printed; a longer one is only in its file."""
 
@@ -38,10 +40,7 @@ _SHOWN = 4000
 def conform(  # noqa: PLR0913 -- the options of the command
     target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The port, in one of the forms above.")] = None,
     *,
-    command: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="Start this program, which speaks the protocol of ports, as the target."),
-    ] = None,
+    command: Command = None,
     profile: Annotated[
         str, typer.Option(metavar="NAME", help="caffe: what Caffe does. safe: also what we promise beyond Caffe.")
     ] = "caffe",
@@ -53,14 +52,9 @@ def conform(  # noqa: PLR0913 -- the options of the command
             "in flight, threads and lifetimes. Default: find the highest level that the port reaches.",
         ),
     ] = None,
-    edition: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The edition of the model: caffe, early or cpu_only. Default: what the port says."
-        ),
-    ] = None,
+    edition: Edition = None,
     blobs: Annotated[
-        bool, typer.Option("--blobs", metavar="", help="The maker in Python makes blobs, not memories.")
+        bool, typer.Option("--blobs", metavar="", help="Test the blobs of the port, not its memories.")
     ] = False,
     steps: Annotated[
         int, typer.Option(min=0, metavar="NUMBER", help="Number of generated steps, after the enumerated ones.")
@@ -81,29 +75,16 @@ def conform(  # noqa: PLR0913 -- the options of the command
             "option for more.",
         ),
     ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", help="Time after which a request that has no answer hangs. The first has 60 seconds."
-        ),
-    ] = TIMEOUT,
-    memory: Annotated[int, typer.Option(metavar="MEGABYTES", help="Size of the address space of the port.")] = MEMORY,
-    json_path: Annotated[
-        str | None,
-        typer.Option(
-            "--json", metavar="FILE", help="Also write the report as JSON to this file; - is standard output."
-        ),
-    ] = None,
-    junit: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Also write the report as JUnit XML to this file; - is standard output."),
-    ] = None,
+    timeout: Timeout = TIMEOUT,
+    memory: Memory = MEMORY,
+    json_path: JsonFile = None,
+    junit: JunitFile = None,
     out: Annotated[
         Path,
         typer.Option(
             metavar="FOLDER",
-            help="Folder for report.json and a program for each violation, written as they are found. Missing folders "
-            "are created.",
+            help="Folder for report.json, and for each violation a program and, if one can show it, a test vector, "
+            "written as they are found. Missing folders are created.",
         ),
     ] = DEFAULT_OUT,
 ) -> None:
@@ -130,7 +111,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
     for option, value in (("--timeout", timeout), ("--memory", memory)):
         if not 0 < value < inf:
             raise InvalidArgumentError(option, value, "more than 0")
-    found = _target(target, command)
+    found = port_target(target, command)
     if json_path == junit == "-":
         raise InvalidArgumentError("--junit", junit, "another place than that of --json")
     for text in (json_path, junit, str(out / "report.json")):
@@ -186,18 +167,6 @@ def _requirement(text: str) -> str:
     raise InvalidArgumentError("--except", text, "a requirement, such as R09")
 
 
-def _target(text: str | None, command: str | None) -> ProgramTarget | MakerTarget:
-    from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
-    from syncedmem.spec.ports.process import PortError
-    from syncedmem.spec.ports.targets import command_target, target
-
-    if (text is None) == (command is None):
-        raise PortError("name one port: TARGET, or --command")
-    if command is not None:
-        return command_target(command)
-    return target(str(text), (CPUDeviceAllocator, SimulatedDeviceAllocator))
-
-
 def _tested(
     found: ProgramTarget | MakerTarget,
     wanted: Wanted,
@@ -205,11 +174,12 @@ def _tested(
     progress: Callable[[str, int], None],
     on_change: Callable[[PortReport], None],
 ) -> PortReport:
-    from syncedmem.spec.ports.conformance import conform_maker, conform_program
+    from syncedmem.spec.ports.conformance import conform_program
+    from syncedmem.spec.ports.makers import conform_maker
     from syncedmem.spec.ports.targets import MakerTarget
 
     if isinstance(found, MakerTarget):
-        return conform_maker(found, wanted, limits, progress=progress)
+        return conform_maker(found, wanted, limits, progress=progress, on_change=on_change)
     return conform_program(found, wanted, limits, progress=progress, on_change=on_change)
 
 
@@ -224,15 +194,17 @@ def _follow(progress: Progress) -> Callable[[str, int], None]:
 
 
 def _keep(report: PortReport, out: Path) -> None:
-    """Write what is known until now: the report, and the program of each violation."""
+    """Write what is known until now: the report, and the program and the vector of each violation."""
     write(out / "report.json", json.dumps(report.as_json(), indent=2) + "\n")
-    for violation in filter(_has_program, report.violations):
-        write(_file(violation, out), "\n".join(violation.statements) + "\n")
+    for violation in report.violations:
+        if violation.statements:
+            write(_file(violation, out), "\n".join(violation.statements) + "\n")
+        if violation.vector:
+            write(_vector(violation, out), f"{violation.vector}\n")
 
 
-def _has_program(violation: Violation) -> bool:
-    """Whether there is a program that shows it: not if a maker in Python has ended its process."""
-    return bool(violation.statements)
+def _vector(violation: Violation, out: Path) -> Path:
+    return out / f"{violation.requirement}.vector.jsonl"
 
 
 def _file(violation: Violation, out: Path) -> Path:
@@ -265,7 +237,7 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
     console.print(rows)
     for violation in report.violations:
         console.print(violation.sentence, style="red", markup=False, highlight=False, soft_wrap=True)
-        if not _has_program(violation):
+        if not violation.statements:  # a maker in Python that cannot even be imported
             continue
         text, path = "\n".join(violation.statements), _file(violation, out)
         if len(text) <= _SHOWN:
@@ -280,3 +252,14 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
             console.print(f"Run it: {again}\n", markup=False, highlight=False, soft_wrap=True)
         else:
             console.print(f"It is in {path}.\n", markup=False, highlight=False, soft_wrap=True)
+        if violation.vector:
+            again = f"syncedmem replay {shlex.quote(str(_vector(violation, out)))} {_named(found)}"
+            console.print(f"Or as a test vector: {again}\n", markup=False, highlight=False, soft_wrap=True)
+
+
+def _named(found: ProgramTarget | MakerTarget) -> str:
+    """The target, as a command line has it."""
+    from syncedmem.spec.ports.targets import ProgramTarget
+
+    of_command = isinstance(found, ProgramTarget) and tuple(shlex.split(found.name)) == found.arguments
+    return f"{'--command ' if of_command else ''}{shlex.quote(found.name)}"

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from importlib import import_module
-from pathlib import Path
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path  # noqa: TC003 -- typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from syncedmem.model import InvalidArgumentError
 
+from .options import FIRST, TIMEOUT
+from .targets import port_target
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from syncedmem.spec import Subject
     from syncedmem.spec.fuzz import Replay
 
 __all__ = ["replay", "replaying"]
@@ -30,28 +36,42 @@ def replay(
         typer.Argument(
             metavar="TARGET",
             help="For a replay of fuzz: the allocator, in a form that fuzz takes; without it, the command only shows "
-            "what the file names. For test vectors: module:maker, which makes memories or blobs; without it, ours.",
+            "what the file names. For test vectors: module:maker, which makes memories or blobs, or ./libport.so, a "
+            "library with the C ABI of ports; without it, ours.",
             show_default=False,
         ),
     ] = None,
+    *,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND", help="For test vectors: start this program, which speaks the protocol of ports."
+        ),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(metavar="NAME", help="For test vectors: with caffe, leave out those of the profile safe.")
+    ] = "safe",
 ) -> None:
     """Repeat the steps of a finding of fuzz, or run test vectors.
 
     The target is imported and run. So you have to name it: a target that only the file names is never run. Each vector
-    that fails is printed with its id, the step, what was expected and what was seen.
+    that fails is printed with its id, the step, what was expected and what was seen. What the level of a port does not
+    show is not judged.
 
     Exit status:
       0  the finding does not occur any more; or every vector passed
       1  it still occurs; or it has never occurred twice, so that a run without it
-         proves nothing; or a vector failed
+         proves nothing; or a vector failed, or all were left out
       2  it cannot be replayed
     """
     from syncedmem.spec.fuzz import Replay, TargetError
     from syncedmem.spec.vectors.reading import holds_vectors
 
     if holds_vectors(file):
-        _run_vectors(file, target)
+        _run_vectors(file, target, command, profile)
         return
+    if command is not None:
+        raise InvalidArgumentError("--command", command, "left out, because the file is a replay of fuzz")
     found = Replay.read(file)
     if target is None:
         raise TargetError(_unnamed(file, found))
@@ -71,39 +91,64 @@ def replay(
     raise typer.Exit(1)
 
 
-def _run_vectors(file: Path, target: str | None) -> None:
-    from syncedmem import Blob, SyncedMemory
-    from syncedmem.spec import Subject
+def _run_vectors(file: Path, target: str | None, command: str | None, profile: str) -> None:
+    from syncedmem.spec.requirements import PROFILES
     from syncedmem.spec.vectors import replay as run
     from syncedmem.spec.vectors.reading import read_vectors
-    from syncedmem.spec.vectors.replay import is_of_blobs
-    from syncedmem.verification import make_subject
+    from syncedmem.spec.vectors.replay import left_out
 
-    made: Any = None if target is None else _maker(target)
-    failed, found = 0, read_vectors(file)
-    subjects = {name: make_subject(name, 0) for name in ("cpu", "simulated")}
-    for vector in found:
-        ours: Any = Blob if is_of_blobs(vector) else SyncedMemory
-        there = subjects["cpu" if vector["edition"] == "cpu_only" else "simulated"]
-        subject = Subject(target or there.name, made or ours, there.host, there.device)
-        difference = run(subject, vector)
-        if difference is not None:
-            failed += 1
-            typer.echo(f"{vector['id']}: {difference}")
-    typer.echo(f"{len(found)} vectors, {failed} failed")
-    if failed:
+    if profile not in PROFILES:
+        raise InvalidArgumentError("--profile", profile, f"one of {', '.join(PROFILES)}")
+    found = [it for it in read_vectors(file) if profile == "safe" or it["profile"] == profile]
+    failed = others = 0
+    with _subjects(target, command) as subject_for:
+        for vector in found:
+            subject = subject_for(vector)
+            if left_out(subject, vector):
+                others += 1
+                continue
+            difference = run(subject, vector)
+            if difference is not None:
+                failed += 1
+                typer.echo(f"{vector['id']}: {difference}")
+    typer.echo(f"{len(found)} vectors, {failed} failed" + (f", {others} left out" if others else ""))
+    if failed or (found and others == len(found)):
         raise typer.Exit(1)
 
 
-def _maker(target: str) -> Any:  # noqa: ANN401 -- a maker of the user
-    """The object that ``module:name`` names."""
-    place, _, name = target.partition(":")
-    here = str(Path.cwd())
-    sys.path[:0] = [] if here in sys.path else [here]  # as Python has it there
-    try:
-        return getattr(import_module(place), name)
-    except Exception as error:  # whatever the module raises while it is imported
-        raise InvalidArgumentError("target", target, f"module:maker ({type(error).__name__}: {error})") from error
+@contextmanager
+def _subjects(target: str | None, command: str | None) -> Generator[Callable[[dict[str, Any]], Subject]]:
+    """What gives the subject for a vector."""
+    from syncedmem.spec.engine.supervisor import Limits
+    from syncedmem.spec.ports.targets import ProgramTarget, maker_of, subject_of
+    from syncedmem.verification import make_subject
+
+    named = None if target is None and command is None else port_target(target, command)
+    if isinstance(named, ProgramTarget):
+        with named.connect(Limits(seconds=TIMEOUT, first=FIRST), "") as port:
+            subject = subject_of(port, named.name, "safe", port.hello["level"])
+            yield lambda _: subject
+        return
+    made = None if target is None else maker_of(target)
+    yield partial(_made, target, made, {name: make_subject(name, 0) for name in ("cpu", "simulated")})
+
+
+def _made(
+    target: str | None,
+    made: Any,  # noqa: ANN401 -- a maker of the user
+    subjects: dict[str, Subject],
+    vector: dict[str, Any],
+) -> Subject:
+    """The subject for a vector: our memories or blobs, or those of a maker in Python."""
+    from syncedmem import Blob, SyncedMemory
+    from syncedmem.spec import Subject
+    from syncedmem.spec.vectors.replay import is_of_blobs
+
+    if isinstance(made, Subject):
+        return made
+    there = subjects["cpu" if vector["edition"] == "cpu_only" else "simulated"]
+    ours: Any = Blob if is_of_blobs(vector) else SyncedMemory
+    return Subject(target or there.name, made or ours, there.host, there.device)
 
 
 def _unnamed(file: Path, found: Replay) -> str:

@@ -44,6 +44,7 @@ from syncedmem.spec.engine.report import check_steps
 from syncedmem.spec.engine.supervisor import Death, Limits, side_by_side
 from syncedmem.spec.proofs import summarise
 from syncedmem.spec.requirements import requirements_of
+from syncedmem.spec.vectors.found import add_vectors
 
 from .allocators import check_allocators
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
@@ -177,7 +178,10 @@ class Part:
 
 
 def _check_memories(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
-    return check_conformance(make_subject(name, seed), steps=steps, seed=seed, progress=progress)
+    subject = make_subject(name, seed)
+    found = check_conformance(subject, steps=steps, seed=seed, progress=progress)
+    add_vectors(found.violations, subject)
+    return found
 
 
 def _check_blobs(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from syncedmem.model import (
     SyncedHead,
     SyncedMemoryError,
 )
+from syncedmem.model.interface import MemcpyKind
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime.memory.flight import Push, queue_copy
 
 
 @pytest.mark.parametrize("head", [SyncedHead.UNINITIALIZED, SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED])
@@ -228,6 +231,93 @@ def test_the_finaliser_frees_what_a_lost_push_used(
     assert (device.live_blocks, device.pinned_host().live_blocks) == (0, 0)
 
 
+def test_a_push_that_turns_out_to_be_lost_while_it_is_waited_for_again_leaks_nothing(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finaliser waits twice, and the second time the copy is over."""
+    waits: list[object] = []
+
+    class Late(Lost):
+        @property
+        def done(self) -> bool:  # type: ignore[override] # it changes
+            return len(waits) > 1
+
+        def synchronize(self) -> None:
+            waits.append(self)
+            super().synchronize()
+
+    memory = filled(SyncedMemory(SIZE, device=device))
+    monkeypatch.setattr(device, "record", Late)
+    memory.async_gpu_push(stream=device.stream())
+    del memory
+
+    assert (len(waits), device.live_blocks, device.pinned_host().live_blocks) == (2, 0, 0)
+
+
+def test_a_wait_that_fails_is_repeated_once(device: SimulatedDeviceAllocator) -> None:
+    """An interrupt could have ended the first."""
+    waits: list[object] = []
+
+    class Stuck:
+        done = False
+
+        def synchronize(self) -> None:
+            waits.append(self)
+            raise RuntimeError("dead")
+
+    problem = Push(device, Stuck(), (None, None)).land()
+
+    assert ("waiting for the push failed on simulated:0: RuntimeError: dead", 2) == (problem, len(waits))
+
+
+class End:
+    """A source or a target of a copy."""
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_push_keeps_what_it_reads_and_writes_alive(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, which: int
+) -> None:
+    """It holds for the push that is kept before anything is queued, and for the one with an event of its own."""
+
+    def nothing(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(device, "memcpy", nothing)
+    kept: list[Push | None] = []
+    ends: Any = End(), End()
+    alive = [weakref.ref(end) for end in ends]
+    queue_copy(device, ends, SIZE, MemcpyKind.CPU2CUDA, device.stream(), kept.append)
+    del ends, kept[1 - which]
+
+    assert len(kept) == 1
+    assert all(end() is not None for end in alive)
+    kept.clear()
+    assert all(end() is None for end in alive)
+
+
+def test_a_push_that_cannot_be_recorded_is_waited_for_on_its_own_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host waits for one stream, as with CUDA's streams that do not block."""
+
+    class Separate(SimulatedDeviceAllocator):
+        def memcpy(self, *arguments: Any, **options: Any) -> None:
+            if arguments[2]:
+                super().memcpy(*arguments, **options)
+            elif options.get("need_sync") and len(arguments) > 4 and arguments[4] is not None:
+                arguments[4].synchronize()
+
+    def fail(_: object) -> None:
+        raise RuntimeError("no event")
+
+    separate = Separate()
+    memory, stream = filled(SyncedMemory(SIZE, device=separate)), separate.stream()
+    monkeypatch.setattr(separate, "record", fail)
+    with pytest.raises(DeviceError, match="no event"):
+        memory.async_gpu_push(stream=stream)
+
+    assert (stream.done, separate.live_blocks) == (True, 0)
+
+
 def test_an_event_that_cannot_be_asked_is_reported(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,7 +337,7 @@ def test_an_event_that_cannot_be_asked_is_reported(
     with pytest.raises(DeviceError, match="ordering after the push failed on simulated:0: RuntimeError: the device"):
         memory.gpu_data()
     for _ in range(2):  # it may still be on its way, so it is waited for again
-        with pytest.raises(DeviceError, match="waiting for the push"):
+        with pytest.raises(DeviceError, match="waiting for the push failed on simulated:0: RuntimeError: an illegal"):
             memory.mutable_cpu_data()
     with pytest.warns(ResourceWarning, match="leaked"):
         del memory

@@ -12,7 +12,15 @@ import pytest
 from subjects import SIZE, filled
 
 import syncedmem.runtime.memory.synced_memory as memory_module
-from syncedmem.model import Action, AllocationError, InvalidArgumentError, InvalidSizeError, SyncedHead
+from syncedmem.model import (
+    Action,
+    AllocationError,
+    InvalidArgumentError,
+    InvalidSizeError,
+    Mode,
+    SyncedHead,
+    using_mode,
+)
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
 
 # --- sizes
@@ -52,6 +60,48 @@ def test_a_size_beyond_memory_fails_when_it_is_needed_and_not_before() -> None:
     assert isinstance(caught.value, MemoryError)
     assert huge.head is SyncedHead.UNINITIALIZED
     huge.close()
+
+
+def test_a_memory_of_zero_bytes_has_heads_and_views_and_allocates_nothing(device: SimulatedDeviceAllocator) -> None:
+    memory = SyncedMemory(0, device=device)
+
+    assert (0, SyncedHead.HEAD_AT_CPU) == (memory.mutable_cpu_data().nbytes, memory.head)
+    assert (0, SyncedHead.SYNCED) == (memory.gpu_data().get().nbytes, memory.head)
+    assert (0, SyncedHead.HEAD_AT_GPU) == (memory.mutable_gpu_data().get().nbytes, memory.head)
+    assert (0, SyncedHead.SYNCED) == (memory.cpu_data().nbytes, memory.head)
+    memory.mutable_cpu_data()
+    memory.async_gpu_push(stream=device.stream())
+    assert memory.head is SyncedHead.SYNCED
+    assert (0, 0) == (device.live_blocks, device.pinned_host().live_blocks)
+    memory.close()
+
+
+# --- bytes
+
+
+def test_new_memory_is_zero(device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever an allocator leaves in it; this device refuses to read what nobody has written."""
+    pinned = device.pinned_host()
+    allocate = pinned.allocate
+
+    def dirty(byte_size: int) -> Any:
+        ptr: Any = allocate(byte_size)
+        ptr[:] = 255
+        return ptr
+
+    monkeypatch.setattr(pinned, "allocate", dirty)
+
+    assert [0] * SIZE == SyncedMemory(SIZE, device=device).cpu_data().tolist()
+    assert [0] * SIZE == SyncedMemory(SIZE, device=device).gpu_data().get().tolist()
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_host_memory_is_page_locked_in_gpu_mode_alone(device: SimulatedDeviceAllocator, mode: Mode) -> None:
+    memory = SyncedMemory(SIZE, device=device)
+    with using_mode(mode):
+        memory.cpu_data()
+
+    assert (mode is Mode.GPU) == device.pinned_host().live_blocks
 
 
 # --- views
@@ -129,12 +179,11 @@ def test_binding_tables_are_complete_or_refused() -> None:
     from syncedmem.model import Action, DeclarationError
     from syncedmem.runtime.memory.bindings import BINDINGS, _complete  # pyright: ignore[reportPrivateUsage] -- the check itself
 
-    incomplete: dict[Action, Any] = {
-        action: perform for action, perform in BINDINGS.items() if action != Action.COPY_TO_GPU
-    }
+    left_out = (Action.COPY_TO_GPU, Action.FREE_GPU)
+    incomplete: dict[Action, Any] = {it: perform for it, perform in BINDINGS.items() if it not in left_out}
 
     assert set(BINDINGS) == set(Action)
-    with pytest.raises(DeclarationError, match=r"no implementation for: copy_to_gpu$"):
+    with pytest.raises(DeclarationError, match=r"no implementation for: copy_to_gpu, free_gpu$"):
         _complete(incomplete)
 
 

@@ -184,16 +184,84 @@ def test_a_finaliser_whose_warning_is_an_error_shows_it(moody: Moody, monkeypatc
 
 def test_the_second_chance_finishes_too(moody: Moody) -> None:
     """It is the finaliser of an object in a cycle, whose finalisers are called in any order."""
-    held, came = Holding("a test", SIZE), False
+    held = Holding("a test", SIZE)
+    came: type[BaseException] | None = None
     held.blocks = (OwnedBlock(moody, moody.allocate(SIZE)),)
     moody.releases = [KeyboardInterrupt()]
     try:
         del held
         abs(0)  # a call, after which CPython raises it; no collection, whose callbacks could catch it
+    except KeyboardInterrupt as error:
+        came = type(error)
+
+    assert (came, moody.live_blocks) == (KeyboardInterrupt, 0)
+
+
+@pytest.mark.parametrize("says", [(), ("now",)])
+def test_an_interrupt_of_a_finaliser_comes_after_it_with_what_it_says(
+    moody: Moody, printed: list[BaseException | None], says: tuple[str, ...]
+) -> None:
+    """What the finaliser holds has a finaliser of its own, in which nobody could catch the interrupt."""
+    memory = SyncedMemory(SIZE, device=moody)
+    came: tuple[str, ...] | None = None
+    memory.gpu_data()
+    moody.releases = [KeyboardInterrupt(*says)]
+    try:
+        del memory
+        abs(0)  # a call, after which CPython raises it
+    except KeyboardInterrupt as error:
+        came = error.args
+
+    assert (says, [], 0) == (came, printed, moody.live_blocks)
+
+
+def test_a_finaliser_that_holds_nothing_yet_may_be_interrupted(printed: list[BaseException | None]) -> None:
+    class Hurried(Finaliser):
+        interrupts = [KeyboardInterrupt()]  # noqa: RUF012 -- for one object
+
+        def dispose(self) -> None:
+            if self.interrupts:
+                raise self.interrupts.pop()
+
+    came, bare = False, Hurried.__new__(Hurried)
+    try:
+        del bare
+        abs(0)
     except KeyboardInterrupt:
         came = True
 
-    assert (came, moody.live_blocks) == (True, 0)
+    assert (True, []) == (came, printed)
+
+
+def test_copies_that_have_happened_keep_no_block(moody: Moody) -> None:
+    class Over:
+        def land(self) -> str:
+            return ""
+
+    held: Any = Holding("a test", SIZE)
+    held.blocks = (OwnedBlock(moody, moody.allocate(SIZE)),)
+    held.flights = [Over(), Over()]
+    del held
+
+    assert 0 == moody.live_blocks
+
+
+def test_a_copy_that_is_stuck_keeps_no_block_that_is_released_already(moody: Moody) -> None:
+    """The warning names the place where the owner was dropped."""
+
+    class Stuck:
+        def land(self) -> str:
+            return "the device is gone"
+
+    held: Any = Holding("a test", SIZE)
+    held.blocks = (OwnedBlock(moody), OwnedBlock(moody, moody.allocate(SIZE)))
+    held.flights = [Stuck()]
+    owner = Finaliser(held)
+    with pytest.warns(ResourceWarning) as said:
+        del held, owner
+
+    assert [f"{SIZE} bytes of a test leaked: the device is gone"] == [str(it.message) for it in said]
+    assert [__file__] == [it.filename for it in said]
 
 
 @pytest.mark.parametrize("kind", [Holding, Finaliser])

@@ -76,7 +76,9 @@ def test_the_structures_are_those_of_the_header(tmp_path: Path, c_port: Callable
     assert c_port("port")
     names = {
         "smp_allocators": harness.Allocators, "smp_arguments": harness.Arguments, "smp_result": harness.Result,
-        "smp_state": harness.State, "smp_port": harness.Table,
+        "smp_state": harness.State, "smp_port": harness.Table, "smp_blob_arguments": harness.BlobArguments,
+        "smp_blob_result": harness.BlobResult, "smp_blob_part": harness.BlobPart,
+        "smp_blob_state": harness.BlobState, "smp_blobs": harness.BlobTable,
     }  # fmt: skip
     fields = [(name, field[0], kind) for name, kind in names.items() for field in kind._fields_]
     text = "".join(f'  printf("%zu ", offsetof({name}, {field}));\n' for name, field, _ in fields)
@@ -417,6 +419,13 @@ def table(**changed: Any) -> Any:
     return made
 
 
+class Symbols(dict[str, Any]):
+    """The functions of a library; as in ctypes, one that is not there is an AttributeError."""
+
+    def __missing__(self, name: str) -> None:
+        raise AttributeError(name)
+
+
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Library]:
     """Return a function that loads a table as if it were in a library."""
@@ -426,7 +435,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Library]:
             return made and ctypes.pointer(made)
 
         def opened(_path: str) -> Any:
-            return {harness.SYMBOL: entry}
+            return Symbols({harness.SYMBOL: entry})
 
         monkeypatch.setattr(ctypes, "CDLL", opened)
         return Library(__file__)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from wrong_port import PORT
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import SyncedMemoryError
@@ -17,7 +16,7 @@ from syncedmem.spec.engine.report import Tolerance
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.memory.coverage import transitions_of
 from syncedmem.spec.mutants.blob import BLOB_BUGS
-from syncedmem.spec.ports.conformance import PortReport, Wanted, conform, conform_maker, conform_program, judge_maker
+from syncedmem.spec.ports.conformance import Wanted, conform, conform_program
 from syncedmem.spec.ports.process import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget, command_target, maker_of, subject_of, target
 
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from syncedmem.spec.requirements import Level, Profile
 
 WRONG = Path(__file__).parents[2] / "support" / "wrong_port.py"
+EXAMPLES = {"port.py": "L2", "port.mjs": "L3"}
+PLACE = Path(__file__).parents[3] / "examples" / "ports" / "json"
 LIMITS = Limits(seconds=60, memory=8 << 30)
 ALLOCATORS = (CPUDeviceAllocator, SimulatedDeviceAllocator)
 REFERENCE = "syncedmem.spec:ReferenceMemory"
@@ -49,22 +50,32 @@ def example(name: str) -> ProgramTarget:
     program = sys.executable if name.endswith(".py") else shutil.which("node")
     if program is None:
         pytest.skip("node is not installed")
-    return ProgramTarget(name, (program, str(PORT.with_name(name))))
+    return ProgramTarget(name, (program, str(PLACE / name)))
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("profile", ["caffe", "safe"])
-@pytest.mark.parametrize("name", ["port.py", "port.mjs"])
-def test_the_examples_conform_to_level_3(name: str, profile: Profile) -> None:
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_conform_to_their_level(name: str, profile: Profile) -> None:
     """In the profile safe, calls after release are refused too, which these ports do not do."""
+    level: Any = EXAMPLES[name]
     with example(name).connect(LIMITS, "") as port:
-        assert "L3" == port.hello["level"]
-        suites = ("tour", "contracts", "walks") if profile == "caffe" else ("tour", "failures")
-        found = check_conformance(subject_of(port, name, profile, "L3"), steps=200, suites=suites)
+        assert level == port.hello["level"]
+        safe = ("tour", "failures") if level == "L3" else ("tour",)
+        suites = ("tour", "contracts", "walks") if profile == "caffe" else safe
+        found = check_conformance(subject_of(port, name, profile, level), steps=200, suites=suites)
 
     assert not found.violations
     assert found.passed
-    assert {"P01-answers", "P02-one-answer", "P03-fails-when-told"} <= set(found.checked)
+    assert {"P01-answers", "P02-one-answer"} <= set(found.checked)
+    assert ("P03-fails-when-told" in found.checked) == (level == "L3")
+
+
+def test_the_examples_are_short() -> None:
+    sizes = {name: len((PLACE / name).read_text(encoding="utf-8").splitlines()) for name in EXAMPLES}
+
+    assert sizes["port.py"] <= 60
+    assert sizes["port.mjs"] <= 90
 
 
 @pytest.mark.no_cover
@@ -208,12 +219,10 @@ def test_a_maker_may_make_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
     found = MakerTarget("syncedmem.spec:ReferenceBlob", ALLOCATORS)
     report = conform(lambda level: found.subject("safe", level, ""), "L4", Wanted("safe", blobs=True))
 
-    assert ["L4"] == [result.level for result in report.results]
-    assert report.line.startswith("does not conform to safe/L4: ")
+    assert ["L4", "L3", "L2", "L1", "L0"] == [result.level for result in report.results]
+    assert report.line.startswith("does not conform to safe/L0: ")
     assert report.line.endswith(" cells were not taken")
-    with pytest.raises(PortError, match="blobs are tested at L4, not at L1"):
-        conform_maker(found, Wanted("safe", "L1", blobs=True), Limits(seconds=300))
-    with pytest.raises(PortError, match="the protocol of ports has no blobs"):
+    with pytest.raises(PortError, match="right has no blobs"):
         bench("right", Wanted("safe", blobs=True))
 
 
@@ -231,31 +240,20 @@ def test_a_suite_of_blobs_may_go_on_after_a_violation() -> None:
     assert not found.violations
 
 
-def test_a_maker_in_python_has_a_process_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text("import os\ndef maker(size, *, host, device): os.abort()\n", encoding="utf-8")
-    limits = Limits(seconds=120)
+def test_a_file_may_have_the_name_of_a_module(tmp_path: Path) -> None:
+    """Whether the standard library has it or another folder; the same file is the same module."""
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "select.py").write_text(f"def maker():\n    return {folder.name!r}\n", encoding="utf-8")
+    found = [maker_of(f"{folder / 'select.py'}:maker") for folder in folders]
 
-    died = conform_maker(MakerTarget(f"{tmp_path / 'broken.py'}:maker", ALLOCATORS), Wanted("caffe", "L0"), limits)
-
-    assert "does not conform to caffe: P01-answers" == died.line
-    assert "was ended by SIGABRT" in died.violations[0].message
-    assert 'failures="1"' in died.as_junit()
-    with pytest.raises(PortError, match="has no nothing"):
-        conform_maker(MakerTarget("syncedmem.spec:nothing", ALLOCATORS), Wanted("caffe", "L0"), limits)
-
-
-@pytest.mark.usefixtures("few_suites")
-def test_what_is_done_in_the_other_process() -> None:
-    def ignore(_stage: str, _cases: int) -> None: ...
-
-    found = judge_maker((MakerTarget(REFERENCE, ALLOCATORS), Wanted("caffe", "L0")), progress=ignore)
-    lacking = judge_maker((MakerTarget("syncedmem.spec:nothing", ALLOCATORS), Wanted("caffe")), progress=ignore)
-    low = judge_maker((MakerTarget(REFERENCE, ALLOCATORS), Wanted("caffe", "L0", blobs=True)), progress=ignore)
-
-    assert isinstance(found, PortReport)
-    assert found.passed
-    assert isinstance(lacking, PortError)
-    assert isinstance(low, PortError)
+    assert ["one", "two"] == [maker() for maker in found]
+    assert maker_of(f"{folders[0] / 'select.py'}:maker") is found[0]
+    (tmp_path / "wrong.py").write_text("raise KeyError(1)", encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(PortError, match=r"wrong.py cannot be imported: KeyError: 1"):
+            maker_of(f"{tmp_path / 'wrong.py'}:maker")
 
 
 SUBJECT = Subject("mine", maker_of(REFERENCE), CPUDeviceAllocator(), None)

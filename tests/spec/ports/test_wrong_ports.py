@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from syncedmem.spec import Subject
     from syncedmem.spec.requirements import Level
 
-WRONG = Path(PORT).parents[3] / "tests" / "support" / "wrong_port.py"
+WRONG = PORT.with_name("wrong_port.py")
 LIMITS = Limits(seconds=60, memory=8 << 30)
 READS = (Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.GPU_DATA), Input(Call.CPU_DATA))
 

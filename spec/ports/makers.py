@@ -1,0 +1,212 @@
+"""The verdict on a maker of memories in Python, which is tested in a process of its own.
+
+The process keeps a journal: the statements that it is about to run.  If the process ends, crashes or hangs, these are
+the program of the finding.  It is made shorter in further processes, one for each attempt.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing import Pipe
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from syncedmem.model.head import DEFAULT_EDITION
+
+from ..engine.finding import Violation
+from ..engine.reproducer import program_of
+from ..engine.shrinking import SECONDS, shrink
+from ..engine.supervisor import Child, Death
+from ..requirements import LEVELS
+from .conformance import PortReport, Wanted, conform
+from .process import PortError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from multiprocessing.connection import Connection
+
+    from ..engine.reproducer import Imports
+    from ..engine.subject import Subject
+    from ..engine.supervisor import Limits, Progress
+    from ..requirements import Level
+    from .targets import MakerTarget
+
+__all__ = ["Journal", "Last", "conform_maker", "judge_maker", "run_again", "shorten"]
+
+_PAUSE = 0.05
+
+
+class Journal:
+    """What a process is about to run, in a file that outlives it.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path: Path = path
+        self._file = path.open("wb", buffering=0)
+
+    def note(self, more: Imports, lines: list[str]) -> None:
+        """Keep these statements in place of those before."""
+        content = json.dumps([more, lines]).encode()
+        os.pwrite(self._file.fileno(), content, 0)
+        os.ftruncate(self._file.fileno(), len(content))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    @staticmethod
+    def read(path: Path) -> tuple[Imports, tuple[str, ...]]:
+        """The imports and the statements that were kept last; none if there are none."""
+        try:
+            more, lines = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            return (), ()
+        return tuple((module, tuple(names)) for module, names in more), tuple(lines)
+
+
+class Last(NamedTuple):
+    """What a process ran last.
+
+    Attributes
+    ----------
+    target : MakerTarget
+    wanted : Wanted
+    level : str
+    more : tuple of (str, tuple of str)
+        Modules and names that the statements use besides the usual ones.
+    lines : tuple of str
+        The statements.
+    death : Death
+        How the process ended.
+    limits : Limits
+    """
+
+    target: MakerTarget
+    wanted: Wanted
+    level: Level
+    more: Imports
+    lines: tuple[str, ...]
+    death: Death
+    limits: Limits
+
+    @property
+    def subject(self) -> Subject:
+        """A new subject of the target."""
+        return self.target.subject(self.wanted.profile, self.level, self.wanted.edition)
+
+
+def conform_maker(
+    target: MakerTarget,
+    wanted: Wanted,
+    limits: Limits,
+    *,
+    progress: Progress | None = None,
+    on_change: Callable[[PortReport], None] = lambda _: None,
+) -> PortReport:
+    """Test a maker of memories in Python, in a process of its own; see `syncedmem.spec.ports.conformance.conform`.
+
+    Raises
+    ------
+    PortError
+        If it cannot be tested.
+    """
+    report = PortReport(target.name, wanted.edition or DEFAULT_EDITION, wanted)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "journal"
+        here, there = Pipe(duplex=False)
+        argument = target, wanted, there, path
+        with here, Child(judge_maker, argument, limits=limits, moved=lambda: _mark(path), progress=progress) as child:
+            there.close()
+            ended = False
+            while not ended:
+                ended = child.listen(_PAUSE)
+                for report in _received(here):
+                    on_change(report)
+        answer = child.answer
+        if isinstance(answer, PortError):
+            raise answer
+        if isinstance(answer, Death):
+            return replace(report, found=(*report.found, _died(target, wanted, limits, answer, path)))
+        return answer
+
+
+def _mark(path: Path) -> int:
+    """What changes whenever a statement is run."""
+    return path.stat().st_mtime_ns if path.exists() else 0
+
+
+def _received(here: Connection) -> list[PortReport]:
+    """The reports that have come until now; an end in the middle of one is no report."""
+    found: list[PortReport] = []
+    with suppress(EOFError, OSError):
+        while here.poll():
+            found.append(here.recv())
+    return found
+
+
+def _died(target: MakerTarget, wanted: Wanted, limits: Limits, death: Death, path: Path) -> Violation:
+    """The violation of a process that has ended, with the shortest program that ends it."""
+    level, _, suite = death.stage.rpartition(": ")
+    more, lines = Journal.read(path)
+    if not lines:
+        return Violation("P01-answers", f"the process {death.how}, before anything was called")
+    at: Any = level or wanted.level or LEVELS[-1]
+    last = Last(target, wanted, at, more, lines, death, limits)
+    again = Child(shorten, last, nests=True).wait()
+    shorter = lines if isinstance(again, Death) else again
+    message = f"{(shorter or lines)[-1]}: the process {death.how}, in the suite {suite}"
+    if not shorter:
+        message += " (these statements alone did not end it again)"
+    return Violation("P01-answers", message, program_of(shorter or lines, last.subject, more))
+
+
+def shorten(last: Last, *, progress: Progress) -> tuple[str, ...]:
+    """The shortest statements that end a process in the same way; none if those that did so do not do it again."""
+    attempts, limits = 0, replace(last.limits, first=None)
+
+    def dies(lines: Sequence[str]) -> bool:
+        nonlocal attempts
+        attempts += 1
+        progress("shortening", attempts)
+        answer = Child(run_again, last._replace(lines=tuple(lines)), limits=limits, forks=True).wait()
+        if not isinstance(answer, Death) or answer.kind != last.death.kind:
+            return False
+        return answer.kind == "hang" or answer.detail == last.death.detail
+
+    return shrink(last.lines, dies, seconds=SECONDS) if dies(last.lines) else ()
+
+
+def run_again(last: Last, *, progress: Progress) -> None:
+    """Run statements, until one raises."""
+    del progress
+    with suppress(BaseException):
+        exec("\n".join(program_of(last.lines, last.subject, last.more)), {"subject": last.subject})  # noqa: S102 -- they were run before
+
+
+def judge_maker(
+    argument: tuple[MakerTarget, Wanted, Connection, Path], *, progress: Progress
+) -> PortReport | PortError:
+    """What `conform_maker` does in the other process."""
+    target, wanted, reports, path = argument
+    if wanted.blobs and wanted.level not in ("", LEVELS[-1]):
+        return PortError(f"blobs are tested at {LEVELS[-1]}, not at {wanted.level}")
+    try:
+        target.subject(wanted.profile, LEVELS[0], wanted.edition)
+    except PortError as error:
+        return error
+    journal = Journal(path)
+
+    def bench(level: Level) -> Subject:
+        return replace(target.subject(wanted.profile, level, wanted.edition), journal=journal.note)
+
+    report = conform(bench, LEVELS[-1], wanted, progress=progress, on_change=reports.send)
+    journal.close()
+    return report

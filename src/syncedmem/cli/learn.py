@@ -1,0 +1,220 @@
+"""The command ``learn``."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import TextColumn
+
+from syncedmem.model import EDITIONS, InvalidArgumentError
+
+from .display import progress_bars, widen
+from .options import FIRST, MEMORY, TIMEOUT, Command, Edition, JsonFile, Memory, Timeout
+from .output import check_place, write
+from .targets import port_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.progress import Progress
+
+    from syncedmem.spec.learning.report import Finding, LearnReport, LearnWanted
+    from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
+
+__all__ = ["learn"]
+
+DEFAULT_OUT = Path("build/learn")
+STEPS = 2000
+_LEVELS = ("L0", "L1", "L2")
+_SHOWN = 8
+"""How many findings are printed; all are in the folder."""
+_NAMES = (
+    "C:oe is a configuration: the head (U, C, G or S for UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU or SYNCED), then the "
+    "memory of host and device (- no, o owned, e external)."
+)
+
+
+def learn(  # noqa: PLR0913 -- the options of the command
+    target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The port, in one of the forms above.")] = None,
+    *,
+    command: Command = None,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="What to look at: L0 heads and refusals, L1 and bytes, L2 and actions. Default: the highest of them "
+            "that the port shows.",
+        ),
+    ] = None,
+    edition: Edition = None,
+    states: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Test until the machine is right if the port has at most so many states. One state more takes about "
+            "12 times as many tests. Default: one more than are declared.",
+        ),
+    ] = None,
+    steps: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="NUMBER", help="Number of random calls after these tests, for states that are hidden deeper."
+        ),
+    ] = STEPS,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Seed of the random calls. The same seed gives the same calls.")
+    ] = 0,
+    timeout: Timeout = TIMEOUT,
+    memory: Memory = MEMORY,
+    json_path: JsonFile = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder for report.json, for the drawings machine.svg, machine.mmd and machine.dot, and for a program "
+            "for each difference. Missing folders are created.",
+        ),
+    ] = DEFAULT_OUT,
+) -> None:
+    """Learn the machine of a port, and where it differs.
+
+    TARGET is written in one of these forms:
+      MODULE:MAKER            a maker of memories in Python, or a Subject
+      FILE.py:MAKER           the same in a Python file
+      ./libport.so            a shared library with the C ABI of syncedmem_port.h
+      --command COMMAND       a program that speaks the protocol of ports
+
+    The port runs in a process of its own. It gets calls, also with NULL, changes of mode and releases. A machine is
+    built from its answers. Then tests look for calls that the port answers otherwise than the machine. The output says
+    up to how many states of the port these tests are complete.
+
+    A cell is a call in a configuration. For each cell in which the machine is not the declared one, the output has both
+    answers, the shortest way there, and a program. The last line is the result.
+
+    Exit status:
+      0  the machine was learned, and is the declared one
+      1  it is not, or the port gives different answers to the same calls, or does not live long enough
+      2  the command line is wrong, the target cannot be asked, or AALpy is not installed
+    """
+    from syncedmem.spec import Violation
+    from syncedmem.spec.engine.supervisor import Limits
+    from syncedmem.spec.learning.report import learn as learned
+
+    console = Console(stderr=json_path == "-", emoji=False)
+    wanted = _wanted(level, edition, states, steps, seed)
+    for option, value in (("--timeout", timeout), ("--memory", memory)):
+        if not 0 < value < inf:
+            raise InvalidArgumentError(option, value, "more than 0")
+    found = port_target(target, command)
+    for text in (json_path, str(out / "report.json")):
+        if text not in (None, "-"):
+            check_place(Path(str(text)))
+    limits = Limits(seconds=timeout, first=max(timeout, FIRST), memory=memory << 20)
+    try:
+        with progress_bars(console, TextColumn("{task.fields[calls]} calls")) as progress:
+            report = learned(found, wanted, limits, progress=_follow(progress))
+    except Violation as violation:
+        write(out / _file("new", violation.statements), "\n".join(violation.statements) + "\n")
+        console.print(violation.sentence, style="red", markup=False, highlight=False, soft_wrap=True)
+        console.print("not learned: no memory can be made", style="bold red", highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from violation
+    _keep(report, out)
+    _print(console, report, out, found)
+    if json_path is not None:
+        write(None if json_path == "-" else Path(json_path), json.dumps(report.as_json(), indent=2) + "\n")
+    console.print(report.line, style="green" if report.passed else "bold red", highlight=False, soft_wrap=True)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+def _wanted(level: str | None, edition: str | None, states: int | None, steps: int, seed: int) -> LearnWanted:
+    from syncedmem.spec.learning.report import LearnWanted
+
+    if level not in (None, *_LEVELS):
+        raise InvalidArgumentError("--level", level, f"one of {', '.join(_LEVELS)}")
+    if edition not in (None, *EDITIONS):
+        raise InvalidArgumentError("--edition", edition, f"one of {', '.join(EDITIONS)}")
+    if states is not None and states < 1:
+        raise InvalidArgumentError("--states", states, "1 or more")
+    return LearnWanted(level or "", edition or "", states, steps, seed)
+
+
+def _follow(progress: Progress) -> Callable[[str, int], None]:
+    """One bar, which says how many states are known."""
+    task = progress.add_task("1 state", total=None, calls="0")
+
+    def show(now: str, calls: int) -> None:
+        progress.update(task, description=now or None, calls=f"{calls:,}")
+
+    return show
+
+
+def _file(name: str, statements: tuple[str, ...]) -> str:
+    requests = any(line.startswith('{"id"') for line in statements[:1])
+    return f"{re.sub(r'[^A-Za-z0-9_]+', '-', name).strip('-')}.{'jsonl' if requests else 'py'}"
+
+
+def _files(report: LearnReport) -> list[tuple[Finding, str]]:
+    """The findings with the name of the file of each."""
+    return [(it, _file(f"{number}-{it.name}", it.statements)) for number, it in enumerate(report.findings, 1)]
+
+
+def _keep(report: LearnReport, out: Path) -> None:
+    """Write the report, the drawings, and the program of each finding."""
+    from syncedmem.spec.learning.drawing import drawings
+
+    write(out / "report.json", json.dumps(report.as_json(), indent=2) + "\n")
+    for ending, text in drawings(report).items():
+        write(out / f"machine.{ending}", text)
+    for finding, name in _files(report):
+        comment = [f"# {line}" for line in (finding.name, *finding.lines)] if name.endswith(".py") else []
+        write(out / name, "\n".join((*comment, *finding.statements)) + "\n")
+
+
+def _print(console: Console, report: LearnReport, out: Path, found: ProgramTarget | MakerTarget) -> None:
+    widen(console)
+
+    def say(text: str, style: str = "") -> None:
+        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    learned = report.learned
+    say(f"Seen of {report.name}: {report.sight}.")
+    if not learned.stopped:
+        say(f"Learned: {learned.machine.size} states. Declared: {report.declared} states.")
+    say(f"Asked: {learned.calls:,} calls on {learned.memories:,} memories.")
+    say(report.bound)
+    say("")
+    groups: dict[tuple[str, ...], list[tuple[Finding, str]]] = {}
+    for finding, name in _files(report):
+        groups.setdefault((finding.name.partition(" ")[0], *finding.lines), []).append((finding, name))
+    for group in [*groups.values()][:_SHOWN]:
+        (finding, name), *others = group
+        say(finding.name, "bold")
+        for line in (*finding.lines, f"after:    {finding.after}", f"program:  {_run(out / name, found)}"):
+            say(f"  {line}")
+        if others:
+            say(f"  the same: {', '.join(other.name.rpartition(' ')[2] for other, _ in others)}")
+        say("")
+    if len(groups) > _SHOWN:
+        say(f"{len(groups) - _SHOWN} more are in {out / 'report.json'}.\n")
+    if groups:
+        say(_NAMES)
+    compared = report.comparison
+    if left := compared.cells - compared.reached:
+        say(f"Not compared: {left} of {compared.cells} cells. The calls did not reach them.")
+    say(f"Drawn: {out / 'machine.svg'}, machine.mmd, machine.dot")
+
+
+def _run(path: Path, found: ProgramTarget | MakerTarget) -> str:
+    """How to run a program."""
+    if path.suffix == ".py":
+        return f"python {shlex.quote(str(path))}"
+    arguments = getattr(found, "arguments", ())
+    return f"{shlex.join(arguments)} < {shlex.quote(str(path))}"

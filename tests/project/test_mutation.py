@@ -1,0 +1,93 @@
+"""Mutants are made, and run, as `make mutation` does; that takes too long for all files."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mutmut", reason="mutmut is not installed: pip install mutmut")
+
+from mutants import mutants
+
+SUPPORT = Path(__file__).parents[1] / "support"
+MEASURED: dict[str, Any] = json.loads((SUPPORT / "mutation.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("return a + 1", {"return a - 1", "return a + 2", "return None"}),
+        ("if a: print(2)", {"if not (a): print(2)", "if a: print(3)", "if a: print(None)", "if a: pass"}),
+        ("while a == b: f()", {"while a != b: f()", "while a == b: pass"}),
+        ("raise KeyError(a)", {"raise KeyError(None)", "pass"}),
+        ("with a, b: f()", {"with b: f()", "with a: f()", "with a, b: pass"}),
+        ("with a: f()", {"if True: f()", "with a: pass"}),
+        ("with a as b: f()", {"with a as b: pass"}),
+        ("return None", set[str]()),
+        ("return False", {"return True"}),
+        ("a.b = False", {"a.b = True"}),
+        ("b: list[1] = 'Text'", {"b: list[1] = 'XXTextXX'", "b: list[1] = None"}),
+        ("return cast('int', 1)", {"return cast('int', 2)", "return None"}),
+        ("return len(a)", {"return None"}),
+        ('"""Text."""', set[str]()),
+    ],
+)
+def test_each_operator_makes_its_mutants(was: str, now: set[str]) -> None:
+    found = mutants(f"class A:\n    def f(self, a, b):\n        {was}\n")
+    assert now == {it.now for it in found}
+    assert all((it.where, it.was, it.lines) == ("A.f", was, range(3, 4)) for it in found)
+
+
+def test_a_mutant_of_a_function_keeps_its_key_when_the_function_moves() -> None:
+    function = "def f(a):\n    b = a + 1\n    return b\n"
+    before, moved, other = (
+        [it.key for it in mutants(text)] for text in (function, f"import os\n\n{function}", f"{function}    # more\n")
+    )
+    assert before == moved
+    assert not set(before) & set(other)
+    assert len(set(before)) == 4
+
+
+def run(*words: str | Path) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, SUPPORT / "mutation.py", *words], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert "" == done.stderr
+    return done.returncode, done.stdout
+
+
+@pytest.mark.no_cover
+def test_a_planted_survivor_is_found_and_is_killed_by_a_better_test(tmp_path: Path) -> None:
+    """A mutant that was killed is not run again."""
+    tests = "tests/model/test_spelling.py"
+    call = ("--kept", tmp_path, "model/spelling.py", "--tests")
+
+    status, told = run(*call, f"{tests}::test_a_member_prints_as_its_name")
+    assert 1 == status
+    assert 'Spelled.__repr__\n    - return " | ".join(f"{name}.{part}" for part in member.name.split("|"))' in told
+    ((killed, every),) = re.findall(r"(\d+) of (\d+) mutants killed", told)
+    assert 0 < int(killed) < int(every)
+
+    left = int(every) - int(killed)
+    status, told = run(*call, tests)
+    assert (0, True) == (status, told.startswith(f"model/spelling.py: {every} mutants, {left} to judge\n"))
+
+
+def test_a_file_that_is_not_on_the_list_is_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, SUPPORT / "mutation.py", "model/nothing.py"], capture_output=True, text=True, check=False
+    )
+    assert 2 == done.returncode
+    assert "model/nothing.py is not among the files to measure" in done.stderr
+
+
+def test_the_figures_that_are_kept_add_up() -> None:
+    sums = [(it["mutants"] - it["killed"], len(it["survivors"])) for it in MEASURED.values()]
+    assert sums
+    assert all(alive == listed for alive, listed in sums)

@@ -1,0 +1,157 @@
+"""Test vectors run on ports that are programs, as far as their level shows what a vector is about."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from subjects import device_subject
+from typer.testing import CliRunner
+from wrong_port import PORT
+
+from syncedmem.cli import app
+from syncedmem.model import SyncedMemoryError
+from syncedmem.spec import Violation
+from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.ports.targets import ProgramTarget, subject_of
+from syncedmem.spec.vectors import replay, vectors
+from syncedmem.spec.vectors.replay import left_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from syncedmem.spec.ports.process import Port
+    from syncedmem.spec.requirements import Level
+
+WRONG = str(PORT.with_name("wrong_port.py"))
+LIMITS = Limits(seconds=60, first=60)
+
+
+def vector(suite: str, n: int = 0, edition: str = "caffe") -> dict[str, Any]:
+    """Return a vector of a suite."""
+    found: dict[str, Any] = json.loads([*vectors(suite, edition)][n].line())
+    return found
+
+
+def of_level(port: Port, level: Level) -> Any:
+    return subject_of(port, "port", "safe", level)
+
+
+@pytest.fixture(scope="module")
+def right() -> Iterator[Port]:
+    with ProgramTarget("right", (sys.executable, "-S", WRONG, "right")).connect(LIMITS, "") as port:
+        yield port
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "L2", "L3"])
+def test_a_right_port_passes_at_each_level(right: Port, level: Level) -> None:
+    assert [None, None, None] == [
+        replay(of_level(right, level), it)
+        for it in (vector("tour"), vector("modes"), vector("aliases", next(iter(buffers_of_two()))))
+    ]
+
+
+def buffers_of_two() -> Iterator[int]:
+    """The vectors in which two memories adopt one buffer."""
+    found = enumerate(vectors("aliases", "caffe"))
+    return (n for n, it in found if len(it.as_json()["sizes"]) > 1)
+
+
+def test_a_right_port_fails_when_it_is_told_to(right: Port) -> None:
+    assert replay(of_level(right, "L3"), vector("failures")) is None
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("crash", "gpu_data: expected an answer, seen gpu_data: the program was ended by SIGSEGV"),
+        ("needless copy", "gpu_data: expected allocate_gpu, zero_gpu, seen allocate_gpu, zero_gpu, clone_cpu"),
+        ("wrong view", "gpu_data: expected the view 00000000, seen 0102030405"),
+        ("leaks", "release: expected nothing left after release, seen 1 allocations"),
+    ],
+)
+def test_what_a_port_does_wrong_is_a_difference(way: str, said: str) -> None:
+    first = next(it.as_json() for it in vectors("cells", "caffe") if it.as_json()["steps"][0]["call"] == "gpu_data")
+    with ProgramTarget(way, (sys.executable, "-S", WRONG, way)).connect(LIMITS, "") as port:
+        assert said in str(replay(of_level(port, "L3"), first))
+
+
+def test_a_port_that_makes_no_memory_fails() -> None:
+    def make(*_: object, **__: object) -> Any:
+        raise Violation("P01-answers", "new: the program ended with status 1")
+
+    assert str(replay(device_subject(make), vector("modes"))) == (
+        "step 0, new: expected an answer, seen new: the program ended with status 1"
+    )
+
+
+def test_what_a_port_cannot_run_is_left_out(right: Port) -> None:
+    own = next(n for n, it in enumerate(vectors("aliases", "caffe")) if '"own":true' in it.line())
+    out = [
+        vector("blob-cells"),
+        vector("tour", edition="early"),
+        {**vector("tour"), "sizes": [1 << 20]},
+        vector("aliases", own),
+    ]
+    assert all(left_out(of_level(right, "L3"), it) for it in out)
+    assert left_out(of_level(right, "L2"), vector("failures"))
+    assert not left_out(of_level(right, "L3"), vector("failures"))
+    assert not any(left_out(device_subject(), it) for it in out)
+
+
+# --- the command
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    lines = [json.dumps(it, separators=(",", ":")) for it in (vector("tour"), vector("failures"))]
+    (tmp_path / "some.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path / "some.jsonl"
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["replay", *map(str, arguments)])
+
+
+def test_the_command_takes_a_program(file: Path) -> None:
+    command = f"{sys.executable} -S {WRONG} right"
+    everything, caffe = run(file, "--command", command), run(file, "--command", command, "--profile", "caffe")
+
+    assert (0, "2 vectors, 0 failed\n") == (everything.exit_code, everything.output)
+    assert (0, "1 vectors, 0 failed\n") == (caffe.exit_code, caffe.output)
+
+
+def test_if_every_vector_is_left_out_nothing_was_shown(tmp_path: Path) -> None:
+    (tmp_path / "early.jsonl").write_text(next(iter(vectors("tour", "early"))).line() + "\n", encoding="utf-8")
+    done = run(tmp_path / "early.jsonl", "--command", f"{sys.executable} -S {WRONG} right")
+
+    assert (1, "1 vectors, 0 failed, 1 left out\n") == (done.exit_code, done.output)
+
+
+def test_a_subject_is_a_target_too(file: Path) -> None:
+    assert (0, "2 vectors, 0 failed\n") == (run(file, f"{__file__}:SUBJECT").exit_code, run(file).output)
+
+
+SUBJECT = device_subject()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("some:maker", "--command", "./port"), "name one port: TARGET, or --command"),
+        (("--profile", "cafe"), "one of caffe, safe"),
+    ],
+)
+def test_wrong_options_are_said(file: Path, arguments: tuple[str, ...], said: str) -> None:
+    done = run(file, *arguments)
+
+    assert isinstance(done.exception, SyncedMemoryError)
+    assert said in str(done.exception)
+
+
+def test_a_replay_of_fuzz_has_no_command(tmp_path: Path) -> None:
+    (tmp_path / "replay.json").write_text("{}", encoding="utf-8")
+    assert "--command" in str(run(tmp_path / "replay.json", "--command", "./port").exception)

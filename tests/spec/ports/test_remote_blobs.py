@@ -1,0 +1,294 @@
+"""Blobs of a program: the right ones pass, wrong ones are refused, and so are answers that are no answers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from math import inf, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from syncedmem.model.interface import BLOB_CALLS
+from syncedmem.spec import Violation, check_blobs
+from syncedmem.spec.blob.calls import CALLS
+from syncedmem.spec.blob.claims import blob_requirements_for
+from syncedmem.spec.blob.moves import Extents, Fail, Shows, refused
+from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
+from syncedmem.spec.blob.steps import BlobCall, Other
+from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.ports.conformance import Wanted, conform_program
+from syncedmem.spec.ports.process import PortError
+from syncedmem.spec.ports.protocol import BLOB_REQUESTS, REQUESTS, schema, wrong
+from syncedmem.spec.ports.targets import ProgramTarget, subject_of
+from syncedmem.spec.requirements import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from syncedmem.spec import Subject
+    from syncedmem.spec.requirements import Level, Profile
+
+PORT = Path(__file__).parents[2] / "support" / "blob_port.py"
+MEMORIES = Path(__file__).parents[3] / "examples" / "ports" / "json" / "port.py"
+LIMITS = Limits(seconds=60, memory=8 << 30)
+PROGRAM: tuple[dict[str, Any], ...] = (
+    {"op": "hello", "version": 1, "level": "L4"},
+    {"op": "new_blob", "blob": 2, "mode": "GPU", "type": "float32", "shape": [2]},
+    {"op": "new_blob", "blob": 3, "mode": "CPU", "type": "float32", "shape": None},
+    {"op": "blob_call", "blob": 2, "mode": "GPU", "call": "mutable_cpu_data"},
+    {"op": "write_blob", "blob": 2, "part": "data", "side": "cpu", "bytes": "0000803f00000040"},
+    {"op": "blob_call", "blob": 2, "mode": "GPU", "call": "gpu_data", "fail": 1, "partial": True},
+    {"op": "blob_call", "blob": 2, "mode": "GPU", "call": "scale_data", "factor": "nan"},
+    {"op": "blob_call", "blob": 2, "mode": "GPU", "call": "asum_data"},
+    {"op": "blob_call", "blob": 3, "mode": "GPU", "call": "copy_from", "other": 2, "copy_diff": True, "reshape": True},
+    {"op": "blob_call", "blob": 3, "mode": "GPU", "call": "offset", "numbers": [0, 1], "sequence": False},
+    {"op": "blob_call", "blob": 3, "mode": "GPU", "call": "set_cpu_data", "buffer": None},
+    {"op": "blob_state", "blob": 3},
+    {"op": "drop_blob", "blob": 3, "mode": "GPU"},
+)
+
+
+@pytest.fixture
+def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
+    """Return blobs of the port with this name, in this profile and at this level."""
+    parameters: tuple[str, Profile, Level] = request.param
+    name, profile, level = parameters
+    with port(name).connect(LIMITS, "") as program:
+        yield subject_of(program, name, profile, level, blobs=True)
+
+
+def port(name: str = "") -> ProgramTarget:
+    return ProgramTarget(name, (sys.executable, str(PORT), *filter(None, [name])))
+
+
+def with_subject(name: str, profile: Profile = "safe", level: Level = "L4") -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("subject", [(name, profile, level)], indirect=True, ids=[name or "right"])
+
+
+# --- the protocol
+
+
+def test_every_call_of_the_table_is_a_call_of_the_protocol() -> None:
+    """All but what the state says, and messages, which have no requests."""
+    said = {"shape", "num_axes", "count", "capacity", "data_memory", "diff_memory"}
+    asked = {name for it in CALLS for name in it.names if it.asked != "messages"}
+    assert set(BLOB_CALLS) == asked - said
+
+
+def test_every_line_that_is_exchanged_fits_the_schema() -> None:
+    made = schema()
+    lines = [json.dumps({"id": number, **request}) for number, request in enumerate(PROGRAM, 1)]
+    assert {"hello", *BLOB_REQUESTS} == {request["op"] for request in PROGRAM}
+    done = subprocess.run(
+        [sys.executable, str(PORT)], input="\n".join(lines), capture_output=True, text=True, check=True
+    )
+    for request, line, answer in zip(PROGRAM, lines, done.stdout.splitlines(), strict=True):
+        kind = REQUESTS[request["op"]].answer
+        jsonschema.validate(json.loads(line), {**made, "anyOf": [{"$ref": f"#/$defs/request_{request['op']}"}]})
+        jsonschema.validate(json.loads(answer), {**made, "anyOf": [{"$ref": f"#/$defs/answer_{kind}"}]})
+        assert not wrong(kind, json.loads(answer), "L4")
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ({"id": 1}, "it lacks 'actions'"),
+        ({"id": 1, "actions": [], "shape": [2, "3"]}, "where '3' is not of type integer"),
+        ({"id": 1, "actions": [], "value": []}, "'value' is [], not of type integer or number or string"),
+        ({"id": 1, "actions": [], "data_head": "AT_CPU"}, "'data_head' is 'AT_CPU', not one of"),
+        ({"id": 1, "actions": [], "diff_gpu": "0"}, "not pairs of lower-case hexadecimal digits"),
+    ],
+)
+def test_what_is_wrong_with_an_answer_is_said(answer: object, sentence: str) -> None:
+    assert sentence in wrong("blob", answer, "L2")
+
+
+# --- the right port
+
+
+@pytest.mark.no_cover
+@with_subject("", "safe")
+def test_the_reference_passes_the_kit_through_the_protocol(subject: Subject) -> None:
+    verdict = check_blobs(subject, steps=200, seed=3, suites=["rules", "tables", "failures", "walks"])
+    verdict.require()
+    assert (verdict.coverage.cells, verdict.coverage.missing) == (144, 0)
+
+
+SHAPE = (2, 3)
+ALL_CALLS = Scenario(
+    (SHAPE, SHAPE),
+    (
+        BlobCall(0, "mutable_cpu_data", values=(1.0, inf, nan, -1.0, 2.0, 3.0)),
+        BlobCall(0, "mutable_gpu_diff"),
+        BlobCall(1, "share_diff", (Other(0),)),
+        BlobCall(1, "copy_from", (Other(0),), (("copy_diff", True),)),
+        BlobCall(0, "update"),
+        BlobCall(0, "asum_data"),
+        BlobCall(0, "sumsq_diff"),
+        BlobCall(0, "scale_data", (-inf,)),
+        BlobCall(0, "scale_diff", (0.5,)),
+        BlobCall(0, "data_at", ((0, 2),)),
+        Shows("B15-offset-numbers", "blob.offset(1, 2)", 5),
+        Shows("B13-legacy-names", "(blob.num, blob.legacy_shape(-1), blob.num_axes)", (2, 3, 2)),
+        Shows("B11-count-axes", "(blob.count_axes(), blob.count_axes(1), blob.count_axes(1, 1))", (6, 3, 1)),
+        Shows("B09-shape-string", "blob.shape_string()", "2 3 (6)"),
+        *refused("B10-canonical-axis", "blob.canonical_axis_index(2)"),
+        *refused("B65-too-large", "blob.reshape({2})", "blob.reshape((1 << 63,))", "blob.reshape((2.0, 1))"),
+        *refused("B58-type-mismatch", "blob.share_data(None)"),
+        *refused("B49-bad-buffer-refused", "blob.set_cpu_data(bytes(24))", "blob.set_cpu_data(object())"),
+        *refused("B68-null-refused", "blob.set_gpu_data(None)"),
+        *refused("B01-empty", "blob.to_proto()"),
+        BlobCall(0, "set_cpu_data", (True,)),
+        BlobCall(1, "set_gpu_data", (True,)),
+        BlobCall(0, "reshape", ((1, 2),)),
+        BlobCall(0, "shrink_to_fit"),
+        BlobCall(1, "reshape_like", (Other(0),)),
+        Extents(),
+    ),
+)
+
+
+@pytest.mark.parametrize("subject", [("", "safe", level) for level in LEVELS], indirect=True, ids=LEVELS)
+def test_every_call_goes_through_the_protocol_at_every_level(subject: Subject) -> None:
+    driver = run_scenario(subject, ALL_CALLS)
+    assert driver.steps == 15
+    judged = blob_requirements_for(subject)
+    assert {"B21-accessors", "P01-answers"} <= set(judged)
+    assert "B66-own-memory" not in judged
+    assert ("B57-failure-keeps-numbers" in judged) == (subject.level >= "L3")
+
+
+@with_subject("")
+def test_an_action_that_is_told_to_fail_fails(subject: Subject) -> None:
+    written = BlobCall(0, "mutable_cpu_data")
+    run_scenario(subject, Scenario((SHAPE,), (written, Fail(BlobCall(0, "gpu_data"), 2))))
+
+
+@with_subject("cpu_only")
+def test_without_a_device_memory_on_it_is_a_buffer_of_the_host(subject: Subject) -> None:
+    """The port has to refuse it, not the kit."""
+    driver = run_scenario(subject, Scenario((SHAPE,), (BlobCall(0, "set_gpu_data", (True,)), BlobCall(0, "cpu_data"))))
+    assert driver.steps == 2
+
+
+@pytest.mark.no_cover
+def test_the_command_finds_the_level_of_a_port() -> None:
+    report = conform_program(port("caffe"), Wanted("caffe", steps=0, blobs=True), LIMITS)
+    assert report.line == "conforms to caffe/L4: 49 of 49 requirements, 144 of 144 cells"
+
+
+def test_a_port_without_blobs_is_told_so() -> None:
+    target = ProgramTarget("memories", (sys.executable, "-S", str(MEMORIES)))
+    with pytest.raises(PortError, match="memories has no blobs"):
+        conform_program(target, Wanted("caffe", blobs=True), LIMITS)
+
+
+# --- wrong ports
+
+
+def found(subject: Subject, suite: str) -> set[str]:
+    """What a suite finds, in one go."""
+    return {it.requirement for it in check_blobs(subject, steps=0, suites=[suite], shorten=False).violations}
+
+
+WRONG: dict[str, tuple[Level, str, str]] = {
+    "ShapeWithCommas": ("L0", "rules", "B09-shape-string"),
+    "UpdateByMode": ("L0", "tables", "B29-update-side"),
+    "UpdatesNothing": ("L0", "tables", "B30-update-unwritten"),
+    "ScalesOnHost": ("L0", "tables", "B36-scale-side"),
+    "CopiesByHead": ("L0", "tables", "B40-copy-by-mode"),
+    "ShareCopies": ("L0", "types", "B26-share-object"),
+    "UpdateAdds": ("L1", "tables", "B28-update-numbers"),
+    "CopiesAllButTheLast": ("L1", "tables", "B39-copy-numbers"),
+    "ScalesTheFirst": ("L1", "tables", "B35-scale-numbers"),
+    "ElementAsFloat": ("L1", "rules", "B18-element"),
+    "EagerData": ("L2", "tables", "B02-lazy"),
+    "NormAllocates": ("L2", "tables", "B33-norm-unwritten"),
+    "Hoards": ("L2", "types", "B60-nothing-left"),
+}
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("bug", WRONG)
+def test_a_wrong_blob_is_refused_at_the_level_that_shows_it(bug: str) -> None:
+    level, suite, requirement = WRONG[bug]
+    with port(bug).connect(LIMITS, "") as program:
+        assert found(subject_of(program, bug, "safe", level, blobs=True), suite) == {requirement}
+
+
+def test_a_blob_that_loses_numbers_when_an_action_fails_is_refused() -> None:
+    copied = BlobCall(0, "copy_from", (Other(1),), (("reshape", True),))
+    case = Scenario(
+        (SHAPE, (3, 4)), (BlobCall(0, "mutable_cpu_data"), BlobCall(1, "mutable_cpu_data"), Fail(copied, 1))
+    )
+    with port("FailedCopyReshapes").connect(LIMITS, "") as program, pytest.raises(Violation) as caught:
+        run_scenario(subject_of(program, "copy", "safe", "L3", blobs=True), case)
+    assert caught.value.requirement == "B57-failure-keeps-numbers"
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("bug", ["UpdateAdds", "EagerData"])
+def test_a_lower_level_does_not_see_it(bug: str) -> None:
+    level, suite, _ = WRONG[bug]
+    lower = LEVELS[LEVELS.index(level) - 1]
+    with port(bug).connect(LIMITS, "") as program:
+        assert found(subject_of(program, bug, "safe", lower, blobs=True), suite) <= {"B21-accessors", "B22-elements"}
+
+
+WAYS: dict[str, tuple[str, str]] = {
+    "no block": ("P02-one-answer", "is an action of a blob without 'block'"),
+    "no size": ("P02-one-answer", "is an action of a blob without 'size'"),
+    "no shape": ("P02-one-answer", "the last answer about a blob has no 'shape'"),
+    "no value": ("P02-one-answer", "the last answer has no 'value'"),
+    "no view": ("B21-accessors", "inspecting the blobs raised TypeError"),
+    "no side": ("B21-accessors", "the port does not show the cpu side, which is fresh"),
+    "no capacity": ("B46-capacity", "the capacity is None, but 6 elements fit"),
+    "no failure": ("P03-fails-when-told", "allocate_cpu was told to fail, and the port did it"),
+    "stray free": ("B60-nothing-left", "was asked to free memory that is not allocated"),
+    "buffer freed": ("B60-nothing-left", "was asked to free external memory"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_wrong_answer_about_a_blob_is_a_finding(way: str) -> None:
+    requirement, message = WAYS[way]
+    last = Fail(BlobCall(0, "cpu_diff"), 1) if way == "no failure" else BlobCall(0, "asum_data")
+    case = Scenario((SHAPE,), (BlobCall(0, "mutable_cpu_data"), last, BlobCall(0, "reshape", ((4, 4),))))
+    with port(way).connect(LIMITS, "") as program, pytest.raises(Violation) as caught:
+        run_scenario(subject_of(program, way, "safe", "L4", blobs=True), case)
+    assert caught.value.requirement == requirement
+    assert message in caught.value.message
+    assert json.loads(caught.value.statements[0])["op"] == "hello"
+
+
+def test_what_is_found_is_shortened_in_new_processes() -> None:
+    """What a step expects stays behind all that led to it."""
+    steps = (
+        BlobCall(0, "mutable_cpu_data"),
+        Shows("B13-legacy-names", "blob.num", 2),
+        BlobCall(0, "reshape", ((3, 2),)),
+        Shows("B13-legacy-names", "blob.num", 3),
+        Shows("B09-shape-string", "blob.shape_string()", "3 2 (6)"),
+    )
+    case = Scenario((SHAPE, SHAPE), steps)
+    with port("ShapeWithCommas").connect(LIMITS, "") as program:
+        subject = subject_of(program, "commas", "safe", "L4", blobs=True)
+        with pytest.raises(Violation) as caught:
+            run_scenario(subject, case)
+        shorter = shortened(subject, case, caught.value)
+    assert shorter.requirement == "B09-shape-string"
+    called = [json.loads(line).get("call") for line in shorter.statements]
+    assert [it for it in called if it] == ["mutable_cpu_data", "reshape", "shape_string"]
+
+
+def test_a_port_may_have_adopted_or_waited() -> None:
+    """These actions call no allocator."""
+    with port("talkative").connect(LIMITS, "") as program:
+        run_scenario(
+            subject_of(program, "talkative", "safe", "L4", blobs=True),
+            Scenario((SHAPE,), (BlobCall(0, "mutable_cpu_data"), BlobCall(0, "set_cpu_data", (True,)))),
+        )
