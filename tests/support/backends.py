@@ -7,6 +7,7 @@ import importlib
 import runpy
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,20 @@ def _library(name: str) -> Callable[[], str]:
     return target
 
 
+def _umf(tables: str) -> Callable[[], str]:
+    """Pools and providers of libumf, which pip puts beside Python."""
+
+    def target() -> str:
+        try:
+            files = metadata.files("umf") or []
+        except metadata.PackageNotFoundError:
+            pytest.skip("libumf is not installed: pip install umf")
+        library = next(it for it in files if it.name == "libumf.so.1")
+        return f"{Path(str(library.locate())).resolve()}:{tables}?abi=umf"
+
+    return target
+
+
 # --- RMM: its pools run over a Python callback, without a GPU
 
 
@@ -121,6 +136,7 @@ def _cuda_core() -> object:
 
 _RMM = {"alignment": "256"}
 _ROUNDED = {"A06-out-of-memory": "pools round sizes up to 256 bytes, and the 255 largest become 0"}
+_NO_SIZE = {"A08-size-known": "umfPoolMallocUsableSize succeeds, and says 0 bytes"}
 # PyOpenCL refuses a size beyond all memory as an invalid size, not as out of memory.
 _POOL_OF_PYOPENCL = {"out_of_memory": "MemoryError,LogicError"}
 
@@ -129,6 +145,9 @@ BACKENDS = (
     Backend("jemalloc", _library("jemalloc"), {"alignment": "8"}, threads=2),
     Backend("mimalloc", _library("mimalloc"), {"alignment": "8"}, threads=2),
     Backend("tcmalloc", _library("tcmalloc_minimal"), {"alignment": "8"}, threads=2),
+    Backend("UMF memory of the system", _umf("provider=umfOsMemoryProviderOps")),
+    Backend("UMF disjoint pool", _umf("pool=umfDisjointPoolOps"), threads=2),
+    Backend("UMF proxy pool", _umf("pool=umfProxyPoolOps"), known=_NO_SIZE),
     Backend("RMM callback", _rmm(lambda _, upstream: upstream), _RMM),
     Backend("RMM pool", _rmm(_rmm_pool), _RMM, known=_ROUNDED),
     Backend(
