@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+STEPS = 20_000
+"""The steps within which each other bug is caught; that takes seconds."""
+
 DEEP = {"FailsAtVeryManyBlocks": 500_000, "GrowsOld": 500_000}
-"""The steps within which they are caught: half of them are those of one old process."""
+"""The steps within which these are caught: half of them are those of one old process."""
 
 OF_A_NEW_PROCESS = ("NotReadyYet",)
 """They show only in the first calls of a process."""

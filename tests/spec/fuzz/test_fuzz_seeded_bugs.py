@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from bugs_in_c import IN_C, BugInC
-from deep_bugs import DEEP
+from deep_bugs import DEEP, STEPS
 
 from syncedmem.spec.fuzz import Report, driver_of, fuzz
 from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from syncedmem.spec.mutants.registry import SeededBug
-
-STEPS = 20_000
-"""Steps within which each bug is caught; that takes seconds."""
 
 SECONDS = 600.0
 """The limit in seconds, for a machine that has other work."""
