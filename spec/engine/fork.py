@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from .supervisor import Death
+from .supervisor import Death, limit_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ _LONGEST_LINE = 200
 
 
 def in_fork(
-    job: Callable[[], Any], answer: Path, limits: Limits, moved: Callable[[], object]
+    job: Callable[[], Any], answer: Path, limits: Limits, moved: Callable[[], object] | None = None
 ) -> dict[str, Any] | Death:
     """Do a job in a fork; return its answer, or how it ended without one.
 
@@ -44,7 +44,7 @@ def in_fork(
         A file for the answer.
     limits : Limits
         `seconds` and `first` limit the time without progress.
-    moved : callable
+    moved : callable or None
         Returns a value that changes whenever the job makes progress.
 
     Returns
@@ -57,8 +57,10 @@ def in_fork(
         process = os.fork()
         if not process:
             serve(job, answer, output.fileno())
+        if limits.memory is not None:
+            limit_memory(process, limits.memory)
         try:
-            death = _ended(process, limits, moved)
+            death = _ended(process, limits, moved or (lambda: None))
         except BaseException:  # an interrupt
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)

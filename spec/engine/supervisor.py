@@ -134,7 +134,7 @@ class Child(Generic[AnswerT]):
 
     answer: AnswerT | Death
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- the options of a process
         self,
         job: Job[AnswerT],
         argument: object,

@@ -95,7 +95,9 @@ class Oracle:
         self._capabilities = capabilities
         self._access: Access | None = access
         self._mask = capabilities.alignment - 1
-        self.served = self.largest = self._nothings = 0
+        self.served: int = 0
+        self.largest: int = 0
+        self._nothings = 0
         self.suspects: dict[tuple[int, bool], None] = {}
         self._pending: list[tuple[int, int, Stream, int]] = []
         self._device = device_of(target.subject)

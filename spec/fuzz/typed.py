@@ -53,7 +53,7 @@ def from_typed(subject: Any) -> Target:
         take=take,
         give=lambda handle, _: handle.drop(),
         take_aligned=take,
-        read=lambda handle, size: handle.ndarray.tobytes()[:size],
+        read=_read,
         write=_write,
     )
 
@@ -72,10 +72,24 @@ def _bytes_type() -> Any:
     return numpy.dtype("uint8") if gt4py is None else gt4py.dtype(numpy.uint8)
 
 
+def _read(handle: _Array, size: int) -> bytes:
+    return b"".join(row.tobytes() for row in _rows(handle, size))
+
+
 def _write(handle: _Array, data: bytes) -> None:
+    library: Any = sys.modules[type(handle.ndarray).__module__.partition(".")[0]]  # NumPy or CuPy
+    written = 0
+    for row in _rows(handle, len(data)):
+        row[...] = library.frombuffer(data[written : written + len(row)], dtype="uint8")
+        written += len(row)
+
+
+def _rows(handle: _Array, size: int) -> list[Any]:
+    """The first bytes of an array, row by row: of a large block only some are written and read."""
     array = handle.ndarray
-    library: Any = sys.modules[type(array).__module__.partition(".")[0]]  # NumPy or CuPy
-    array[...] = library.frombuffer(data, dtype="uint8").reshape(array.shape)
+    rows = array if array.ndim > 1 else array[None]
+    starts = range(0, size, max(rows.shape[1], 1))
+    return [row[: size - start] for row, start in zip(rows, starts, strict=False)]
 
 
 class _Array:

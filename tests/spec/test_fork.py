@@ -107,6 +107,17 @@ def test_who_stands_still_is_ended_and_who_moves_is_not(tmp_path: Path) -> None:
     assert {"fine": 1} == in_fork(nap, tmp_path / "answer", Limits(seconds=0.5), lambda: next(marks))
 
 
+def test_a_fork_has_no_more_memory_than_its_limit(tmp_path: Path) -> None:
+    def fills() -> dict[str, int]:
+        time.sleep(0.2)  # until it is limited
+        return {"size": len(bytearray(1 << 30))}
+
+    found = in_fork(fills, tmp_path / "answer", Limits(seconds=60, memory=1 << 29))
+
+    assert isinstance(found, dict)
+    assert found["failed"].startswith("MemoryError")
+
+
 def test_an_interrupt_ends_the_fork_too(tmp_path: Path) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt

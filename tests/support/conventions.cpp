@@ -7,11 +7,17 @@
 
 #include "fuzz_target.hpp"
 
+// libstdc++ rounds a size near SIZE_MAX up to a multiple of the alignment, which is 0, and serves that.
+static void *from_new(std::size_t size, std::size_t alignment) {
+    if (size > PTRDIFF_MAX) throw std::bad_alloc();
+    return std::pmr::new_delete_resource()->allocate(size, alignment);
+}
+
 // Forwards to operator new; the others are made of it.
 class Good : public std::pmr::memory_resource {
 protected:
     void *do_allocate(std::size_t size, std::size_t alignment) override {
-        return std::pmr::new_delete_resource()->allocate(size, alignment);
+        return from_new(size, alignment);
     }
     void do_deallocate(void *block, std::size_t size, std::size_t alignment) override {
         std::pmr::new_delete_resource()->deallocate(block, size, alignment);
@@ -28,7 +34,7 @@ class Own : public std::pmr::memory_resource {
 
 protected:
     void *do_allocate(std::size_t size, std::size_t alignment) override {
-        void *block = std::pmr::new_delete_resource()->allocate(size, alignment);
+        void *block = from_new(size, alignment);
         blocks.insert(block);
         return block;
     }

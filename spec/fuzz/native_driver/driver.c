@@ -289,7 +289,7 @@ static void admit(struct block *block, void *pointer, struct record *record, int
         judge_refusal(block);
         return;
     }
-    if (block->size) self->counts->served++;
+    if (block->size) self->counts->served++, self->counts->zeroed += (uint64_t)zeroed;
     else judge_nothing(block);
     if (block->size > self->largest) self->largest = block->size;
     judge_block(&promises, block, zeroed);
@@ -305,7 +305,6 @@ static void allocate(size_t size) {
 static void allocate_zeroed(size_t size) {
     struct block block = {.size = size, .number = self->next++, .key = drawn(&self->random)};
     struct record *record = note(CALLOC, block.number, size, 0);
-    self->counts->zeroed++;
     admit(&block, target_take_zeroed(&target, size), record, 1);
 }
 
@@ -326,13 +325,13 @@ static void resize(struct block *block, size_t size) {
     unclaim(block->address, block->size);
     void *pointer = target_change(&target, (void *)block->address, size);
     record->address = (uintptr_t)pointer;
-    self->counts->resized++;
     if (!pointer) {
         judge_null(&promises, &(struct block){.size = size, .number = block->number});
         if (!claim(block->address, block->size)) wrong("A02-no-overlap", block, "it was refused a resize, and has gone");
         judge_contents("A04-contents-kept", block, block->size);
         return;
     }
+    self->counts->resized++;
     moved.address = (uintptr_t)pointer;
     block->address = moved.address;
     block->size = size;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import tempfile
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -19,11 +18,12 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
-from syncedmem.model import FileAccessError
+from syncedmem.model import FileAccessError, InvalidArgumentError
 from syncedmem.model.defaults import FUZZ
 
 from .display import progress_bars
-from .output import write
+from .options import JsonFile, JunitFile  # noqa: TC001 -- typer reads them
+from .output import check_place, write
 from .replay import replaying
 
 if TYPE_CHECKING:
@@ -122,16 +122,8 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             "created if it is missing.",
         ),
     ] = None,
-    json_path: Annotated[
-        str | None,
-        typer.Option(
-            "--json", metavar="FILE", help="Also write the report as JSON to this file; - is standard output."
-        ),
-    ] = None,
-    junit: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Also write the report as JUnit XML to this file; - is standard output."),
-    ] = None,
+    json_path: JsonFile = None,
+    junit: JunitFile = None,
     out: Annotated[
         Path,
         typer.Option(
@@ -210,23 +202,33 @@ def _finish(
         console.print(f"interrupted by {signals[0].name} before anything was tested.", style="bold red")
         raise typer.Exit(_INTERRUPTED + signals[0])
     kept.keep(report)
+    unwritten = [*filter(None, (kept.error, report.unwritten)), *_write(report, json_path, junit)]
     _print_report(console, report)
     for finding, path in kept.paths(report):
         _print_finding(console, report, finding, path)
-    if json_path is not None:
-        _write(json_path, json.dumps(report.as_json(), indent=2) + "\n")
-    if junit is not None:
-        _write(junit, report.as_junit())
     _print_verdict(console, report)
-    for error in filter(None, (kept.error, report.unwritten)):
+    for error in unwritten:
         typer.echo(f"syncedmem: {error}", err=True)
-    raise typer.Exit(_status(kept, report, signals))
+    raise typer.Exit(_status(report, unwritten, signals))
 
 
-def _status(kept: _Kept, report: Report, signals: list[signal.Signals]) -> int:
+def _write(report: Report, json_path: str | None, junit: str | None) -> list[str]:
+    """Write the reports that were asked for; return why one could not be written."""
+    errors: list[str] = []
+    texts = {json_path: json.dumps(report.as_json(), indent=2) + "\n", junit: report.as_junit()}
+    for place, text in texts.items():
+        try:
+            if place is not None:
+                write(None if place == "-" else Path(place), text)
+        except FileAccessError as error:
+            errors.append(str(error))
+    return errors
+
+
+def _status(report: Report, unwritten: list[str], signals: list[signal.Signals]) -> int:
     if signals:
         return _INTERRUPTED + signals[0]
-    if kept.error or report.unwritten:
+    if unwritten:
         return 2
     if report.errors:
         return _FAILED
@@ -320,20 +322,11 @@ def _promises(texts: list[str]) -> dict[str, str]:
 
 def _check_places(json_path: str | None, junit: str | None, out: Path) -> None:
     """Refuse places that cannot be written to, before anything is looked for."""
-    if json_path == junit == "-":
-        raise typer.BadParameter("only one of --json and --junit can go to standard output")
-    for option, place in (("--json", json_path), ("--junit", junit), ("--out", out / "replay.json")):
-        if place is None or place == "-":
-            continue
-        path = Path(place)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=path.parent):
-                pass
-            if path.is_dir():
-                raise IsADirectoryError(f"{path} is a folder")
-        except OSError as error:
-            raise typer.BadParameter(f"{option} cannot be written: {error}") from error
+    if json_path is not None and json_path == junit:
+        raise InvalidArgumentError("--junit", junit, "another place than that of --json")
+    for text in (json_path, junit, str(out / "report.json")):
+        if text not in (None, "-"):
+            check_place(Path(str(text)))
 
 
 def _follow(progress: Progress) -> Callable[[str, int, int], None]:
@@ -415,7 +408,3 @@ def _print_verdict(console: Console, report: Report) -> None:
         say(f"Interrupted by {report.interrupted}: this is a report of what was done until then.", style="yellow")
     console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")
     console.print(f"Seed {report.seed}.", highlight=False)
-
-
-def _write(place: str, text: str) -> None:
-    write(None if place == "-" else Path(place), text)
