@@ -493,11 +493,11 @@ class _Run:
         answer = self._ask(job, mask)
         if "hang" in answer:
             answer["hang"] = self._report.hang
-        found = died(answer, self._place.steps() or program)
-        if found is not None:
-            found = replace(found, program=program)  # without the frees at its end
-        elif answer["finding"] is not None:
-            found = Finding.from_json(answer["finding"])
+        if "finding" not in answer:
+            found = died(answer, self._place.steps() or program)
+            found = None if found is None else replace(found, program=program)  # without the frees at its end
+        else:
+            found = None if answer["finding"] is None else Finding.from_json(answer["finding"])
         return found if found is not None and found.requirement == requirement else None
 
 

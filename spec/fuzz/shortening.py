@@ -32,6 +32,11 @@ _LONG = 24
 """Only longer programs are tried from a later start, as loops, and with all sizes alike."""
 _SIZE = 64
 _NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work", "use_all")
+_BLOCKS_OF = {
+    operation: [at for at, name in enumerate(names) if name in {"block", "source"}]
+    for operation, names in OPERATIONS.items()
+}
+"""The positions of the blocks among the numbers of each operation."""
 _TAKES = ("allocate", "calloc")
 _SIZED = ("allocate", "calloc", "resize")
 _SMALLEST_ALIGNMENT = 16
@@ -147,14 +152,13 @@ def _effective(program: Program) -> Program:
     there: set[int] = set()
     kept: list[Step] = []
     for step in program:
-        numbers = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
-        needed = {numbers[name] for name in ("block", "source") if name in numbers}
-        if step.operation in _TAKES:
-            there |= needed
-        elif step.operation in _NEEDS_BLOCKS and not needed <= there:
+        operation, numbers = step
+        if operation in _TAKES:
+            there.add(numbers[0])
+        elif operation in _NEEDS_BLOCKS and not there.issuperset(numbers[at] for at in _BLOCKS_OF[operation]):
             continue
-        if step.operation == "free":
-            there -= needed
+        elif operation == "free":
+            there.remove(numbers[0])
         kept.append(step)
     return tuple(kept)
 
@@ -227,9 +231,8 @@ def _of_blocks(blocks: int, size: int) -> Iterator[Repeat]:
 
 def _around(step: Step) -> Program:
     """A step with its blocks, which are allocated before it and freed after it."""
-    names = OPERATIONS[step.operation]
     numbers = list(step.numbers)
-    blocks = [names.index(name) for name in ("block", "source") if name in names]
+    blocks = _BLOCKS_OF[step.operation]
     for block, at in enumerate(blocks):
         numbers[at] = block
     there = () if step.operation in _TAKES else tuple(Step("allocate", (it, _SIZE, 0, 0)) for it in range(len(blocks)))
@@ -316,11 +319,8 @@ def _renumbered(program: Program) -> Program:
     unused: list[int] = []  # a heap of the numbers below the next one
     found: list[Step] = []
     for step in program:
-        names = OPERATIONS[step.operation]
         numbers = list(step.numbers)
-        for at, name in enumerate(names):
-            if name not in {"block", "source"}:
-                continue
+        for at in _BLOCKS_OF[step.operation]:
             old = numbers[at]
             if old not in new or (step.operation in _TAKES and new[old] not in live):
                 new[old] = heappop(unused) if unused else len(new) if keeps else len(live)
