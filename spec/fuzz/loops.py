@@ -94,7 +94,8 @@ def _longest_at(program: tuple[Step, ...], shapes: list[tuple[str | int, ...]], 
         first, second, third = (shapes[at + time * length : at + (time + 1) * length] for time in range(_FEWEST))
         if first == second == third:
             loop = _loop_at(program, at, length)
-            if loop.times >= _FEWEST and (not longest or len(loop.body) * loop.times > len(longest.body) * longest.times):
+            covered = len(longest.body) * longest.times if longest else 0
+            if loop.times >= _FEWEST and loop.times * length > covered:
                 longest = loop
     return longest
 

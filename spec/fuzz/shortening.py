@@ -30,6 +30,8 @@ _STEPS = 1_000_000
 """The most steps of all tries together, which take seconds; the last try may go beyond."""
 _LONG = 24
 """Only longer programs are tried from a later start, as loops, and with all sizes alike."""
+_FEW = 128
+"""So many steps can be left out one by one, also those of loops."""
 _SIZE = 64
 _NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work", "use_all")
 _BLOCKS_OF = {
@@ -84,6 +86,8 @@ def _shorten(asked: _Budget) -> None:
         for at, item in enumerate(items):
             if isinstance(item, Repeat):
                 items = _fewer_times(items, at, item, asked)
+        if len(asked.shortest) <= _FEW:
+            shrink(asked.shortest, asked.fails, simpler=_simpler)  # a step may need only the last time of a loop
         items = folded(asked.shortest)
     asked.fails(_renumbered(asked.shortest))
 
@@ -183,8 +187,8 @@ def _as_loop(asked: _Budget) -> bool:
     for loop in _loops(asked.shortest):
         if asked.fails((loop,)):
             reached = loop._replace(times=-(-asked.steps // len(loop.body)))
-            loop = reached if asked.fails((reached,)) else loop
-            _fewer_times((loop,), 0, loop, asked)
+            shorter = reached if asked.fails((reached,)) else loop
+            _fewer_times((shorter,), 0, shorter, asked)
             return True
     return False
 
