@@ -184,7 +184,7 @@ def _item_from_json(given: Any) -> Item:
         raise _no_loop(data)
     if not isinstance(body, list) or not body:
         raise _no_loop(data)
-    return Repeat(times, tuple(map(Step.from_json, cast("list[Any]", body))), stride)
+    return Repeat(times, tuple(map(Step.from_json, cast("Any", body))), stride)
 
 
 def _no_loop(data: object) -> TargetError:

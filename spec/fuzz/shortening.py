@@ -82,14 +82,19 @@ def _shorten(asked: _Budget) -> None:
     items = folded(asked.shortest)
     while items != before:  # a shorter program may have more that repeats
         before = items
-        items = shrink(items, asked.fails, simpler=_simpler)
+        items = _reduced(items, asked)
         for at, item in enumerate(items):
             if isinstance(item, Repeat):
                 items = _fewer_times(items, at, item, asked)
         if len(asked.shortest) <= _FEW:
-            shrink(asked.shortest, asked.fails, simpler=_simpler)  # a step may need only the last time of a loop
+            _reduced(asked.shortest, asked)  # a step may need only the last time of a loop
         items = folded(asked.shortest)
     asked.fails(_renumbered(asked.shortest))
+
+
+def _reduced(items: Items, asked: _Budget) -> Items:
+    """Without the steps and loops that are not needed, and the others as simple as they may be."""
+    return shrink(items, asked.fails, simpler=_simpler)
 
 
 class _SpentError(Exception):
