@@ -63,7 +63,7 @@ class Step(NamedTuple):
         TargetError
             If it is not a step.
         """
-        if not isinstance(data, list) or not data or data[0] not in [*OPERATIONS]:
+        if not isinstance(data, list) or not data or not isinstance(data[0], str) or data[0] not in OPERATIONS:
             raise TargetError(f"not a step: {shown(cast('object', data))}; a step is a list like ['allocate', 0, 16]")
         operation, *rest = cast("Any", data)
         names, numbers = OPERATIONS[operation], [it for it in rest if isinstance(it, int) and it >= 0]

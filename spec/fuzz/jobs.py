@@ -167,7 +167,7 @@ def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -
         wrong = run_program(source, record, program, journal, mask)
         return wrong is not None and wrong.requirement == job["requirement"]
 
-    shortest = shortened(items_from_json(job["program"]), fails)
+    shortest = shortened(items_from_json(job["program"]), fails, taken=lambda: journal.length)
     wrong = run_program(source, record, shortest, journal, mask)
     if wrong is None or wrong.requirement != job["requirement"]:
         return {"finding": None}

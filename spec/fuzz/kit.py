@@ -469,11 +469,18 @@ class _Run:
         """The shortest program that breaks a requirement; None if it does not do so again."""
         if self._fresh and requirement not in _DEATHS:
             answer = self._ask({"job": "shorten", "requirement": requirement, "program": _data(program)}, mask)
-            if answer.get("finding") is not None:
-                return Finding.from_json(answer["finding"])
+            short = None if answer.get("finding") is None else Finding.from_json(answer["finding"])
+            # If it shows only after the programs before it, it is made short in processes of their own.
+            if short is not None and self._again(short.program, requirement, mask) is not None:
+                return short
         tries = HANG_TRIES if requirement == "A23-no-hang" else DEATH_TRIES
         quick = min(self._report.hang, _QUICK_HANG)
-        shortest = shortened(program, lambda it: self._again(it, requirement, mask, quick) is not None, tries)
+        shortest = shortened(
+            program,
+            lambda it: self._again(it, requirement, mask, quick) is not None,
+            tries,
+            lambda: len(self._place.steps()),
+        )
         return self._again(shortest, requirement, mask)
 
     def _again(
@@ -486,11 +493,11 @@ class _Run:
         answer = self._ask(job, mask)
         if "hang" in answer:
             answer["hang"] = self._report.hang
-        found = died(answer, self._place.steps() or program)
-        if found is not None:
-            found = replace(found, program=program)  # without the frees at its end
-        elif answer["finding"] is not None:
-            found = Finding.from_json(answer["finding"])
+        if "finding" not in answer:
+            found = died(answer, self._place.steps() or program)
+            found = None if found is None else replace(found, program=program)  # without the frees at its end
+        else:
+            found = None if answer["finding"] is None else Finding.from_json(answer["finding"])
         return found if found is not None and found.requirement == requirement else None
 
 

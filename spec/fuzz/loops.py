@@ -70,25 +70,40 @@ def folded(program: tuple[Step, ...]) -> tuple[Item, ...]:
     if len(program) > _MOST_FOLDED:
         return program
     found: list[Item] = []
+    shapes = [_shape(step) for step in program]
     at = 0
     while at < len(program):
-        loops = (_loop_at(program, at, length) for length in range(1, _LONGEST_BODY + 1))
-        longest = max(loops, key=lambda it: it.times * len(it.body) if it.times >= _FEWEST else 0)
-        if longest.times >= _FEWEST:
-            found.append(longest)
-            at += longest.times * len(longest.body)
-        else:
-            found.append(program[at])
-            at += 1
+        longest = _longest_at(program, shapes, at)
+        found.append(longest or program[at])
+        at += longest.times * len(longest.body) if longest else 1
     return tuple(found)
 
 
+def _shape(step: Step) -> tuple[str | int, ...]:
+    """What is the same each time that a step is taken: all but its blocks."""
+    numbers = zip(OPERATIONS[step.operation], step.numbers, strict=True)
+    return (step.operation, *(number for name, number in numbers if name not in _BLOCKS))
+
+
+def _longest_at(program: tuple[Step, ...], shapes: list[tuple[str | int, ...]], at: int) -> Repeat | None:
+    """The longest loop that begins here."""
+    longest: Repeat | None = None
+    for length in range(1, _LONGEST_BODY + 1):
+        if longest and length % len(longest.body) == 0:
+            continue  # the same steps, two times in each body
+        first, second, third = (shapes[at + time * length : at + (time + 1) * length] for time in range(_FEWEST))
+        if first == second == third:
+            loop = _loop_at(program, at, length)
+            covered = len(longest.body) * longest.times if longest else 0
+            if loop.times >= _FEWEST and loop.times * length > covered:
+                longest = loop
+    return longest
+
+
 def _loop_at(program: tuple[Step, ...], at: int, length: int) -> Repeat:
-    """The loop with a body of this many steps that begins here; it may have only one time."""
+    """The loop with a body of this many steps that begins here, where the next have the same shape; maybe one time."""
     body, times = program[at : at + length], 1
     after = program[at + length : at + 2 * length]
-    if len(after) < length or any(one.operation != other.operation for one, other in zip(body, after, strict=True)):
-        return Repeat(1, body)
     stride = next((b - a for one, two in zip(body, after, strict=True) for a, b in _block_pairs(one, two)), 0)
     while stride >= 0 and all(
         _moved(step, times * stride) == other
