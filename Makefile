@@ -159,8 +159,8 @@ test-caffe: $(STAMPS)/test  ## compile Caffe's own SyncedMemory, and test it as 
 port-bugs: $(STAMPS)/test  ## write again what is said of the bugs in the C++ port; then `make generated`
 	PORT_BUGS=write $(BIN)/pytest -n 0 -k 'a_bug' tests/spec/ports/test_example_ports.py
 
-proof: $(STAMPS)/test  ## run the fuzzer against real allocators and seeded bugs, and write docs/fuzzing-proof.md
-	$(BIN)/pytest -n 0 --write-proof tests/spec/fuzz/test_fuzz_backends.py tests/spec/fuzz/test_fuzz_seeded_bugs.py
+proof: $(STAMPS)/test  ## fuzz real allocators, and every seeded bug with 20 seeds, and write docs/fuzzing-proof.md
+	$(BIN)/python tests/support/fuzz_proof.py; found=$$?; $(BIN)/python docs/generated_pages.py; exit $$found
 
 lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 	$(BIN)/ruff check
