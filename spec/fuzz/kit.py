@@ -48,6 +48,8 @@ _ENOUGH = 2
 """If so many findings of one requirement in one kind of step were known ones, further ones are not shortened."""
 _QUICK_HANG = 0.5
 """The limit of a call in seconds while a hang is shortened."""
+_SHORT = 10
+"""So many steps and loops are short enough."""
 _LAST = 200
 """The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
@@ -470,9 +472,11 @@ class _Run:
         if self._fresh and requirement not in _DEATHS:
             answer = self._ask({"job": "shorten", "requirement": requirement, "program": _data(program)}, mask)
             short = None if answer.get("finding") is None else Finding.from_json(answer["finding"])
-            # If it shows only after the programs before it, it is made short in processes of their own.
+            # If it shows only after the programs before it, or they hinder, it is made short in processes of their own.
             if short is not None and self._again(short.program, requirement, mask) is not None:
-                return short
+                if len(folded(short.program)) <= _SHORT:
+                    return short
+                program = short.program
         tries = HANG_TRIES if requirement == "A23-no-hang" else DEATH_TRIES
         quick = min(self._report.hang, _QUICK_HANG)
         shortest = shortened(
