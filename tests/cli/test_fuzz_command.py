@@ -176,13 +176,8 @@ def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
 
 
 def test_long_reproducers_are_printed_as_the_run_that_found_them() -> None:
-<<<<<<< HEAD
-    """Every finding is printed in at most ten lines."""
-    steps = tuple(Step("allocate", (number, 1 + number**2 % 10_007, 0, 0)) for number in range(5_000))
-=======
     """Every finding is printed in at most ten lines; sizes without a period are no loop."""
     steps = tuple(Step("allocate", (number, number * number % 1009 + 1, 0, 0)) for number in range(5_000))
->>>>>>> f313cd0d8bd091c12f96a834e171bb1019a64c74
     found = Replay(TWICE, {"zero_size": "null"}, Finding("A01-distinct-pointers", "", steps), seed=3, steps=9_000)
 
     assert len(found.python().splitlines()) <= 10
