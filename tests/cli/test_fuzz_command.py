@@ -58,7 +58,6 @@ POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTw
         (("--skip", "A99"), "there is no requirement 'A99'"),
         (("--steps", "0"), "steps must be more than 0, got 0"),
     ],
-    ids=lambda it: " ".join(it) if isinstance(it, tuple) else "",
 )
 def test_what_cannot_be_used_is_refused_in_a_line_before_anything_is_tested(
     arguments: tuple[str, ...],

@@ -247,11 +247,11 @@ def test_other_targets_have_no_native_driver() -> None:
 @pytest.mark.no_cover
 def test_a_run_with_threads_uses_it() -> None:
     target = f"{SUPPORT / 'racing_allocators.c'}:pop_malloc,pop_free"
-    report = fuzz(target, threads=4, steps=2_000)
+    report = fuzz(target, threads=4, steps=400_000)
 
     assert ["A20-threads"] == [it.requirement for it in report.findings]
     assert ["fast", "hypothesis", "native", "threads"] == [it.name for it in report.suites]
-    assert f"fuzz({target!r}, seed=0, steps=2000, threads=4" in report.replay(report.findings[0]).python()
+    assert f"fuzz({target!r}, seed=0, steps=400000, threads=4" in report.replay(report.findings[0]).python()
 
 
 def test_a_finding_of_one_thread_has_a_short_program() -> None:
