@@ -235,6 +235,18 @@ def test_a_step_after_a_loop_needs_only_some_of_its_times() -> None:
     assert (taken(0, 1), taken(1, 1), Step("copy", (1, 0))) == shortened(program, fails)
 
 
+def test_a_loop_without_plain_requests_is_found() -> None:
+    program = tuple(Step("calloc", (number, number * number % 97 + 1)) for number in range(60))
+
+    assert 40 == len(shortened(program, counts_to(40, "calloc")))
+
+
+def test_a_freed_number_is_taken_again() -> None:
+    program = (taken(3, 1), gone(3), taken(5, 1))
+
+    assert (taken(0, 1), gone(0), taken(0, 1)) == shortened(program, lambda steps: len(steps) == 3)
+
+
 def test_a_bug_that_shows_at_the_end_leaves_out_the_start_first() -> None:
     program = (*(taken(number, number * number % 1009 + 1) for number in range(50_000)), Step("copy_nothing", ()))
     tried: list[int] = []
