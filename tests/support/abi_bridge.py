@@ -242,7 +242,7 @@ class BlobBridge:
         return OK
 
     def _call(self, number: int, asked: Any, result: Any) -> int:
-        given, name = asked.contents, BLOB_CALLS[asked.contents.call]
+        given, name = asked.contents, BLOB_CALLS[int(asked.contents.call)]
         arguments, options = list[Any](), dict[str, bool]()
         if name in ("reshape", "data_at", "diff_at"):
             arguments = [tuple(given.numbers[k] for k in range(given.count))]
