@@ -133,9 +133,9 @@ def unsuitable_device_buffers(driver: MemoryDriver) -> None:
 @everywhere
 def misplaced_buffers(driver: MemoryDriver) -> None:
     """Buffers of the other side, which a program made (R39)."""
-    refused(driver, _adoption("cpu", _KIND, f"subject.device.empty({SIZE})"))
-    if Call.SET_GPU_DATA in head_machine(driver.subject.edition).calls:
-        refused(driver, _adoption("gpu", _KIND, f"subject.host.empty({SIZE})"))
+    both = Call.SET_GPU_DATA in head_machine(driver.subject.edition).calls
+    others: tuple[tuple[Side, str], ...] = (("cpu", "device"), ("gpu", "host"))
+    refused(driver, *(_adoption(side, _KIND, f"subject.{it}.empty({SIZE})") for side, it in others[: 1 + both]))
 
 
 def _small(side: str) -> Iterator[tuple[str, str]]:

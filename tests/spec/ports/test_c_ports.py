@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from syncedmem.spec.engine.call_log import recorded
+from syncedmem.spec.engine.finding import Violation
 from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.memory.lifetimes import dropped_by_program
 from syncedmem.spec.ports.conformance import Wanted, conform_program
 from syncedmem.spec.ports.memory import Refused
 from syncedmem.spec.ports.process import PortError
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from syncedmem.spec.ports.conformance import PortReport
     from syncedmem.spec.ports.memory import RemoteMemory
+    from syncedmem.spec.requirements import Profile
 
 LIMITS = Limits(seconds=30, first=30)
 
@@ -65,6 +68,18 @@ def test_its_own_block_is_named_and_a_dropped_memory_frees_it(c_port: Callable[[
         assert 1 == len(log.live)
         memory.drop()
         assert not log.live
+
+
+@pytest.mark.parametrize("profile", ["caffe", "safe"])
+def test_a_port_frees_what_a_dropped_memory_owns(profile: Profile, c_port: Callable[[str], str]) -> None:
+    """In the profile safe also with a push in flight, which this port does not wait for."""
+    with library(c_port("port")).connect(LIMITS, "") as port:
+        subject = subject_of(port, "C", profile, "L4")
+        if profile == "caffe":
+            assert len(list(dropped_by_program(subject))) > 17
+        else:
+            with pytest.raises(Violation, match="a push still used it"):
+                list(dropped_by_program(subject))
 
 
 @pytest.mark.no_cover
