@@ -33,6 +33,8 @@ from syncedmem.model.exports.options import OPTIONS, export_options
 from syncedmem.model.head import DEFAULT_EDITION
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from docutils.nodes import Node
     from sphinx.application import Sphinx
 
@@ -64,7 +66,7 @@ class _Exported(SphinxDirective):
 class Diagram(_Exported):
     """``syncedmem-diagram``: a picture of the machine of an edition."""
 
-    option_spec: ClassVar[dict[str, Any]] = {
+    option_spec: ClassVar[dict[str, Callable[[str], Any]] | None] = {
         "calls": directives.unchanged_required,
         "detail": directives.unchanged_required,
         "trace": directives.unchanged_required,
@@ -106,7 +108,7 @@ class Diagram(_Exported):
 class Table(_Exported):
     """``syncedmem-table``: what each call does in each state."""
 
-    option_spec: ClassVar[dict[str, Any]] = {
+    option_spec: ClassVar[dict[str, Callable[[str], Any]] | None] = {
         "calls": directives.unchanged_required,
         "detail": directives.unchanged_required,
         "caption": directives.unchanged_required,
@@ -149,7 +151,7 @@ def _html(writer: Any, node: Picture) -> None:  # noqa: ANN401 -- Sphinx has no 
 
 
 def _latex(writer: Any, node: Picture) -> None:  # noqa: ANN401
-    options = {**node["options"], "theme": Theme.LIGHT}
+    options: dict[str, Any] = {**node["options"], "theme": Theme.LIGHT}
     data = cast("bytes", export("pdf", **options))
     name = f"syncedmem-{sha256(data).hexdigest()[:16]}.pdf"
     Path(writer.builder.outdir, name).write_bytes(data)

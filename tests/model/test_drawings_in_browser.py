@@ -189,9 +189,9 @@ def drawn_by_mermaid(browser: Explorer, tmp_path: Path, text: str) -> list[tuple
     script = npm_file(_MERMAID, "dist/mermaid.min.js").as_uri()
     block = f'<div style="width:3000px"><pre class="diagram">{escape(text)}</pre></div><script src="{script}"></script>'
     opened(browser, tmp_path / "mermaid.html", block)
-    found = browser.driver.execute_async_script(_DRAW)
-    assert isinstance(found, list), found
-    return [(name, tuple(box)) for name, *box in found]
+    found: Any = browser.driver.execute_async_script(_DRAW)
+    assert not isinstance(found, str), found
+    return [(str(name), tuple(box)) for name, *box in found]
 
 
 def lying(boxes: list[tuple[str, tuple[float, ...]]]) -> list[tuple[str, str]]:

@@ -28,7 +28,7 @@ struct TypedBlob final : AnyBlob {
     const syncedmem::Numbers n(a.numbers, a.count);
     const auto offset = [&] { return a.options & SMP_OPTION_SEQUENCE ? it.offset_of(n) : it.offset(n); };
     const auto among = [&a](std::uint32_t first, int each) { return static_cast<int>(a.call - first) / each; };
-    const syncedmem::Argument with = {a.data, a.data_size, nullptr};
+    const syncedmem::Argument with = {a.data, a.data_size, nullptr, a.data_kind};
     static constexpr smd_call accessors[] = {SMD_CPU_DATA, SMD_MUTABLE_CPU_DATA, SMD_GPU_DATA, SMD_MUTABLE_GPU_DATA};
     if (a.call >= SMP_BLOB_CPU_DATA && a.call <= SMP_BLOB_MUTABLE_GPU_DIFF) {
       r.view = it.access(Part(among(SMP_BLOB_CPU_DATA, 4)), accessors[among(SMP_BLOB_CPU_DATA, 1) % 4]);
