@@ -37,7 +37,10 @@ def test_a_bug_is_measured_with_its_seed() -> None:
 
 
 def test_an_allocator_that_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fuzz_proof, "fuzz", lambda *_, **__: pytest.skip("no OpenCL here"))
+    def skipped(*_: object, **__: object) -> None:
+        pytest.skip("no OpenCL here")
+
+    monkeypatch.setattr(fuzz_proof, "fuzz", skipped)
 
     assert {"skipped": "no OpenCL here"}.items() <= measured(Job("backend", BACKENDS[0].name)).items()
 
