@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import platform
-import re
 import statistics
 import subprocess
 import sys
@@ -41,6 +40,7 @@ __all__ = ["RESULT", "SEEDS", "Bug", "bugs", "main", "summary"]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+PACKAGE = ROOT / "src" / "syncedmem"
 RESULT = HERE / "fuzz_proof.json"
 KEPT = ROOT / "build" / "proof"
 SEEDS = 20
@@ -192,12 +192,10 @@ def _of_seeds(bug: Bug, rows: Sequence[Row]) -> Row:
 
 def _digest() -> str:
     """The digest of all that the figures come from."""
-    sources = [HERE / f"{it}.py" for it in ("backends", "deep_bugs", "bugs_in_c", "out_of_reach", "fuzz_proof")] + [
-        _FAULTY
-    ]
+    programs = ("backends", "deep_bugs", "bugs_in_c", "out_of_reach", "fuzz_proof")
+    sources = [*(HERE / f"{it}.py" for it in programs), _FAULTY, PACKAGE / "model" / "defaults.py"]
     for room in ("spec/fuzz", "spec/engine", "spec/mutants/allocator"):
-        sources += sorted(it for it in (ROOT / room).rglob("*") if re.fullmatch(r"\.(py|c|h)", it.suffix))
-    sources.append(ROOT / "model" / "defaults.py")
+        sources += sorted(it for it in (PACKAGE / room).rglob("*") if it.suffix in {".py", ".c", ".h"})
     return sha256(b"".join(it.read_bytes() for it in sources)).hexdigest()[:12]
 
 
