@@ -11,7 +11,7 @@ import random
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .access import WHOLE
 from .journal import Journal, code
 from .oracle import Oracle

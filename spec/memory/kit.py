@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from syncedmem.model.defaults import DEFAULT_STEPS
 
-from ..engine.finding import Violation
 from ..engine.report import check_steps, run_suites
+from ..engine.violation import Violation
 from .claims import requirements_for
 from .contracts import contracts_for
 from .coverage import Coverage
