@@ -373,7 +373,7 @@ def test_a_target_that_a_sanitizer_cannot_run_ends_the_run_with_a_report(tmp_pat
     arguments = ["fuzz", f"{source}:take,give", "--steps", "500", "--out", str(tmp_path / "out")]
     result = CliRunner().invoke(app, [*arguments, "--sanitizer", "address", "--json", str(tmp_path / "json")])
     error = "the native driver ended with status 125"
-    kept, asked = (json.loads(path.read_text("utf-8")) for path in (tmp_path / "out" / "report.json", tmp_path / "json"))
+    kept, asked = (json.loads((tmp_path / name).read_text(encoding="utf-8")) for name in ("out/report.json", "json"))
 
     assert (2, f"syncedmem: {error}\n") == (result.exit_code, result.stderr)
     assert "A01-distinct-pointers: " in result.stdout
