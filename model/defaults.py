@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["FUZZ", "FuzzDefaults"]
+__all__ = ["DEFAULT_STEPS", "FUZZ", "FuzzDefaults"]
+
+DEFAULT_STEPS: int = 6000
+"""The generated moves of the kit of memories, and of ``verify``."""
 
 
 class FuzzDefaults(NamedTuple):

@@ -28,7 +28,10 @@ class Theme(Spelled, enum.StrEnum):
 
 
 class Palette(NamedTuple):
-    """Colours as hexadecimal digits, by their use."""
+    """Colours as hexadecimal digits, by their use.
+
+    `head` fills the box of every head (`inscription`).  `gpu` and `cpu` are the arrows that copy there.
+    """
 
     ink: str
     soft: str

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .driver import Driver
 from .mask import Mask
 from .rounds import Round, take_round

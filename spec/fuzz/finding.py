@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, cast
 from syncedmem.model import SyncedMemoryError
 from syncedmem.model.errors import shown
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from ..requirements import REQUIREMENTS
 
 __all__ = ["OPERATIONS", "EngineError", "Finding", "Step", "TargetError", "kind_of"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .campaign import Outcome, campaign, threaded
 from .corpus import Behaviour
 from .driver import Driver

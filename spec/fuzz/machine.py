@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .campaign import Outcome
 from .driver import Driver
 from .finding import Step, TargetError

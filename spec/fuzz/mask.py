@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .finding import kind_of
 from .oracle import Oracle
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from syncedmem.model.errors import said
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .access import PATTERN, HostAccess, access_to
 from .shadow_heap import Block, ShadowHeap
 from .statistics import Gauge, device_of, gauges, limit_of

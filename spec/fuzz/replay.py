@@ -15,7 +15,7 @@ from syncedmem.model.defaults import FUZZ
 from syncedmem.model.errors import shown
 from syncedmem.model.files import parsed_json, read_text
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from ..requirements import requirements_of
 from .driver import Driver
 from .finding import Finding, Step, TargetError

@@ -14,7 +14,7 @@ from .loops import folded, items_as_json
 from .replay import Replay
 
 if TYPE_CHECKING:
-    from ..engine.finding import Violation
+    from ..engine.violation import Violation
     from .finding import Finding
 
 __all__ = ["Report"]

@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from typing import Any
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 
 __all__ = ["Block", "Intervals", "ShadowHeap", "SharedIntervals"]
 

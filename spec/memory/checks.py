@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from syncedmem.model import Call, Input
 from syncedmem.model.suites import access_sequences
 
-from ..engine.finding import Violation
 from ..engine.subject import Subject
+from ..engine.violation import Violation
 from .driver import MemoryDriver
 
 if TYPE_CHECKING:

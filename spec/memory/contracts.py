@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from syncedmem.model import Call, Input, Mode, SyncedHead, head_machine
 from syncedmem.model.suites import tour
 
-from ..engine.finding import Violation
 from ..engine.reproducer import Reproducer
+from ..engine.violation import Violation
 from .adoptions import (
     ADOPTIONS,
     DEVICE_ADOPTIONS,

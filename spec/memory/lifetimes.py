@@ -10,7 +10,7 @@ from syncedmem.model import Call, Input, SyncedHead
 from syncedmem.model.suites import access_sequences
 
 from ..engine.contents import pattern
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .checks import SIZE, Contract, Refusable, refused, started
 
 if TYPE_CHECKING:

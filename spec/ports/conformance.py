@@ -9,8 +9,8 @@ from syncedmem.model.head import DEFAULT_EDITION
 
 from ..blob.claims import blobs_not_judged
 from ..blob.kit import check_blobs
-from ..engine.finding import Violation
 from ..engine.report import Tolerance, Verdict, junit
+from ..engine.violation import Violation
 from ..memory.claims import not_judged
 from ..memory.coverage import Coverage
 from ..memory.kit import check_conformance

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model.head import DEFAULT_EDITION
 
-from ..engine.finding import Violation
 from ..engine.fork import in_fork
 from ..engine.reproducer import program_of
 from ..engine.shrinking import SECONDS, shrink
 from ..engine.supervisor import Child, Death
+from ..engine.violation import Violation
 from ..requirements import LEVELS
 from .conformance import PortReport, Wanted, conform
 from .process import PortError

@@ -10,8 +10,8 @@ from typing import IO, TYPE_CHECKING, Any, Self, cast
 from syncedmem.model import SyncedMemoryError
 from syncedmem.model.head import DEFAULT_EDITION
 
-from ..engine.finding import Violation
 from ..engine.supervisor import Command, Death, Limits
+from ..engine.violation import Violation
 from .protocol import LARGEST, REQUESTS, VERSION, wrong
 
 if TYPE_CHECKING:

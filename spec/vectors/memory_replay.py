@@ -12,7 +12,7 @@ from syncedmem.model import Mode, using_mode
 
 from ..engine.call_log import InjectedInterrupt, recorded
 from ..engine.contents import Watched, contrasted, fetch, put
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .expected import content
 from .programs import LOOK, OWN, SET_MODE, WRITE_BUFFER
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import syncedmem
 from syncedmem import Blob, SyncedMemory
-from syncedmem.cli import verify
 from syncedmem.cli.fuzz import fuzz as command
-from syncedmem.model.defaults import FUZZ
+from syncedmem.cli.verify import verify
+from syncedmem.model.defaults import DEFAULT_STEPS, FUZZ
 from syncedmem.model.head import DEFAULT_EDITION, EDITIONS
 from syncedmem.runtime.devices.registry import AUTOMATIC
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.memory import kit as conformance
+from syncedmem.spec.memory.kit import check_conformance
 
 PACKAGE = Path(syncedmem.__file__).parent
 
@@ -59,14 +59,14 @@ def test_no_signature_names_the_default_device() -> None:
 
 
 def test_the_command_line_and_the_library_have_the_same_defaults() -> None:
-    """The model declares those of the fuzzer. ``verify`` repeats its own, as ``--help`` must not import the spec."""
+    """The model declares them, because ``--help`` must not import the spec."""
     here, there = (
         {name: it.default for name, it in signature(function).parameters.items()} for function in (command, fuzz)
     )
     declared = FUZZ._asdict()
 
     assert declared == {name: there[name] for name in declared} == {name: here[name] for name in declared}
-    assert conformance.DEFAULT_STEPS == verify.DEFAULT_STEPS
+    assert {DEFAULT_STEPS} == {signature(it).parameters["steps"].default for it in (check_conformance, verify)}
 
 
 def test_a_literal_would_be_found() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from syncedmem.spec.engine.call_log import recorded
-from syncedmem.spec.engine.finding import Violation
 from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.lifetimes import dropped_by_program
 from syncedmem.spec.ports.conformance import Wanted, conform_program
 from syncedmem.spec.ports.memory import Refused

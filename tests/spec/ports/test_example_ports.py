@@ -27,7 +27,7 @@ from syncedmem.spec.vectors.blobs import BLOB_SUITES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from syncedmem.spec.engine.finding import Violation
+    from syncedmem.spec.engine.violation import Violation
 
     Build = Callable[..., Path]
     Replayed = Callable[..., tuple[int, list[str]]]

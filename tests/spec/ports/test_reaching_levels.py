@@ -12,9 +12,9 @@ import pytest
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import SyncedMemoryError
 from syncedmem.spec import Subject, check_blobs, check_conformance
-from syncedmem.spec.engine.finding import Violation
 from syncedmem.spec.engine.report import Conformance, SuiteResult, Tolerance
 from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.coverage import Coverage, transitions_of
 from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.ports.conformance import LevelResult, PortReport, Wanted, conform, conform_program
