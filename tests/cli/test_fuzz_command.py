@@ -15,8 +15,10 @@ from syncedmem.runtime import CPUDeviceAllocator, FailingAllocator
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorTests,
+    Capabilities,
     Finding,
     Replay,
+    Report,
     Step,
     TargetError,
     allocator_machine,
@@ -34,7 +36,10 @@ from syncedmem.spec.fuzz.shortening import shortened
 from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from typer.testing import Result
 
 POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTwice"].target
 
@@ -242,6 +247,7 @@ def test_time_ends_the_second_generator_too() -> None:
     assert not report.operations
 
 
+@pytest.mark.no_cover
 def test_who_refuses_now_and_then_does_not_leak() -> None:
     """`FailingAllocator` refuses requests on purpose."""
     fuzz(lambda: FailingAllocator(CPUDeviceAllocator(), probability=0.2, seed=3), steps=6_000).require()
@@ -361,6 +367,54 @@ def test_the_report_of_a_sanitizer_is_printed(tmp_path: Path) -> None:
     assert f"'{source}:take,give?sanitizer=address'" in result.output
 
 
+def printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, report: Report, error: Exception | None = None) -> Result:
+    """What the command says of a report, and of an error that comes after it."""
+
+    def run(*_: object, on_change: Callable[[Report], None], **__: object) -> None:
+        on_change(report)
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.fuzz", run)
+    return CliRunner().invoke(app, ["fuzz", POOL, "--out", str(tmp_path / "out")])
+
+
+def report_of(*findings: Finding) -> Report:
+    return Report(POOL, "a kind", Capabilities(), {}, 0, 100, 1, 5.0, protected=True, findings=[*findings])
+
+
+def test_what_is_to_be_known_of_a_finding_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its program breaks before, what a sanitizer says, and how sure it is."""
+    step = Step("allocate", (0, 8, 0, 0))
+    later = Finding("A17-statistics", "wrong", (step,), after=("A01-distinct-pointers", "A03-aligned"), times=1_001)
+    once = Finding("A22-no-crash", "an end", (step, step), repeats=False)
+    told = Finding("A22-no-crash", "an overrun", (step,), repeats=False, report="#0 take pool.c:3")
+    result = printed(monkeypatch, tmp_path, report_of(later, once, told))
+    shown = " ".join(result.output.split())
+
+    assert 1 == result.exit_code
+    assert "A17-statistics: wrong " in shown
+    assert ", and 1,000 times more. Its program breaks A01-distinct-pointers and A03-aligned before" in shown
+    assert "did not show it; the last 2 steps are in the file. What ended the process may have been hurt" in shown
+    assert "#0 take pool.c:3 Its steps, taken again from the start, did not show it; the last 1 steps" in shown
+    assert 1 == shown.count("What ended the process may have been hurt")
+    assert f"replay {tmp_path}/out/A22-no-crash-2.json" in shown
+
+
+def test_a_target_that_cannot_be_used_any_more_is_an_error_after_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Finding("A17-statistics", "wrong", (Step("compare", ()),))
+    result = printed(monkeypatch, tmp_path, report_of(found), TargetError("it is gone"))
+    kept = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+
+    assert (2, "syncedmem: it is gone\n") == (result.exit_code, result.stderr)
+    assert "A17-statistics: wrong" in result.stdout
+    assert "failed. Seed 0." in result.stdout
+    assert (["it is gone"], False) == (kept["errors"], kept["passed"])
+
+
+@pytest.mark.no_cover
 def test_a_target_that_a_sanitizer_cannot_run_ends_the_run_with_a_report(tmp_path: Path) -> None:
     """That shows only when the other generators are done; what they have found is not lost."""
     source = tmp_path / "pool.c"

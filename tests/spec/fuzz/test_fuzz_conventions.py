@@ -281,6 +281,7 @@ def test_a_correct_device_allocator_passes(objects: Path, name: str) -> None:
     passed(f"{objects}:{name}_*?abi=nep49", zero_size="null")
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(("name", "requirement"), [("forgets", "A16-no-leaks"), ("shares", "A09-zero-size")])
 def test_the_defects_of_kuiperllamas_pool_show_in_its_shape(objects: Path, name: str, requirement: str) -> None:
     """Each round has a new pool, so what an old one hides is found."""

@@ -175,6 +175,18 @@ def test_an_allocator_that_writes_to_its_blocks_is_asked_for_none_that_are_huge(
     assert reserves(LIBC) or mmap.PAGESIZE > 1 << 12  # a large page is touched whole
 
 
+@pytest.mark.parametrize("reserves", [True, False])
+def test_a_round_asks_for_huge_blocks_only_where_they_cost_nothing(reserves: bool) -> None:
+    sizes: list[int] = []
+    for number in range(1, 40):
+        driver = started(LIBC)
+        driver.reserves = reserves
+        take_round(driver, "drawn", number, 0, 512, float("inf"))
+        sizes += [step.numbers[1] for step in driver.journal.steps() if step.operation in {"allocate", "resize"}]
+
+    assert (max(sizes) > MOST_TOUCHED) is reserves
+
+
 def test_a_limited_target_is_asked_and_one_that_refuses_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Refusing(Pool):
         """Has a limit that it does not tell."""
