@@ -224,7 +224,7 @@ class HeadMachine:
             model_attribute="head",
         )
 
-    @property
+    @cached_property
     def calls(self) -> tuple[Call, ...]:
         """The calls of this edition, in the order of their declaration."""
         return tuple(call for call in Call if call.value in self._machine.events)
