@@ -343,19 +343,20 @@ def test_a_large_net_is_far_from_the_limit(tmp_path: Path) -> None:
 
 
 SMALL = {
-    "layers": chunk(2, b"") * 524_000,
-    "blobs": chunk(100, chunk(7, b"") * 524_000),
-    "blobs of no elements": chunk(100, chunk(7, shape(0)) * 150_000),
-    "axes": chunk(100, chunk(7, shape(*[1] * 1_000_000))),
-    "fields that are not known": b"\x08\x01" * 524_000,
+    "layers": lambda: chunk(2, b"") * 524_000,
+    "blobs": lambda: chunk(100, chunk(7, b"") * 524_000),
+    "blobs of no elements": lambda: chunk(100, chunk(7, shape(0)) * 150_000),
+    "axes": lambda: chunk(100, chunk(7, shape(*[1] * 1_000_000))),
+    "fields that are not known": lambda: b"\x08\x01" * 524_000,
 }
-"""Files of a megabyte, in which everything is as small as can be."""
+"""They make files of a megabyte, in which everything is as small as can be."""
 
 
 @pytest.mark.parametrize("kind", SMALL)
 def test_what_a_hostile_file_takes_is_in_proportion_to_its_size(tmp_path: Path, kind: str) -> None:
     """It takes at most the documented 64 bytes for each of its own, whatever protobuf makes of it."""
-    path = stored(tmp_path, SMALL[kind])
+    wire = SMALL[kind]()
+    path = stored(tmp_path, wire)
     program = """
 import sys
 from syncedmem.model import FileFormatError
@@ -375,4 +376,4 @@ print(most() - before)
 """
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
 
-    assert int(done.stdout.split("\n")[-2]) < 64 * len(SMALL[kind])
+    assert int(done.stdout.split("\n")[-2]) < 64 * len(wire)
