@@ -454,6 +454,9 @@ def trust() -> str:
     kinds: tuple[Kind, ...] = ("memory", "blob", "buffer", "allocator", "device allocator", "port")
     required = sum(len(requirements_of(kind)) for kind in kinds)
     caffe = len(transitions_of("caffe"))
+    proof = _proof()
+    others = list(dict.fromkeys(it["name"].partition(" ")[0] for it in proof["backends"] if it.get("version")))
+    bugs = sum(it["found"] == it["seeds"] for it in proof["bugs"])
     ported = len(json.loads((SUPPORT / "port_bugs.json").read_text(encoding="utf-8")))
     lines = (
         "Caffe's own `syncedmem.cpp` and `blob.cpp`, unmodified, pass the same kit in every run of the CI:",
@@ -462,8 +465,8 @@ def trust() -> str:
         f"{len(_SEEDED_BUGS)} *seeded bugs*, which are implementations that are wrong on purpose, test the tests:",
         f"each is found, or listed with the reason. So are {ported} more in the C++ port.",
         "\n- Z3, SPIN and TLA+ check the invariants, each on its own export of the model.",
-        "\n- The fuzzer runs on glibc, jemalloc, mimalloc, tcmalloc, RMM and PyOpenCL, and finds every seeded bug of",
-        "allocators.",
+        f"\n- The fuzzer has run on allocators of {', '.join(others[:-1])} and {others[-1]}, and finds each of {bugs}",
+        "seeded bugs of allocators with each of 20 seeds.",
     )
     return f"- {' '.join(lines)}".replace(" \n", "\n")
 

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -50,6 +51,13 @@ _LONG = 600.0
 _FAULTY = HERE / "faulty_allocators.c"
 _PACKAGES = {"RMM": "rmm-cu12", "PyOpenCL": "pyopencl", "cuda.core": "cuda-core", "UMF": "umf"}
 """The packages of backends, by the first word of their names."""
+_DEBIAN = {
+    "glibc": "libc6",
+    "jemalloc": "libjemalloc2",
+    "mimalloc": "libmimalloc2.0",
+    "tcmalloc": "libtcmalloc-minimal4",
+}
+"""Those of the system, where it is a Debian."""
 Row = dict[str, Any]
 
 
@@ -108,9 +116,8 @@ def _of_backend(job: Job) -> Row:
     backend = next(it for it in BACKENDS if it.name == job.name)
     report = fuzz(backend.target(), promises=backend.promises, threads=backend.threads, skip=backend.known)
     statuses = [verdict.status for verdict in report.verdicts()]
-    package = _PACKAGES.get(job.name.partition(" ")[0])
     return {
-        "version": f"{package} {metadata.version(package)}" if package else "",
+        "version": _version(job.name),
         "operations": report.operations,
         "passed": statuses.count("passed"),
         "unchecked": statuses.count("not checked"),
@@ -118,6 +125,17 @@ def _of_backend(job: Job) -> Row:
         "errors": report.errors,
         "known": backend.known,
     }
+
+
+def _version(name: str) -> str:
+    """The package of a backend and its version; empty for an allocator of ours."""
+    first = name.partition(" ")[0]
+    if first in _PACKAGES:
+        return f"{_PACKAGES[first]} {metadata.version(_PACKAGES[first])}"
+    if first in _DEBIAN and shutil.which("dpkg-query"):
+        asked = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}", _DEBIAN[first]]
+        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    return ""
 
 
 def _of_bug(job: Job) -> Row:

@@ -47,6 +47,18 @@ def test_a_full_journal_begins_anew() -> None:
     assert outcome.rounds > 5
 
 
+def test_where_memory_cannot_be_kept_from_forks_they_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``MADV_DONTFORK`` is Linux's."""
+    monkeypatch.delattr("mmap.MADV_DONTFORK", raising=False)
+    journal = Journal()
+    journal.stay()
+    journal.note(code("check"), 7)
+    steps = journal.steps()
+    journal.close()
+
+    assert (Step("check", (7,)),) == steps
+
+
 def test_programs_are_made_short() -> None:
     program = tuple(Step("allocate", (number, 1000, 0, 0)) for number in range(40))
 
