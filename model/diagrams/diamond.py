@@ -19,11 +19,13 @@ from .layout import MARGIN, width_of
 from .painting import Brush, framed
 from .palette import COLOURS, Theme, palette_of
 from .plan import plan_of
+from .shape import check_shape
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..head import Call
+    from ..machine import AnyEdition
     from .arrangement import Arrangement, Box, Group
     from .drawing import Drawing
     from .trace import Step, Trace
@@ -34,7 +36,7 @@ _MARKS = ", ✓ covered, ✗ not covered"
 
 
 def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
-    edition: str = DEFAULT_EDITION,
+    edition: AnyEdition = DEFAULT_EDITION,
     *,
     calls: Collection[Call] = (),
     detail: Detail = Detail.HEADS,
@@ -46,8 +48,8 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
 
     Parameters
     ----------
-    edition : str
-        A name from ``EDITIONS``.
+    edition : str or Declaration
+        A name from ``EDITIONS``, or a `Declaration`.
     calls : collection of Call
         Draw only these calls; if empty, all calls.
     detail : Detail
@@ -68,13 +70,14 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     Raises
     ------
     InvalidExportError
-        If coverage is requested for configurations.
+        If coverage is requested for configurations, or if the picture has no place for a part of the declaration.
     DeclarationError
         If there is no such edition.
     """
     if covered is not None and detail is Detail.CONFIGURATIONS:
         raise InvalidExportError("coverage is shown for heads and guards, not for configurations")
     drawn = drawing(edition, calls=calls, detail=detail)
+    check_shape(edition, drawn, detail)
     return painted(drawn, detail, covered=covered, trace=trace, theme=theme)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from ..head import Action, Refusal
+    from ..machine import AnyEdition
 
 __all__ = ["Step", "Trace", "trace_of"]
 
@@ -125,7 +126,7 @@ def _copies(step: Step, place: Host) -> int:
 
 
 def trace_of(
-    calls: str | Iterable[str], *, edition: str = DEFAULT_EDITION, size: int | None = None, mode: Mode = Mode.GPU
+    calls: str | Iterable[str], *, edition: AnyEdition = DEFAULT_EDITION, size: int | None = None, mode: Mode = Mode.GPU
 ) -> Trace:
     """Take the trace of some calls, beginning with a new memory.
 
@@ -134,8 +135,8 @@ def trace_of(
     calls : str or iterable of str
         Names of calls, at least one, separated by blanks or commas; ``set_cpu_data(NULL)`` and ``set_mode(CPU)`` are
         calls too.  ``release`` can only be the last one.
-    edition : str
-        A name from ``EDITIONS``.
+    edition : str or Declaration
+        A name from ``EDITIONS``, or a `Declaration`.
     size : int, optional
         The size of the memory in bytes; without it the trace says "all bytes".
     mode : Mode
@@ -166,7 +167,7 @@ def trace_of(
     return Trace(size, tuple(steps))
 
 
-def _step(edition: str, state: State, asked: Input) -> Step:
+def _step(edition: AnyEdition, state: State, asked: Input) -> Step:
     if asked.call is None:
         return Step(asked, state, State(state.packed, asked.mode or state.mode), "", (), None)
     row = head_machine(edition).row(asked.call, state.head, state.facts, data=asked.data)

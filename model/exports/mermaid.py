@@ -11,17 +11,20 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..diagrams.drawing import Drawing
+    from ..machine import AnyEdition
 
 __all__ = ["mermaid", "mermaid_of"]
 
 
-def mermaid(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> str:
+def mermaid(
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS
+) -> str:
     """Draw the machine as a Mermaid ``stateDiagram-v2``, which GitHub renders inside Markdown.
 
     Parameters
     ----------
-    edition : str
-        A name from ``EDITIONS``.
+    edition : str or Declaration
+        A name from ``EDITIONS``, or a `Declaration`.
     calls : collection of Call
         Draw only these calls; if empty, all calls.
     detail : Detail

@@ -13,13 +13,16 @@ import subprocess
 import sys
 from ctypes.util import find_library
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from ..diagrams.diamond import diamond_svg
 from ..errors import InvalidExportError
 from ..head import DEFAULT_EDITION
 from .graphviz import DENSITY, dot, laid_out
+
+if TYPE_CHECKING:
+    from ..machine import AnyEdition
 
 __all__ = ["pdf_picture", "png_picture"]
 
@@ -47,7 +50,7 @@ cairosvg.svg2pdf(file_obj=sys.stdin.buffer, write_to=sys.stdout.buffer, scale=fl
 }
 
 
-def png_picture(edition: str = DEFAULT_EDITION, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
+def png_picture(edition: AnyEdition = DEFAULT_EDITION, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
     """The picture in pixels; parameters and errors are those of `diamond_svg`.
 
     The file has its pixels per inch, so that a document shows it as large as the PDF.
@@ -71,7 +74,7 @@ def png_picture(edition: str = DEFAULT_EDITION, **options: Any) -> bytes:  # noq
     return _dense(_painted(text, "png", _PIXELS), 96 * _PIXELS)
 
 
-def pdf_picture(edition: str = DEFAULT_EDITION, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
+def pdf_picture(edition: AnyEdition = DEFAULT_EDITION, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
     """The picture for print; parameters and errors are those of `diamond_svg`.
 
     Raises
