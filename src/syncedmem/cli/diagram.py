@@ -13,6 +13,7 @@ from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of
 from syncedmem.model.head import DEFAULT_EDITION
 
+from .declared import MACHINE, machine_named
 from .output import file_place, named, write
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         typer.Option(
             metavar="EDITION",
             help=f"Edition of the machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
-            f"Default: {DEFAULT_EDITION}, and for json all of them.",
+            f"Or {MACHINE} Default: {DEFAULT_EDITION}, and for json all of them.",
         ),
     ] = None,
     calls: Annotated[
@@ -102,10 +103,11 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         raise InvalidExportError("--check needs a file to compare with: -o FILE")
     if size is not None and trace is None:
         raise InvalidExportError("--size needs --trace: it is the size of the memory that the trace is about")
-    walk = None if trace is None else trace_of(trace, edition=edition or DEFAULT_EDITION, size=_bytes(size))
+    machine = None if edition is None else machine_named(edition)
+    walk = None if trace is None else trace_of(trace, edition=machine or DEFAULT_EDITION, size=_bytes(size))
     found = export(
         format_of("" if path is None else str(path), format_),
-        edition=edition,
+        edition=machine,
         calls=_calls(calls or []),
         detail=_named(Detail, detail),
         trace=walk,
