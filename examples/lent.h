@@ -20,10 +20,6 @@ static uint32_t made;                 /* the kind of the last host memory */
 
 #define TROUBLE(...) return snprintf(trouble, *trouble ? 0 : sizeof trouble, __VA_ARGS__), 1
 
-static unsigned char byte_of(long content, size_t k) { return content ? (7 * (size_t)content + k) % 251 : 0; }
-static void fill(void *at, long content, size_t size) {
-    for (size_t k = 0; k < size; ++k) ((unsigned char *)at)[k] = byte_of(content, k);
-}
 static block *new_block(size_t size, uint32_t kind, const void *owner) {
     unsigned char *whole = count < BLOCKS ? malloc(size + 2 * GUARD) : NULL;
     if (whole == NULL) exit(2);

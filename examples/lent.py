@@ -64,14 +64,13 @@ class Block:
 
 
 class Lent:
-    """A memory of the port, and what is lent to it; each action is logged, and fails if it is the one that has to."""
+    """What is lent to a port for memory of a size; each action is logged, and fails if it is the one that has to."""
 
     def __init__(self, port, size, buffers):
         self.port, self.size, self.buffers, self.blocks, self.done, self.trouble = port, size, buffers, [], [], []
         self.fails, self.queued, self.adopted, self.view, self.made = 0, [], {}, {}, 0
         lent = (kind(getattr(self, name)) for name, kind in Allocators._fields_[1:])
-        self.lent, self.at = Allocators(None, *lent), c_void_p()
-        port.create(self.lent, size, self.at)
+        self.lent = Allocators(None, *lent)
 
     def act(self, action, size, *there):
         self.fails -= 1

@@ -7,38 +7,28 @@
    docs/vectors.md defines the format; its lines have no spaces and their keys an order, so no JSON library is needed.
    A difference is one line: id, step, call, expected, seen.  What the port's level does not show is not judged.  If the
    port crashes or exits, the line says where.  If it may hang, run it as `timeout -s ABRT 60 build/replay FILE`. */
-#include <signal.h>
-#include "lent.h"
+#include "judge.h"
 
 enum { BUFFERS = 4096, ACTIONS = 2, FAILURES = 3 /* levels */ };
 static const char *const CALLS[] = {"cpu_data", "mutable_cpu_data", "gpu_data", "mutable_gpu_data", /* SMP_CALL_... */
                                     "set_cpu_data", "set_gpu_data", "async_gpu_push", "release"};
-static const char *const HEADS[] = {"UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED", "no head"};
 static const char *const WHY[] = {"no reason", "null_data", "not_head_at_cpu", "no_gpu"}; /* SMP_REFUSED_... */
 static const char *const FLAGS[] = {"own_cpu_data\":", "own_gpu_data\":", "cpu_malloc_use_cuda\":"};
 static const uint32_t BITS[] = {SMP_FLAG_OWN_CPU_DATA, SMP_FLAG_OWN_GPU_DATA, SMP_FLAG_CPU_MALLOC_USE_CUDA};
 static block *buffers[BUFFERS];
 static mirrored memories[MEMORIES];
-static char line[1 << 21], call[32];
-static int step;
 static uint32_t mode;
 
-static int wrong_start(void) {
-    return printf("%.16s step %d %s: expected ", strstr(line, "\"id\":\"") + 6, step, call);
+static unsigned char byte_of(long content, size_t k) { return content ? (7 * (size_t)content + k) % 251 : 0; }
+static void fill(void *at, long content, size_t size) {
+    for (size_t k = 0; k < size; ++k) ((unsigned char *)at)[k] = byte_of(content, k);
 }
-#define WRONG(...) return wrong_start(), printf(__VA_ARGS__), puts(""), 1
-
 static int differs(const char *what, const void *at, long content, size_t size) {
     for (size_t k = 0; k < size; ++k)
         if (((const unsigned char *)at)[k] != byte_of(content, k))
             WRONG("%u in byte %lu of %s, seen %u", byte_of(content, k), (unsigned long)k, what, ((const unsigned char *)at)[k]);
     return 0;
 }
-static const char *after(const char *text, const char *key) {
-    const char *found = strstr(text, key);
-    return found ? found + strlen(key) : NULL;
-}
-static long number(const char *text, const char *key) { return (text = after(text, key)) ? atol(text) : 0; }
 static int compare(const smp_port *port, const char *told, const mirrored *it) {
     const char *value = after(told, "\"head\":\""), *content = after(told, "\"bytes\":{\"cpu\":");
     smp_state seen = {0, 0, 0, 0};
@@ -55,7 +45,7 @@ static int compare(const smp_port *port, const char *told, const mirrored *it) {
                 if (differs(side ? "the gpu side" : "the cpu side", blocks[k].at, atol(content), it->size)) return 1;
     return 0;
 }
-static int play(const smp_port *port, const char *told) {
+static int play(const smp_port *port, char *told) {
     const char *argument = after(told, "\"argument\":"), *wanted = after(told, "\"refusal\":\""), *key = NULL;
     const long number_of = argument ? number(argument, "{\"buffer\":") : 0, fails = number(told, "\"fail\":");
     mirrored *it = &memories[number(told, "\"memory\":") % MEMORIES];
@@ -97,17 +87,13 @@ static int play(const smp_port *port, const char *told) {
         if (strstr(done, "allocate_cpu") && key && (*key == 't') != (made == SMP_PINNED)) WRONG("%s, seen %s", KINDS[*key == 't'], KINDS[made]);
     }
     if (*trouble) WRONG("nothing but its actions, seen %s", trouble);
-    for (int k = 0; k < count; ++k) {
+    for (int k = 0; k < count; ++k)
         if (asked.call == SMP_CALL_RELEASE && blocks[k].live && blocks[k].owner == it) WRONG("nothing left, seen %lu bytes", (unsigned long)blocks[k].size);
-        for (int j = 1; j <= GUARD; ++j)
-            if (blocks[k].at[-j] != 0xA5 || blocks[k].at[blocks[k].size + (size_t)j - 1] != 0xA5) WRONG("nothing beside %lu bytes, seen a byte", (unsigned long)blocks[k].size);
-    }
-    return 0;
+    return beside();
 }
 static int vector(const smp_port *port) {
     const char *sizes = after(line, "\"sizes\":["), *edition = after(line, "\"edition\":\"");
-    char *told = strstr(line, "{\"call\":\""), *next, wrong = 0;
-    if (!sizes || !edition || !told || strcmp(strchr(line, '\0') - 2, "}\n") != 0) return printf("no vector of memories: %.60s\n", line), 1;
+    if (!sizes || !edition || !after(line, "{\"call\":\"") || strcmp(strchr(line, '\0') - 2, "}\n") != 0) return printf("no vector of memories: %.60s\n", line), 1;
     if (strncmp(edition, port->edition, strlen(port->edition)) != 0) return printf("it is not for the edition %s: %.60s\n", port->edition, line), 1;
     if (strstr(line, "\"fail\":") && port->level < FAILURES) return 0;
     memset(memories, 0, sizeof memories);
@@ -117,32 +103,10 @@ static int vector(const smp_port *port) {
         memories[k].lent.context = &memories[k];
         if (port->create(&memories[k].lent, memories[k].size, &memories[k].memory) != SMP_OK) return printf("no memory is made: %.60s\n", line), 1;
     }
-    for (step = 0; told && !wrong; told = next, ++step) {
-        if ((next = strstr(told, ",{\"call\":\"")) != NULL) *next++ = '\0';
-        sscanf(told, "{\"call\":\"%31[a-z_]", call);
-        wrong = (char)play(port, told);
-    }
+    const int wrong = steps(port);
     for (int k = 0; k < MEMORIES; ++k) if (memories[k].memory) port->destroy(memories[k].memory);
     while (count > 0) free(blocks[--count].at - GUARD);
     memset(buffers, 0, sizeof buffers);
     return wrong;
 }
-int replay(const smp_port *port, const char *path) { /* how many vectors failed, or -1 if there was none */
-    int vectors = 0, failed = 0;
-    FILE *in = fopen(path, "r");
-    for (; in && fgets(line, sizeof line, in); ++vectors) failed += vector(port);
-    if (in) fclose(in);
-    printf("%d vectors, %d failed\n", vectors, failed);
-    return fflush(stdout), vectors ? failed : -1;
-}
-static int finished;
-static void died(int number) {
-    wrong_start(), printf(number ? "an answer, seen signal %d\n" : "an answer, seen an exit\n", number), fflush(stdout), _Exit(1);
-}
-static void ended(void) { if (!finished) died(0); }
-int main(int files, char **names) {
-    int failed = files < 2;
-    if (signal(SIGSEGV, died) != SIG_ERR && signal(SIGABRT, died) != SIG_ERR) atexit(ended);
-    for (int k = 1; k < files; ++k) failed |= replay(syncedmem_port(), names[k]) != 0;
-    return finished = 1, failed;
-}
+int main(int files, char **names) { return judged(syncedmem_port(), files, names); }

@@ -11,7 +11,7 @@ does not show is not judged.  The standard library is enough.
 import ctypes
 import json
 import sys
-from ctypes import POINTER, memmove, string_at
+from ctypes import POINTER, c_void_p, memmove, string_at
 
 from lent import DEVICE, KINDS, Asked, Block, Lent, Port, Result, State, content
 
@@ -34,6 +34,11 @@ def expect(expected, seen, what=""):
 
 class Memory(Lent):
     """A memory of the port, and its judge."""
+
+    def __init__(self, port, size, buffers):
+        super().__init__(port, size, buffers)
+        self.at = c_void_p()
+        port.create(self.lent, size, self.at)
 
     def play(self, step, mode):
         call, argument, side = step["call"], step.get("argument"), "gpu" if "gpu" in step["call"] else "cpu"
@@ -112,7 +117,7 @@ def judge(port, vector):
     return wrong
 
 
-def replay(port, lines):
+def replay(port, lines, judge=judge):
     """How many vectors failed, and how many there were."""
     found = [(vector, judge(port, vector)) for vector in map(json.loads, lines)]
     failed = [print(vector["id"], wrong) for vector, wrong in found if wrong]

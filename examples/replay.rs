@@ -8,33 +8,20 @@
 //! A difference is one line: id, step, call, expected, seen.  What the port's level does not show (2: actions and bytes,
 //! 3: failures) is not judged.
 
+mod judge;
 mod lent;
+use judge::{after, expect, number, word, Found, HEADS};
 use lent::{asked, byte, fill, Heap, Lent, Memory, Port, State, CALLER, DEVICE};
 use std::{collections::HashMap, ffi::CStr, ptr::null_mut, slice::from_raw_parts_mut};
 
 const CALLS: [&str; 8] = ["cpu_data", "mutable_cpu_data", "gpu_data", "mutable_gpu_data", "set_cpu_data", "set_gpu_data", "async_gpu_push", "release"];
-const HEADS: [&str; 4] = ["UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED"];
 const WHY: [&str; 4] = ["", "null_data", "not_head_at_cpu", "no_gpu"];
 const FLAGS: [(&str, u32); 3] = [("\"own_cpu_data\":", 4), ("\"own_gpu_data\":", 8), ("\"cpu_malloc_use_cuda\":", 16)];
 const KINDS: [&str; 2] = ["pageable host memory", "page-locked host memory"];
-type Found = Result<(), String>;
-fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    Some(text.split_once(key)?.1)
-}
-fn number(text: &str, key: &str) -> Option<usize> {
-    let rest = after(text, key)?;
-    rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
-}
-fn word<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    after(text, key)?.strip_prefix('"')?.split('"').next()
-}
 fn same(what: &str, at: *mut u8, content: usize, size: usize) -> Found {
     let there = unsafe { from_raw_parts_mut(at, size) };
     let wrong = (0..size).find(|k| there[*k] != byte(content, *k));
     wrong.map_or(Ok(()), |k| Err(format!("expected {} in byte {k} of {what}, seen {}", byte(content, k), there[k])))
-}
-fn expect<T: PartialEq + std::fmt::Display>(what: &str, wanted: T, seen: T) -> Found {
-    if wanted == seen { Ok(()) } else { Err(format!("expected {what}{wanted}, seen {seen}")) }
 }
 
 struct Judge<'a> { port: &'a Port, heap: Heap, buffers: HashMap<usize, usize>, memories: Vec<Memory>, mode: u32 }
@@ -126,24 +113,18 @@ fn judge(port: &Port, line: &str) -> Found {
         expect("create: ", 0, (port.create)(&*table, size, &mut at))?;
         it.memories.push(Memory { at, _lent: (lent, table), size, adopted: [None; 2], view: [null_mut(); 2] });
     }
-    let steps = line.split("{\"call\":\"").skip(1).enumerate();
-    let wrong = steps.map(|(k, told)| (k, told.split('"').next().unwrap_or(""), told)).find_map(|(k, call, told)| it.play(call, told).err().map(|it| format!("step {k} {call}: {it}")));
+    let wrong = judge::steps(line, |call, told| it.play(call, told));
     it.memories.iter().for_each(|memory| (port.destroy)(memory.at));
-    wrong.map_or(Ok(()), Err)
+    wrong
 }
 
 /// How many of the vectors of a file failed, or -1 if there are none.
 #[no_mangle]
 pub extern "C" fn replay(port: &Port, path: *const std::ffi::c_char) -> i32 {
-    let text = std::fs::read_to_string(unsafe { CStr::from_ptr(path) }.to_str().unwrap_or("")).unwrap_or_default();
-    let found: Vec<_> = text.lines().map(|line| judge(port, line).map_err(|it| println!("{} {it}", word(line, "\"id\":").unwrap_or("")))).collect();
-    let failed = found.iter().filter(|it| it.is_err()).count();
-    println!("{} vectors, {failed} failed", found.len());
-    if found.is_empty() { -1 } else { failed as i32 }
+    judge::replayed(unsafe { CStr::from_ptr(path) }, |line| judge(port, line))
 }
 
 extern "C" { fn syncedmem_port() -> *const Port; }
 fn main() {
-    let results: Vec<_> = std::env::args().skip(1).map(|it| replay(unsafe { &*syncedmem_port() }, std::ffi::CString::new(it).unwrap().as_ptr())).collect();
-    std::process::exit((results.is_empty() || results.iter().any(|it| *it != 0)) as i32);
+    judge::exit(|path| replay(unsafe { &*syncedmem_port() }, path.as_ptr()));
 }

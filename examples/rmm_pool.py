@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 
 import rmm.mr
 
@@ -14,7 +15,8 @@ libc.free.argtypes = [ctypes.c_void_p]
 def allocate(size: int, stream: object) -> int:
     """Memory from the C library, aligned as RMM promises."""
     del stream
-    address: int | None = libc.aligned_alloc(256, -(-size // 256) * 256)
+    rounded = -(-size // 256) * 256
+    address: int | None = libc.aligned_alloc(256, rounded) if rounded <= sys.maxsize else None
     if not address:
         raise MemoryError
     return address

@@ -21,9 +21,9 @@ except ModuleNotFoundError as _error:
 
 from .blob import BlobCoverage, ReferenceBlob, blob_requirements_for, blob_suite_names, check_blobs
 from .engine.call_log import CallLog, RecordingAllocator
-from .engine.finding import Violation
 from .engine.report import Conformance, SuiteResult, Verdict
 from .engine.subject import BlobMaker, Maker, Memory, Subject
+from .engine.violation import Violation
 from .evidence import compare_model, evidence
 from .memory import (
     Coverage,

@@ -179,12 +179,26 @@ class Node(NamedTuple):
     head: SyncedHead
 
 
+def _uml(calls: str, step: str) -> str:
+    guards, _, actions = step.rpartition(": ")
+    asked = f" [{guards}]" if guards else ""
+    return f"{calls}{asked} / {actions}" if actions else f"{calls}{asked}"
+
+
 class Edge(NamedTuple):
     """All calls that lead from one node to another."""
 
     source: str
     dest: str
     lines: tuple[Line, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Its lines as UML writes transitions, ``calls [guards] / actions``; calls that do the same are one line."""
+        calls: dict[tuple[str, ...], list[str]] = {}
+        for line in self.lines:
+            calls.setdefault(line.steps, []).append(line.call)
+        return tuple(_uml(", ".join(names), step) for steps, names in calls.items() for step in steps or ("",))
 
     @property
     def kind(self) -> Kind:

@@ -20,7 +20,7 @@ __all__ = ["COLOURS", "DARK", "LIGHT", "Palette", "Theme", "dark_layer", "palett
 
 
 class Theme(Spelled, enum.StrEnum):
-    """Which palette a drawing has: light, dark, or that of the reader's system if it can be asked."""
+    """Which palette a drawing has: light, dark, or that of the page or the system where it is shown."""
 
     AUTO = "auto"
     LIGHT = "light"
@@ -28,7 +28,10 @@ class Theme(Spelled, enum.StrEnum):
 
 
 class Palette(NamedTuple):
-    """Colours as hexadecimal digits, by their use."""
+    """Colours as hexadecimal digits, by their use.
+
+    `head` fills the box of every head (`inscription`).  `gpu` and `cpu` are the arrows that copy there.
+    """
 
     ink: str
     soft: str
@@ -56,10 +59,15 @@ def palette_of(theme: Theme) -> Palette:
 
 
 def dark_layer() -> str:
-    """CSS for SVG whose elements name their colours in classes: dark if the reader's system is dark."""
+    """CSS for SVG whose elements name their colours in classes: light or dark, as the place where it is shown.
+
+    A file of its own follows the reader's system.  In a page a drawing has the ``color-scheme`` of the page, so it
+    changes with the page's own switch.  Programs that do not know ``light-dark()`` leave all rules out, and show the
+    attributes.
+    """
     rules = (
-        f".smd .smd-{use}-{name}{{{use}:{colour}}}"
-        for name, colour in DARK._asdict().items()
+        f".smd .smd-{use}-{name}{{{use}:light-dark({light},{dark})}}"
+        for (name, light), dark in zip(LIGHT._asdict().items(), DARK, strict=True)
         for use in ("fill", "stroke")
     )
-    return "@media (prefers-color-scheme:dark){\n" + "\n".join(rules) + "\n}\n"
+    return "@supports (color:light-dark(#000,#fff)){\n.smd:root{color-scheme:light dark}\n" + "\n".join(rules) + "\n}\n"

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..diagrams.drawing import Detail, Line, drawing
-from ..head import DEFAULT_EDITION, Call
+from ..diagrams.drawing import Detail, drawing
+from ..head import DEFAULT_EDITION
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..diagrams.drawing import Drawing
+    from ..head import Call
     from ..machine import AnyEdition
 
 __all__ = ["mermaid", "mermaid_of"]
+
+
+_ROOM = '%%{init: {"state": {"nodeSpacing": 150, "rankSpacing": 180}}}%%'
+"""More room than is usual, so that no label lies on another.  For the same reason the end is told in the note only."""
 
 
 def mermaid(
@@ -46,15 +51,10 @@ def mermaid_of(drawn: Drawing) -> str:
     """Any drawing in Mermaid; see `mermaid`."""
     names = {node.name: _identifier(node.name) for node in drawn.nodes}
     first = names[drawn.nodes[0].name]
-    lines = ["stateDiagram-v2"]
+    lines = [_ROOM, "stateDiagram-v2"]
     lines += [f'    state "{name}" as {alias}' for name, alias in names.items() if name != alias]
     lines.append(f"    [*] --> {first}")
-    for edge in drawn.edges:
-        # In Mermaid a colon or a semicolon ends a label, so the effect is in brackets.
-        label = "<br/>".join(map(_label, edge.lines))
-        lines.append(f"    {names[edge.source]} --> {names[edge.dest]} : {label}")
-    ends = [node.name for node in drawn.nodes if node.head in drawn.ends]
-    lines += [f"    {names[name]} --> [*] : {Call.RELEASE.value}" for name in ends]
+    lines += [f"    {names[it.source]} --> {names[it.dest]} : {'<br/>'.join(it.labels)}" for it in drawn.edges]
     if drawn.notes:
         lines += [f"    note right of {first}", *(f"        {note.text}" for note in drawn.notes), "    end note"]
     return "\n".join(lines) + "\n"
@@ -67,8 +67,3 @@ def _identifier(name: str) -> str:
     """A name that Mermaid accepts: ``C:o-`` becomes ``C_on``, with ``n`` for null."""
     head, mark, sides = name.partition(":")
     return f"{head}_{''.join(_LETTERS.get(letter, letter) for letter in sides)}" if mark else head
-
-
-def _label(line: Line) -> str:
-    steps = [f"[{step.replace(':', ' →')}]" for step in line.steps]
-    return "<br/>".join([line.call, *steps])

@@ -172,7 +172,7 @@ class Markup(NamedTuple):
         guards = ", ".join(line.guards)
         asked = f"{self.code(f'[{guards}]')} " if guards else ""
         if line.refused:
-            return asked + self.strong(line.end)
+            return asked + self.strong(f"refused: {line.end}")
         # In code spans, because otherwise the asterisk of a code would start emphasis.
         code = self.code if coded else str
         steps = f"{code(line.steps)} " if line.steps else ""

@@ -8,7 +8,8 @@ promises, so this module corrects them:
 - BLAS does nothing if ``alpha == 0``, although ``0 * nan`` is NaN.  So NumPy does that case.
 - BLAS counts elements in 32 bits.  So BLAS gets at most 2**30 elements at once.
 
-Halves (``float16``, ``bfloat16``) are widened to ``float32`` a block at a time, in the processor's cache.
+Halves (``float16``, ``bfloat16``) are widened a block at a time, in the processor's cache: to ``float32`` for `scal`
+and `axpy`, and to ``float64`` for sums.
 """
 
 from __future__ import annotations

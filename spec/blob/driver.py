@@ -23,8 +23,8 @@ from .tables import cell_of
 if TYPE_CHECKING:
     from ..engine.call_log import CallLog
     from ..engine.calls import Side
-    from ..engine.finding import Violation
     from ..engine.subject import Subject
+    from ..engine.violation import Violation
     from .oracle import Foreseen, Part, Shape
     from .steps import BlobCall
     from .tables import Cell

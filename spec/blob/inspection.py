@@ -259,6 +259,8 @@ def _tally(live: Counter[tuple[Side, int]]) -> str:
 
 def _compared(found: bytes, wanted: bytes) -> str:
     """Both as hexadecimal digits; if they are long, only the part at the first difference."""
+    if found == wanted:  # for almost every message, as these are made before it is known whether they are needed
+        return "the same"
     if max(len(found), len(wanted)) <= _LONGEST:
         return f"{found.hex()}, expected {wanted.hex()}"
     at = next((it for it, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), 0) & -8

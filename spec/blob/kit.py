@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..engine.finding import Violation
 from ..engine.report import Tolerance, check_steps, run_suites
+from ..engine.violation import Violation
 from .claims import blob_requirements_for
 from .coverage import BlobCoverage
 from .scenarios import run_scenario, shortened

@@ -21,8 +21,8 @@ from .tables import cell_of
 if TYPE_CHECKING:
     from syncedmem.model import Mode
 
-    from ..engine.finding import Violation
     from ..engine.subject import Subject
+    from ..engine.violation import Violation
     from .moves import Move
     from .oracle import Shape
     from .steps import Numbers

@@ -17,8 +17,8 @@ from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..engine.finding import Violation
     from ..engine.subject import Subject
+    from ..engine.violation import Violation
     from .driver import BlobDriver
 
 __all__ = ["scenarios", "search"]

@@ -25,7 +25,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
 from ..engine.checklist import register, run_checks
 from ..engine.contents import Watched, pattern
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from ..requirements import applicable
 
 if TYPE_CHECKING:

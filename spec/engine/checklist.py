@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from unittest import SkipTest
 
-from .finding import Violation
 from .report import Conformance, SuiteResult
+from .violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

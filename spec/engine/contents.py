@@ -9,7 +9,7 @@ from .call_log import TO_DEVICE, TO_HOST
 if TYPE_CHECKING:
     from .subject import Subject
 
-__all__ = ["Watched", "fetch", "pattern", "put"]
+__all__ = ["Watched", "contrasted", "fetch", "pattern", "put"]
 
 # 251 is a prime, so no shift by a power of two maps the pattern onto itself.
 _WHEEL = bytes(range(251)) * 2
@@ -19,6 +19,20 @@ def pattern(number: int, size: int) -> bytes:
     """Bytes that differ from the pattern of every other number, at every position if possible."""
     start = number * 7 % 251
     return (_WHEEL[start : start + 251] * (size // 251 + 1))[:size]
+
+
+_SHORT = 16
+"""Contents up to this length are shown whole."""
+
+
+def contrasted(expected: bytes, seen: bytes) -> tuple[str, str]:
+    """Two contents that differ, as texts; of long ones, the bytes from the first that differs."""
+    pairs = zip(seen, expected, strict=False)
+    at = next((k for k, (one, other) in enumerate(pairs) if one != other), min(len(seen), len(expected)))
+    start = at if len(expected) > _SHORT else 0
+    where = f" from byte {start} of {len(expected)}" if start else ""
+    shown = [it[start : start + _SHORT].hex() or "nothing" for it in (expected, seen)]
+    return shown[0] + where, shown[1] + ("" if len(seen) == len(expected) else f", {len(seen)} bytes")
 
 
 class Watched(bytearray):

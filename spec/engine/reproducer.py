@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from syncedmem.model import Mode, using_mode
 
 from .call_log import InjectedInterrupt
-from .finding import Violation
+from .violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

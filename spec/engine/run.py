@@ -6,7 +6,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 from ..requirements import REQUIREMENTS
-from .finding import Violation
+from .violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

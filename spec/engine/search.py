@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from .finding import Violation
+from .violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from .finding import Violation
+from .violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -14,7 +14,7 @@ from syncedmem.model.compiled import edition_for
 from ..requirements import LEVELS, PROFILES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from syncedmem.model.interface import Allocator
 
@@ -87,6 +87,11 @@ class Program(Protocol):
     @property
     def largest(self) -> int:
         """The largest size that a memory may have."""
+        ...
+
+    @property
+    def offers(self) -> Collection[str]:
+        """The optional requests that it answers."""
         ...
 
     def mark(self) -> None:

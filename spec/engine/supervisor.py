@@ -11,10 +11,9 @@ import resource
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import connection, get_context
 from typing import IO, TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, cast
 
@@ -32,7 +31,6 @@ AnswerT = TypeVar("AnswerT")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 _PAUSE = 0.05
-_LONGEST_LINE = 200
 
 
 class Job(Protocol[AnswerT_co]):
@@ -125,12 +123,8 @@ class Child(Generic[AnswerT]):
         Returns a value that changes whenever the job makes progress; a second way to show progress.
     progress : callable or None
         Called with the progress.
-    forks : bool
-        Whether the process begins as a fork of this one, which must then have a single thread.  Otherwise it is
-        spawned, because OpenCL and CUDA do not survive a fork.  A fork can be interrupted like any process, its output
-        is kept, and it ends at once after its answer.
     nests : bool
-        Whether the job starts processes of its own; a fork always may.
+        Whether the job starts processes of its own.
 
     Attributes
     ----------
@@ -148,7 +142,6 @@ class Child(Generic[AnswerT]):
         limits: Limits = _NO_LIMITS,
         moved: Callable[[], object] | None = None,
         progress: Progress | None = None,
-        forks: bool = False,
         nests: bool = False,
     ) -> None:
         self._limits = limits
@@ -156,20 +149,14 @@ class Child(Generic[AnswerT]):
         self._progress = progress
         self._stage: tuple[str, int] = ("its start", 0)
         self._stack = ExitStack()
-        context: Any = get_context("fork" if forks else "spawn")
-        self._output: IO[bytes] | None = None
-        if forks:
-            self._output = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 -- the stack closes it
+        context: Any = get_context("spawn")  # OpenCL and CUDA do not survive a fork
         self.connection: Connection
         self.connection, there = cast("tuple[Connection, Connection]", context.Pipe(duplex=False))
         self._stack.callback(self.connection.close)
         self._patience = limits.first or limits.seconds
         self._mark, self._since = moved() if moved else None, time.monotonic()
-        output = None if self._output is None else self._output.fileno()
-        # A daemon could not have child processes, and a target may need them.
-        self._process: Any = context.Process(
-            target=serve, args=(there, job, argument, output), daemon=not (forks or nests)
-        )
+        # A daemon could not have child processes.
+        self._process: Any = context.Process(target=serve, args=(there, job, argument), daemon=not nests)
         with there:
             try:
                 self._process.start()
@@ -196,7 +183,7 @@ class Child(Generic[AnswerT]):
             kind, content = self.connection.recv()
         except (EOFError, OSError):  # OSError if it ended in the middle of a message
             self._process.join()
-            self.answer = replace(Death.of(self._process.exitcode, *self._stage), last_line=self._last_line())
+            self.answer = Death.of(self._process.exitcode, *self._stage)
             return True
         if kind == "answer":
             self.answer = cast("AnswerT", content)
@@ -219,16 +206,8 @@ class Child(Generic[AnswerT]):
             return False
         self._process.kill()
         self._process.join()
-        self.answer = Death("hang", f"{self._patience:g}", *self._stage, last_line=self._last_line())
+        self.answer = Death("hang", f"{self._patience:g}", *self._stage)
         return True
-
-    def _last_line(self) -> str:
-        """The last line of its output."""
-        if self._output is None:
-            return ""
-        self._output.seek(0)
-        lines = self._output.read().decode(errors="replace").strip().splitlines()
-        return lines[-1][:_LONGEST_LINE] if lines else ""
 
     def __enter__(self) -> Self:
         return self
@@ -237,23 +216,9 @@ class Child(Generic[AnswerT]):
         self._stack.close()
 
 
-def serve(there: Connection, job: Callable[..., Any], argument: object, output: int | None) -> None:
-    """Do a job in this process, and send its progress and its answer.
-
-    Parameters
-    ----------
-    there : Connection
-    job : callable
-    argument : object
-    output : int or None
-        The file for all output, if this process is a fork.
-    """
-    if output is None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
-    else:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
+def serve(there: Connection, job: Callable[..., Any], argument: object) -> None:
+    """Do a job in this process, and send its progress and its answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
     stage, told = "", 0.0
 
     def tell(now: str, cases: int) -> None:
@@ -263,8 +228,6 @@ def serve(there: Connection, job: Callable[..., Any], argument: object, output: 
             there.send(("progress", (now, cases)))
 
     there.send(("answer", job(argument, progress=tell)))
-    if output is not None:
-        os._exit(0)  # do not wait for handlers that the job has registered for the end of the process
 
 
 def limit_memory(process: int, size: int) -> None:
@@ -390,6 +353,10 @@ class Command:
                 return self._died()
             self._rest += part
         return None
+
+    def end(self) -> None:
+        """End the process, or its group, at once."""
+        self._kill()
 
     def __enter__(self) -> Self:
         return self

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CAFFE_BLOBS_EXCEPT", "CAFFE_BLOBS_VIOLATE", "CAFFE_LIBRARIES", "CAFFE_VIOLATES"]
+__all__ = [
+    "CAFFE_BLOBS_EXCEPT",
+    "CAFFE_BLOBS_VIOLATE",
+    "CAFFE_LIBRARIES",
+    "CAFFE_VECTORS_EXCEPT",
+    "CAFFE_VIOLATES",
+]
 
 CAFFE_LIBRARIES: Mapping[str, str] = MappingProxyType(
     {"caffe": "libcaffe.so", "cpu_only": "libcaffe_cpu_only.so"},
@@ -25,15 +31,18 @@ _ALWAYS: dict[str, str] = {
     "(syncedmem.cpp:7-23)",
     "R33-failure-leaks-nothing": "the flag of ownership is set after the zero-fill, so memory whose zero-fill failed "
     "is never freed (syncedmem.cpp:28-31, 56-59)",
+    "R35-own-buffer-refused": "set_cpu_data frees its own block, and keeps the pointer to it (syncedmem.cpp:99-107)",
+    "R36-too-small-refused": "the size of a buffer is not known (syncedmem.cpp:99)",
     "R44-size-zero": "malloc and cudaMalloc are called for zero bytes too (syncedmem.hpp:15-26)",
 }
-_PUSHES: dict[str, str] = {
+_DEVICES: dict[str, str] = {
+    "R39-wrong-kind-refused": "the kind of a buffer is not known (syncedmem.cpp:99, 122)",
     "R41-in-flight-not-written": "nobody waits for a push: the caller has to (syncedmem.cpp:151)",
     "R42-in-flight-not-freed": "as R41: memory is freed although a push still uses it",
     "R43-in-flight-read": "as R41: the device side is shown before the push has happened",
 }
 
-CAFFE_VIOLATES: Mapping[str, Mapping[str, str]] = MappingProxyType({"caffe": _ALWAYS | _PUSHES, "cpu_only": _ALWAYS})
+CAFFE_VIOLATES: Mapping[str, Mapping[str, str]] = MappingProxyType({"caffe": _ALWAYS | _DEVICES, "cpu_only": _ALWAYS})
 """For each edition the requirements of the profile ``safe`` that Caffe does not keep, each with the reason."""
 
 CAFFE_BLOBS_EXCEPT: Mapping[str, str] = MappingProxyType(
@@ -43,6 +52,18 @@ CAFFE_BLOBS_EXCEPT: Mapping[str, str] = MappingProxyType(
     }
 )
 """The requirements of the profile ``caffe`` that the blobs of these files do not keep, each with the reason."""
+
+CAFFE_VECTORS_EXCEPT: Mapping[str, str] = MappingProxyType(
+    {
+        "data_at": "as B56: the host side is brought up to date before the index is checked (blob.hpp:201-203)",
+        "diff_at": "as data_at (blob.hpp:205-207)",
+        "reshape": "the shape and the count are changed before an extent is checked (blob.cpp:23-33)",
+    }
+)
+"""The refused calls of blobs after which these files do not pass the vectors of the profile ``safe``, with the reason.
+
+They pass all vectors of the profile ``caffe``: B24 needs a buffer, and no vector of blobs has one.
+"""
 
 _BLOBS: dict[str, str] = {
     **CAFFE_BLOBS_EXCEPT,

@@ -12,7 +12,7 @@ from .allocator_tests import AllocatorTests
 from .capabilities import Capabilities
 from .contract import AllocatorContract, check_allocator
 from .driver import Driver
-from .finding import OPERATIONS, Finding, Step, TargetError
+from .finding import OPERATIONS, EngineError, Finding, Step, TargetError
 from .kit import fuzz
 from .machine import AllocatorMachine, allocator_machine
 from .recognition import Source
@@ -27,6 +27,7 @@ __all__ = [
     "AllocatorTests",
     "Capabilities",
     "Driver",
+    "EngineError",
     "Finding",
     "Replay",
     "Report",

@@ -1,27 +1,73 @@
-"""Writes and checks the contents of blocks: through their addresses if the host can, else through their handles."""
+"""Writes and checks the contents of blocks: through their addresses if the host can, else through their handles.
+
+Of a large block only a few windows are written.  The system gives memory to a process when it is first touched, so a
+block of many gibibytes costs only some pages.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import random
 import re
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from .capabilities import Capabilities
     from .shadow_heap import Block
     from .targets import Target
 
-__all__ = ["PATTERN", "Access", "HandleAccess", "HostAccess", "NoAccess", "Pattern", "access_to", "host_can_write"]
+__all__ = [
+    "PATTERN",
+    "WHOLE",
+    "Access",
+    "HandleAccess",
+    "HostAccess",
+    "NoAccess",
+    "Pattern",
+    "access_to",
+    "first_gap",
+    "host_can_write",
+    "windows",
+]
 
 _MAPS = Path("/proc/self/maps")
+_MSYNC: Callable[[int, int, int], int] = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(
+    ("msync", ctypes.CDLL(None))
+)
+_MS_ASYNC = 1
+"""With this, ``msync`` only looks whether all of a range is mapped.  To read /proc takes a hundred times as long."""
 
 TILE = 1 << 16
 """The number of bytes after which a pattern repeats."""
+
+WHOLE = 4 << 20
+"""Blocks of up to this size are written and compared whole; larger ones in windows."""
+
+_WINDOW = 4096
+_STEP = 4099
+"""Each window of a block has other contents than the last, so that none can stand for another."""
+
+
+@lru_cache(maxsize=256)
+def windows(size: int) -> tuple[tuple[int, int, int], ...]:
+    """The windows of a large block: around each power of two, and both ends.
+
+    Returns
+    -------
+    tuple of (int, int, int)
+        The offset and the length of each, and the number that is added to the key of the block.
+    """
+    half = _WINDOW // 2
+    powers = [(1 << k) - half for k in range(17, (size - half).bit_length())]
+    starts = [0, *powers, size - _WINDOW]
+    kept = [start for start, following in zip(starts, [*starts[1:], size], strict=True) if start + _WINDOW <= following]
+    return tuple((start, _WINDOW, index * _STEP) for index, start in enumerate(kept))
 
 
 class Pattern:
@@ -32,6 +78,7 @@ class Pattern:
 
     def of(self, key: int, size: int) -> bytes:
         """The contents of a block with this key and size."""
+        key %= TILE
         tile = self.bytes[key : key + TILE]
         return tile[:size] if size <= TILE else (tile * (size // TILE + 1))[:size]
 
@@ -49,12 +96,19 @@ class Access(Protocol):
         """Fill a block with the pattern of its key."""
         ...
 
-    def differs(self, block: Block, size: int) -> str:
-        """A sentence about the first difference in the first `size` bytes; empty if there is none."""
+    def differs(self, block: Block, size: int, written: int = 0) -> str:
+        """A sentence about the first difference in the first `size` bytes; empty if there is none.
+
+        `written` is the size of the block when it was filled, if that was another size.
+        """
         ...
 
     def read(self, block: Block, size: int) -> bytes:
         """The first bytes of a block."""
+        ...
+
+    def parts(self, block: Block) -> Iterable[tuple[int, bytes]]:
+        """The parts that `fill` writes, each with its offset."""
         ...
 
 
@@ -67,15 +121,20 @@ class NoAccess:
     def fill(self, block: Block) -> None:
         """Do nothing."""
 
-    def differs(self, block: Block, size: int) -> str:
+    def differs(self, block: Block, size: int, written: int = 0) -> str:
         """Report no difference, because nothing can be read."""
-        del block, size
+        del block, size, written
         return ""
 
     def read(self, block: Block, size: int) -> bytes:
         """Return nothing, because nothing can be read."""
         del block, size
         return b""
+
+    def parts(self, block: Block) -> Iterable[tuple[int, bytes]]:
+        """Return nothing, because nothing can be read."""
+        del block
+        return ()
 
 
 class HostAccess:
@@ -96,15 +155,27 @@ class HostAccess:
 
     def fill(self, block: Block) -> None:
         """Fill a block with the pattern of its key."""
-        size, source, target = block.size, self._base + block.key, block.address
+        size, source, target = block.extent, self._base + block.key, block.address
+        if size > WHOLE:
+            self._fill_windows(block)
+            return
         while size > TILE:
             self._move(target, source, TILE)
             size -= TILE
             target += TILE
         self._move(target, source, size)
 
-    def differs(self, block: Block, size: int) -> str:
+    def _fill_windows(self, block: Block) -> None:
+        gap = first_gap(block.address, block.extent)
+        if gap is not None:
+            raise MemoryError(f"the system has no memory at byte {gap}")
+        for start, length, shift in windows(block.extent):
+            self._move(block.address + start, self._base + (block.key + shift) % TILE, length)
+
+    def differs(self, block: Block, size: int, written: int = 0) -> str:
         """A sentence about the first difference in the first `size` bytes; empty if there is none."""
+        if size > WHOLE or written > WHOLE:
+            return self._windows_differ(block, size, max(size, written))
         left, source, target = size, self._base + block.key, block.address
         while left > TILE:
             if self._compare(target, source, TILE):
@@ -113,6 +184,14 @@ class HostAccess:
             target += TILE
         return self._difference(block, size) if self._compare(target, source, left) else ""
 
+    def _windows_differ(self, block: Block, size: int, written: int) -> str:
+        for start, length, shift in windows(written):
+            found = ctypes.string_at(block.address + start, max(min(length, size - start), 0))
+            expected = self._pattern.of(block.key + shift, len(found))
+            if found != expected:
+                return _difference(expected, found, start)
+        return ""
+
     def _difference(self, block: Block, size: int) -> str:
         return _difference(self._pattern.of(block.key, size), self.read(block, size))
 
@@ -120,9 +199,18 @@ class HostAccess:
         """The first bytes of a block."""
         return ctypes.string_at(block.address, size)
 
+    def parts(self, block: Block) -> Iterable[tuple[int, bytes]]:
+        """The parts that `fill` writes, each with its offset."""
+        if block.extent <= WHOLE:
+            return [(0, self.read(block, block.extent))]
+        return ((at, ctypes.string_at(block.address + at, length)) for at, length, _ in windows(block.extent))
+
 
 class HandleAccess:
-    """For memory that functions read and write: those of a device array, or the target's own."""
+    """For memory that functions read and write: those of a device array, or the target's own.
+
+    They begin at the first byte, so a large block has a single window there.
+    """
 
     reason = ""
 
@@ -135,10 +223,12 @@ class HandleAccess:
 
     def fill(self, block: Block) -> None:
         """Fill a block with the pattern of its key."""
-        self._write(block.handle, self._pattern.of(block.key, block.size))
+        self._write(block.handle, self._pattern.of(block.key, min(block.extent, WHOLE)))
 
-    def differs(self, block: Block, size: int) -> str:
+    def differs(self, block: Block, size: int, written: int = 0) -> str:
         """A sentence about the first difference in the first `size` bytes; empty if there is none."""
+        del written
+        size = min(size, WHOLE)
         expected, found = self._pattern.of(block.key, size), self.read(block, size)
         return "" if expected == found else _difference(expected, found)
 
@@ -146,11 +236,16 @@ class HandleAccess:
         """The first bytes of a block."""
         return self._read(block.handle, size)
 
+    def parts(self, block: Block) -> Iterable[tuple[int, bytes]]:
+        """The part that `fill` writes."""
+        return [(0, self.read(block, min(block.extent, WHOLE)))]
 
-def _difference(expected: bytes, found: bytes) -> str:
+
+def _difference(expected: bytes, found: bytes, start: int = 0) -> str:
     at = first_difference(expected, found)
     wrong = sum(a != b for a, b in zip(expected, found, strict=False))
-    return f"byte {at} is {found[at : at + 1].hex() or 'missing'}, {expected[at]:02x} was written; {wrong} are wrong"
+    is_now = found[at : at + 1].hex() or "missing"
+    return f"byte {start + at} is {is_now}, {expected[at]:02x} was written; {wrong} are wrong"
 
 
 def first_difference(expected: bytes, found: bytes) -> int:
@@ -173,16 +268,28 @@ def access_to(block: Block, target: Target, capabilities: Capabilities) -> Acces
 
 def host_can_write(address: int, size: int) -> bool:
     """Whether the operating system allows this process to read and write a range; the memory itself is not touched."""
-    if not _MAPS.exists():
-        return False
-    end = address + size
+    return _MAPS.exists() and _mapped(address, size, "rw") >= size
+
+
+def first_gap(address: int, size: int) -> int | None:
+    """The index of the first byte of a range at which this process has no memory; None if there is none."""
+    first = address - address % mmap.PAGESIZE
+    if not _MSYNC(first, address + size - first, _MS_ASYNC) or not _MAPS.exists():
+        return None
+    mapped = _mapped(address, size, "..")
+    return mapped if mapped < size else None
+
+
+def _mapped(address: int, size: int, access: str) -> int:
+    """The number of bytes from an address on that are mapped with this access; counting ends after `size` bytes."""
+    end = address
     for line in _MAPS.read_text(encoding="utf-8").splitlines():
-        found = re.match(r"([0-9a-f]+)-([0-9a-f]+) rw", line)
-        if found and int(found[1], 16) <= address < int(found[2], 16):
-            address = int(found[2], 16)
-            if address >= end:
-                return True
-    return False
+        found = re.match(rf"([0-9a-f]+)-([0-9a-f]+) {access}", line)
+        if found and int(found[1], 16) <= end < int(found[2], 16):
+            end = int(found[2], 16)
+            if end >= address + size:
+                break
+    return end - address
 
 
 def through_handle(handle: Any) -> tuple[Callable[[Any, int], bytes], Callable[[Any, bytes], object]] | None:
@@ -191,6 +298,8 @@ def through_handle(handle: Any) -> tuple[Callable[[Any, int], bytes], Callable[[
         return _get, _set
     if callable(getattr(handle, "copy_to_host", None)) and callable(getattr(handle, "copy_from_host", None)):
         return _copy_to_host, _copy_from_host
+    if callable(getattr(handle, "untyped_storage", None)):
+        return _tensor_get, _tensor_set
     library = sys.modules.get(type(handle).__module__.partition(".")[0])
     if hasattr(library, "enqueue_copy") and callable(getattr(handle, "get_info", None)):
         return _opencl(library, handle)
@@ -220,6 +329,17 @@ def _copy_to_host(handle: Any, size: int) -> bytes:
 
 def _copy_from_host(handle: Any, data: bytes) -> None:
     handle.copy_from_host(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p), len(data))
+
+
+def _tensor_get(handle: Any, size: int) -> bytes:
+    return bytes(handle.cpu().numpy()[:size])
+
+
+def _tensor_set(handle: Any, data: bytes) -> None:
+    part = handle.narrow(0, 0, len(data))  # a tensor of the device, of one dimension
+    host = part.cpu()
+    memoryview(host.numpy()).cast("B")[:] = data
+    part.copy_(host)
 
 
 def _buffer_get(handle: Any, size: int) -> bytes:

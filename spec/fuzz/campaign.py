@@ -10,21 +10,26 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .driver import Driver
-from .rounds import Round, fixed_rounds
+from .mask import Mask
+from .rounds import Round, take_round
 from .shadow_heap import SharedIntervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from .capabilities import Capabilities
+    from .corpus import Behaviour
+    from .finding import Step
     from .journal import Journal
     from .recognition import Source
+    from .rounds import Kind
 
 __all__ = ["Outcome", "campaign", "threaded"]
 
-_SHORTEST, _LONGEST = 128, 8192
+_CHUNK = 128
+_NO_MASK = Mask()
 
 
 @dataclass
@@ -46,6 +51,8 @@ class Outcome:
         The position in the journal where the last round begins.
     wrong : Violation or None
         What was wrong in the last round.
+    kept : list of tuple of Step
+        The programs of rounds that reached new behaviour.
     """
 
     operations: int = 0
@@ -55,6 +62,7 @@ class Outcome:
     unread: str | None = None
     last: int = 0
     wrong: Violation | None = None
+    kept: list[tuple[Step, ...]] = field(default_factory=list["tuple[Step, ...]"])
 
     def add(self, driver: Driver, seconds: float) -> None:
         """Add the result of a driver."""
@@ -74,8 +82,13 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     seed: int,
     steps: int,
     seconds: float,
+    kind: Kind = "drawn",
     first_round: int = 0,
     rounds: int = 1 << 62,
+    ages: bool = False,
+    mask: Mask = _NO_MASK,
+    behaviour: Behaviour | None = None,
+    programs: Sequence[tuple[Step, ...]] = (),
 ) -> Outcome:
     """Take random steps until something is wrong, or steps, rounds or seconds are used up.
 
@@ -88,47 +101,79 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     seed : int
     steps : int
     seconds : float
+    kind : {"fixed", "drawn"}
     first_round : int
         The first round to take; the rounds before it are left out.
     rounds : int
+    ages : bool
+        Whether all rounds have the same target, also if the source makes fresh ones.
+    mask : Mask
+    behaviour : Behaviour or None
+        Notes what the rounds do.
+    programs : sequence of tuple of Step
+        The programs of the rounds, in place of drawn ones.
     """
     outcome, target, access = Outcome(), None, None
+    fresh = source.makes_fresh and not ages
     deadline = time.perf_counter() + seconds
     number = first_round
     # A round is always taken to its end, so that the same seed takes the same steps.
-    while outcome.wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
-        if outcome.rounds >= rounds:
+    while outcome.wrong is None and (programs or outcome.operations < steps) and time.perf_counter() < deadline:
+        if outcome.rounds >= rounds or (programs and number >= len(programs)):
             break
-        if target is None or source.makes_fresh or journal.full:
-            target = source.open() if target is None or source.makes_fresh else target
+        if target is None or fresh or journal.full:
+            target = source.open() if target is None or fresh else target
             journal.begin()
         outcome.last = journal.length
-        driver = Driver(target, capabilities, journal, access=access)
-        start = time.perf_counter()
+        journal.enter(number, outcome.operations)
+        # A target that ages is closed after its last round.
+        its = replace(target, owned=fresh and target.owned)
+        driver = Driver(its, capabilities, journal, access=access, mask=mask)
+        if behaviour is not None:
+            behaviour.watch(driver)
+        start, spoilt = time.perf_counter(), False
         try:
-            live_out(driver, number, seed, steps - outcome.operations)
+            if programs:
+                driver.run(programs[number])
+            elif not take_round(driver, kind, number, seed, steps - outcome.operations, deadline):
+                break
         except Violation as wrong:
-            outcome.wrong = wrong
+            outcome.wrong = _unless_left_out(wrong, mask)
+            spoilt = outcome.wrong is None and source.makes_fresh  # what is wrong with it would show again
         outcome.add(driver, time.perf_counter() - start)
+        if behaviour is not None and behaviour.is_new and not programs:
+            outcome.kept.append(journal.steps()[outcome.last :])
         access = driver.oracle.host_access
         number += 1
+        target = None if spoilt else target
+    if target is not None and outcome.wrong is None and not fresh:
+        outcome.wrong = _closed(Driver(target, capabilities, journal, mask=mask), mask)
     return outcome
 
 
-def live_out(driver: Driver, number: int, seed: int, most: int) -> None:
-    """Take one round to its end; the drawn rounds do not depend on the number of fixed rounds."""
-    fixed = fixed_rounds(driver.oracle.limit, takes_many=driver.target.take_many is not None)
-    if number < len(fixed):
-        driver.run(fixed[number])
-        return
-    rng = random.Random(f"{seed}:{number - len(fixed)}")  # noqa: S311 -- replayable
-    length = min(_SHORTEST << rng.randrange(7), _LONGEST, most)
-    Round(driver, rng).take(length)
-    driver.end()
+def _closed(driver: Driver, mask: Mask) -> Violation | None:
+    """Close a target after its last round; return the violation, or None."""
+    try:
+        driver.close()
+    except Violation as wrong:
+        return _unless_left_out(wrong, mask)
+    return None
+
+
+def _unless_left_out(wrong: Violation, mask: Mask) -> Violation | None:
+    return None if wrong.requirement in mask.unjudged else wrong
 
 
 def threaded(  # noqa: PLR0913 -- as campaign
-    source: Source, capabilities: Capabilities, journal: Journal, *, seed: int, steps: int, seconds: float, threads: int
+    source: Source,
+    capabilities: Capabilities,
+    journal: Journal,
+    *,
+    seed: int,
+    steps: int,
+    seconds: float,
+    threads: int,
+    mask: Mask = _NO_MASK,
 ) -> Outcome:
     """Run the fast generator in several threads on one target, with one shadow heap of addresses.
 
@@ -143,13 +188,14 @@ def threaded(  # noqa: PLR0913 -- as campaign
         The number of steps of all threads together.
     seconds : float
     threads : int
+    mask : Mask
     """
     # A block that one thread frees twice may belong to another thread by then, so this cannot be judged.
     capabilities = replace(capabilities, double_free="undefined")
     outcome, shared, target = Outcome(), SharedIntervals(), source.open()
     deadline = time.perf_counter() + seconds
     journal.begin()
-    drivers = [Driver(target, capabilities, None if i else journal, shared) for i in range(threads)]
+    drivers = [Driver(target, capabilities, None if i else journal, shared, mask=mask) for i in range(threads)]
     start = threading.Barrier(threads)
 
     def work(index: int) -> None:
@@ -157,18 +203,15 @@ def threaded(  # noqa: PLR0913 -- as campaign
         try:
             start.wait()
             for _ in _chunks(steps // threads, deadline, outcome):
-                Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_SHORTEST)
+                Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_CHUNK)
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
         except Violation as wrong:
-            outcome.wrong = outcome.wrong or wrong
+            outcome.wrong = outcome.wrong or _unless_left_out(wrong, mask)
 
     _run_together(work, threads)
     if outcome.wrong is None:
-        try:
-            drivers[0].close()
-        except Violation as wrong:
-            outcome.wrong = wrong
+        outcome.wrong = _closed(drivers[0], mask)
     for driver in drivers:
         outcome.add(driver, 0.0)
     outcome.seconds = time.perf_counter() - deadline + seconds
@@ -177,7 +220,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
 
 
 def _chunks(steps: int, deadline: float, outcome: Outcome) -> Iterator[int]:
-    for done in range(0, steps, _SHORTEST):
+    for done in range(0, steps, _CHUNK):
         if outcome.wrong is not None or time.perf_counter() > deadline:
             return
         yield done

@@ -23,7 +23,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
 from ..engine.checklist import register
 from ..engine.contents import Watched, pattern
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from ..requirements import requirements_of
 from .finding import TargetError
 

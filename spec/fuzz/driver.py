@@ -7,14 +7,15 @@ is a program too.
 from __future__ import annotations
 
 import gc
-import mmap
+import random
 from collections import OrderedDict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
+from .access import WHOLE
 from .journal import Journal, code
 from .oracle import Oracle
+from .residence import MOST_TOUCHED, resident
 from .shadow_heap import Block
 from .streams import Stream
 from .targets import address_of, is_null
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .access import HostAccess
     from .capabilities import Capabilities, Misuse
     from .finding import Step
+    from .mask import Mask
     from .shadow_heap import Intervals
     from .targets import Target
 
@@ -38,8 +40,12 @@ _ALLOCATE, _FREE, _CHECK = code("allocate"), code("free"), code("check")
 _KEYS = 40503
 """An odd number, so that a tile's number of blocks get different keys."""
 
-_ATTEMPTS = 16
-"""How often a request that should be met is repeated: some allocators refuse at random, on purpose."""
+_ATTEMPTS = 1400
+"""How often a request that must be met is repeated.  Some allocators refuse at random, on purpose: one that refuses 99
+of 100 requests refuses so many in a row with a chance of 1 in 1,000,000."""
+
+_ASKED, _MET = 256, 32
+"""How often a size is refused, and a larger one is met between these, before the smaller one counts as starved."""
 
 _REMEMBERED = 64
 """The number of freed blocks that are kept for a second free."""
@@ -49,8 +55,6 @@ _MEASUREMENTS = 3
 
 _MOST_BLOCKS = 4096
 """The most blocks of a `fill`."""
-
-_STATM = Path("/proc/self/statm")
 
 
 class Driver:
@@ -65,6 +69,8 @@ class Driver:
         Records each step before it is taken.
     intervals, access
         As for `Oracle`.
+    mask : Mask or None
+        What is left unjudged or left out.
 
     Attributes
     ----------
@@ -72,21 +78,28 @@ class Driver:
         The judge of every step.
     blocks : dict of int to Block
         The live blocks by number: those of the oracle's shadow heap.
+    reserves : bool or None
+        Whether the target leaves large blocks untouched; None if that is not known yet.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a run is made of
         self,
         target: Target,
         capabilities: Capabilities,
         journal: Journal | None = None,
         intervals: Intervals | None = None,
         access: HostAccess | None = None,
+        mask: Mask | None = None,
     ) -> None:
         self.target = target
         self.capabilities = capabilities
         self.journal: Journal = journal if journal is not None else Journal(capacity=1 << 16)
         self.oracle: Oracle = Oracle(target, capabilities, intervals, access)
+        if mask:
+            mask.ease(self.oracle)
+            mask.narrow(self)
         self.blocks: dict[int, Block] = self.oracle.heap.blocks
+        self.reserves: bool | None = None
         self._note = self.journal.note
         self._take = target.take
         self._give = target.give
@@ -133,20 +146,24 @@ class Driver:
         if take is None or block in self.blocks:
             return False
         self._note(code("calloc"), block, size)
+        self.oracle.checked["calloc"] += 1
         return self._obtain(take, block, size, 0, 0, zeroed=True)
 
     def resize(self, block: int, size: int) -> bool:
         """Change the size of a block; its contents must stay."""
         old = self.blocks.get(block)
-        if self.target.resize is None or old is None or not size or not old.size:
+        if self.target.resize is None or old is None or not size or not old.size or min(size, old.size) > MOST_TOUCHED:
             return False
         self._note(code("resize"), block, size)
+        self.oracle.checked["realloc"] += 1
         return self._resize(old, size)
 
     def copy(self, block: int, source: int) -> bool:
         """Copy as many bytes as fit from one block to another."""
         copy, target, origin = self.target.copy, self.blocks.get(block), self.blocks.get(source)
         if copy is None or target is None or origin is None or target is origin:
+            return False
+        if max(target.extent, origin.extent) > WHOLE:
             return False
         self._note(code("copy"), block, source)
         size = min(target.size, origin.size)
@@ -160,6 +177,16 @@ class Driver:
             return False
         self._note(code("copy_nothing"))
         self.oracle.judge_copy_of_nothing(_error_of(lambda: copy(None, None, 0)))
+        return True
+
+    def use_all(self, block: int) -> bool:
+        """Ask for the usable size of a block, and write all of it; from now on all of it must stay."""
+        usable_size, found = self.target.usable_size, self.blocks.get(block)
+        if usable_size is None or found is None or not found.size:
+            return False
+        self._note(code("use_all"), block)
+        self._look(found)
+        self.oracle.judge_usable(found, _answer_of(lambda: usable_size(found.handle)))
         return True
 
     def compare(self) -> bool:
@@ -223,8 +250,10 @@ class Driver:
 
     def request_too_much(self, size: int) -> bool:
         """Request more memory than can exist."""
+        if size > self.target.most:
+            return False
         self._note(code("request_too_much"), size)
-        self.oracle.judge_too_much(f"a request for {size} bytes", _answer_of(lambda: self._take(size)))
+        self.oracle.judge_too_much(f"a request for {size} bytes", size, _answer_of(lambda: self._take(size)))
         return True
 
     def request_too_many(self, count: int, size: int) -> bool:
@@ -233,19 +262,20 @@ class Driver:
         if take is None:
             return False
         self._note(code("request_too_many"), count, size)
-        self.oracle.judge_too_much(f"a request for {count} times {size} bytes", _answer_of(lambda: take(count, size)))
+        request = f"a request for {count} times {size} bytes"
+        self.oracle.judge_too_much(request, count * size, _answer_of(lambda: take(count, size)))
         return True
 
     def resize_too_much(self, block: int, size: int) -> bool:
         """Request an impossible size for a block; the block must stay unchanged."""
         resize, old = self.target.resize, self.blocks.get(block)
-        if resize is None or old is None or not old.size:
+        if resize is None or old is None or not old.size or size > self.target.most:
             return False
         self._note(code("resize_too_much"), block, size)
         self._look(old)
         self.oracle.resized = True
         answer = _answer_of(lambda: resize(old.handle, size, old.size))
-        self.oracle.judge_too_much(f"a request to resize {old} to {size} bytes", answer)
+        self.oracle.judge_too_much(f"a request to resize {old} to {size} bytes", size, answer)
         self._look(old)
         return True
 
@@ -266,10 +296,10 @@ class Driver:
             return False
         growth = 0
         for _ in range(_MEASUREMENTS):
-            before = _resident()
+            before = resident()
             if not self._turn_over(size, measured, how):
                 return False
-            growth = _resident() - before
+            growth = resident() - before
             if not before or not self.oracle.grew(size, measured, growth):
                 return True
             gc.collect()  # objects that wait for the collector are no leak
@@ -321,13 +351,11 @@ class Driver:
             handle = take(size)
         except Exception as error:  # noqa: BLE001 -- anything may come from a target
             self.oracle.judge_error(size, error)
-            self._try_again(size)
-            return False
+            return self._refused(size, zeroed)
         plain = type(handle) is int
         if handle is None or (plain and not handle):
             self.oracle.judge_null(size)
-            self._try_again(size)
-            return False
+            return self._refused(size, zeroed)
         address = handle if plain else address_of(handle)
         block = Block(number, handle, address, size, number * _KEYS & 0xFFFF, stream)
         if zeroed or self._zeroed:
@@ -335,19 +363,53 @@ class Driver:
         self._admit(block, alignment)
         return True
 
+    def _refused(self, size: int, zeroed: bool) -> Literal[False]:
+        """Note a refusal, and repeat the request if it must be met."""
+        self.oracle.note_refusal(size, zeroed=zeroed)
+        if size and not self.blocks and self.oracle.heap.alone and self.oracle.must_serve(size):
+            self._try_again(size)
+        return False
+
     def _try_again(self, size: int) -> None:
         """Repeat a refused request while no block is live; an allocator without live blocks must have room."""
-        if not size or self.blocks or not self.oracle.heap.alone:
-            return
-        if not any(self._is_served(size) for _ in range(_ATTEMPTS)):
+        if not any(self._is_served(self._take, size) for _ in range(_ATTEMPTS)):
             self.oracle.judge_exhausted(size)
 
-    def _is_served(self, size: int) -> bool:
+    def _ask_again(self) -> None:
+        """Ask again, without live blocks, for sizes that were refused although larger ones were met."""
+        suspects, largest = list(self.oracle.suspects), self.oracle.largest
+        self.oracle.suspects.clear()
+        for size, zeroed in suspects if self.oracle.heap.alone else ():
+            take: Any = self.target.take_zeroed if zeroed else self._take
+            for larger in {min(2 * size, largest), largest}:
+                if self._is_fair(take, size, larger):
+                    break
+
+    def _is_fair(self, take: Callable[[int], Any], size: int, larger: int) -> bool:
+        """Whether a size is met now and then; a violation if it never is, and a larger one is often met between."""
+        asked = met = 0
+        order = random.Random(size)  # noqa: S311 -- in an order without a period, because refusals may have one
+        for _ in range(4 * _ASKED):
+            if order.random() < 1 / 2:
+                met += self._is_served(take, larger)
+                continue
+            asked += 1
+            if self._is_served(take, size):
+                self.oracle.checked["A25-no-starvation"] += 1
+                return True
+            if asked >= _ASKED and met >= _MET:
+                self.oracle.judge_starved(size, asked, larger, met)
+        return False
+
+    def _is_served(self, take: Callable[[int], Any], size: int) -> bool:
         """Whether a request is met; its memory is freed at once."""
-        handle = _answer_of(lambda: self._take(size))
+        handle = _answer_of(lambda: take(size))
         if isinstance(handle, Exception) or is_null(handle):
             return False
-        self._give(handle, size)
+        error = _error_of(lambda: self._give(handle, size))
+        if error is not None:
+            self.oracle.judge_free(Block(-1, handle, address_of(handle), size, 0, 0), error)
+        self.oracle.heap.pass_by(size)
         return True
 
     def _resize(self, old: Block, size: int) -> bool:
@@ -426,6 +488,7 @@ class Driver:
         self.oracle.compare(at_end=False)
         for number in list(self.blocks):
             self.free(number)
+        self._ask_again()
         self.close()
 
     def close(self) -> None:
@@ -457,11 +520,3 @@ def _error_of(call: Callable[[], object]) -> Exception | None:
     except Exception as error:  # noqa: BLE001 -- as above
         return error
     return None
-
-
-def _resident() -> int:
-    """The resident memory of this process in bytes; 0 if it is not known."""
-    try:
-        return int(_STATM.read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
-    except OSError:
-        return 0

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Self, cast
 from syncedmem.model import SyncedMemoryError
 from syncedmem.model.errors import shown
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from ..requirements import REQUIREMENTS
 
-__all__ = ["OPERATIONS", "Finding", "Step", "TargetError"]
+__all__ = ["OPERATIONS", "EngineError", "Finding", "Step", "TargetError", "kind_of"]
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
     "allocate": ("block", "size", "alignment", "stream"),
@@ -32,6 +32,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "fill": ("size",),
     "work": ("block", "stream"),
     "finish": ("stream",),
+    "use_all": ("block",),
 }
 """The operations on an allocator, with the names of the numbers that each takes."""
 
@@ -62,7 +63,7 @@ class Step(NamedTuple):
         TargetError
             If it is not a step.
         """
-        if not isinstance(data, list) or not data or data[0] not in [*OPERATIONS]:
+        if not isinstance(data, list) or not data or not isinstance(data[0], str) or data[0] not in OPERATIONS:
             raise TargetError(f"not a step: {shown(cast('object', data))}; a step is a list like ['allocate', 0, 16]")
         operation, *rest = cast("Any", data)
         names, numbers = OPERATIONS[operation], [it for it in rest if isinstance(it, int) and it >= 0]
@@ -81,6 +82,16 @@ class TargetError(SyncedMemoryError, ValueError):
     """A target, a capability record or a replay that cannot be used: not found, not recognised, contradictory.
 
     The message is always one line, also if it quotes a longer message.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class EngineError(SyncedMemoryError, RuntimeError):
+    """The fuzzer itself has failed, or something outside has ended its process; this says nothing about the target.
+
+    The message is always one line.
     """
 
     def __init__(self, message: str) -> None:
@@ -107,6 +118,15 @@ class Finding:
     repeats : bool
         Whether the program showed the same on a new target.  It may not do so with several threads, or if the damage
         that ended the process was done long before, or by another program.
+    after : tuple of str
+        Requirements that the program breaks before this one, and that are left unjudged to see this one.  It may be
+        their consequence.
+    times : int
+        How often it was found.
+    report : str
+        The report of a sanitizer, if one found it.
+    known : str or None
+        Why it is known and no failure; None if it is not known.
     """
 
     requirement: str
@@ -116,15 +136,27 @@ class Finding:
     operations: int = 0
     shrunk: bool = False
     repeats: bool = True
+    after: tuple[str, ...] = ()
+    times: int = 1
+    report: str = ""
+    known: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What makes it another finding than others: the requirement, and the operations that its program needs."""
+        if not self.program or not self.repeats:
+            return self.requirement
+        return f"{self.requirement}:{'+'.join(sorted({kind_of(step) for step in self.program}))}"
 
     def as_json(self) -> dict[str, Any]:
         """The finding as data."""
-        return {**vars(self), "program": [step.as_json() for step in self.program]}
+        return {**vars(self), "program": [step.as_json() for step in self.program], "after": list(self.after)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The finding from JSON."""
-        fields: dict[str, Any] = {**data, "program": tuple(map(Step.from_json, data["program"]))}
+        program = tuple(map(Step.from_json, data["program"]))
+        fields: dict[str, Any] = {**data, "program": program, "after": tuple(data["after"])}
         return cls(**fields)
 
     @property
@@ -135,3 +167,11 @@ class Finding:
     def violation(self, program: str) -> Violation:
         """The violation, with a program in Python that shows it."""
         return Violation(self.requirement, self.message, tuple(program.splitlines()))
+
+
+def kind_of(step: Step) -> str:
+    """The operation; a request with an alignment, on a stream or for nothing is of another kind than a plain one."""
+    numbers = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
+    marks = [name for name in ("alignment", "stream") if step.operation == "allocate" and numbers[name]]
+    nothing = ["nothing"] if step.operation in {"allocate", "calloc"} and not numbers["size"] else []
+    return "-".join([step.operation, *marks, *nothing])

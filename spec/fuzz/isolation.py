@@ -9,17 +9,25 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from syncedmem.model.files import refused
+
+from ..engine.fork import failure
 from ..engine.supervisor import Command, Death
-from .finding import TargetError
+from .finding import EngineError, TargetError
 from .jobs import perform
 from .journal import Journal
+from .native_driver.building import built
 from .recognition import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .finding import Step
     from .jobs import Answer, Job
 
-__all__ = ["Inline", "Isolated", "Place"]
+__all__ = ["Inline", "Isolated", "Place", "environment"]
+
+_FAILED = "the fuzzer itself has failed, which says nothing about the target"
 
 
 class Place(Protocol):
@@ -36,6 +44,10 @@ class Place(Protocol):
         """The steps of the last program, up to the one that ended the process."""
         ...
 
+    def entered(self) -> tuple[int, int, int]:
+        """The number of the last round, the steps before it, and where it begins in the last program."""
+        ...
+
 
 class Inline:
     """The same process: for targets that are objects without a name, which another process could not look up."""
@@ -47,12 +59,27 @@ class Inline:
         self._journal = Journal()
 
     def perform(self, job: Job) -> Answer:
-        """Do a job in this process."""
-        return perform(self._source, job, self._journal)
+        """Do a job in this process.
+
+        Raises
+        ------
+        EngineError
+            If the fuzzer itself fails.
+        """
+        try:
+            return perform(self._source, job, self._journal)
+        except TargetError:
+            raise
+        except Exception as error:
+            raise EngineError(f"{_FAILED}: {failure(error)}") from error
 
     def steps(self) -> tuple[Step, ...]:
         """The steps of the last program."""
         return self._journal.steps()
+
+    def entered(self) -> tuple[int, int, int]:
+        """The number of the last round, the steps before it, and where it begins in the last program."""
+        return self._journal.entered()
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +92,7 @@ _STATIC_TLS = "glibc.rtld.optional_static_tls"
 _ROOM = 1 << 16
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """The environment of this process, with room for libraries that must be loaded at the start, such as jemalloc."""
     tunables = [it for it in os.environ.get("GLIBC_TUNABLES", "").split(":") if it and not it.startswith(_STATIC_TLS)]
     return {**os.environ, "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"])}
@@ -85,40 +112,92 @@ class Isolated:
     protects = True
 
     def __init__(self, target: str, hang: float) -> None:
-        self._target = target
+        self._target = built(target).target
         self._hang = hang
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         self._path = Path(self._folder.name) / "journal"
-        self._journal = Journal(self._path)
-        program = "from syncedmem.spec.fuzz.worker import main; main()"
-        self.worker: Command = Command([sys.executable, "-c", program], _environment())
+        self._journal = _on_the_disk(self._path)
+        self.worker: Command = _worker()
 
     def perform(self, job: Job) -> Answer:
-        """Do a job in the worker.
+        """Do a job in the worker; if the worker is ended, in another one.
 
         Raises
         ------
         TargetError
-            If the target cannot be used, or if the worker has ended.
+            If the target cannot be used.
+        EngineError
+            If the fuzzer itself fails, or the worker is ended twice.
         """
         line = json.dumps({"hang": self._hang, **job, "target": self._target, "journal": str(self._path)})
         reply = self.worker.ask(line)
         if isinstance(reply, Death):
-            raise TargetError(f"the worker process {reply.how}")
+            self._renew()
+            reply = self.worker.ask(line)
+        if isinstance(reply, Death):
+            self._renew()
+            raise EngineError(
+                f"the process that watches the target {reply.how}, twice in the same job; the target, or something "
+                "outside, ends processes that are not its own"
+            )
         answer: Answer = json.loads(reply)
         if "error" in answer:
             raise TargetError(answer["error"])
+        if "failed" in answer:
+            raise EngineError(f"{_FAILED}: {answer['failed']}")
         return answer
+
+    def _renew(self) -> None:
+        """Begin another worker."""
+        self.worker.end()
+        with self.worker:
+            self.worker = _worker()
 
     def steps(self) -> tuple[Step, ...]:
         """The steps of the last program, up to the one that ended the process."""
         return self._journal.steps()
 
+    def entered(self) -> tuple[int, int, int]:
+        """The number of the last round, the steps before it, and where it begins in the last program."""
+        return self._journal.entered()
+
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        with self.worker:
-            pass
-        self._journal.close()
-        self._folder.cleanup()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the worker, with all processes that the target has begun; after an error do not wait for its job."""
+        try:
+            if kind is not None:
+                self.worker.end()
+            with self.worker:
+                pass
+        finally:
+            self._journal.close()
+            self._folder.cleanup()
+
+
+_PROGRAM = "from syncedmem.spec.fuzz.worker import main; main()"
+
+
+def _worker() -> Command:
+    return Command([sys.executable, "-c", _PROGRAM], environment(), group=True)
+
+
+_allocate: Callable[[int, int, int], None] = getattr(
+    os, "posix_fallocate", lambda file, _, size: os.ftruncate(file, size)
+)
+
+
+def _on_the_disk(path: Path) -> Journal:
+    """A journal in a file with room for all of it; without that, a full disk would end the process that writes to it.
+
+    Raises
+    ------
+    FileAccessError
+    """
+    try:
+        with path.open("wb") as file:
+            _allocate(file.fileno(), 0, Journal.SIZE)
+    except OSError as error:
+        raise refused(str(path.parent), error) from error
+    return Journal(path)

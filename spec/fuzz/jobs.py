@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .campaign import Outcome, campaign, threaded
+from .corpus import Behaviour
 from .driver import Driver
 from .finding import Finding, Step, TargetError
+from .loops import items_from_json
 from .machine import search
+from .mask import Mask
 from .shortening import shortened
 from .statistics import limit_of
 
@@ -51,6 +54,9 @@ def perform(source: Source, job: Job, journal: Journal) -> Answer:
             "capabilities": record.as_json(),
             "fresh": source.makes_fresh,
             "limit": record.limit or limit_of(target.subject),
+            "calloc": target.take_zeroed is not None,
+            "realloc": target.resize is not None,
+            "symbols": source.symbols,
         }
     return _JOBS[job["job"]](source, record, job, journal)
 
@@ -84,16 +90,30 @@ def _is_exception(name: str) -> bool:
 
 def _campaign(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
     chosen = {name: job[name] for name in ("seed", "steps", "seconds")}
+    mask = Mask.from_json(job.get("mask"))
     if job.get("threads", 1) > 1:
-        outcome = threaded(source, record, journal, threads=job["threads"], **chosen)
+        outcome = threaded(source, record, journal, threads=job["threads"], mask=mask, **chosen)
         return _answer(outcome, "threads", (), 0)
-    outcome = campaign(source, record, journal, first_round=job["first_round"], rounds=job["rounds"], **chosen)
-    return _answer(outcome, "fast", journal.steps() if outcome.wrong else (), outcome.last)
+    behaviour = Behaviour(job["seen"]) if "seen" in job else None
+    chosen |= {name: job[name] for name in ("kind", "first_round", "ages") if name in job}
+    programs = [tuple(map(Step.from_json, program)) for program in job.get("programs", ())]
+    outcome = campaign(source, record, journal, mask=mask, behaviour=behaviour, programs=programs, **chosen)
+    answer = _answer(outcome, "fast", journal.steps() if outcome.wrong else (), outcome.last)
+    if behaviour is not None:
+        answer["seen"] = sorted(behaviour.seen)
+        answer["kept"] = [[step.as_json() for step in program] for program in outcome.kept]
+    return answer
 
 
 def _machine(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
     outcome, steps = search(
-        source, record, journal, number=job["seed"], seconds=job["seconds"], examples=job["examples"]
+        source,
+        record,
+        journal,
+        number=job["seed"],
+        seconds=job["seconds"],
+        examples=job["examples"],
+        mask=Mask.from_json(job.get("mask")),
     )
     return _answer(outcome, "hypothesis", steps, 0)
 
@@ -108,7 +128,7 @@ def _answer(outcome: Outcome, generator: GeneratorName, program: tuple[Step, ...
             if generator == "threads"
             else (wrong.requirement, wrong.message)
         )
-        finding = Finding(requirement, message, program, generator, operations, shrunk=generator == "hypothesis")
+        finding = Finding(requirement, message, program, generator, operations)
     return {
         "operations": outcome.operations,
         "seconds": outcome.seconds,
@@ -121,30 +141,34 @@ def _answer(outcome: Outcome, generator: GeneratorName, program: tuple[Step, ...
 
 
 def _program(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
-    program = tuple(map(Step.from_json, job["program"]))
-    wrong = run_program(source, record, program, journal)
+    program = items_from_json(job["program"])
+    wrong = run_program(source, record, program, journal, Mask.from_json(job.get("mask")))
     if wrong is None:
         return {"finding": None}
     return {"finding": Finding(wrong.requirement, wrong.message, program).as_json()}
 
 
-def run_program(source: Source, record: Capabilities, program: tuple[Step, ...], journal: Journal) -> Violation | None:
+def run_program(
+    source: Source, record: Capabilities, program: tuple[Step, ...], journal: Journal, mask: Mask
+) -> Violation | None:
     """Take the steps of a program on a target; return the violation, or None."""
     journal.begin()
     try:
-        Driver(source.open(), record, journal).run(program)
+        Driver(source.open(), record, journal, mask=mask).run(program)
     except Violation as wrong:
-        return wrong
+        return None if wrong.requirement in mask.unjudged else wrong
     return None
 
 
 def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
+    mask = Mask.from_json(job.get("mask"))
+
     def fails(program: tuple[Step, ...]) -> bool:
-        wrong = run_program(source, record, program, journal)
+        wrong = run_program(source, record, program, journal, mask)
         return wrong is not None and wrong.requirement == job["requirement"]
 
-    shortest = shortened(tuple(map(Step.from_json, job["program"])), fails, job["seconds"])
-    wrong = run_program(source, record, shortest, journal)
+    shortest = shortened(items_from_json(job["program"]), fails, taken=lambda: journal.length)
+    wrong = run_program(source, record, shortest, journal, mask)
     if wrong is None or wrong.requirement != job["requirement"]:
         return {"finding": None}
     return {"finding": Finding(wrong.requirement, wrong.message, shortest, shrunk=True).as_json()}

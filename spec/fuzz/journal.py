@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from .finding import OPERATIONS, Step
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Journal"]
 
-_HEADER = struct.Struct("<QQ")  # the program, and the number of calls that returned inside long steps
+_HEADER = struct.Struct("<QQQQQ")  # the program, the number of calls that returned inside long steps, and the round
+_COUNTS, _ROUND = struct.Struct("<QQ"), struct.Struct("<QQQ")
 _RECORD = struct.Struct("<IQQII")
-_CAPACITY = 1 << 20
+_CAPACITY = 5 << 18
+"""More than the steps of the longest job, a million, with the frees at the ends of its rounds."""
 _NAMES = tuple(OPERATIONS)
 _CODES = {name: code for code, name in enumerate(_NAMES, 1)}
 _PROGRAMS = 1 << 24
@@ -37,6 +39,9 @@ class Journal:
         The most steps of one program; of a longer program only the first steps are kept.
     """
 
+    SIZE: ClassVar[int] = _HEADER.size + (_CAPACITY + 1) * _RECORD.size
+    """The bytes of a journal of the usual capacity."""
+
     def __init__(self, path: Path | None = None, capacity: int = _CAPACITY) -> None:
         size = _HEADER.size + (capacity + 1) * _RECORD.size
         if path is None:
@@ -47,13 +52,13 @@ class Journal:
                 self._memory = mmap.mmap(file.fileno(), size)
         self._last = size - _RECORD.size
         self._pack: Callable[..., None] = _RECORD.pack_into
-        self._program, self._returned = _HEADER.unpack_from(self._memory)
+        self._program, self._returned, *_ = _HEADER.unpack_from(self._memory)
         self._position = _HEADER.size
 
     def begin(self) -> None:
         """Begin a new program, and forget the one before."""
         self._program = (self._program + 1) % _PROGRAMS
-        _HEADER.pack_into(self._memory, 0, self._program, self._returned)
+        _COUNTS.pack_into(self._memory, 0, self._program, self._returned)
         self._position = _HEADER.size
 
     def note(self, code: int, first: int = 0, second: int = 0, third: int = 0, fourth: int = 0) -> None:
@@ -62,11 +67,27 @@ class Journal:
         self._pack(self._memory, position, self._program << 8 | code, first, second, third, fourth)
         if position < self._last:
             self._position = position + _RECORD.size
+        else:
+            self.move()  # a step that finds no room is progress all the same
 
     def move(self) -> None:
         """Record that a call has returned inside a step of many calls, so that a watching process sees progress."""
         self._returned += 1
-        _HEADER.pack_into(self._memory, 0, self._program, self._returned)
+        _COUNTS.pack_into(self._memory, 0, self._program, self._returned)
+
+    def enter(self, number: int, before: int) -> None:
+        """Record that a round begins: its number, and the number of steps of earlier rounds."""
+        _ROUND.pack_into(self._memory, _COUNTS.size, number, before, self.length)
+
+    def entered(self) -> tuple[int, int, int]:
+        """The number of the round, the steps before it, and where it begins in the journal; by any process."""
+        number, before, start = _ROUND.unpack_from(self._memory, _COUNTS.size)
+        return number, before, start
+
+    def stay(self) -> None:
+        """Keep processes that this one forks from writing here: one that takes a step there ends."""
+        if hasattr(mmap, "MADV_DONTFORK"):
+            self._memory.madvise(mmap.MADV_DONTFORK)
 
     @property
     def length(self) -> int:
@@ -80,7 +101,7 @@ class Journal:
 
     def steps(self) -> tuple[Step, ...]:
         """The steps of the present program, recorded by any process."""
-        program = _HEADER.unpack_from(self._memory)[0]
+        program, _ = _COUNTS.unpack_from(self._memory)
         found: list[Step] = []
         for position in range(_HEADER.size, self._last, _RECORD.size):
             record: tuple[int, ...] = _RECORD.unpack_from(self._memory, position)
@@ -93,7 +114,7 @@ class Journal:
 
     def mark(self) -> tuple[int, int, int]:
         """A value that changes with every step and every `move`; a watching process notices a hang by it."""
-        program, returned = _HEADER.unpack_from(self._memory)
+        program, returned = _COUNTS.unpack_from(self._memory)
         low, high = 0, (self._last - _HEADER.size) // _RECORD.size
         while low < high:  # records of this program come first
             middle = (low + high) // 2

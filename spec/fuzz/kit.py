@@ -4,53 +4,81 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from syncedmem.model import FileAccessError
+from syncedmem.model.defaults import FUZZ
 
 from .capabilities import Capabilities
-from .defaults import HANG, SECONDS, SEED, STEPS, THREADS
-from .finding import Finding, Step, TargetError
+from .corpus import Corpus
+from .finding import EngineError, Finding, Step, TargetError, kind_of
 from .isolation import Inline, Isolated
+from .known import named, read_known, reason_of
+from .logs import programs_of
+from .loops import folded, items_as_json
+from .mask import Mask
+from .native_driver.building import sanitizer_of
+from .native_driver.running import NativeDriver
+from .plan import Stage, stages
 from .recognition import spelling
-from .replay import MOST_STEPS, died
+from .replay import died
 from .report import Report
-from .shortening import shortened
+from .shortening import DEATH_TRIES, HANG_TRIES, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .isolation import Place
     from .jobs import Answer, Job
+    from .shortening import Program
 
 __all__ = ["fuzz"]
 
-_ROUNDS = 32
-"""The rounds of one job, after which progress is reported.  It is not a time, because a library keeps its state during
-a job, and the same seed must find the same state."""
+_SHARE = 0.7
+"""The part of the time for the fast generator; others that run without threads may each take the rest of it."""
 _EXAMPLES = 60
-_SHRINKING, _SHRINKING_HANG, _LONGER = 2.0, 3.0, 4.0
-"""Seconds to shorten a finding, a hang, and, in addition, a finding that is still too long to be shown."""
-_MOST_FAILURES = 6
-"""The number of failing jobs after which a run ends; two with the same requirement are enough."""
+_PATIENCE, _PATIENCE_FOR_A_HANG = 24, 6
+"""After so many failing jobs in a row with nothing new, a generator ends; a hang counts for several."""
+_MOST_OF_ONE = 4
+"""Of one requirement so many findings are shortened; further ones are only counted."""
+_ENOUGH = 2
+"""If so many findings of one requirement in one kind of step were known ones, further ones are not shortened."""
 _QUICK_HANG = 0.5
 """The limit of a call in seconds while a hang is shortened."""
+_SHORT = 10
+"""So many steps and loops are short enough."""
 _LAST = 200
 """The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
+_NATIVELY, _IN_NATIVE_THREADS, _SANITIZED = 2, 25, 10
+"""The operations of the native driver for each of the fast generator: with one thread, and with several; a sanitizer
+takes about ten times as long."""
+_OF_ROUNDS = ("corpus", "log", "fast")
+"""The generators that take rounds."""
+_DEATHS = ("A22-no-crash", "A23-no-hang")
+_FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+"""Signals that come from another process: if they do not come again, they say nothing about the target."""
 
 
 def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     target: object,
     *,
-    seed: int = SEED,
-    steps: int = STEPS,
-    seconds: float = SECONDS,
-    threads: int = THREADS,
+    seed: int = FUZZ.seed,
+    steps: int = FUZZ.steps,
+    seconds: float = FUZZ.seconds,
+    threads: int = FUZZ.threads,
     promises: Mapping[str, str] | None = None,
-    hang: float = HANG,
+    hang: float = FUZZ.hang,
     first: bool = False,
+    skip: Iterable[str] = (),
+    known: str | Path | None = None,
+    corpus: str | Path | None = None,
+    logs: Sequence[Path] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
+    on_change: Callable[[Report], None] | None = None,
 ) -> Report:
     """Search for bugs in an allocator.
 
@@ -65,7 +93,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     steps : int
         The operations of the fast generator; with several threads, four times as many more.
     seconds : float
-        The most time for each generator.
+        The most time for the generators; several threads may take as much again.
     threads : int
         If more than 1, the fast generator also runs in so many threads.
     promises : mapping of str to str or None
@@ -74,25 +102,66 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         The seconds after which a call that has not returned counts as a hang.
     first : bool
         Stop at the first finding.
+    skip : iterable of str
+        Requirements that are left unjudged, by name or number.
+    known : path or None
+        A file with findings that are no failures: on each line the key of one, or a requirement, and a reason after
+        ``#``.
+    corpus : path or None
+        A folder: the run begins with the programs in it, and adds those that reach new behaviour or fail.
+    logs : sequence of Path
+        Logs of allocations of RMM or CuPy, whose requests are made before all others.
     on_progress : callable
         Called with the name of a generator, the operations done, and their planned number.
+    on_change : callable
+        Called with the report at the start, and whenever there is something new in it.
 
     Raises
     ------
     TargetError
-        If the target cannot be found, recognised or called, if the record contradicts itself or the target, or if a
-        number is out of range.
+        If the target cannot be found, recognised or called, if the record contradicts itself or the target, if a
+        number is out of range, or if a list or a corpus cannot be used.
+    FileAccessError
+        If a file cannot be read.
+    EngineError
+        If the fuzzer fails before there is a report; a later failure is in the report.
     """
     _check_numbers(steps=steps, seconds=seconds, threads=threads, hang=hang)
+    skipped = tuple(dict.fromkeys(map(named, skip)))
+    reasons = {} if known is None else read_known(Path(known))
+    programs = None if corpus is None else Corpus(Path(corpus))
     place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
     with place:
-        return _Run(
-            place, target, dict(promises or {}), seed, steps, seconds, threads, hang, first, on_progress or _to_nobody
-        ).report()
+        described = place.perform({"job": "describe", "promises": dict(promises or {}), "threads": threads})
+        if "kind" not in described:
+            died_how = died(described, ())
+            raise TargetError(f"{target} cannot be opened: {died_how.message if died_how else described}")
+        name = target if isinstance(target, str) else spelling(target)
+        report = Report(
+            name or _called(target),
+            described["kind"],
+            Capabilities().with_promises(described["capabilities"]),
+            dict(promises or {}),
+            seed,
+            steps,
+            threads,
+            hang,
+            protected=place.protects,
+            named=name is not None,
+            skipped=skipped,
+            known=reasons,
+            functions=tuple(it for it in ("calloc", "realloc") if described[it]),
+        )
+        streams = report.capabilities.stream_ordered
+        logged = [program for log in logs for program in programs_of(log, seed, streams=streams)]
+        options = _Options(seconds, tuple(described["symbols"]), described["fresh"], first)
+        run = _Run(place, report, options, programs, logged)
+        run.take(on_progress or _to_nobody, on_change or _to_nobody)
+        return report
 
 
-def _to_nobody(generator: str, done: int, of: int) -> None:
-    """Ignore the progress."""
+def _to_nobody(*_: object) -> None:
+    """Tell nobody."""
 
 
 def _check_numbers(**numbers: float) -> None:
@@ -103,176 +172,337 @@ def _check_numbers(**numbers: float) -> None:
         raise TargetError(f"threads must be at most {_MOST_THREADS}, got {numbers['threads']}")
 
 
+@dataclass
+class _Tally:
+    """What the rounds of a generator have come to: also the failing jobs, and those in a row with nothing new."""
+
+    steps: int = 0
+    rounds: int = 0
+    seconds: float = 0.0
+    failures: int = 0
+    wasted: int = 0
+
+
+class _Options(NamedTuple):
+    """The time, the symbols for the native driver, whether each target is new, and whether one finding is enough."""
+
+    seconds: float
+    symbols: tuple[str, ...]
+    fresh: bool
+    first: bool
+
+
 class _Run:
-    """One call of `fuzz`."""
+    """One call of `fuzz`: all generators on one target."""
 
-    def __init__(  # noqa: PLR0913 -- the arguments of fuzz
-        self,
-        place: Place,
-        target: object,
-        promises: dict[str, str],
-        seed: int,
-        steps: int,
-        seconds: float,
-        threads: int,
-        hang: float,
-        first: bool,
-        on_progress: Callable[[str, int, int], None],
+    def __init__(
+        self, place: Place, report: Report, options: _Options, corpus: Corpus | None, logged: Sequence[Program]
     ) -> None:
-        self._first = first
         self._place = place
-        self._steps = steps
-        self._seconds = seconds
-        self._tell = on_progress
-        described = place.perform({"job": "describe", "promises": promises, "threads": threads})
-        if "kind" not in described:
-            died_how = died(described, ())
-            raise TargetError(f"{target} cannot be opened: {died_how.message if died_how else described}")
-        record = Capabilities().with_promises(described["capabilities"])
-        name = target if isinstance(target, str) else spelling(target)
-        self._fresh: bool = described["fresh"]
-        self._report = Report(
-            name or _called(target),
-            described["kind"],
-            record,
-            promises,
-            seed,
-            steps,
-            threads,
-            hang,
-            protected=place.protects,
-            named=name is not None,
-        )
+        self._report = report
+        self._seconds, self._symbols, self._fresh, self._first = options
+        self._corpus = corpus
+        self._logged = logged
+        self._mask = Mask.of(report.skipped)
+        self._seen: list[str] = []
+        self._alike: Counter[tuple[str, str]] = Counter()
+        self._tell: Callable[[str, int, int], None] = _to_nobody
+        self._changed: Callable[[Report], None] = _to_nobody
 
-    def report(self) -> Report:
+    def take(self, tell: Callable[[str, int, int], None], changed: Callable[[Report], None]) -> None:
         """Test the target with every generator."""
-        report = self._report
-        self._fast()
-        if self._goes_on():
-            self._hypothesis()
-        if report.threads > 1 and self._goes_on():
-            self._threads()
-        if report.protected:
-            report.checked["A22-no-crash"] = report.checked["A23-no-hang"] = report.operations
-        report.findings.sort(key=lambda finding: finding.requirement)
-        return report
+        self._tell, self._changed = tell, changed
+        changed(self._report)
+        for generator in self._generators():
+            try:
+                generator()
+            except EngineError as error:
+                self._failed(error)
+            changed(self._report)
+            if self._ends():
+                break
 
-    def _goes_on(self) -> bool:
-        return not (self._first and self._report.findings)
+    def _generators(self) -> Iterable[Callable[[], object]]:
+        if self._corpus is not None and self._corpus.programs:
+            yield partial(self._programs, "corpus", [self._corpus.programs])
+        if self._logged:
+            yield partial(self._programs, "log", [[program] for program in self._logged])
+        yield partial(self._rounds, "fast", stages(self._report.steps))
+        yield self._hypothesis
+        yield partial(self._natively, 1)
+        if self._report.threads > 1:
+            yield self._threads
 
-    def _fast(self) -> None:
-        done, number, failures, spent = 0, 0, 0, 0.0
-        deadline = time.perf_counter() + self._seconds
-        while done < self._steps and time.perf_counter() < deadline and failures < _MOST_FAILURES and self._goes_on():
-            job = {"job": "campaign", "steps": self._steps - done, "first_round": number, "rounds": _ROUNDS}
-            job["seconds"] = max(deadline - time.perf_counter(), 0.0)
+    def _ends(self) -> bool:
+        return self._first and bool(self._report.findings)
+
+    def _failed(self, error: EngineError) -> None:
+        if str(error) not in self._report.errors:
+            self._report.errors.append(str(error))
+
+    # --- the generators
+
+    def _programs(self, generator: str, groups: Sequence[Sequence[Program]]) -> None:
+        """The programs of a corpus, or of logs, each group in a process of its own."""
+        plan = [Stage("drawn", 0, sum(map(len, group)), ages=False) for group in groups]
+        self._rounds(generator, plan, groups)
+
+    def _rounds(self, generator: str, plan: Sequence[Stage], groups: Sequence[Sequence[Program]] = ()) -> None:
+        """Rounds of the fast generator, or of programs, in the stages of a plan."""
+        tally, deadline = _Tally(), time.perf_counter() + _SHARE * self._seconds
+        planned = sum(stage.steps for stage in plan if stage.kind == "drawn")
+        try:
+            for index, stage in enumerate(plan):
+                if self._ends():
+                    break
+                # Each stage has its share of the time that is left.
+                left = max(deadline - time.perf_counter(), 0.0)
+                seconds = left * stage.steps / sum(it.steps for it in plan[index:])
+                self._stage(generator, stage, seconds, tally, groups[index] if groups else ())
+                self._tell(generator, tally.steps, max(tally.steps, planned))
+        finally:
+            self._report.ran(generator, tally.rounds, tally.steps, tally.seconds)
+
+    def _stage(self, generator: str, stage: Stage, seconds: float, tally: _Tally, programs: Sequence[Program]) -> None:
+        """The rounds of one process; after a failing round, the next ones in a process of their own.
+
+        Once something was found, every second job leaves it out, because it may hide something else.
+        """
+        left, number, deadline = stage.steps, stage.first_round, time.perf_counter() + seconds
+        given = {"programs": [_data(program) for program in programs]} if programs else {}
+        while (left > 0 or programs) and time.perf_counter() < deadline and tally.wasted < _PATIENCE:
+            chosen = stage._replace(first_round=number, steps=left)
+            job: Job = {"job": "campaign", **chosen._asdict(), **given, "seconds": deadline - time.perf_counter()}
+            if self._corpus is not None:
+                job["seen"] = self._seen
+            mask = self._beyond() if tally.failures % 2 else self._mask
             start = time.perf_counter()
-            answer = self._ask(job)
-            finding = self._found(answer, "fast", done)
+            answer = self._ask(job, mask)
+            finding = self._found(answer, generator, tally.steps)
             if "operations" in answer:
-                done += answer["operations"]
-                number += answer["rounds"]
-                spent += answer["seconds"]
-            else:  # it is not known which round ended the process; continue after all of them
-                done += len(self._place.steps())
-                number += _ROUNDS
-                spent += time.perf_counter() - start
+                rounds, steps, last = answer["rounds"], answer["operations"], answer["last"]
+                tally.seconds += answer["seconds"]
+            else:
+                begun, before, last = self._place.entered()
+                rounds, steps = max(begun - number, 0) + 1, before + len(self._place.steps()) - last
+                tally.seconds += time.perf_counter() - start
+            left, number = left - steps, number + rounds
+            tally.steps, tally.rounds = tally.steps + steps, tally.rounds + rounds
+            self._remember(answer)
             if finding is not None:
-                failures += _MOST_FAILURES // 2 if self._knows(finding) else 1
-                self._keep(finding, answer.get("last", 0))
-            self._tell("fast", done, self._steps)
-        self._report.ran("fast", number, done, spent)
+                cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
+                tally.failures += 1
+                tally.wasted = 0 if self._keep(finding, last, mask) else tally.wasted + cost
+            if finding is None or self._ends():
+                break
 
     def _hypothesis(self) -> None:
+        """Examples of Hypothesis, which ends at its first finding; again without what is known, as long as it helps."""
         self._tell("hypothesis", 0, _EXAMPLES)
-        answer = self._ask({"job": "machine", "examples": _EXAMPLES, "seconds": self._seconds})
-        finding = self._found(answer, "hypothesis", 0)
-        if finding is not None:
-            self._keep(finding, 0)
-        done = answer.get("operations", len(self._place.steps()))
-        self._report.ran("hypothesis", answer.get("rounds", 0), done, answer.get("seconds", 0.0))
+        rounds = done = 0
+        spent, deadline = 0.0, time.perf_counter() + (1 - _SHARE) * self._seconds
+        try:
+            for _ in range(_MOST_OF_ONE):
+                seconds = max(deadline - time.perf_counter(), 0.0)
+                mask = self._beyond()
+                start = time.perf_counter()
+                answer = self._ask({"job": "machine", "examples": _EXAMPLES, "seconds": seconds}, mask)
+                finding = self._found(answer, "hypothesis", done)
+                done += answer.get("operations", len(self._place.steps()))
+                rounds += answer.get("rounds", 0)
+                spent += answer.get("seconds", time.perf_counter() - start)
+                if finding is None or not self._keep(finding, 0, mask) or self._ends():
+                    break
+        finally:
+            self._report.ran("hypothesis", rounds, done, spent)
+
+    def _natively(self, threads: int) -> bool:
+        """The native driver, if the target is C functions; return whether it has run."""
+        generator, report = "native" if threads == 1 else "threads", self._report
+        done, rounds, spent, wasted = 0, 0, 0.0, 0
+        steps = report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS)
+        if sanitizer_of(report.target):
+            steps //= _SANITIZED
+        try:
+            promised, symbols = report.capabilities, self._symbols
+            driver = NativeDriver.of(report.target, promised, report.hang, symbols) if report.protected else None
+            if driver is None:
+                return False
+            self._tell(generator, 0, steps)
+            seconds = self._seconds if threads > 1 else (1 - _SHARE) * self._seconds
+            for answer in driver.answers(seed=report.seed, steps=steps, seconds=seconds, threads=threads):
+                finding = self._found(answer, generator, done)
+                done, rounds = done + answer["operations"], rounds + answer["rounds"]
+                spent += answer["seconds"]
+                if finding is not None:
+                    wasted += self._wasted(finding, answer["last"])
+                self._tell(generator, done, steps)
+                if wasted >= _PATIENCE or self._ends():
+                    break
+        except TargetError as error:
+            if sanitizer_of(report.target):
+                raise
+            report.notes.append(f"the native driver has not run: {error}")
+            return False
+        finally:
+            if done:
+                report.ran(generator, rounds, done, spent)
+        return True
+
+    def _wasted(self, finding: Finding, last: int) -> int:
+        """Keep a finding of the native driver; return its cost if it is not new.  One of several threads is enough."""
+        if not finding.program:
+            if finding.requirement not in self._report.skipped:
+                self._add(finding)
+            return _PATIENCE
+        cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
+        return 0 if self._keep(finding, last, self._mask) else cost
 
     def _threads(self) -> None:
-        steps = self._steps * 4  # two threads must meet, which is rare
+        if self._natively(self._report.threads):
+            return
+        steps = self._report.steps * 4  # two threads must meet, which is rare
         self._tell("threads", 0, steps)
         job = {"job": "campaign", "steps": steps, "seconds": self._seconds, "first_round": 0}
-        answer = self._ask({**job, "threads": self._report.threads})
+        answer = self._ask({**job, "threads": self._report.threads}, self._mask)
         finding = self._found(answer, "threads", 0)
-        if finding is not None:
-            self._report.findings.append(
-                Finding("A20-threads", finding.message, (), "threads", finding.operations, repeats=False)
-            )
+        if finding is not None and "A20-threads" not in self._report.skipped:
+            self._add(Finding("A20-threads", finding.message, (), "threads", finding.operations, repeats=False))
         done = answer.get("operations", 0)
         self._report.ran("threads", answer.get("rounds", 0), done, answer.get("seconds", 0.0))
 
-    def _ask(self, job: Job) -> Answer:
-        return self._place.perform({**job, "promises": self._report.promises, "seed": self._report.seed})
+    def _beyond(self) -> Mask:
+        """The mask that leaves out what was found; in this process nothing, because what follows could end it."""
+        return self._mask | Mask.after(self._report.findings) if self._report.protected else self._mask
+
+    # --- answers
+
+    def _ask(self, job: Job, mask: Mask) -> Answer:
+        promises, seed = self._report.promises, self._report.seed
+        return self._place.perform({**job, "promises": promises, "seed": seed, "mask": mask.as_json()})
 
     def _found(self, answer: Answer, generator: str, before: int) -> Finding | None:
         """The finding of an answer; its counts go into the report."""
         self._report.checked += Counter(answer.get("checked", {}))
         if answer.get("unread") is not None:
             self._report.unread = answer["unread"]
-        finding = died(answer, self._place.steps())
+        steps = self._place.steps() if "operations" not in answer else ()
+        finding = died(answer, steps)
         if finding is not None:
             self._report.lost = True
-            return Finding(
-                finding.requirement, finding.message, finding.program, generator, before + len(finding.program)
-            )
+            _, earlier, start = self._place.entered()
+            operations = before + (earlier + len(steps) - start if generator in _OF_ROUNDS else len(steps))
+            return replace(finding, generator=generator, operations=operations)
         if answer["finding"] is None:
             return None
         found = Finding.from_json(answer["finding"])
-        return replace(found, operations=before + found.operations)
+        return replace(found, generator=generator, operations=before + found.operations)
 
-    def _keep(self, finding: Finding, last: int) -> None:
-        """Keep the first finding of each requirement, shortened."""
-        if not self._knows(finding):
-            self._report.findings.append(finding if finding.shrunk else self._shrunk(finding, last))
+    def _remember(self, answer: Answer) -> None:
+        """Keep the programs that reached new behaviour."""
+        self._seen = answer.get("seen", self._seen)
+        for program in answer.get("kept", ()):
+            self._store(tuple(map(Step.from_json, program)))
 
-    def _knows(self, finding: Finding) -> bool:
-        return any(known.requirement == finding.requirement for known in self._report.findings)
+    def _store(self, program: tuple[Step, ...]) -> None:
+        """Put a program into the corpus; if the disk is full, go on without."""
+        if self._corpus is not None and not self._report.unwritten:
+            try:
+                self._corpus.add(program)
+            except FileAccessError as error:
+                self._report.unwritten = str(error)
 
-    def _shrunk(self, finding: Finding, last: int) -> Finding:
-        hangs = finding.requirement == "A23-no-hang"
-        seconds = _SHRINKING_HANG if hangs else _SHRINKING
-        if self._fresh and finding.requirement not in ("A22-no-crash", "A23-no-hang"):
-            job = {"job": "shorten", "requirement": finding.requirement, "program": _data(finding.program[last:])}
-            answer = self._ask({**job, "seconds": seconds})
-            if answer.get("finding") is not None:
-                return self._like(finding, Finding.from_json(answer["finding"]))
+    # --- findings
+
+    def _keep(self, finding: Finding, last: int, mask: Mask) -> bool:
+        """Shorten a finding, and keep it if it is new; return whether it is."""
+        if finding.requirement in self._report.skipped:
+            return False
+        alike = [it for it in self._report.findings if it.requirement == finding.requirement]
+        look = finding.requirement, kind_of(finding.program[-1]) if finding.program else ""
+        if len(alike) >= _MOST_OF_ONE or self._alike[look] >= _ENOUGH or any(not it.repeats for it in alike):
+            self._again_seen(alike[0])
+            return False
+        raw = replace(finding, program=finding.program[-_LAST:], repeats=False)
+        self._report.findings.append(raw)  # it must not be lost if the run is interrupted now
+        self._changed(self._report)
+        try:
+            short = self._shrunk(finding, last, mask)
+        except EngineError as error:
+            self._failed(error)
+            short = raw
+        self._report.findings.remove(raw)
+        if short is None:
+            outside = "its steps, taken again, did not show it, so something outside has ended the process"
+            self._failed(EngineError(f"{finding.message}; {outside}"))
+            return False
+        same = next((it for it in self._report.findings if it.key == short.key), None)
+        if same is not None:
+            self._alike[look] += 1
+            self._again_seen(same)
+            return False
+        self._add(short)
+        return True
+
+    def _again_seen(self, finding: Finding) -> None:
+        at = self._report.findings.index(finding)
+        self._report.findings[at] = replace(finding, times=finding.times + 1)
+
+    def _add(self, finding: Finding) -> None:
+        self._report.findings.append(replace(finding, known=reason_of(self._report.known, finding)))
+        self._report.findings.sort(key=lambda it: it.key)
+        self._store(finding.program)
+        self._changed(self._report)
+
+    def _shrunk(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
+        """The finding with the shortest program; None if it is not one, because something outside ended the process."""
         for program in (finding.program[last:], finding.program) if last else (finding.program,):
-            fails = partial(self._fails, finding.requirement)
-            shortest = shortened(program, fails, seconds)
-            if len(shortest) > MOST_STEPS and not hangs:
-                shortest = shortened(shortest, fails, _LONGER)
-            again = self._again(shortest, finding.requirement)
-            if again is not None:
-                return self._like(finding, again)
+            short = self._shortest(finding.requirement, program, mask)
+            if short is None:
+                continue
+            plain = short if mask == self._mask else self._again(short.program, finding.requirement, self._mask)
+            after = () if plain is not None else tuple(sorted(mask.unjudged - self._mask.unjudged))
+            return replace(finding, message=(plain or short).message, program=short.program, shrunk=True, after=after)
+        if any(f" {signal} " in f"{finding.message} " for signal in _FROM_OUTSIDE):
+            return None
         return replace(finding, program=finding.program[-_LAST:], repeats=False)
 
-    def _fails(self, requirement: str, program: tuple[Step, ...]) -> bool:
-        return self._again(program, requirement) is not None
+    def _shortest(self, requirement: str, program: tuple[Step, ...], mask: Mask) -> Finding | None:
+        """The shortest program that breaks a requirement; None if it does not do so again."""
+        if self._fresh and requirement not in _DEATHS:
+            answer = self._ask({"job": "shorten", "requirement": requirement, "program": _data(program)}, mask)
+            short = None if answer.get("finding") is None else Finding.from_json(answer["finding"])
+            # If it shows only after the programs before it, or they hinder, it is made short in processes of their own.
+            if short is not None and self._again(short.program, requirement, mask) is not None:
+                if len(folded(short.program)) <= _SHORT:
+                    return short
+                program = short.program
+        tries = HANG_TRIES if requirement == "A23-no-hang" else DEATH_TRIES
+        quick = min(self._report.hang, _QUICK_HANG)
+        shortest = shortened(
+            program,
+            lambda it: self._again(it, requirement, mask, quick) is not None,
+            tries,
+            lambda: len(self._place.steps()),
+        )
+        return self._again(shortest, requirement, mask)
 
-    def _again(self, program: tuple[Step, ...], requirement: str) -> Finding | None:
+    def _again(
+        self, program: tuple[Step, ...], requirement: str, mask: Mask, hang: float | None = None
+    ) -> Finding | None:
         """The finding of a program in its own process, if it breaks the same requirement."""
-        job: Job = {"job": "program", "program": _data(program)}
-        if requirement == "A23-no-hang":
-            job["hang"] = min(self._report.hang, _QUICK_HANG)
-        answer = self._ask(job)
+        job: Job = {"job": "program", "program": items_as_json(folded(program))}
+        if requirement == "A23-no-hang" and hang is not None:
+            job["hang"] = hang
+        answer = self._ask(job, mask)
         if "hang" in answer:
             answer["hang"] = self._report.hang
-        found = died(answer, self._place.steps() or program)
-        if found is not None:
-            found = replace(found, program=program)  # without the frees at its end
-        elif answer["finding"] is not None:
-            found = Finding.from_json(answer["finding"])
+        if "finding" not in answer:
+            found = died(answer, self._place.steps() or program)
+            found = None if found is None else replace(found, program=program)  # without the frees at its end
+        else:
+            found = None if answer["finding"] is None else Finding.from_json(answer["finding"])
         return found if found is not None and found.requirement == requirement else None
-
-    @staticmethod
-    def _like(finding: Finding, shorter: Finding) -> Finding:
-        return Finding(
-            finding.requirement, shorter.message, shorter.program, finding.generator, finding.operations, shrunk=True
-        )
 
 
 def _data(program: tuple[Step, ...]) -> list[object]:

@@ -1,4 +1,9 @@
-"""The second generator: a Hypothesis state machine with the same oracle, which shrinks its findings."""
+"""The second generator: a Hypothesis state machine with the same oracle, which shrinks its findings.
+
+What it draws depends on what it has drawn, and never on what a target answers: a target that refuses at random, or
+that keeps its state from one example to the next, would otherwise look to Hypothesis like a machine that is flaky.  So
+a step may name a block that is not there; the driver does not take it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .campaign import Outcome
 from .driver import Driver
 from .finding import Step, TargetError
+from .mask import Mask
 from .recognition import Source
 from .rounds import TOO_MANY, TOO_MUCH
 
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["AllocatorMachine", "allocator_machine", "search"]
 
 _STEPS, _EXAMPLES = 30, 60
+_NO_MASK = Mask()
 _SIZES = st.one_of(
     st.integers(1, 64), st.sampled_from([(1 << k) + d for k in range(7, 22) for d in (-1, 0, 1)]), st.integers(0, 5000)
 )
@@ -47,6 +55,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.driver: Driver = self.make_driver()
         self._over = False
         self._next = 0
+        self._asked: list[int] = []
         self._gone: list[int] = []
 
     @staticmethod
@@ -63,15 +72,20 @@ class AllocatorMachine(RuleBasedStateMachine):
             raise
 
     def _live(self, pick: int) -> int:
-        blocks = list(self.driver.blocks)
-        return blocks[pick % len(blocks)]
+        return self._asked[pick % len(self._asked)]
+
+    def _leaving(self, pick: int) -> int:
+        number = self._asked.pop(pick % len(self._asked))
+        self._gone.append(number)
+        return number
 
     def _new(self) -> int:
+        self._asked.append(self._next)
         self._next += 1
         return self._next - 1
 
     def _has_blocks(self) -> bool:
-        return bool(self.driver.blocks)
+        return bool(self._asked)
 
     @rule(size=_SIZES)
     def allocate(self, size: int) -> None:
@@ -82,8 +96,7 @@ class AllocatorMachine(RuleBasedStateMachine):
     @rule(pick=_ANY)
     def free(self, pick: int) -> None:
         """Free a block."""
-        self._gone.append(number := self._live(pick))
-        self.take("free", number)
+        self.take("free", self._leaving(pick))
 
     @precondition(_has_blocks)
     @rule(pick=_ANY)
@@ -131,6 +144,12 @@ class AllocatorMachine(RuleBasedStateMachine):
         """Request an impossible size for a block."""
         self.take("resize_too_much", self._live(pick), size)
 
+    @precondition(lambda self: self._has_blocks() and self.driver.target.usable_size is not None)
+    @rule(pick=_ANY)
+    def use_all(self, pick: int) -> None:
+        """Write all of a block that is usable."""
+        self.take("use_all", self._live(pick))
+
     @precondition(lambda self: self._has_blocks() and self.driver.target.copy is not None)
     @rule(pick=_ANY, other=_ANY)
     def copy(self, pick: int, other: int) -> None:
@@ -165,7 +184,7 @@ class AllocatorMachine(RuleBasedStateMachine):
     @rule(pick=_ANY, stream=_STREAM)
     def work_and_free(self, pick: int, stream: int) -> None:
         """Queue work on a block, and free it before the work is done."""
-        number = self._live(pick)
+        number = self._leaving(pick)
         self.take("work", number, stream)
         self.take("free", number, stream)
 
@@ -182,7 +201,7 @@ class AllocatorMachine(RuleBasedStateMachine):
 
 
 def allocator_machine(
-    target: object, promises: Mapping[str, str] | None = None, journal: Journal | None = None
+    target: object, promises: Mapping[str, str] | None = None, journal: Journal | None = None, mask: Mask | None = None
 ) -> type[AllocatorMachine]:
     """A state machine for a target; its ``TestCase`` is a test for unittest and pytest.
 
@@ -196,6 +215,8 @@ def allocator_machine(
         Entries that replace those of the capability record.
     journal : Journal or None
         Records the steps.
+    mask : Mask or None
+        What is left unjudged or left out.
 
     Raises
     ------
@@ -209,7 +230,7 @@ def allocator_machine(
     def make_driver() -> Driver:
         if journal is not None:
             journal.begin()
-        return Driver(source.open() if source.makes_fresh else first, record, journal)
+        return Driver(source.open() if source.makes_fresh else first, record, journal, mask=mask)
 
     machine: Any = type("AllocatorMachine", (AllocatorMachine,), {"make_driver": staticmethod(make_driver)})
     machine.TestCase.settings = _settings(_EXAMPLES)
@@ -224,6 +245,7 @@ def search(  # noqa: PLR0913 -- as campaign
     number: int,
     seconds: float,
     examples: int = _EXAMPLES,
+    mask: Mask = _NO_MASK,
 ) -> tuple[Outcome, tuple[Step, ...]]:
     """Take examples; return the outcome, and the shrunk steps of a violation.
 
@@ -237,20 +259,26 @@ def search(  # noqa: PLR0913 -- as campaign
     seconds : float
         The time after which no more steps are taken, so that examples and shrinking end.
     examples : int
+    mask : Mask
+
+    Raises
+    ------
+    Exception
+        What Hypothesis raises, unless that is only that something did not come again.
     """
     deadline = time.perf_counter() + seconds
     outcome, wrongs = Outcome(), list[tuple[Violation, tuple[Step, ...]]]()
-    base = allocator_machine(source, _all(capabilities), journal)
+    base = allocator_machine(source, _all(capabilities), journal, mask)
 
     class Watched(base):  # type: ignore[valid-type, misc]  # a class made just above
         def take(self, operation: str, *numbers: int) -> None:
-            if time.perf_counter() < deadline:
-                with _noted(wrongs, journal):
+            if time.perf_counter() < deadline and not self._over:
+                with _noted(wrongs, journal, mask):
                     super().take(operation, *numbers)
 
         def teardown(self) -> None:
             outcome.add(self.driver, 0.0)
-            with _noted(wrongs, journal):
+            with _noted(wrongs, journal, mask):
                 super().teardown()
 
     start = time.perf_counter()
@@ -258,11 +286,14 @@ def search(  # noqa: PLR0913 -- as campaign
         run_state_machine_as_test(seed(number)(Watched), settings=_settings(examples))
     except Violation:
         outcome.wrong, steps = wrongs[-1]
-    except Exception:
+    except Exception as error:
         # Hypothesis raises this if a failure did not repeat.  It was a failure all the same.
-        if not wrongs:
+        if wrongs:
+            outcome.wrong, steps = min(wrongs, key=lambda it: len(it[1]))
+        elif isinstance(error, Flaky):  # a target that answers differently each time is no failure, of nobody
+            steps = ()
+        else:
             raise
-        outcome.wrong, steps = min(wrongs, key=lambda it: len(it[1]))
     else:
         steps = ()
     outcome.seconds = time.perf_counter() - start
@@ -270,11 +301,13 @@ def search(  # noqa: PLR0913 -- as campaign
 
 
 @contextmanager
-def _noted(wrongs: list[tuple[Violation, tuple[Step, ...]]], journal: Journal) -> Generator[None]:
-    """Record a violation with the steps that led to it."""
+def _noted(wrongs: list[tuple[Violation, tuple[Step, ...]]], journal: Journal, mask: Mask) -> Generator[None]:
+    """Record a violation with the steps that led to it; one that is left unjudged passes."""
     try:
         yield
     except Violation as wrong:
+        if wrong.requirement in mask.unjudged:
+            return
         wrongs.append((wrong, journal.steps()))
         raise
 

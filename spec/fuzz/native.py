@@ -1,28 +1,71 @@
-"""Allocators in shared libraries, called through ctypes, with four conventions for their arguments."""
+"""Allocators in shared libraries: how they are named, and which convention their functions follow."""
 
 from __future__ import annotations
 
 import ctypes
 import re
-from ctypes import c_int, c_size_t, c_ssize_t, c_void_p
-from dataclasses import replace
+from ctypes import c_char_p, c_void_p
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from .capabilities import Capabilities
+from .c_functions import Functions, cupy_target, malloc_target, nep49_target, torch_target
 from .finding import TargetError
-from .targets import Target
+from .resources import resource_target
+from .umf import umf_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Abi", "LibraryAddress", "open_library"]
+    from .targets import Target
 
-Abi = Literal["malloc", "torch", "cupy", "nep49"]
+__all__ = ["Abi", "LibraryAddress", "by_position", "makes_fresh", "open_library", "symbols_of"]
+
+Abi = Literal["malloc", "torch", "cupy", "nep49", "resource", "umf"]
 
 _SPELLING = re.compile(r"(?P<path>[^?]*\.(?:so|dylib)[^:?]*):(?P<symbols>[^?]*)(?:\?abi=(?P<abi>\w*))?", re.IGNORECASE)
-_MOST_SYMBOLS = 4
-_C_RECORD = Capabilities(alignment=8, thread_safe=True, out_of_memory=("null",), host_readable=True)
+
+
+class _Convention(NamedTuple):
+    """The parts that functions of a convention can play.
+
+    Attributes
+    ----------
+    needed : tuple of str
+        The parts without which there is no allocator.
+    more : tuple of str
+        The other parts.
+    target : callable
+        Makes the target of the functions.
+    """
+
+    needed: tuple[str, ...]
+    more: tuple[str, ...]
+    target: Callable[[Functions], Target]
+
+
+_RELATIVES = (
+    "aligned_alloc",
+    "posix_memalign",
+    "malloc_usable_size",
+    "reallocarray",
+    "free_sized",
+    "free_aligned_sized",
+)
+_PLAIN = ("malloc", "free")
+_CONVENTIONS: dict[Abi, _Convention] = {
+    "malloc": _Convention(_PLAIN, ("calloc", "realloc", *_RELATIVES), malloc_target),
+    "nep49": _Convention(_PLAIN, ("calloc", "realloc", "make", "drop"), nep49_target),
+    "torch": _Convention(_PLAIN, (), torch_target),
+    "cupy": _Convention(_PLAIN, (), cupy_target),
+    "resource": _Convention(
+        ("make", "allocate", "deallocate"), ("drop", "zeroed", "resize", "is_equal", "error"), resource_target
+    ),
+    "umf": _Convention((), ("pool", "provider"), umf_target),
+}
+_RESET = "reset"
+"""The part of a function ``void reset(void)`` that makes the state of a library as new; it is never guessed."""
+_MOST_BY_POSITION = 4
 
 
 class LibraryAddress(NamedTuple):
@@ -33,8 +76,9 @@ class LibraryAddress(NamedTuple):
     path : str
         A path for the dynamic loader, or a name that it searches for.
     symbols : tuple of str
-        The symbols of malloc and free, and optionally of calloc and realloc.
-    abi : {"malloc", "torch", "cupy", "nep49"}
+        Its functions, as they were written: a symbol, ``part=symbol``, or a pattern with ``*`` for the name of a part.
+    abi : {"malloc", "torch", "cupy", "nep49", "resource", "umf"}
+        The convention of the functions.
     """
 
     path: str
@@ -57,109 +101,122 @@ class LibraryAddress(NamedTuple):
         abi: Any = found["abi"] or "malloc"
         if abi not in get_args(Abi):
             raise TargetError(f"{text}: there is no abi {abi!r}; there are {', '.join(get_args(Abi))}")
-        if not 1 < len(symbols) <= _MOST_SYMBOLS or not all(symbols):
-            raise TargetError(f"{text}: name the symbols as {found['path']}:alloc,free or :alloc,free,calloc,realloc")
-        return cls(found["path"], symbols, abi)
+        address = cls(found["path"], symbols, abi)
+        by_position = [name for name in symbols if "=" not in name and "*" not in name]
+        named = len(by_position) < len(symbols)
+        most = min(len(address.parts), _MOST_BY_POSITION)
+        if not all(symbols) or len(by_position) > most or not (named or len(by_position) > 1):
+            raise TargetError(
+                f"{text}: name the symbols as {address.path}:alloc,free or :alloc,free,calloc,realloc, or the prefix "
+                "that all have, as :prefix_*"
+            )
+        return address
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the convention, in the order of symbols by position."""
+        convention = _CONVENTIONS[self.abi]
+        return (*convention.needed, *convention.more)
 
 
-def open_library(address: LibraryAddress) -> Target:
-    """Load a library and bind its symbols.
+def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
+    """The symbol of a library for each part that has one.
 
     Raises
     ------
     TargetError
-        If it cannot be loaded or lacks a symbol.
+        If the library lacks a symbol, if a part is not known, or if one that is needed has no symbol.
     """
+    found: dict[str, str] = {}
+    free_parts = iter(address.parts)
+    for text in address.symbols:
+        part, equals, symbol = (it.strip() for it in text.partition("="))
+        if equals:
+            if part not in (*address.parts, _RESET):
+                raise TargetError(
+                    f"{text}: {address.abi} has no part {part!r}; it has {', '.join(address.parts)}, reset"
+                )
+            found[part] = symbol
+        elif "*" in text:
+            found = _fitting(library, {part: text.replace("*", part) for part in address.parts}) | found
+        else:
+            found[next(free_parts)] = text
+    found = {part: symbol for part, symbol in found.items() if symbol}  # `part=` leaves a part out
+    missing = [symbol for symbol in found.values() if not hasattr(library, symbol)]
+    pattern = next((text for text in address.symbols if "*" in text), "*")
+    missing += [pattern.replace("*", part) for part in _CONVENTIONS[address.abi].needed if part not in found]
+    if missing:
+        raise TargetError(f"{address.path} has no symbol {', '.join(missing)}")
+    return found
+
+
+def by_position(address: LibraryAddress) -> LibraryAddress | None:
+    """The same functions, named only by position, for what knows no other names; None if it could not call them.
+
+    Raises
+    ------
+    TargetError
+        As `open_library`.
+    """
+    if address.abi in ("resource", "umf") or makes_fresh(address):
+        return None
+    symbols = _load(address).symbols
+    found = list(takewhile(bool, (symbols.get(part, "") for part in address.parts[:_MOST_BY_POSITION])))
+    return address._replace(symbols=tuple(found))
+
+
+def _fitting(library: ctypes.CDLL, symbols: dict[str, str]) -> dict[str, str]:
+    """The symbols that the library has itself: the loader finds those of the libraries below it too."""
+    places = {part: _file_of(library[symbol]) for part, symbol in symbols.items() if hasattr(library, symbol)}
+    own = next(iter(places.values()), None)  # that of the first part, which is needed
+    return {part: symbols[part] for part, place in places.items() if place == own}
+
+
+class _Place(ctypes.Structure):
+    """``Dl_info``: the file of a function, where it begins, and the symbol."""
+
+    _fields_ = (("file", c_char_p), ("base", c_void_p), ("name", c_char_p), ("address", c_void_p))
+
+
+def _file_of(function: Any) -> bytes | None:
+    """The file that the loader took a function from."""
+    place, find = _Place(), ctypes.CDLL(None).dladdr
+    find.argtypes = (c_void_p, ctypes.POINTER(_Place))
+    found: bytes | None = place.file if find(ctypes.cast(function, c_void_p), ctypes.byref(place)) else None
+    return found
+
+
+def makes_fresh(address: LibraryAddress) -> bool:
+    """Whether each target has a state of its own: a function makes it, or makes that of the library as new.
+
+    Raises
+    ------
+    TargetError
+        As `open_library`.
+    """
+    return address.abi == "umf" or not _load(address).symbols.keys().isdisjoint(("make", _RESET))
+
+
+def open_library(address: LibraryAddress) -> Target:
+    """Load a library and bind its functions.
+
+    Raises
+    ------
+    TargetError
+        If it cannot be loaded, lacks a symbol, or makes no allocator.
+    """
+    functions = _load(address)
+    reset = functions.bind(_RESET, None)
+    if reset is not None:
+        reset()
+    return _CONVENTIONS[address.abi].target(functions)
+
+
+def _load(address: LibraryAddress) -> Functions:
     try:
         library = ctypes.CDLL(address.path)
     except OSError as error:
         here = "/" not in address.path and Path(address.path).exists()
         hint = f"; for the file in this folder write ./{address.path}" if here else ""
         raise TargetError(f"cannot load {address.path}: {error}{hint}") from None
-    missing = [name for name in address.symbols if not hasattr(library, name)]
-    if missing:
-        raise TargetError(f"{address.path} has no symbol {', '.join(missing)}")
-    return _BINDERS[address.abi](library, address.symbols)
-
-
-def _bind(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> Any:
-    function = library[name]  # a new function object; an attribute would be shared
-    function.restype, function.argtypes = result, arguments
-    return function
-
-
-def _malloc(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
-    take = _bind(library, symbols[0], c_void_p, c_size_t)
-    free = _bind(library, symbols[1], None, c_void_p)
-    calloc: Callable[..., Any] | None = None
-    resize: Callable[..., Any] | None = None
-    if symbols[2:]:
-        calloc = _bind(library, symbols[2], c_void_p, c_size_t, c_size_t)
-    if symbols[3:]:
-        resize = _bind(library, symbols[3], c_void_p, c_void_p, c_size_t)
-    return Target(
-        kind="C functions (malloc)",
-        subject=None,
-        capabilities=_C_RECORD,
-        take=take,
-        give=lambda handle, _: free(handle),
-        take_zeroed=None if calloc is None else lambda size: calloc(1, size),
-        take_many=calloc,
-        resize=None if resize is None else lambda handle, size, _: resize(handle, size),
-    )
-
-
-def _nep49(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
-    """NumPy's ``PyDataMem_Handler``: the first argument is a context, and a free takes the size."""
-    take = _bind(library, symbols[0], c_void_p, c_void_p, c_size_t)
-    free = _bind(library, symbols[1], None, c_void_p, c_void_p, c_size_t)
-    calloc: Callable[..., Any] | None = None
-    resize: Callable[..., Any] | None = None
-    if symbols[2:]:
-        calloc = _bind(library, symbols[2], c_void_p, c_void_p, c_size_t, c_size_t)
-    if symbols[3:]:
-        resize = _bind(library, symbols[3], c_void_p, c_void_p, c_void_p, c_size_t)
-    return Target(
-        kind="C functions (NumPy, NEP 49)",
-        subject=None,
-        capabilities=replace(_C_RECORD, sized_free=True),
-        take=lambda size: take(None, size),
-        give=lambda handle, size: free(None, handle, size),
-        take_zeroed=None if calloc is None else lambda size: calloc(None, size, 1),
-        take_many=None if calloc is None else lambda count, size: calloc(None, count, size),
-        resize=None if resize is None else lambda handle, size, _: resize(None, handle, size),
-    )
-
-
-def _torch(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
-    """PyTorch's pluggable allocator, with size, device and stream."""
-    take = _bind(library, symbols[0], c_void_p, c_ssize_t, c_int, c_void_p)
-    free = _bind(library, symbols[1], None, c_void_p, c_ssize_t, c_int, c_void_p)
-    return Target(
-        kind="C functions (PyTorch)",
-        subject=None,
-        capabilities=replace(_C_RECORD, sized_free=True, host_readable=None),
-        take=lambda size: take(size, 0, None),
-        give=lambda handle, size: free(handle, size, 0, None),
-    )
-
-
-def _cupy(library: ctypes.CDLL, symbols: tuple[str, ...]) -> Target:
-    """CuPy's ``CFunctionAllocator``: the first argument is a parameter, the last is the device."""
-    take = _bind(library, symbols[0], c_void_p, c_void_p, c_size_t, c_int)
-    free = _bind(library, symbols[1], None, c_void_p, c_void_p, c_int)
-    return Target(
-        kind="C functions (CuPy)",
-        subject=None,
-        capabilities=replace(_C_RECORD, host_readable=None),
-        take=lambda size: take(None, size, 0),
-        give=lambda handle, _: free(None, handle, 0),
-    )
-
-
-_BINDERS: dict[Abi, Callable[[ctypes.CDLL, tuple[str, ...]], Target]] = {
-    "malloc": _malloc,
-    "nep49": _nep49,
-    "torch": _torch,
-    "cupy": _cupy,
-}
+    return Functions(library, symbols_of(address, library))

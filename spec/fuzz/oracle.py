@@ -6,12 +6,13 @@ not met.
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
 from typing import TYPE_CHECKING, NoReturn
 
 from syncedmem.model.errors import said
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .access import PATTERN, HostAccess, access_to
 from .shadow_heap import Block, ShadowHeap
 from .statistics import Gauge, device_of, gauges, limit_of
@@ -30,6 +31,15 @@ _NO_HANDLES = (str, float, bool)
 
 _OTHER_GROWTH = 1 << 20
 """The bytes by which a process may grow for other reasons."""
+
+_JUDGED = 16 << 20
+"""A refusal of more bytes than these is not judged: the system may have had more memory before."""
+
+_UNREPRESENTABLE = (1 << 8 * ctypes.sizeof(ctypes.c_size_t) - 1) - (1 << 20)
+"""Sizes from here on do not fit a signed size, or not with a header; Python's own types refuse them as wrong values."""
+
+_SUSPECTS = 16
+"""The most refused sizes that are asked for again at the end."""
 
 
 class Oracle:
@@ -59,6 +69,12 @@ class Oracle:
         The number of freed blocks.
     resized : bool
         Whether a block may have been resized.
+    served : int
+        The number of requests for at least one byte that were met.
+    largest : int
+        The largest size that was met, as far as refusals are judged by it.
+    suspects : dict of (int, bool) to None
+        Refused sizes that are smaller than one that was met, and whether zeros were requested.
     """
 
     def __init__(
@@ -79,7 +95,10 @@ class Oracle:
         self._capabilities = capabilities
         self._access: Access | None = access
         self._mask = capabilities.alignment - 1
-        self._served = self._largest = self._nothings = 0
+        self.served: int = 0
+        self.largest: int = 0
+        self._nothings = 0
+        self.suspects: dict[tuple[int, bool], None] = {}
         self._pending: list[tuple[int, int, Stream, int]] = []
         self._device = device_of(target.subject)
 
@@ -87,13 +106,13 @@ class Oracle:
         """How often each requirement was checked."""
         found = Counter(self.checked)
         found["A01-distinct-pointers"] = found["A02-no-overlap"] = self.heap.placed
-        found["A05-served"], found["A07-free-accepts"] = self._served, self.accepted
+        found["A05-served"], found["A07-free-accepts"] = self.served, self.accepted
         if self._access is not None and not self._access.reason:
             found["A04-contents-kept"] += self.accepted
             if self._capabilities.zeroed:
-                found["A13-zeroed"] += self._served
+                found["A13-zeroed"] += self.served
         if self._mask:
-            found["A03-aligned"] += self._served
+            found["A03-aligned"] += self.served
         return +found
 
     @property
@@ -137,9 +156,9 @@ class Oracle:
             access.fill(block)
         except Exception as error:
             raise Violation("A04-contents-kept", f"{block} cannot be written: {said(error)}") from error
-        self._served += 1
-        if size > self._largest:  # noqa: PLR1730 -- max() takes longer
-            self._largest = size
+        self.served += 1
+        if size > self.largest:
+            self.largest = min(size, _JUDGED)
 
     def _reach(self, block: Block) -> Access:
         """The access to contents, chosen at the first block."""
@@ -178,15 +197,30 @@ class Oracle:
         if found < block.size:
             raise Violation("A08-size-known", f"{block} says that it has {found} bytes")
 
+    def judge_usable(self, block: Block, usable: object) -> None:
+        """Judge the usable size that the target reports of a block: from now on, all of it belongs to the block."""
+        self.checked["A08-size-known"] += 1
+        if not isinstance(usable, int):
+            raise Violation("A08-size-known", f"the usable size of {block} is {usable!r:.60}")
+        if usable < block.size:
+            raise Violation("A08-size-known", f"{block} has a usable size of {usable} bytes")
+        self.heap.extend(block, usable)
+        try:
+            self._reach(block).fill(block)
+        except Exception as error:
+            raise Violation(
+                "A08-size-known", f"{block} has a usable size of {usable} bytes, which cannot be written: {said(error)}"
+            ) from error
+
     def judge_zeros(self, block: Block) -> None:
         """Judge whether a new block is zero, as requested or as promised for new memory."""
         if not block.size:
             return
         self.checked["A13-zeroed"] += 1
-        content = self._reach(block).read(block, block.size)
-        if content.count(0) != len(content):
-            at = len(content) - len(content.lstrip(b"\0"))
-            raise Violation("A13-zeroed", f"byte {at} of {block} is {content[at]:02x}")
+        for start, content in self._reach(block).parts(block):
+            if content.count(0) != len(content):
+                at = len(content) - len(content.lstrip(b"\0"))
+                raise Violation("A13-zeroed", f"byte {start + at} of {block} is {content[at]:02x}")
 
     def _check_streams(self, block: Block) -> None:
         self.checked["A19-stream-order"] += 1
@@ -231,26 +265,45 @@ class Oracle:
                 "A05-served", f"a request for {size} bytes gave null; {self._promised_errors()} was promised"
             )
 
-    def judge_exhausted(self, size: int) -> None:
-        """Judge a refusal without live blocks: a size that was met before, or is far below the limit, must be met."""
-        if size <= self._largest:
-            raise Violation("A16-no-leaks", f"{size} bytes are refused with nothing in use; as many were served before")
-        if self.limit and size <= self.limit // 2:
-            raise Violation("A18-limit", f"{size} bytes are refused with nothing in use and a limit of {self.limit}")
+    def note_refusal(self, size: int, *, zeroed: bool) -> None:
+        """Note a refused request, which may be one that is refused for ever."""
+        if 0 < size < self.largest and len(self.suspects) < _SUSPECTS:
+            self.suspects[size, zeroed] = None
 
-    def judge_too_much(self, request: str, answer: object) -> None:
+    def must_serve(self, size: int) -> bool:
+        """Whether a request must be met while no block is live: as many were met before, or the limit is far."""
+        return size <= self.largest or size <= min(self.limit // 2, _JUDGED)
+
+    def judge_exhausted(self, size: int) -> NoReturn:
+        """Judge a refusal that repeats, without live blocks, of a size that must be met."""
+        if size <= self.largest:
+            raise Violation("A16-no-leaks", f"{size} bytes are refused with nothing in use; as many were served before")
+        raise Violation("A18-limit", f"{size} bytes are refused with nothing in use and a limit of {self.limit}")
+
+    def judge_starved(self, size: int, asked: int, larger: int, met: int) -> NoReturn:
+        """Judge a size that was refused each time, while a larger one was met many times."""
+        raise Violation(
+            "A25-no-starvation",
+            f"with nothing in use, {size} bytes are refused {asked} times of {asked}, "
+            f"and of the requests for {larger} bytes between them {met} are met",
+        )
+
+    def judge_too_much(self, request: str, size: int, answer: object) -> None:
         """Judge the answer to an impossible request: a handle or an exception.
 
         Parameters
         ----------
         request : str
             The request in words.
+        size : int
+            The bytes in all.
         answer : object
             The handle or the exception.
         """
         self.checked["A06-out-of-memory"] += 1
         if isinstance(answer, Exception):
-            if not self._capabilities.is_out_of_memory(answer):
+            no_size = size >= _UNREPRESENTABLE and isinstance(answer, OverflowError | ValueError)
+            if not no_size and not self._capabilities.is_out_of_memory(answer):
                 raise Violation(
                     "A06-out-of-memory", f"{request}: {said(answer)}; {self._promised_errors()} was promised"
                 ) from answer
@@ -270,7 +323,7 @@ class Oracle:
         if access is None or not block.size:
             return
         try:
-            difference = access.differs(block, block.size)
+            difference = access.differs(block, block.extent)
         except Exception as error:
             raise Violation("A04-contents-kept", f"{block} cannot be read: {said(error)}") from error
         if difference:
@@ -279,7 +332,7 @@ class Oracle:
     def judge_resize(self, old: Block, new: Block) -> None:
         """Judge a resized block, which may have moved; call `admit` for it too."""
         self.checked["A14-resize-keeps"] += 1
-        if difference := self._reach(new).differs(new, min(new.size, old.size)):
+        if difference := self._reach(new).differs(new, min(new.size, old.size), old.extent):
             raise Violation("A14-resize-keeps", f"{old} resized to {new.size} bytes: {difference}")
 
     def judge_copy(self, origin: Block, target: Block, size: int, error: Exception | None) -> None:

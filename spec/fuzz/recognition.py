@@ -1,7 +1,8 @@
 """Recognises the convention that a target follows, by its attributes and not by its base classes.
 
 These are tried in order: a string names something to look up; a class or a factory makes a new target for every run;
-``allocate`` with ``deallocate``, ``release`` or ``free``; ``memalloc``; ``malloc``; a pair of callables; a callable.
+``allocate`` with a shape; ``allocate`` with ``deallocate``, ``release`` or ``free``; ``memalloc``; ``malloc``; a pair
+of callables; a callable.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import importlib.util
 import inspect
 import sys
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem.model.errors import said
 
 from .finding import TargetError
-from .native import LibraryAddress, open_library
+from .native import LibraryAddress, by_position, makes_fresh, open_library
+from .native_driver.building import built
 from .targets import Target, from_callable, from_methods, from_pair, giving_of
+from .typed import from_typed, is_typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,13 +55,20 @@ class Source:
 
     def __init__(self, target: object) -> None:
         self.name: str = target if isinstance(target, str) else _name(target)
+        target = built(target).target if isinstance(target, str) else target
         self._library = LibraryAddress.parse(target) if isinstance(target, str) else None
         self._found = look_up(target) if isinstance(target, str) and self._library is None else target
 
-    @property
+    @cached_property
     def makes_fresh(self) -> bool:
         """Whether each target is new, with nothing left from the last one."""
-        return self._library is None and _is_factory(self._found)
+        return _is_factory(self._found) if self._library is None else makes_fresh(self._library)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols of a library by position, for the native driver; none if it could not call them."""
+        plain = None if self._library is None else by_position(self._library)
+        return () if plain is None else plain.symbols
 
     def open(self) -> Target:
         """Open a target.
@@ -170,6 +181,8 @@ def recognise(target: Any) -> Target:
     TargetError
         If it follows no convention, or if a first call fails.
     """
+    if is_typed(target):
+        return from_typed(target)
     for take, give in _METHODS:
         if callable(getattr(target, take, None)) and callable(getattr(target, give, None)):
             return from_methods(target, getattr(target, take), getattr(target, give), f"{take} and {give}")
@@ -197,6 +210,9 @@ def _probed(take: Callable[[int], Any], subject: Any, kind: str) -> Target:
             f"{_name(subject)} returned {handle!r}, which has neither release, free nor close; it has to be {_ACCEPTED}"
         )
     target = from_callable(take, subject, giving, f"{kind}, then {giving}")
+    if callable(getattr(handle, "untyped_storage", None)):  # PyTorch refuses with a RuntimeError
+        promised = replace(target.capabilities, out_of_memory=("MemoryError", "RuntimeError"))
+        target = replace(target, capabilities=promised)
     if giving != "drop":
         target.give(handle, _PROBE)
     return target

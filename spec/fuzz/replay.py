@@ -6,29 +6,37 @@ import json
 import math
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from syncedmem.model import FileAccessError, FileFormatError
+from syncedmem.model.defaults import FUZZ
 from syncedmem.model.errors import shown
 from syncedmem.model.files import parsed_json, read_text
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from ..requirements import requirements_of
-from .defaults import HANG, SEED, THREADS
 from .driver import Driver
 from .finding import Finding, Step, TargetError
 from .isolation import Isolated
+from .known import named as requirement_named
+from .loops import Repeat, folded, items_as_json, items_from_json
+from .mask import Mask
 from .recognition import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
     from pathlib import Path
 
     from .jobs import Answer, Job
+    from .loops import Item
 
 __all__ = ["MOST_STEPS", "Replay", "driver_of"]
 
-FORMAT = 1
+FORMAT = 2
+_FORMATS = (1, FORMAT)
+"""Format 1 has no loops, and nothing to skip."""
 _WANTED = "a replay of fuzz"
 MOST_STEPS = 64
 """The most steps that are shown."""
@@ -46,18 +54,21 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     "threads": lambda it: type(it) is int and 0 < it <= _MOST_THREADS,
     "hang": lambda it: type(it) in (int, float) and 0 < it < math.inf,
     "named": lambda it: isinstance(it, bool),
+    "skip": lambda it: isinstance(it, list) and all(name in requirements_of("allocator") for name in cast("Any", it)),
 }
 """The fields of a file, each with a check of its value."""
 
 
 @contextmanager
-def driver_of(target: object, /, **promises: str) -> Generator[Driver]:
+def driver_of(target: object, /, *, skip: Iterable[str] = (), **promises: str) -> Generator[Driver]:
     """A driver for steps by hand; at the end everything is freed and compared.
 
     Parameters
     ----------
     target : object or str
         As for `Source`.
+    skip : iterable of str
+        Requirements that are left unjudged.
     **promises : str
         Entries that replace those of the capability record: ``double_free="detect"``.
 
@@ -69,7 +80,8 @@ def driver_of(target: object, /, **promises: str) -> Generator[Driver]:
         If the target or a promise cannot be used.
     """
     opened = Source(target).open()
-    driver = Driver(opened, opened.capabilities.with_promises(promises))
+    mask = Mask.of(map(requirement_named, skip))
+    driver = Driver(opened, opened.capabilities.with_promises(promises), mask=mask)
     yield driver
     driver.end()
 
@@ -90,16 +102,19 @@ class Replay:
         The time limit for a call, in seconds.
     named : bool
         Whether another process can look the target up by `target`; if not, it is only a description.
+    skip : tuple of str
+        Requirements that are left unjudged.
     """
 
     target: str
     promises: Mapping[str, str]
     finding: Finding
-    seed: int = SEED
+    seed: int = FUZZ.seed
     steps: int = 0
-    threads: int = THREADS
-    hang: float = HANG
+    threads: int = FUZZ.threads
+    hang: float = FUZZ.hang
     named: bool = True
+    skip: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The replay as data."""
@@ -111,10 +126,10 @@ class Replay:
             "property": self.finding.requirement,
             "message": self.finding.message,
             "repeats": self.finding.repeats,
-            "program": [step.as_json() for step in self.finding.program],
+            "program": items_as_json(folded(self.finding.program)),
         }
         chosen = {"seed": self.seed, "steps": self.steps, "threads": self.threads, "hang": self.hang}
-        return data | chosen | {"named": self.named}
+        return data | chosen | {"named": self.named, "skip": list(self.skip)}
 
     def text(self) -> str:
         """The text of a file, with one step on each line."""
@@ -140,16 +155,17 @@ class Replay:
             raise
         except FileFormatError as error:
             raise TargetError(f"{path} is no replay: {error.reason}") from None
-        if not hasattr(data, "get") or data.get("format") != FORMAT:
-            raise TargetError(f"{path} is no replay of format {FORMAT}; wanted is {_WANTED}")
+        if not hasattr(data, "get") or data.get("format") not in _FORMATS:
+            raise TargetError(f"{path} is no replay of format 1 or {FORMAT}; wanted is {_WANTED}")
+        data.setdefault("skip", [])
         wrong = [name for name, fits in _FIELDS.items() if not fits(data.get(name))]
         if wrong:
             raise TargetError(f"{path} is no replay: {wrong[0]!r} is missing or wrong; wanted is {_WANTED}")
         found: dict[str, Any] = {name: data.get(name) for name in _FIELDS}
-        program = tuple(map(Step.from_json, found["program"]))
+        program = items_from_json(found["program"])
         finding = Finding(found["property"], found["message"], program, repeats=found["repeats"])
         chosen = {name: found[name] for name in ("seed", "steps", "threads", "hang", "named")}
-        return cls(found["target"], found["promises"], finding, **chosen)
+        return cls(found["target"], found["promises"], finding, skip=tuple(found["skip"]), **chosen)
 
     def aimed_at(self, target: str) -> Self:
         """The same steps for another target, for example if the target has moved or had no name."""
@@ -174,7 +190,8 @@ class Replay:
             return self._run_again()
         with Isolated(self.target, self.hang) as place:
             job: Job = {"job": "program", "program": [step.as_json() for step in self.finding.program]}
-            answer = place.perform({**job, "promises": dict(self.promises)})
+            mask = Mask.of(self.skip).as_json()
+            answer = place.perform({**job, "promises": dict(self.promises), "mask": mask})
             return died(answer, place.steps()) or _finding(answer)
 
     def _run_again(self) -> Finding | None:
@@ -188,33 +205,54 @@ class Replay:
             threads=self.threads,
             promises=self.promises,
             hang=self.hang,
+            skip=self.skip,
         )
         return next((it for it in report.findings if it.requirement == self.finding.requirement), None)
 
     @property
     def shows_steps(self) -> bool:
         """Whether `python` shows the steps; if not, it repeats the whole run."""
-        return self.finding.repeats and len(self.finding.program) <= MOST_STEPS
+        return self.finding.repeats and self._lines is not None
+
+    @cached_property
+    def _lines(self) -> list[str] | None:
+        """The steps as lines of Python; None if they are too many."""
+        items = folded(self.finding.program)
+        lines = _packed([_statement(it) for it in items]) if len(items) <= MOST_STEPS else []
+        return lines if lines and len(lines) <= _MOST_LINES else None
 
     def python(self) -> str:
         """At most ten lines of Python: the steps, or the whole run if the steps do not repeat or are too many."""
         target = repr(self.target) if self.named else "target"
         lines = [] if self.named else [f"# target: {self.target}, as it was given to fuzz"]
-        if not self.shows_steps:
+        skip = f", skip={self.skip!r}" if self.skip else ""
+        if not self.shows_steps or self._lines is None:
             call = f"seed={self.seed}, steps={self.steps}, threads={self.threads}, promises={dict(self.promises)!r}"
-            lines += ["from syncedmem.spec.fuzz import fuzz", "", f"fuzz({target}, {call}).require()"]
+            lines += ["from syncedmem.spec.fuzz import fuzz", "", f"fuzz({target}, {call}{skip}).require()"]
         else:
             promises = "".join(f", {name}={text!r}" for name, text in self.promises.items())
-            lines += ["from syncedmem.spec.fuzz import driver_of", f"with driver_of({target}{promises}) as driver:"]
-            lines += [f"    {line}" for line in _packed([f"driver.{step}" for step in self.finding.program])]
+            lines += ["from syncedmem.spec.fuzz import driver_of"]
+            lines += [f"with driver_of({target}{skip}{promises}) as driver:"]
+            lines += [f"    {line}" for line in self._lines]
             lines += ["    # this does not return"] if self.finding.requirement == "A23-no-hang" else []
         return "\n".join(lines) + "\n"
 
 
+def _statement(item: Item) -> str:
+    """A step or a loop as a statement."""
+    if not isinstance(item, Repeat):
+        return f"driver.{item}"
+    index = "i" if item.stride else "_"
+    return f"for {index} in range({item.times}): {'; '.join(f'driver.{call}' for call in item.calls())}"
+
+
 def _packed(statements: list[str]) -> list[str]:
-    """The statements, spread evenly over the lines."""
-    each = -(-len(statements) // _MOST_LINES)
-    return ["; ".join(statements[at : at + each]) for at in range(0, len(statements), each)]
+    """The statements, spread evenly over the lines; a loop has a line of its own."""
+    lines = [list(them) for _, them in groupby(statements, lambda it: it if it.startswith("for ") else "")]
+    each = 1
+    while each < len(statements) and sum(-(-len(line) // each) for line in lines) > _MOST_LINES:
+        each += 1
+    return ["; ".join(line[at : at + each]) for line in lines for at in range(0, len(line), each)]
 
 
 def died(answer: Answer, steps: tuple[Step, ...]) -> Finding | None:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ..engine.report import SuiteResult, Verdict, junit
 from ..requirements import REQUIREMENTS, requirements_of
 from .capabilities import Capabilities
+from .finding import EngineError
+from .loops import folded, items_as_json
 from .replay import Replay
 
 if TYPE_CHECKING:
-    from ..engine.finding import Violation
+    from ..engine.violation import Violation
     from .finding import Finding
 
 __all__ = ["Report"]
@@ -36,13 +38,27 @@ class Report:
     named : bool
         Whether another process can look the target up by `target`.
     findings : list of Finding
-        At most one for a requirement.
+        Each with another key.
     suites : list of SuiteResult
         The result of each generator.
     checked : Counter
         How often each requirement was checked.
     unread : str
         Why contents were not checked.
+    skipped : tuple of str
+        Requirements that were left unjudged, because the user said so.
+    known : dict of str to str
+        The keys of findings that are no failures, with reasons.
+    functions : tuple of str
+        Those of calloc and realloc that the target has.
+    errors : list of str
+        Failures of the fuzzer itself, which say nothing about the target.
+    interrupted : str
+        The name of the signal that ended the run early; empty if it came to its end.
+    notes : list of str
+        What else is to be said about the run, each in a line.
+    unwritten : str
+        Why the corpus could not be written; empty if it was.
     """
 
     target: str
@@ -60,16 +76,34 @@ class Report:
     unread: str = "nothing was allocated"
     named: bool = True
     lost: bool = False
+    skipped: tuple[str, ...] = ()
+    known: dict[str, str] = field(default_factory=dict[str, str])
+    functions: tuple[str, ...] = ()
+    errors: list[str] = field(default_factory=list[str])
+    interrupted: str = ""
+    unwritten: str = ""
+    notes: list[str] = field(default_factory=list[str])
 
     def ran(self, generator: str, cases: int, steps: int, seconds: float) -> None:
         """Record the result of a generator; its findings must be recorded before."""
-        found = (it.violation(self.replay(it).python()) for it in self.findings if it.generator == generator)
+        found = (it.violation(self.replay(it).python()) for it in self.failures if it.generator == generator)
         self.suites.append(SuiteResult(generator, cases, steps, seconds, next(found, None)))
 
     @property
     def passed(self) -> bool:
-        """Whether there are no findings."""
-        return not self.findings
+        """Whether there are no findings but known ones, and the fuzzer itself did not fail."""
+        return not (self.failures or self.errors)
+
+    @property
+    def failures(self) -> list[Finding]:
+        """The findings that are not known."""
+        return [finding for finding in self.findings if finding.known is None]
+
+    @property
+    def unseen(self) -> list[str]:
+        """The keys of known findings that were not found."""
+        found = {name for it in self.findings for name in (it.key, it.requirement)}
+        return [key for key in self.known if key not in found]
 
     @property
     def operations(self) -> int:
@@ -83,8 +117,8 @@ class Report:
 
     @property
     def violations(self) -> list[Violation]:
-        """The findings as violations, each with the program that shows it."""
-        return [finding.violation(self.replay(finding).python()) for finding in self.findings]
+        """The findings that are not known as violations, each with the program that shows it."""
+        return [finding.violation(self.replay(finding).python()) for finding in self.failures]
 
     def require(self) -> None:
         """Raise the first violation, if there is one.
@@ -92,14 +126,19 @@ class Report:
         Raises
         ------
         Violation
+        EngineError
+            If there is none, but the fuzzer itself failed.
         """
         for violation in self.violations:
             raise violation
+        for error in self.errors:
+            raise EngineError(error)
 
     def replay(self, finding: Finding) -> Replay:
         """The replay of a finding."""
         chosen = self.seed, self.steps, self.threads, self.hang
-        return Replay(self.target, self.promises, finding, *chosen, named=self.named)
+        skip = tuple(dict.fromkeys((*self.skipped, *finding.after)))
+        return Replay(self.target, self.promises, finding, *chosen, named=self.named, skip=skip)
 
     def verdicts(self) -> list[Verdict]:
         """A verdict on every requirement, in the order of the requirements."""
@@ -108,9 +147,17 @@ class Report:
     def verdict(self, requirement: str) -> Verdict:
         """The verdict on a requirement."""
         times = self.checked[requirement]
-        for finding in self.findings:
-            if finding.requirement == requirement:
-                return Verdict(requirement, "failed", times, finding.message)
+        if self.protected and requirement in {"A22-no-crash", "A23-no-hang"}:
+            times = self.operations
+        findings = [it for it in self.findings if it.requirement == requirement]
+        for finding in sorted(findings, key=lambda it: it.known is not None):
+            more = f" (and {len(findings) - 1} more like it)" if findings[1:] else ""
+            if finding.known is None:
+                return Verdict(requirement, "failed", times, finding.message + more)
+            reason = f"known, {finding.known}: " if finding.known else "known: "
+            return Verdict(requirement, "not checked", times, reason + finding.message + more)
+        if requirement in self.skipped:
+            return Verdict(requirement, "not checked", detail="it was to be skipped")
         if times:
             return Verdict(requirement, "passed", times)
         return Verdict(requirement, "not checked", detail=self._reason(requirement))
@@ -122,33 +169,44 @@ class Report:
             return "what was looked at was lost with the process"
         if name == "A04-contents-kept":
             return self.unread
+        function = {"A13-zeroed": "calloc", "A14-resize-keeps": "realloc"}.get(name, "")
+        if function in self.functions:
+            times = self.checked[function]
+            return f"its {function} refused every time, of {times:,}" if times else f"its {function} was not called"
         if name == "A20-threads" and self.capabilities.thread_safe:
             return "say --threads N"
         return _REASONS.get(name, "nothing that shows it has happened")
 
     def as_json(self) -> dict[str, Any]:
-        """The report as data; format 2."""
+        """The report as data; format 3."""
         return {
-            "format": 2,
+            "format": 3,
             "target": self.target,
             "kind": self.kind,
             "passed": self.passed,
+            "interrupted": self.interrupted,
+            "errors": self.errors,
             "seed": self.seed,
             "steps": self.steps,
             "threads": self.threads,
             "capabilities": self.capabilities.as_json(),
+            "skipped": list(self.skipped),
+            "known": self.known,
             "generators": [
                 {"generator": it.name, "operations": it.steps, "seconds": round(it.seconds, 3), "rate": round(it.rate)}
                 for it in self.suites
             ],
+            "notes": self.notes,
             "requirements": [
                 {**verdict._asdict(), "text": REQUIREMENTS[verdict.requirement].text} for verdict in self.verdicts()
             ],
-            "findings": [
-                {**finding.as_json(), "python": self.replay(finding).python(), "replay": self.replay(finding).as_json()}
-                for finding in self.findings
-            ],
+            "findings": [self._finding(finding) for finding in self.findings],
         }
+
+    def _finding(self, finding: Finding) -> dict[str, Any]:
+        found = self.replay(finding)
+        program = {"program": items_as_json(folded(finding.program))}
+        return {**finding.as_json(), **program, "key": finding.key, "python": found.python(), "replay": found.as_json()}
 
     def as_junit(self) -> str:
         """The report as JUnit XML: a requirement is a test case."""
@@ -175,4 +233,5 @@ _REASONS = {
     "A22-no-crash": "it runs in this process",
     "A23-no-hang": "it runs in this process",
     "A24-closes": "it has no close, or was not made for this run",
+    "A25-no-starvation": "no request was refused while a larger one was met",
 }

@@ -1,32 +1,54 @@
 """The rounds of the fast generator.
 
-Each round first draws its parameters: the sizes, the number of live blocks, and the order of frees.  Rounds that
-differ find more than rounds that are all the same mixture.  The first rounds are fixed: limits of sizes, long
-cycles, and the limit of memory.
+*Fixed* rounds are the same for every seed: limits of sizes, many live blocks, long cycles, and the limit of memory.
+A *drawn* round first draws its own mix: the calls, the sizes, the number of live blocks, and how long they live.
+Rounds that differ find more than rounds that are all the same mixture (Groce et al., Swarm Testing, 2012).
 """
 
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
-from typing import TYPE_CHECKING
+import random
+import time
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, Literal
 
 from .driver import PLAIN, RESIZED, ZEROED
 from .finding import Step
+from .residence import MOST_TOUCHED, may_reserve
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable, Sequence
 
     from .driver import Driver
 
-__all__ = ["TOO_MANY", "TOO_MUCH", "Round", "draw_sizes", "fixed_rounds"]
+__all__ = ["TOO_MANY", "TOO_MUCH", "Kind", "Round", "draw_sizes", "fixed_rounds", "take_round"]
 
-KIB, MIB = 1 << 10, 1 << 20
-TOO_MUCH = (1 << 50, 1 << 62)
+Kind = Literal["fixed", "drawn"]
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 _WORD = 8 * ctypes.sizeof(ctypes.c_size_t)
-TOO_MANY = ((1 << _WORD // 2, 1 << _WORD // 2), (3, (1 << _WORD) // 3 + 1))
-"""Counts and sizes whose products overflow a size_t, to 0 and to 2."""
+SIZE_MAX = (1 << _WORD) - 1
+_BELOW_THE_MOST = (0, 1, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256, 1023, 4095, 4096, 65535, 1 << 20)
+TOO_MUCH = (
+    *((1 << power) + more for power in range(50, _WORD) for more in (0, -1, 1, 64)),
+    *(SIZE_MAX - less for less in _BELOW_THE_MOST),
+)
+"""Sizes that no machine has.  Some are small if they are cut to 32 bits, or if a header is added to them; those around
+1 << 63 have another sign."""
+
+TOO_MANY = (
+    (1 << _WORD // 2, 1 << _WORD // 2),
+    (3, (1 << _WORD) // 3 + 1),
+    (1 << _WORD - 1, 2),
+    (SIZE_MAX, SIZE_MAX),
+    (SIZE_MAX // 16 + 2, 16),
+    (16, SIZE_MAX // 16 + 2),
+    ((1 << _WORD // 2 - 1) + 1, (1 << _WORD // 2 - 1) + 1),
+)
+"""Counts and sizes whose products overflow: to 0, 2, 0, 1, 16 and 16 in a size_t, and the last to 1 in half of it."""
+
 _SIZES = 1024
 _RARE = 0.03
 _CYCLES = ((2 * MIB, 48), (64 * KIB, 512))
@@ -34,40 +56,115 @@ _REFUSALS = 256
 """So many that a leak in each is noticed."""
 _LARGEST_FILLED = 256 * MIB
 _STREAMS = 3
+_MANY = 1100
+_SHORTEST, _LONGEST = 128, 8192
+_CROWD, _CROWD_STEPS, _CROWDED = (66_000, 100_000), 240_000, 128
+"""The live blocks of a crowded round, the steps that it needs, and one round of how many is crowded."""
+_CHUNK = 128
+_LIVE, _LIVE_OF_A_THREAD = (1, 4, 16, 64, 256, 256, 1024, 4096), (4, 16, 64, 256)
+"""The most live blocks of a round."""
+_FEW = 16
+"""So few blocks may be of up to 64 MiB each, or of many gibibytes."""
+_TIDE = (0.97, 0.1)
+"""The chance of an allocation until all blocks are live, and then until an eighth is left."""
+_YOUNG = 8
+"""The number of newest blocks from which one is freed, if blocks die young."""
+_KINDS_OF_SIZES = ("small", "small", "small", "alike", "mixed", "mixed", "classes", "large", "wide")
+_HEIGHTS = range(21, 48)
+_RESERVED = range(26, 33)
+_WRAP = 1 << 32
 
 
-@lru_cache(maxsize=1)
-def fixed_rounds(limit: int, *, takes_many: bool) -> Sequence[Sequence[Step]]:
-    """The fixed rounds: limits of sizes, cycles, the limit of memory, and each rare step once.
+def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, deadline: float) -> bool:  # noqa: PLR0913 -- what a round depends on
+    """Take one round to its end; False if there is no such round.
 
     Parameters
     ----------
-    limit : int
-        The most bytes of the target; 0 if not known.
-    takes_many : bool
-        Whether it has a request for a count of blocks of a size, such as calloc.
+    driver : Driver
+    kind : {"fixed", "drawn"}
+    number, seed : int
+        They give the steps of a drawn round.
+    most : int
+        The most steps.
+    deadline : float
+        The time, as of ``time.perf_counter``, after which a drawn round takes no more steps.
+
+    Raises
+    ------
+    Violation
+        At the first step that shows a bug.
     """
+    if kind == "fixed":
+        fixed = fixed_rounds(driver)
+        if number >= len(fixed):
+            return False
+        fixed[number]()
+    else:
+        rng = random.Random(f"{seed}:{number}")  # noqa: S311 -- replayable
+        crowded = number % _CROWDED == 0 and most >= _CROWD_STEPS
+        length = min(_SHORTEST << rng.randrange(7), _LONGEST, most)
+        made = Round(driver, rng, crowd=rng.randint(*_CROWD) if crowded else 0)
+        made.take(_CROWD_STEPS if crowded else length, deadline)
+    driver.end()
+    return True
+
+
+def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
+    """The fixed rounds for a driver: limits of sizes, cycles, the limit of memory, and each rare step once."""
     edges = sorted({0, *(max(0, (1 << k) + d) for k in range(17) for d in (-1, 0, 1))})
+    large = [Step("allocate", (i, (1 << k) + d, 0, 0)) for i, (k, d) in enumerate(product(range(17, 21), (-1, 0, 1)))]
     allocate = [Step("allocate", (i, size, 0, 0)) for i, size in enumerate(edges)]
     free = [Step("free", (i, 0)) for i in range(len(edges))]
+    use_all = [Step("use_all", (i,)) for i in range(len(edges))]
     once = [Step("allocate", (0, 64 * KIB, 0, 0)), Step("free", (0, 0))]
+    many = [Step("allocate", (i, 16 + i % 48, 0, 0)) for i in range(_MANY)]
     rounds = [
         [*allocate, Step("compare", ()), *free, *allocate, *reversed(free)],
+        [*allocate, *use_all, *free],
         [Step("allocate", (0, 100, 0, 0)), Step("copy_nothing", ()), Step("free_foreign", ()), Step("check", (0,))],
         [*(Step("request_too_much", (size,)) for size in TOO_MUCH), Step("allocate", (0, 64, 0, 0))],
-        *([Step("request_too_many", it)] for it in (TOO_MANY if takes_many else ())),
-        [Step("allocate", (0, 100, 0, 0)), Step("resize_too_much", (0, TOO_MUCH[0])), Step("allocate", (1, 100, 0, 0))],
+        *([Step("request_too_many", it)] for it in (TOO_MANY if driver.target.take_many else ())),
+        [
+            Step("allocate", (0, 100, 0, 0)),
+            *(Step("resize_too_much", (0, size)) for size in TOO_MUCH),
+            Step("allocate", (1, 100, 0, 0)),
+        ],
+        [*many, *(Step("free", (i, 0)) for i in range(0, _MANY, 2))],
         [*once, *(Step("request_too_much", (TOO_MUCH[0],)) for _ in range(_REFUSALS)), *once],
         *([Step("cycle", (size, count, how))] for size, count in _CYCLES for how in (PLAIN, RESIZED, ZEROED)),
     ]
+    limit = driver.oracle.limit
     if 0 < limit <= _LARGEST_FILLED:
         part = max(limit // 64, 1)
         rounds.append([Step("fill", (part,)), Step("fill", (part,)), Step("allocate", (0, part, 0, 0))])
-    return rounds
+    rounds.append(large)
+    return [*(partial(_take_all, driver, steps) for steps in rounds), partial(_climb, driver)]
+
+
+def _take_all(driver: Driver, steps: Sequence[Step]) -> None:
+    for step in steps:
+        driver.perform(step)
+
+
+def _climb(driver: Driver) -> None:
+    """Request two blocks of each large power of two and its neighbours; each may be met or refused."""
+    driver.allocate(0, KIB)
+    number = 1
+    for power in _HEIGHTS:
+        for more in (-1, 0, 1, 64):
+            size = (1 << power) + more
+            if size > MOST_TOUCHED and not may_reserve(driver, number):
+                return
+            if driver.allocate(number, size):
+                driver.allocate(number + 1, size)  # if blocks are too short, they overlap
+                driver.check(number)
+                driver.free(number)
+                driver.free(number + 1)
+            number += 2
 
 
 class Round:
-    """Random steps with the parameters of one round.
+    """Random steps with the mix of one round.
 
     Parameters
     ----------
@@ -75,45 +172,70 @@ class Round:
     rng : random.Random
     first : int
         The first block number; threads use different numbers.
+    crowd : int
+        The number of live blocks that a crowded round reaches; 0 draws a number.
     """
 
-    def __init__(self, driver: Driver, rng: random.Random, first: int = 0) -> None:
+    def __init__(self, driver: Driver, rng: random.Random, first: int = 0, crowd: int = 0) -> None:
         self._driver = driver
         self._rng = rng
         self._next = first
         self._live: list[int] = []
         self._freed: list[int] = []
-        self._most = rng.choice((4, 16, 64, 256))
-        self._growth = rng.choice((0.5, 0.55, 0.7))
-        self._order = rng.choice(("any", "last", "first"))
-        self._sizes = draw_sizes(rng)
-        self._rare = self._rare_steps()
+        self._alone = driver.oracle.heap.alone
+        self._most = crowd or rng.choice(_LIVE if self._alone else _LIVE_OF_A_THREAD)
+        # A first-fit list with thousands of holes is slow, so very many blocks leave no gaps between them.
+        self._order = rng.choice(("last", "first") if self._most > KIB else ("any", "any", "last", "first", "young"))
+        self._flood, self._ebb = _TIDE if crowd else rng.choice((_TIDE, _TIDE, (0.5, 0.5), (0.55, 0.55), (0.7, 0.7)))
+        self._growth = self._flood
+        self._sizes = draw_sizes(rng, self._most)
+        self._rarely = _RARE / 64 if crowd else rng.choice((_RARE / 4, _RARE / 2, _RARE, 2 * _RARE))
+        self._rare = self._mix(self._rare_steps())
 
-    def take(self, steps: int) -> None:
-        """Take steps.
+    def _mix(self, steps: list[Callable[[], None]]) -> list[Callable[[], None]]:
+        """Some of the rare steps, each with a chance of its own; in one round of four, all with equal chances."""
+        if self._rng.random() < 1 / 4:
+            return steps
+        times = {step: self._rng.choice((0, 0, 0, 1, 2, 4)) for step in dict.fromkeys(steps)}
+        return [step for step, count in times.items() for _ in range(count)] or steps
+
+    def take(self, steps: int, deadline: float = float("inf")) -> None:
+        """Take steps, until the deadline at most.
 
         Raises
         ------
         Violation
             At the first step that shows a bug.
         """
+        for start in range(0, steps, _CHUNK):
+            self._take(range(start, min(start + _CHUNK, steps)))
+            if time.perf_counter() > deadline:
+                return
+
+    def _take(self, steps: range) -> None:
         driver, live, sizes = self._driver, self._live, self._sizes
         allocate, free, check = driver.allocate, driver.free, driver.check
         draw, most, growth, number = self._rng.random, self._most, self._growth, self._next
-        for step in range(steps):
+        rarely, checking = self._rarely, self._rarely + _RARE
+        for step in steps:
             chance = draw()
-            if chance < _RARE:
+            if chance < rarely:
                 self._next = number
                 self._rng.choice(self._rare)()
                 number = self._next
-            elif live and chance < 2 * _RARE:
+            elif live and chance < checking:
                 check(live[int(draw() * len(live))])
             elif len(live) < most and (chance < growth or not live):
                 if allocate(number, sizes[step & 1023]):
                     live.append(number)
                 number += 1
             else:
+                if len(live) >= most:
+                    growth = self._ebb
+                elif len(live) <= most >> 3:
+                    growth = self._flood
                 free(self._leaving())
+        self._next, self._growth = number, growth
 
     def _leaving(self) -> int:
         """The block that is freed next."""
@@ -122,7 +244,8 @@ class Round:
             return live.pop()
         if self._order == "first":
             return live.pop(0)
-        at = int(self._rng.random() * len(live))
+        among = min(len(live), _YOUNG) if self._order == "young" else len(live)
+        at = len(live) - 1 - int(self._rng.random() * among)
         live[at], live[-1] = live[-1], live[at]
         return live.pop()
 
@@ -133,12 +256,14 @@ class Round:
         found += [self._calloc] * 2 if target.take_zeroed else []
         found += [self._request_too_many] if target.take_many else []
         found += [self._resize] * 4 + [self._resize_too_much] if target.resize else []
+        found += [self._use_all] * 2 if target.usable_size else []
         found += [self._copy] * 2 if target.copy else []
         found += [self._aligned] * 2 if target.take_aligned else []
         found += [self._free_again] * 2 if promised.double_free != "undefined" else []
         found += [self._free_foreign] if promised.foreign_free != "undefined" else []
         found += [self._free_wrong_size] if promised.wrong_size != "undefined" else []
         found += [self._on_streams] * 8 if promised.stream_ordered else []
+        found += [self._reserve] if self._alone and self._most <= _FEW else []
         return found
 
     def _new(self) -> int:
@@ -173,6 +298,20 @@ class Round:
     def _aligned(self) -> None:
         alignment = 1 << self._rng.randrange(4, 13)
         self._obtained(number := self._new(), self._driver.allocate(number, self._size(), alignment))
+
+    def _use_all(self) -> None:
+        self._driver.use_all(self._some())
+
+    def _reserve(self) -> None:
+        """Allocate a block that is much larger than what is written, or resize one to that size; and a small one."""
+        if not may_reserve(self._driver, self._new()):
+            return
+        size = _around(self._rng, _RESERVED) if self._rng.random() < 1 / 2 else _WRAP + self._size()
+        if self._rng.random() < 1 / 4:
+            self._driver.resize(self._some(), size)
+        else:
+            self._obtained(number := self._new(), self._driver.allocate(number, size))
+        self._obtained(number := self._new(), self._driver.allocate(number, self._size()))
 
     def _resize(self) -> None:
         self._driver.resize(self._some(), self._size())
@@ -211,20 +350,32 @@ class Round:
             driver.finish(first)
 
 
-def draw_sizes(rng: random.Random) -> list[int]:
-    """The sizes of a round in bytes: mostly small, sometimes all the same, sometimes large."""
-    kind = rng.choice(("small", "small", "mixed", "mixed", "alike", "large"))
+def draw_sizes(rng: random.Random, most: int) -> list[int]:
+    """The sizes of a round in bytes: mostly small, sometimes only a few different ones, sometimes large.
+
+    Parameters
+    ----------
+    rng : random.Random
+    most : int
+        The number of live blocks; of very many, all must be small.
+    """
+    kind = rng.choice(_KINDS_OF_SIZES[: 4 if most > _LONGEST else 8 if most > _FEW else None])
     if kind == "alike":
-        one = rng.choice((1, 16, 24, 64, 100, 256, 4096))
+        one = rng.choice((1, 16, 24, 64, 100, 256) if most > _LONGEST else (1, 16, 24, 64, 100, 256, 4096))
         return [one] * _SIZES
+    if kind == "classes":
+        few = [_around(rng, range(14)) for _ in range(rng.randrange(2, 8))]
+        return rng.choices(few, k=_SIZES)
     if kind == "large":
-        return [_around(rng, 22) if rng.random() < 1 / 8 else _around(rng, 13) for _ in range(_SIZES)]
+        return [_around(rng, range(22 if rng.random() < 1 / 8 else 13)) for _ in range(_SIZES)]
+    if kind == "wide":
+        return [_around(rng, range(22, 26) if rng.random() < 1 / 64 else range(18)) for _ in range(_SIZES)]
     if kind == "small":
         return [rng.randrange(1, 257) for _ in range(_SIZES)]
-    return [_around(rng, 16 if rng.random() < 1 / 32 else 12) for _ in range(_SIZES)]
+    return [_around(rng, range(16 if rng.random() < 1 / 32 else 12)) for _ in range(_SIZES)]
 
 
-def _around(rng: random.Random, bits: int) -> int:
-    """A size of any magnitude; powers of two and their neighbours are more frequent."""
-    top = 1 << rng.randrange(bits)
+def _around(rng: random.Random, powers: range) -> int:
+    """A size of any of these magnitudes; powers of two and their neighbours are more frequent."""
+    top = 1 << rng.choice(powers)
     return max(1, top + rng.choice((-1, 0, 1))) if rng.random() < 1 / 4 else rng.randrange(top, 2 * top)

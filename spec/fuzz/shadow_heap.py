@@ -10,7 +10,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from typing import Any
 
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 
 __all__ = ["Block", "Intervals", "ShadowHeap", "SharedIntervals"]
 
@@ -28,19 +28,22 @@ class Block:
         Its start address; 0 if not known.
     size : int
         The requested size in bytes.
+    extent : int
+        The bytes that are written: the requested ones, or all that the target says are usable.
     key : int
         The key from which its contents are computed.
     stream : int
         The stream on which it was allocated.
     """
 
-    __slots__ = ("address", "handle", "key", "number", "size", "stream")
+    __slots__ = ("address", "extent", "handle", "key", "number", "size", "stream")
 
     def __init__(self, number: int, handle: Any, address: int, size: int, key: int, stream: int) -> None:  # noqa: PLR0913 -- a record; by keyword it takes twice as long
         self.number: int = number
         self.handle: Any = handle
         self.address: int = address
         self.size: int = size
+        self.extent: int = size
         self.key: int = key
         self.stream: int = stream
 
@@ -68,9 +71,9 @@ class Intervals:
         index = bisect_right(starts, start)
         if index:
             before = blocks[starts[index - 1]]
-            if before.address + before.size > start:
+            if before.address + before.extent > start:
                 raise _conflict(block, before)
-        if index < len(starts) and starts[index] < start + block.size:
+        if index < len(starts) and starts[index] < start + block.extent:
             raise _conflict(block, blocks[starts[index]])
         starts.insert(index, start)
         blocks[start] = block
@@ -83,11 +86,11 @@ class Intervals:
 
     def overlapped(self, block: Block) -> bool:
         """Whether a live block has bytes of this range."""
-        index = bisect_left(self._starts, block.address + block.size)
+        index = bisect_left(self._starts, block.address + block.extent)
         if not index or not block.address:
             return False
         last = self._blocks[self._starts[index - 1]]
-        return last.address + last.size > block.address
+        return last.address + last.extent > block.address
 
     def at(self, address: int) -> Block | None:
         """The block with a byte at an address, if there is one."""
@@ -95,7 +98,7 @@ class Intervals:
         if not index:
             return None
         block = self._blocks[self._starts[index - 1]]
-        return block if block.address + block.size > address else None
+        return block if block.address + block.extent > address else None
 
 
 class SharedIntervals(Intervals):
@@ -175,6 +178,11 @@ class ShadowHeap:
         """Record a block of zero bytes."""
         self.blocks[block.number] = block
 
+    def pass_by(self, size: int) -> None:
+        """Note that a block of this size was allocated and freed at once, which may be a peak."""
+        self.peak_bytes = max(self.peak_bytes, self.bytes + size)
+        self.peak_count = max(self.peak_count, len(self.blocks) + 1)
+
     def remove(self, block: Block) -> None:
         """Forget a block."""
         del self.blocks[block.number]
@@ -192,6 +200,18 @@ class ShadowHeap:
         """Take back the address of a vacated block."""
         if block.address:
             self._intervals.add(block)
+
+    def extend(self, block: Block, extent: int) -> None:
+        """Note that more bytes belong to a block.
+
+        Raises
+        ------
+        Violation
+            If they overlap another block.
+        """
+        self.vacate(block)
+        block.extent = extent
+        self.occupy(block)
 
     def drop(self, block: Block) -> None:
         """Forget a vacated block."""

@@ -1,45 +1,159 @@
-"""Makes the program of a finding short: the engine's shrinker, with knowledge about the steps of an allocator."""
+"""Makes the program of a finding short: the engine's shrinker, with knowledge about the steps of an allocator.
+
+The effort is limited in programs that are tried and in the steps of all of them, and never in seconds.  So the same
+finding always becomes the same program.  A bug that shows only after many calls becomes a loop, which is looked for
+first: a program of a hundred thousand steps can be tried only a few times.
+"""
 
 from __future__ import annotations
 
-import time
+from collections import Counter
+from contextlib import suppress
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from ..engine.shrinking import shrink
 from .finding import OPERATIONS, Step
+from .loops import Item, Repeat, folded, unfolded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-__all__ = ["shortened"]
+__all__ = ["DEATH_TRIES", "HANG_TRIES", "TRIES", "shortened"]
 
 Program = tuple[Step, ...]
+Items = tuple[Item, ...]
 
-_NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work")
+TRIES, DEATH_TRIES, HANG_TRIES = 400, 150, 60
+"""The most programs that are tried: in one process, each in its own, and each in its own, where a hang takes time."""
+_STEPS = 1_000_000
+"""The most steps of all tries together, which take seconds; the last try may go beyond."""
+_LONG = 24
+"""Only longer programs are tried from a later start, as loops, and with all sizes alike."""
+_FEW = 128
+"""So many steps can be left out one by one, also those of loops."""
+_SIZE = 64
+_NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work", "use_all")
+_BLOCKS_OF = {
+    operation: [at for at, name in enumerate(names) if name in {"block", "source"}]
+    for operation, names in OPERATIONS.items()
+}
+"""The positions of the blocks among the numbers of each operation."""
+_TAKES = ("allocate", "calloc")
+_SIZED = ("allocate", "calloc", "resize")
+_SMALLEST_ALIGNMENT = 16
+_ROUND = (1, 8, 64, 4096)
+"""Sizes that are tried first, because they are easy to read."""
 
 
-def shortened(program: Program, fails: Callable[[Program], bool], seconds: float) -> Program:
-    """The shortest program that still fails, as far as it is found in this time.
+def shortened(
+    program: Program, fails: Callable[[Program], bool], tries: int = TRIES, taken: Callable[[], int] | None = None
+) -> Program:
+    """The shortest program that still fails, as far as it is found with this many tries.
 
     Parameters
     ----------
     program : tuple of Step
     fails : callable
         Whether a program breaks the same requirement.
-    seconds : float
+    tries : int
+    taken : callable or None
+        After a program that fails: the number of steps that were taken until then.  None if that is not known.
 
     Returns
     -------
     tuple of Step
         The program itself, without steps that do nothing, if it does not fail again.
     """
-    deadline = time.perf_counter() + seconds
-    program = _effective(program)
-    if seconds <= 0 or not fails(program):
-        return program
-    program = shrink(program, fails, simpler=_simpler, seconds=deadline - time.perf_counter())
-    renumbered = _renumbered(program)
-    return renumbered if time.perf_counter() < deadline and fails(renumbered) else program
+    asked = _Budget(_effective(program), fails, tries, taken)
+    with suppress(_SpentError):
+        if asked.fails(asked.shortest):
+            _shorten(asked)
+    return asked.shortest
+
+
+def _shorten(asked: _Budget) -> None:
+    """Ask about shorter programs, until no one fails."""
+    if len(asked.shortest) > _LONG:
+        _from_later(asked)
+        if not _as_loop(asked):
+            _alike(asked)
+    before: Items = ()
+    items = folded(asked.shortest)
+    while items != before:  # a shorter program may have more that repeats
+        before = items
+        items = _reduced(items, asked)
+        for at, item in enumerate(items):
+            if isinstance(item, Repeat):
+                items = _fewer_times(items, at, item, asked)
+        if len(asked.shortest) <= _FEW:
+            _reduced(asked.shortest, asked)  # a step may need only the last time of a loop
+        items = folded(asked.shortest)
+    asked.fails(_renumbered(asked.shortest))
+
+
+def _reduced(items: Items, asked: _Budget) -> Items:
+    """Without the steps and loops that are not needed, and the others as simple as they may be."""
+    return shrink(items, asked.fails, simpler=_simpler)
+
+
+class _SpentError(Exception):
+    """The budget is spent."""
+
+
+class _Budget:
+    """The question whether a program fails, for a limited number of programs and of their steps.
+
+    Attributes
+    ----------
+    shortest : tuple of Step
+        The last program that failed: each one that is asked about is meant to be better than that.
+    steps : int
+        The number of steps that the last run took; if that is not known, all of its program.
+    """
+
+    def __init__(
+        self, program: Program, fails: Callable[[Program], bool], tries: int, taken: Callable[[], int] | None
+    ) -> None:
+        self.shortest = program
+        self.steps = len(program)
+        self._fails = fails
+        self._taken = taken
+        self._tries = tries
+        self._left = _STEPS
+        self._known: dict[int, bool] = {}
+
+    def fails(self, items: Items) -> bool:
+        """Whether a program fails; a program is run only once.
+
+        Raises
+        ------
+        _SpentError
+            If the budget does not allow another one.
+        """
+        if self._known.get(hash(items)) is False:  # the programs themselves would take much memory
+            return False
+        program = _effective(unfolded(items))
+        found = self._known.get(hash(program))
+        if found is None:
+            found = bool(program) and self._run(program)
+        if found:
+            self.shortest = program
+        self._known[hash(items)] = self._known[hash(program)] = found
+        return found
+
+    def _run(self, program: Program) -> bool:
+        if self._tries <= 0 or self._left <= 0:
+            raise _SpentError
+        self._tries -= 1
+        found = self._fails(program)
+        if found and self._taken is not None:
+            self.steps = min(self._taken(), len(program))
+            self._left -= self.steps
+        else:
+            self.steps = len(program)
+            self._left -= _calls(program)
+        return found
 
 
 def _effective(program: Program) -> Program:
@@ -47,40 +161,182 @@ def _effective(program: Program) -> Program:
     there: set[int] = set()
     kept: list[Step] = []
     for step in program:
-        numbers = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
-        needed = {numbers[name] for name in ("block", "source") if name in numbers}
-        if step.operation in ("allocate", "calloc"):
-            there |= needed
-        elif step.operation in _NEEDS_BLOCKS and not needed <= there:
+        operation, numbers = step
+        if operation in _TAKES:
+            there.add(numbers[0])
+        elif operation in _NEEDS_BLOCKS and not there.issuperset(numbers[at] for at in _BLOCKS_OF[operation]):
             continue
-        if step.operation == "free":
-            there -= needed
+        elif operation == "free":
+            there.remove(numbers[0])
         kept.append(step)
     return tuple(kept)
 
 
-def _simpler(step: Step) -> Iterator[Step]:
-    """The step with one smaller number, the smallest first; a request that must be too large stays so."""
-    if step.operation in ("request_too_much", "request_too_many", "resize_too_much"):
+def _calls(program: Program) -> int:
+    """The number of calls of a program, with those in its cycles."""
+    return sum(step.numbers[1] if step.operation == "cycle" else 1 for step in program)
+
+
+# --- long programs
+
+
+def _from_later(asked: _Budget) -> None:
+    """Leave out the start, if a bug does not depend on how much was done before; a short end is tried first."""
+    program, length = asked.shortest, _LONG
+    while length < len(program) and not asked.fails(program[-length:]):
+        length *= 4
+
+
+def _as_loop(asked: _Budget) -> bool:
+    """Find a loop that fails too, with the fewest times; return whether there is one."""
+    for loop in _loops(asked.shortest):
+        if asked.fails((loop,)):
+            reached = loop._replace(times=-(-asked.steps // len(loop.body)))
+            shorter = reached if asked.fails((reached,)) else loop
+            _fewer_times((shorter,), 0, shorter, asked)
+            return True
+    return False
+
+
+def _fewer_times(items: Items, at: int, loop: Repeat, asked: _Budget) -> Items:
+    """The items with the fewest times of a loop, found by halves; if one time less is too few, so are all."""
+
+    def fails(times: int) -> Items | None:
+        fewer = (*items[:at], loop._replace(times=times), *items[at + 1 :])
+        return fewer if asked.fails(fewer) else None
+
+    low, high = 0, loop.times - 1
+    found = fails(high)
+    if found is None:
+        return items
+    while high - low > 1:
+        middle = (low + high) // 2
+        fewer = fails(middle)
+        low, high, found = (middle, high, found) if fewer is None else (low, middle, fewer)
+    return found
+
+
+def _loops(program: Program) -> Iterator[Repeat]:
+    """The loops that may show a bug that depends on how often something was done, or on how many blocks are live."""
+    example = {step.operation: step for step in program}  # the last of each
+    times = Counter(step.operation for step in program)
+    blocks = sum(times[operation] for operation in _TAKES)
+    if "allocate" in example:  # its size may be the one that shows the bug
+        yield from _of_blocks(blocks, example["allocate"].numbers[1])
+    for operation, step in example.items():
+        if operation not in {"allocate", "free", "check", "compare", "cycle", "fill"}:
+            yield Repeat(times[operation], _around(step))
+    yield from _of_blocks(blocks, _SIZE)
+
+
+def _of_blocks(blocks: int, size: int) -> Iterator[Repeat]:
+    """Loops that allocate so many blocks: one at a time, two at a time, and all together."""
+    one, two = (Step("allocate", (number, size, 0, 0)) for number in (0, 1))
+    gone, other = (Step("free", (number, 0)) for number in (0, 1))
+    yield Repeat(blocks, (one, gone))
+    yield Repeat(-(-blocks // 2), (one, two, gone, other))
+    yield Repeat(blocks, (one,), 1)
+
+
+def _around(step: Step) -> Program:
+    """A step with its blocks, which are allocated before it and freed after it."""
+    numbers = list(step.numbers)
+    blocks = _BLOCKS_OF[step.operation]
+    for block, at in enumerate(blocks):
+        numbers[at] = block
+    there = () if step.operation in _TAKES else tuple(Step("allocate", (it, _SIZE, 0, 0)) for it in range(len(blocks)))
+    gone = tuple(Step("free", (it, 0)) for it in range(len(blocks)))
+    return (*there, Step(step.operation, tuple(numbers)), *gone)
+
+
+def _alike(asked: _Budget) -> None:
+    """Leave out whole operations, make all sizes the same, and requests plain, as far as it fails."""
+    for operation in OPERATIONS:
+        asked.fails(tuple(it for it in asked.shortest if it.operation != operation))
+    for change in (_plain, _of_one_size):
+        asked.fails(tuple(map(change, asked.shortest)))
+    asked.fails(_renumbered(asked.shortest))
+
+
+def _plain(step: Step) -> Step:
+    """A request without alignment and stream."""
+    return Step("allocate", (*step.numbers[:2], 0, 0)) if step.operation == "allocate" else step
+
+
+def _of_one_size(step: Step) -> Step:
+    number, *rest = step.numbers or (0,)
+    return Step(step.operation, (number, _SIZE, *rest[1:])) if step.operation in _SIZED and rest[0] else step
+
+
+# --- single steps
+
+
+def _simpler(item: Item) -> Iterator[Item]:
+    """A step with one smaller number, or a loop with a simpler body; the simplest first."""
+    if isinstance(item, Step):
+        yield from _simpler_step(item)
+        return
+    for at, step in enumerate(item.body):
+        rest = item.body[:at], item.body[at + 1 :]
+        if len(item.body) > 1:
+            yield item._replace(body=rest[0] + rest[1])
+        yield from (item._replace(body=(*rest[0], it, *rest[1])) for it in _simpler_step(step))
+
+
+def _simpler_step(step: Step) -> Iterator[Step]:
+    """A request that must be too large stays as it is; others stay what a target accepts."""
+    if step.operation in {"request_too_much", "request_too_many", "resize_too_much"}:
         return
     for at, name in enumerate(OPERATIONS[step.operation]):
-        if name in ("block", "source", "stream", "how"):
-            continue
         number = step.numbers[at]
-        for smaller in sorted({0, 1, 2, 8, 16, 64, 256, 1024, 4096, number // 2, number - 1}):
-            if 0 <= smaller < number:
-                yield Step(step.operation, (*step.numbers[:at], smaller, *step.numbers[at + 1 :]))
+        if name == "alignment":
+            smaller = tuple(_smaller_alignments(number))
+        elif name in {"size", "count"}:
+            smaller = (*(it for it in _ROUND if it < number), *_smaller(number, 1))
+        else:
+            continue
+        for it in dict.fromkeys(smaller):
+            yield Step(step.operation, (*step.numbers[:at], it, *step.numbers[at + 1 :]))
+
+
+def _smaller(number: int, least: int) -> Iterator[int]:
+    """Numbers from the least up to one below: the distance to the number halves each time."""
+    distance = number - least
+    while distance > 0:
+        yield number - distance
+        distance //= 2
+
+
+def _smaller_alignments(number: int) -> Iterator[int]:
+    """No alignment, and smaller powers of two."""
+    if number:
+        yield 0
+    power = _SMALLEST_ALIGNMENT
+    while power < number:
+        yield power
+        power *= 2
+
+
+# --- numbers of blocks
 
 
 def _renumbered(program: Program) -> Program:
-    """The program with blocks counted from 0 in the order of their first use."""
+    """The program with the smallest free number for each new block."""
+    keeps = any(step.operation == "free_again" for step in program)  # which names a block that is gone
     new: dict[int, int] = {}
-    return tuple(Step(step.operation, tuple(_counted(step, new))) for step in program)
-
-
-def _counted(step: Step, new: dict[int, int]) -> Sequence[int]:
-    names = OPERATIONS[step.operation]
-    return [
-        new.setdefault(number, len(new)) if name in ("block", "source") else number
-        for name, number in zip(names, step.numbers, strict=True)
-    ]
+    live: set[int] = set()
+    unused: list[int] = []  # a heap of the numbers below the next one
+    found: list[Step] = []
+    for step in program:
+        numbers = list(step.numbers)
+        for at in _BLOCKS_OF[step.operation]:
+            old = numbers[at]
+            if old not in new or (step.operation in _TAKES and new[old] not in live):
+                new[old] = heappop(unused) if unused else len(new) if keeps else len(live)
+                live.add(new[old])
+            numbers[at] = new[old]
+        if step.operation == "free" and not keeps and numbers[0] in live:
+            live.remove(numbers[0])
+            heappush(unused, numbers[0])
+        found.append(Step(step.operation, tuple(numbers)))
+    return tuple(found)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 import operator
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from syncedmem.model.interface import MemcpyKind
 
@@ -46,6 +47,10 @@ class Target:
         ``copy(source, destination, size)``, if the allocator has them.
     read, write : callable or None
         ``read(handle, size)`` and ``write(handle, data)``, if the allocator has them.
+    usable_size : callable or None
+        ``usable_size(handle)`` is the number of bytes that may be used, if the allocator says it.
+    most : int
+        The largest size that its functions can be told.
     owned : bool
         Whether it was made only for this run, and may be closed.
     """
@@ -64,6 +69,8 @@ class Target:
     copy: Callable[[Any, Any, int], Any] | None = None
     read: Callable[[Any, int], bytes] | None = None
     write: Callable[[Any, bytes], Any] | None = None
+    usable_size: Callable[[Any], int] | None = None
+    most: int = 2 * sys.maxsize + 1
     owned: bool = False
 
     def __repr__(self) -> str:
@@ -82,8 +89,10 @@ def address_of(handle: Any) -> int:
     interface: Any = getattr(handle, "__array_interface__", None) or getattr(handle, "__cuda_array_interface__", None)
     if interface is not None:
         return int(interface["data"][0])
-    for name in ("ptr", "handle", "device_pointer"):
+    for name in ("ptr", "handle", "device_pointer", "data_ptr"):
         place: Any = getattr(handle, name, None)
+        if name == "data_ptr" and callable(place):  # PyTorch's tensors and storages
+            place = place()
         if hasattr(place, "__index__"):
             return operator.index(place)
     return 0
@@ -91,8 +100,12 @@ def address_of(handle: Any) -> int:
 
 def size_of(handle: Any) -> int | None:
     """The number of bytes that a handle reports; None if it reports none."""
-    found = next((size for name in ("nbytes", "size") if isinstance(size := getattr(handle, name, None), int)), None)
-    return None if isinstance(handle, int) else found
+    if isinstance(handle, int):
+        return None
+    storage: Any = getattr(handle, "untyped_storage", None)
+    if callable(storage):  # a tensor of PyTorch has the bytes of its storage
+        return int(cast("Any", storage()).nbytes())
+    return next((size for name in ("nbytes", "size") if isinstance(size := getattr(handle, name, None), int)), None)
 
 
 def from_methods(subject: Any, take: Callable[..., Any], give: Callable[..., Any], kind: str) -> Target:
@@ -118,6 +131,7 @@ def from_methods(subject: Any, take: Callable[..., Any], give: Callable[..., Any
         copy=_copying(subject),
         read=getattr(subject, "read", None),
         write=getattr(subject, "write", None),
+        usable_size=getattr(subject, "usable_size", None),
     )
 
 
@@ -147,14 +161,33 @@ def _resizing(subject: Any) -> Callable[[Any, int, int], Any] | None:
 
 
 def _copying(subject: Any) -> Callable[[Any, Any, int], Any] | None:
-    """The copy of KuiperLLama's interface: between two blocks of one device."""
+    """The copy between two blocks of one device: KuiperLLama's interface, or C's order of arguments.
+
+    The names of the parameters show whether the destination comes first, and whether there are a kind and a wish to
+    wait.  Without them, or with others that are required, the copy is not tried.
+    """
     copy = getattr(subject, "memcpy", None)
     if copy is None:
         return None
-    kind = _HOST_TO_HOST if getattr(getattr(subject, "device_type", None), "name", "CPU") == "CPU" else None
-    return lambda source, target, size: copy(
-        source, target, size, _DEVICE_TO_DEVICE if kind is None else kind, need_sync=True
-    )
+    try:
+        parameters = list(inspect.signature(copy).parameters.values())
+    except (TypeError, ValueError):  # written in another language
+        return None
+    names = [it.name for it in parameters if it.kind in (it.POSITIONAL_ONLY, it.POSITIONAL_OR_KEYWORD)]
+    if any(it.kind is it.VAR_POSITIONAL for it in parameters):
+        names += ["source", "target", "size"][len(names) :]
+    extra: list[Any] = []
+    if "kind" in names[3:4]:
+        on_host = getattr(getattr(subject, "device_type", None), "name", "CPU") == "CPU"
+        extra.append(_HOST_TO_HOST if on_host else _DEVICE_TO_DEVICE)
+    given = {*names[: 3 + len(extra)], "need_sync"}
+    wanted = [it for it in parameters if it.default is it.empty and it.kind not in (it.VAR_KEYWORD, it.VAR_POSITIONAL)]
+    if len(names) < 3 or any(it.name not in given for it in wanted):  # noqa: PLR2004 -- source, destination and size
+        return None
+    waits = {"need_sync": True} if any(it.name == "need_sync" for it in parameters) else {}
+    if names[0].lower().startswith(("d", "to")):
+        return lambda source, target, size: copy(target, source, size, *extra, **waits)
+    return lambda source, target, size: copy(source, target, size, *extra, **waits)
 
 
 class _Call:

@@ -1,6 +1,6 @@
-"""A process that does jobs on targets, each in its own child process, so that it survives a crash of a target.
+"""A process that does jobs on targets, each in a fork of its own, so that it survives a crash of a target.
 
-`main` reads jobs from standard input, one on each line, and forks for each.  A child makes progress as long as its
+`main` reads jobs from standard input, one on each line, and forks for each.  A fork makes progress as long as its
 journal does.
 """
 
@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ..engine.supervisor import Child, Death, Limits
+from ..engine.fork import in_fork
+from ..engine.supervisor import Death, Limits
 from .finding import TargetError
 from .jobs import perform
 from .journal import Journal
 from .recognition import Source
 
 if TYPE_CHECKING:
-    from ..engine.supervisor import Progress
     from .jobs import Answer, Job
 
 __all__ = ["main", "serve"]
@@ -36,9 +37,10 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
 
 
 def _in_child(job: Job) -> Answer:
-    """Do a job in a child process, and wait as long as it makes progress."""
+    """Do a job in a fork, and wait as long as it makes progress."""
     limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE)
-    answer = Child(answer_to, job, limits=limits, moved=Journal(Path(job["journal"])).mark, forks=True).wait()
+    journal = Path(job["journal"])
+    answer = in_fork(partial(answer_to, job), journal.with_name("answer"), limits, Journal(journal).mark)
     if not isinstance(answer, Death):
         return answer
     if answer.kind == "hang":
@@ -47,11 +49,12 @@ def _in_child(job: Job) -> Answer:
     return {"crash": how, "said": answer.last_line}
 
 
-def answer_to(job: Job, /, *, progress: Progress) -> Answer:
+def answer_to(job: Job) -> Answer:
     """Do a job in this process; a target that cannot be used gives an answer too."""
-    del progress
+    journal = Journal(Path(job["journal"]))
+    journal.stay()
     try:
-        return perform(Source(job["target"]), job, Journal(Path(job["journal"])))
+        return perform(Source(job["target"]), job, journal)
     except TargetError as error:
         return {"error": str(error)}
 

@@ -13,8 +13,8 @@ from syncedmem.model import EDITIONS, Action, Fact, Input, Mode, SyncedHead
 
 from ..engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES
 from ..engine.contents import pattern
-from ..engine.finding import Violation
 from ..engine.reproducer import Reproducer
+from ..engine.violation import Violation
 
 if TYPE_CHECKING:
     from ..engine.call_log import AllocatorCall

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from syncedmem.model.head import DEFAULT_EDITION
 
-from ..engine.finding import Violation
 from ..engine.supervisor import Death, limit_memory
+from ..engine.violation import Violation
 from ..ports.process import PortError
 from ..ports.targets import MakerTarget, subject_of
 from ..requirements import LEVELS

@@ -72,6 +72,8 @@ class Learned:
         For how many more states than the machine has the tests are complete.
     calls, memories : int
         How many calls were made, on how many memories.
+    interrupted : bool
+        Whether an interrupt (Ctrl-C) ended it.
     """
 
     machine: Mealy
@@ -80,6 +82,7 @@ class Learned:
     depth: int
     calls: int
     memories: int
+    interrupted: bool = False
 
     @property
     def bound(self) -> int:
@@ -151,14 +154,16 @@ def learned(  # noqa: PLR0913 -- options
         yield from walks
 
     teacher = Teacher(port, alphabet, states, most, others, progress)
-    stopped, inconsistent = "", None
+    stopped, inconsistent, interrupted = "", None, False
     try:
         run([*alphabet], teacher, teacher, "mealy", cex_processing="rs", cache_and_non_det_check=False, print_level=0)
     except _Stopped as reason:
         stopped, inconsistent = str(reason), reason.inconsistent
+    except KeyboardInterrupt:
+        stopped, interrupted = "it was interrupted", True
     machine = teacher.observed() if stopped else teacher.machine
     depth = 0 if stopped else max(states - machine.size, 0)
-    return Learned(machine, stopped, inconsistent, depth, teacher.num_steps, teacher.num_queries)
+    return Learned(machine, stopped, inconsistent, depth, teacher.num_steps, teacher.num_queries, interrupted)
 
 
 def _random_words(alphabet: tuple[Input, ...], steps: int, seed: int) -> tuple[Word, ...]:

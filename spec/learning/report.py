@@ -46,7 +46,7 @@ class LearnWanted:
     edition : str
         The edition of the model; if empty, the port's own.
     states : int or None
-        The tests are complete for ports with at most so many states; by default for one more than are declared.
+        The tests are complete for ports with at most so many states; by default for as many as are declared.
     steps, seed : int
         The number of random inputs after these tests, and their seed.
     """
@@ -152,6 +152,7 @@ class LearnReport:
             "verdict": self.line,
             "passed": self.passed,
             "stopped": found.stopped or None,
+            "interrupted": found.interrupted,
             "right_up_to_states": None if found.stopped else found.bound,
             "depth": None if found.stopped else found.depth,
             "declared_states": self.declared,
@@ -234,7 +235,7 @@ def learn_port(
     """Learn the machine of a port that runs; see `learn`."""
     declared = declared_machine(port.edition, port.sight)
     distinct = declared.machine.distinct
-    states = distinct + 1 if wanted.states is None else wanted.states
+    states = distinct if wanted.states is None else wanted.states
     if not 0 < states <= distinct + DEEPEST:
         expected = f"between 1 and {distinct + DEEPEST}, because {distinct} are declared"
         raise InvalidArgumentError("--states", states, expected)
@@ -258,6 +259,8 @@ def learn_port(
         progress=progress,
     )
     comparison = compared(found.machine, declared)
+    if found.interrupted:
+        port.renew()  # its last answer was not read
     findings = tuple(_finding(port, it) for it in comparison.differences)
     if found.inconsistent is not None:
         findings = (_two_ways(port, found), *findings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncedmem.model import Call, Input, SyncedHead
+from syncedmem.model import Call, Input, SyncedHead, head_machine
 
 from ..engine.contents import fetch
 from .checks import SIZE, Contract, Refusable, everywhere, refused
@@ -21,6 +21,7 @@ __all__ = [
     "DEVICE_ADOPTIONS",
     "device_shapes",
     "host_shapes",
+    "misplaced_buffers",
     "own_buffers",
     "unsuitable_device_buffers",
     "unsuitable_host_buffers",
@@ -39,6 +40,11 @@ _CANARY = b"\xee"
 def own_buffers(driver: MemoryDriver) -> None:
     """The memory's own buffers are not adopted, fresh or stale, through any kind of object (R35)."""
     oracle = driver.oracle
+    if driver.subject.program is not None:
+        for side in driver.subject.sides:
+            if oracle.copy(side).owner == "memory":
+                refused(driver, *_own(side, (f"memory.own('{side}')",), ""))
+        return
     if oracle.cpu.owner == "memory":
         driver.reproducer.run("(own,) = log.owned('cpu')")
         refused(driver, *_own("cpu", _OWN_HOST, "memory.cpu_data()" if oracle.cpu.fresh else ""))
@@ -91,6 +97,9 @@ _UNSUITABLE_HOST = (
 def unsuitable_host_buffers(driver: MemoryDriver) -> None:
     """Host buffers that are too small, read-only, not contiguous, or not host memory (R36 to R39)."""
     subject, buffers = driver.subject, list(_UNSUITABLE_HOST)
+    if subject.program is not None:
+        refused(driver, *(_adoption("cpu", *buffer) for buffer in _small("host")))
+        return
     if hasattr(subject.host.empty(SIZE), "reshape"):  # only NumPy's arrays can be in column order
         buffers.append((_SPREAD, f"subject.host.empty({SIZE}).reshape(6, -1).T"))
     if subject.device is not None:
@@ -103,6 +112,9 @@ def unsuitable_host_buffers(driver: MemoryDriver) -> None:
 @everywhere
 def unsuitable_device_buffers(driver: MemoryDriver) -> None:
     """Device buffers that are too small, or not memory of this device (R36, R39)."""
+    if driver.subject.program is not None:
+        refused(driver, *(_adoption("gpu", *buffer) for buffer in _small("device")))
+        return
     buffers = [
         (_SMALL, f"subject.device.empty({SIZE - 1})"),
         (_SMALL, "subject.device.empty(0)"),
@@ -116,6 +128,19 @@ def unsuitable_device_buffers(driver: MemoryDriver) -> None:
     if driver.log.owned("cpu"):
         buffers.append((_KIND, "log.owned('cpu')[0]"))
     refused(driver, *(_adoption("gpu", *buffer) for buffer in buffers))
+
+
+@everywhere
+def misplaced_buffers(driver: MemoryDriver) -> None:
+    """Buffers of the other side, which a program made (R39)."""
+    both = Call.SET_GPU_DATA in head_machine(driver.subject.edition).calls
+    others: tuple[tuple[Side, str], ...] = (("cpu", "device"), ("gpu", "host"))
+    refused(driver, *(_adoption(side, _KIND, f"subject.{it}.empty({SIZE})") for side, it in others[: 1 + both]))
+
+
+def _small(side: str) -> Iterator[tuple[str, str]]:
+    """The buffers of a program that are too small."""
+    return ((_SMALL, f"subject.{side}.empty({size})") for size in (SIZE - 1, 1))
 
 
 def _adoption(side: Side, requirement: str, buffer: str) -> Refusable:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from syncedmem.model import Call, Input
 from syncedmem.model.suites import access_sequences
 
-from ..engine.finding import Violation
 from ..engine.subject import Subject
+from ..engine.violation import Violation
 from .driver import MemoryDriver
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ def everywhere(check: Callable[[MemoryDriver], None], *, check_device: bool = Fa
                 _use(driver)
             except Violation as found:
                 _use(started(subject, *sequence))  # if this fails too, the refused calls are not the cause
+                if _UNCHANGED not in driver.run.judged:
+                    raise
                 message = f"after calls that were refused: {found.requirement}: {found.message}"
                 raise Violation(_UNCHANGED, message, found.statements) from found
             yield driver
@@ -106,11 +108,12 @@ def refused(driver: MemoryDriver, *calls: Refusable) -> None:
         driver.run.require(
             _called(driver) == called, requirement, "the last call was refused, but it called allocators"
         )
-        driver.run.require(_seen(driver) == before, _UNCHANGED, "the last call was refused, but it changed something")
+        unchanged = _UNCHANGED if _UNCHANGED in driver.run.judged else requirement
+        driver.run.require(_seen(driver) == before, unchanged, "the last call was refused, but it changed something")
         try:
             driver.compare_untouched()
         except Violation as found:
-            raise Violation(_UNCHANGED, f"the last call was refused, but {found.message}", found.statements) from found
+            raise Violation(unchanged, f"the last call was refused, but {found.message}", found.statements) from found
         driver.reproducer.expect(raised)
 
 

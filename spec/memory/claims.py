@@ -1,4 +1,4 @@
-"""The requirements that a subject of memories is judged by."""
+"""The requirements that a subject of memories is judged by, and why it is not judged by the others."""
 
 from __future__ import annotations
 
@@ -7,31 +7,51 @@ from typing import TYPE_CHECKING
 
 from syncedmem.model import EDITIONS, Fact, head_machine
 
-from ..requirements import applicable
+from ..requirements import lacking, requirements_of
 from ..requirements.memory import MEMORY_OF_CALLS, MEMORY_OF_OBJECTS, MEMORY_OF_PAGE_LOCKS
 
 if TYPE_CHECKING:
     from ..engine.subject import Subject
 
-__all__ = ["requirements_for"]
+__all__ = ["not_judged", "requirements_for"]
 
 
 @lru_cache(maxsize=4)
 def requirements_for(subject: Subject) -> tuple[str, ...]:
     """The requirements that a subject of memories can be checked for."""
+    return tuple(name for name, why in _reasons(subject).items() if not why)
+
+
+def not_judged(subject: Subject) -> dict[str, str]:
+    """The requirements of its profile that a subject of memories is not checked for, each with the reason."""
+    return {name: why for name, why in _reasons(subject).items() if why}
+
+
+def _reasons(subject: Subject) -> dict[str, str]:
+    """Why each requirement of its profile is not judged of a subject; empty if it is."""
     offered = {"no device" if subject.device is None else "device"}
     if subject.device is not None and subject.elsewhere is not None:
         offered.update(("another device", "device check") if subject.check_device else ("another device",))
-    calls = {call.value for call in head_machine(subject.edition).calls}
-    beyond = {number for call, numbers in MEMORY_OF_CALLS.items() if call not in calls for number in numbers}
-    if subject.device is not None and not EDITIONS[subject.edition].flags & Fact.CPU_MALLOC_USE_CUDA:
-        beyond |= MEMORY_OF_PAGE_LOCKS
+    beyond = _beyond_its_edition(subject)
     if subject.program is not None:
-        beyond |= MEMORY_OF_OBJECTS
-    names = [
-        name
-        for name in applicable("memory", subject.profile, offered, subject.level)
-        if name.partition("-")[0] not in beyond
-    ]
-    programs = () if subject.program is None else applicable("port", subject.profile, offered, subject.level)
-    return (*names, *programs)
+        offered.update(subject.program.offers)
+        beyond |= dict.fromkeys(MEMORY_OF_OBJECTS, "about objects of Python")
+        if "own_buffer" not in offered:
+            beyond["R35"] = "the program does not answer the request own_buffer"
+    found = requirements_of("memory") if subject.program is None else requirements_of("memory", "port")
+    return {
+        name: beyond.get(name.partition("-")[0], "") or lacking(it, offered, subject.level)
+        for name, it in found.items()
+        if it.profile in ("caffe", subject.profile)
+    }
+
+
+def _beyond_its_edition(subject: Subject) -> dict[str, str]:
+    """The numbers of the requirements that are about what an edition does not have, and what that is."""
+    edition = subject.edition
+    calls = {call.value for call in head_machine(edition).calls}
+    missing = {call: numbers for call, numbers in MEMORY_OF_CALLS.items() if call not in calls}
+    beyond = {number: f"the edition {edition} has no {call}" for call, numbers in missing.items() for number in numbers}
+    if subject.device is not None and not EDITIONS[edition].flags & Fact.CPU_MALLOC_USE_CUDA:
+        beyond |= dict.fromkeys(MEMORY_OF_PAGE_LOCKS, f"the edition {edition} has no page-locked memory")
+    return beyond

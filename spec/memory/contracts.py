@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING
 from syncedmem.model import Call, Input, Mode, SyncedHead, head_machine
 from syncedmem.model.suites import tour
 
-from ..engine.finding import Violation
 from ..engine.reproducer import Reproducer
+from ..engine.violation import Violation
 from .adoptions import (
     ADOPTIONS,
     DEVICE_ADOPTIONS,
     device_shapes,
     host_shapes,
+    misplaced_buffers,
     own_buffers,
     unsuitable_device_buffers,
     unsuitable_host_buffers,
 )
 from .checks import SIZE, Contract, Refusable, everywhere, refused, started
-from .lifetimes import LIFETIMES, after_release, released_again
+from .lifetimes import LIFETIMES, after_release, dropped_by_program, released_again
 from .suites import SUITES, Case, Fail, Move, run_case
 
 if TYPE_CHECKING:
@@ -152,20 +153,27 @@ _CONTRACTS: tuple[Contract, ...] = (
 )
 _DEVICE_CONTRACTS: tuple[Contract, ...] = (
     *DEVICE_ADOPTIONS,
+    misplaced_buffers,
     bad_streams,
     elsewhere,
     device_check,
 )
-_CAFFE: tuple[Contract, ...] = (host_shapes, device_shapes, several_at_once, mode_between)
+_CAFFE: tuple[Contract, ...] = (host_shapes, device_shapes, several_at_once, mode_between, dropped_by_program)
 """Those that plain Caffe passes."""
 _OF_PROGRAMS: tuple[Contract, ...] = (
-    *(host_shapes, device_shapes, several_at_once, mode_between, after_release, released_again),
+    *(own_buffers, unsuitable_host_buffers, misplaced_buffers, host_shapes, unsuitable_device_buffers, device_shapes),
+    *(several_at_once, mode_between, after_release, released_again, dropped_by_program),
 )
 """Those for memories that are not Python objects."""
+_ONLY_OF_PROGRAMS: tuple[Contract, ...] = (misplaced_buffers, dropped_by_program)
+"""Those of which memories that are Python objects have others."""
+_REQUESTS: dict[Contract, str] = {own_buffers: "own_buffer", dropped_by_program: "drop"}
+"""The optional requests that a contract makes of a program."""
 _LEVELS: dict[Contract, Level] = {
     **dict.fromkeys((several_at_once, after_release, released_again, bad_sizes), "L0"),
     **dict.fromkeys((host_shapes, device_shapes, unsuitable_host_buffers, unsuitable_device_buffers), "L1"),
-    **dict.fromkeys((own_buffers, mode_between), "L2"),
+    misplaced_buffers: "L1",
+    **dict.fromkeys((own_buffers, mode_between, dropped_by_program), "L2"),
 }
 """The lowest level at which a contract is checked, if it is not L4."""
 
@@ -177,7 +185,8 @@ def contracts_for(subject: Subject) -> tuple[Contract, ...]:
         it
         for it in found
         if (subject.profile == "safe" or it in _CAFFE)
-        and (subject.program is None or it in _OF_PROGRAMS)
+        and (it in _OF_PROGRAMS if subject.program is not None else it not in _ONLY_OF_PROGRAMS)
+        and (subject.program is None or _REQUESTS.get(it, "") in {*subject.program.offers, ""})
         and (it not in DEVICE_ADOPTIONS or Call.SET_GPU_DATA in head_machine(subject.edition).calls)
         and _LEVELS.get(it, "L4") <= subject.level
     )

@@ -14,9 +14,9 @@ from syncedmem.model import EDITIONS, Call, Fact, Input, Mode, SyncedHead, head_
 
 from ..engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES, Side
 from ..engine.contents import pattern
-from ..engine.finding import Violation
 from ..engine.reproducer import Reproducer
 from ..engine.run import Run, blaming
+from ..engine.violation import Violation
 from ..requirements import REQUIREMENTS
 from .claims import requirements_for
 from .inspection import MemoryInspection

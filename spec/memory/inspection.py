@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import Call, Input, SyncedHead
 
 from ..engine.calls import READS, SIDES, WRITES, Side
-from ..engine.contents import fetch
+from ..engine.contents import contrasted, fetch
 from .differences import difference, head_requirement, refusal_requirement, success_requirement
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from .oracle import Copy, Expected, Oracle
 
 __all__ = ["MemoryInspection"]
-
-_SHOWN = 16
 
 
 class MemoryInspection:
@@ -170,7 +168,8 @@ class MemoryInspection:
         shown, content = self._shown(side, view), self.oracle.copy(side).content
         if shown != content:
             requirement = "R43-in-flight-read" if in_flight else self._content_requirement(side)
-            self._run.require(False, requirement, f"{call.value} shows {_short(shown)}, expected {_short(content)}")
+            wanted, seen = contrasted(content or b"", shown)
+            self._run.require(False, requirement, f"{call.value} shows {seen}, expected {wanted}")
 
     def _compare_view_object(self, call: Call, view: Any) -> None:
         if self._run.subject.program is None:
@@ -190,7 +189,8 @@ class MemoryInspection:
         if view is None or "R54-view-of-the-memory" not in self._run.judged or (side == "gpu" and self._in_flight()):
             return
         shown, content = self._shown(side, view), self.oracle.copy(side).content
-        sentence = f"an older view of the {side} side shows {_short(shown)}, expected {_short(content)}"
+        wanted, seen = contrasted(content or b"", shown)
+        sentence = f"an older view of the {side} side shows {seen}, expected {wanted}"
         self._run.require(shown == content, "R54-view-of-the-memory", sentence)
 
     def compare_again(self, call: Call, view: Any) -> None:
@@ -227,11 +227,10 @@ class MemoryInspection:
                 continue
             for pointer in self._pointers(side):
                 found = self._get(side, pointer)[: self._size]
-                self._run.require(
-                    found == copy.content,
-                    requirement or (self._target_requirement(side) if copy.owner == "caller" else "R10-same-bytes"),
-                    f"the {side} side holds {_short(found)}, expected {_short(copy.content)}",
-                )
+                if found != copy.content:
+                    wanted, seen = contrasted(copy.content, found)
+                    usual = self._target_requirement(side) if copy.owner == "caller" else "R10-same-bytes"
+                    self._run.require(False, requirement or usual, f"the {side} side holds {seen}, expected {wanted}")
 
     def _pointers(self, side: Side) -> list[Any]:
         if self.oracle.copy(side).owner == "caller":
@@ -272,8 +271,3 @@ def _is_frozen(view: Any) -> bool:
     except (ValueError, AttributeError):
         return True
     return False
-
-
-def _short(content: bytes | None) -> str:
-    content = content or b""
-    return content.hex() if len(content) <= _SHOWN else f"{content[:_SHOWN].hex()}... ({len(content)} bytes)"

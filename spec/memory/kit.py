@@ -9,8 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..engine.finding import Violation
+from syncedmem.model.defaults import DEFAULT_STEPS
+
 from ..engine.report import check_steps, run_suites
+from ..engine.violation import Violation
 from .claims import requirements_for
 from .contracts import contracts_for
 from .coverage import Coverage
@@ -24,9 +26,7 @@ if TYPE_CHECKING:
     from ..engine.subject import Subject
     from .driver import MemoryDriver
 
-__all__ = ["DEFAULT_STEPS", "check_conformance", "suite_names"]
-
-DEFAULT_STEPS = 6000
+__all__ = ["check_conformance", "suite_names"]
 
 
 def check_conformance(  # noqa: PLR0913 -- options

@@ -10,7 +10,7 @@ from syncedmem.model import Call, Input, SyncedHead
 from syncedmem.model.suites import access_sequences
 
 from ..engine.contents import pattern
-from ..engine.finding import Violation
+from ..engine.violation import Violation
 from .checks import SIZE, Contract, Refusable, refused, started
 
 if TYPE_CHECKING:
@@ -166,13 +166,31 @@ def dropped(subject: Subject) -> Iterator[MemoryDriver]:
         driver.reproducer.note("gc.collect()")
     gc.collect()
     for driver in (*drivers, *pushed, *released):
-        stray = [sentence for _, sentence in driver.log.stray]
-        driver.run.require(not stray, "R28-freed-once", "; ".join(stray))
-        early = driver.log.freed_in_flight
-        driver.run.require(not early, "R42-in-flight-not-freed", "; ".join(early))
-        left = len(driver.log.live)
-        driver.run.require(not left, "R55-dropped-freed", f"{left} blocks are allocated, and nobody can free them")
+        _compare_dropped(driver, "R55-dropped-freed")
         yield driver
+
+
+def dropped_by_program(subject: Subject) -> Iterator[MemoryDriver]:
+    """A program frees what a dropped memory owns, in every state and with a push in flight (P04)."""
+    sequences = [*access_sequences(subject.edition).values(), (_WRITE, _RELEASE)]
+    pushed = [(*before, _PUSH) for before in _pushable(subject)] if subject.edition != "early" else []
+    for sequence in (*sequences, *pushed):
+        driver = started(subject, *sequence)
+        if not driver.run.safe:
+            driver.synchronize()  # in Caffe the caller must wait
+        driver.reproducer.run(f"{driver.name}.drop()")
+        _compare_dropped(driver, "P04-dropped-freed")
+        yield driver
+
+
+def _compare_dropped(driver: MemoryDriver, requirement: str) -> None:
+    """Check that a dropped memory has freed what it owned, once, and nothing that a push still used."""
+    stray = [sentence for _, sentence in driver.log.stray]
+    driver.run.require(not stray, "R28-freed-once", "; ".join(stray))
+    early = driver.log.freed_in_flight
+    driver.run.require(not early, "R42-in-flight-not-freed", "; ".join(early))
+    left = ", ".join(f"{entry.byte_size} bytes on {entry.side}" for _, entry in driver.log.live.values())
+    driver.run.require(not left, requirement, f"still allocated after the memory was dropped: {left}")
 
 
 def _pushable(subject: Subject) -> list[tuple[Input, ...]]:
@@ -192,5 +210,6 @@ LIFETIMES: tuple[Contract, ...] = (
     after_release,
     released_again,
     dropped,
+    dropped_by_program,
 )
 """The contracts of lifetimes, for every subject."""

@@ -14,15 +14,15 @@ from syncedmem.model.suites import access_sequences, counter_sequences, cycles
 from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import READS
-from ..engine.finding import noting
 from ..engine.shrinking import shortest
+from ..engine.violation import noting
 from .driver import MemoryDriver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..engine.finding import Violation
     from ..engine.subject import Subject
+    from ..engine.violation import Violation
 
 __all__ = [
     "SUITES",

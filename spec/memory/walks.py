@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from syncedmem.model import Input, inputs
 from syncedmem.model.suites import access_sequences
 
-from ..engine.finding import noting
 from ..engine.report import Tolerance
 from ..engine.reproducer import Reproducer
 from ..engine.search import Generated, Hunt, Taken
 from ..engine.shrinking import shortest
+from ..engine.violation import noting
 from .driver import MemoryDriver
 from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..engine.finding import Violation
     from ..engine.subject import Subject
+    from ..engine.violation import Violation
 
 __all__ = ["Walk", "run_walk", "search", "shortened", "walks"]
 

@@ -97,6 +97,14 @@ class SaysThatItSucceeded(RightPort):
         return super().said(op, answer)
 
 
+@seeded_bug("P04-dropped-freed", "a destructor that leaves everything to the caller")
+class DropsWithoutFreeing(RightPort):
+    """A memory that is dropped leaks what it owned."""
+
+    def said(self, op: str, answer: Answer) -> str:
+        return super().said(op, {**answer, "actions": []} if op == "drop" else answer)
+
+
 def answers(bug: RightPort, command: Iterable[str], requests: Iterable[str]) -> Iterable[str]:
     """What a port with a bug answers to requests.
 

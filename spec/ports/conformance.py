@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.head import DEFAULT_EDITION
 
+from ..blob.claims import blobs_not_judged
 from ..blob.kit import check_blobs
 from ..engine.report import Tolerance, Verdict, junit
+from ..engine.violation import Violation
+from ..memory.claims import not_judged
 from ..memory.coverage import Coverage
 from ..memory.kit import check_conformance
 from ..requirements import LEVELS
@@ -17,10 +20,9 @@ from .process import PortError
 from .targets import subject_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ..blob.coverage import BlobCoverage
-    from ..engine.finding import Violation
     from ..engine.report import Conformance
     from ..engine.subject import Subject
     from ..engine.supervisor import Limits, Progress
@@ -71,11 +73,14 @@ class LevelResult:
     found : Conformance
     met : tuple of str
         The excepted requirements that were violated.
+    left : dict of str to str
+        The requirements of the profile that were not judged, each with the reason.
     """
 
     level: Level
     found: Conformance[Coverage] | Conformance[BlobCoverage]
     met: tuple[str, ...] = ()
+    left: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def passed(self) -> bool:
@@ -87,6 +92,13 @@ class LevelResult:
         """How many requirements are kept, and how many were judged."""
         judged = self.verdicts
         return sum(verdict.status == "passed" for verdict in judged), len(judged)
+
+    @property
+    def counted(self) -> str:
+        """How many requirements are kept; if a suite stopped at a violation, how many are violated."""
+        kept, judged = self.requirements
+        broken = len(self.found.violations)
+        return f"{broken} of {judged} violated" if broken else f"{kept} of {judged}"
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -117,6 +129,7 @@ class LevelResult:
             ],
             "generated": self.found.generated.as_json() if self.found.generated else None,
             "requirements": [verdict._asdict() for verdict in self.verdicts],
+            "not_judged": dict(self.left),
             "violations": [violation_as_json(it) for it in self.found.violations],
         }
 
@@ -148,6 +161,8 @@ class PortReport:
         The highest level first.
     found : tuple of Violation
         What was found at the level that is being tested now.
+    named : str
+        The level that the port names: the highest that it says it can show.
     """
 
     name: str
@@ -155,6 +170,7 @@ class PortReport:
     wanted: Wanted
     results: tuple[LevelResult, ...] = ()
     found: tuple[Violation, ...] = ()
+    named: str = ""
 
     @property
     def reached(self) -> LevelResult | None:
@@ -163,14 +179,30 @@ class PortReport:
 
     @property
     def passed(self) -> bool:
-        """Whether it conforms at the level that was wanted, or at any."""
-        return self.reached is not None
+        """Whether it conforms at the level that was wanted, or else at the one that it names."""
+        return self.reached is not None and self.reached is self.results[0]
+
+    @property
+    def reasons(self) -> dict[str, list[Violation]]:
+        """What keeps the port from each level, the next one first; each requirement once, as the highest level saw it.
+
+        The highest level sees most, so its message tells most.  What is being tested now comes last, without a level.
+        """
+        failed = [result for result in self.results if not result.passed]
+        latest: dict[str, Violation] = {}
+        for violation in (*(it for result in failed for it in result.found.violations), *self.found):
+            latest.setdefault(violation.requirement, violation)
+        levels = [(str(result.level), result.found.violations) for result in reversed(failed)]
+        return {
+            level: found
+            for level, violations in (*levels, ("", self.found))
+            if (found := [latest.pop(it.requirement) for it in violations if it.requirement in latest])
+        }
 
     @property
     def violations(self) -> list[Violation]:
-        """What keeps the port from the next level, or from the one that was wanted."""
-        failed = [result for result in self.results if not result.passed]
-        return [*(failed[-1].found.violations if failed else ()), *self.found]
+        """What keeps the port from the level that was wanted, or that it names; see `reasons`."""
+        return [violation for found in self.reasons.values() for violation in found]
 
     @property
     def line(self) -> str:
@@ -184,9 +216,11 @@ class PortReport:
         if reached is None:
             broken = ", ".join(it.requirement for it in last.found.violations) or self._incomplete(last)
             return f"does not conform to {profile}/{last.level}{edition}: {broken}"
-        kept, judged = last.requirements
         excepted = f", except {', '.join(last.met)}" if last.met else ""
-        return f"conforms to {profile}/{last.level}{edition}: {kept} of {judged} requirements, {last.covered}{excepted}"
+        kept = f"{last.counted} requirements, {last.covered}{excepted}"
+        if self.passed:
+            return f"conforms to {profile}/{last.level}{edition}: {kept}"
+        return f"conforms to {profile}/{last.level} only{edition}: {kept}; the port names {self.named}"
 
     @staticmethod
     def _incomplete(last: LevelResult) -> str:
@@ -202,19 +236,25 @@ class PortReport:
             "seed": self.wanted.seed,
             "excepted": [*self.wanted.excepted],
             "verdict": self.line,
+            "passed": self.passed,
             "reached": self.reached.level if self.reached else None,
+            "named": self.named or None,
             "levels": [result.as_json() for result in self.results],
             "unfinished": [violation_as_json(it) for it in self.found],
         }
 
     def as_junit(self) -> str:
-        """The report on the lowest level that was tested as JUnit XML."""
+        """The report as JUnit XML, on the level that was wanted, or that the port names."""
         title = f"{self.name}: {self.wanted.profile}"
         if not self.results:
             failed = [Verdict(it.requirement, "failed", detail=it.message) for it in self.found]
             return junit(title, _CLASS, failed, self.found, 0)
-        last = self.results[-1]
-        return junit(f"{title}/{last.level}", _CLASS, last.verdicts, last.found.violations, last.found.seconds)
+        it = self.results[0]
+        verdicts, violations = it.verdicts, it.found.violations
+        if not (it.passed or violations):
+            violations = [Violation("coverage", self._incomplete(it))]
+            verdicts.append(Verdict("coverage", "failed", detail=violations[0].message))
+        return junit(f"{title}/{it.level}", _CLASS, verdicts, violations, it.found.seconds)
 
 
 def _is_tested(level: str, top: str, wanted: Wanted) -> bool:
@@ -245,13 +285,13 @@ def conform(
     """
     results: list[LevelResult] = []
     levels: list[Level] = [level for level in reversed(LEVELS) if _is_tested(level, top, wanted)]
-    report = PortReport("", wanted.edition, wanted)
+    report = PortReport("", wanted.edition, wanted, named=top)
     for level in levels:
         subject = bench(level)
 
         def reported(*found: Violation, subject: Subject = subject) -> PortReport:
             add_vectors(found, subject)
-            made = PortReport(subject.name, subject.edition, wanted, tuple(results), found)
+            made = PortReport(subject.name, subject.edition, wanted, tuple(results), found, top)
             if on_change is not None:
                 on_change(made)
             return made
@@ -263,9 +303,10 @@ def conform(
         tolerance = Tolerance(wanted.excepted, keep_going=wanted.keep_going, on_found=reported)
         check: Callable[..., Any] = check_blobs if wanted.blobs else check_conformance
         found = check(subject, steps=wanted.steps, seed=wanted.seed, progress=advanced, tolerance=tolerance)
-        results.append(LevelResult(level, found, tuple(sorted(tolerance.met))))
+        left = blobs_not_judged(subject) if wanted.blobs else not_judged(subject)
+        results.append(LevelResult(level, found, tuple(sorted(tolerance.met)), left))
         report = reported()
-        if report.passed:
+        if report.reached:
             break
     return report
 

@@ -729,6 +729,7 @@ class Harness:
         self._memories: dict[int, _Memory] = {}
         self._released: deque[int] = deque()
         self._asked, self._result, self._seen = Arguments(), Result(), State()
+        self._own: dict[str, Buffer] = {}
         self._blobs: dict[int, _Blob] = {}
 
     def answer(self, request: dict[str, Any]) -> Answer:
@@ -765,7 +766,7 @@ class Harness:
             return {"refused": f"{library.name} is of edition {library.edition}, not {request['edition']}"}
         about = {"version": VERSION, "name": library.name, "level": LEVELS[library.level], "edition": library.edition}
         blobs = {"blobs": True} if library.blobs else {}
-        return {**about, **blobs, **({"defers": True} if self.heap.defers else {})}
+        return {**about, "offers": ["own_buffer", "drop"], **blobs, **({"defers": True} if self.heap.defers else {})}
 
     def _on_new(self, request: dict[str, Any]) -> Answer:
         number, size, handle = request["memory"], request["size"], c_void_p()
@@ -800,6 +801,22 @@ class Harness:
             self.heap.write(side, memory.views[side], content)
         return self._shown(memory)
 
+    def _on_own_buffer(self, request: dict[str, Any]) -> Answer:
+        memory, side = self._memories[request["memory"]], request["side"]
+        if side not in memory.sides:
+            return {"refused": f"there is nothing on the side {side}"}
+        self._own = {request["buffer"]: Buffer(side, memory.sides[side], memory.size)}
+        return {}
+
+    def _on_drop(self, request: dict[str, Any]) -> Answer:
+        memory = self._memories.pop(request["memory"], None)
+        if memory is None:
+            return {"refused": _NO_MEMORY, "actions": []}
+        if memory.released:
+            self._released.remove(request["memory"])
+        self.library.table.destroy(memory.handle)
+        return self._acted()
+
     def _on_synchronize(self, _request: dict[str, Any]) -> Answer:
         self.heap.wait()
         return {}
@@ -822,7 +839,8 @@ class Harness:
         if not reason and op == "release":
             self._release(request["memory"], memory)
         elif not reason and buffer is not None:
-            memory.sides[side] = buffer.address
+            if not self.heap.is_freed(buffer.address):  # else it has freed its own block, and kept it
+                memory.sides[side] = buffer.address
         elif not reason and op in _RETURNING:
             found |= self._view(memory, side)
         if sentence := self.heap.damage([*before, *memory.sides.values()]):
@@ -832,7 +850,7 @@ class Harness:
     def _argue(self, op: str, request: dict[str, Any]) -> Buffer | None:
         """Set the arguments of a call, and clear its result; the buffer that it adopts."""
         asked, name = self._asked, request.get("buffer")
-        buffer = None if name is None else self.heap.buffers[name]
+        buffer = None if name is None else self._own.get(name) or self.heap.buffers[name]
         asked.call, asked.mode, asked.stream = CALLS.index(op), MODES[request["mode"]], request.get("stream", 0)
         asked.data, asked.data_size, asked.data_kind = (
             (None, 0, HOST) if buffer is None else (buffer.address, buffer.size, SIDES[buffer.side])
@@ -1011,7 +1029,11 @@ def _reason(function: str, status: int, result: Any) -> str:
 _NO_MEMORY = "there is no such memory"
 _NO_BLOB = "there is no such blob"
 _RETURNING = CALLS[:4]
-_WHOLE = BLOB_CALLS[4:12]
+_WHOLE = (
+    *("canonical_axis_index", "count_axes", "legacy_shape", "offset"),
+    *("num", "channels", "height", "width"),
+)
+"""The calls that return an index, an extent or a number of elements: whole, whatever the elements are."""
 _NUMBERS = (*_WHOLE, "data_at", "diff_at", "asum_data", "asum_diff", "sumsq_data", "sumsq_diff")
 _VIEWS = {
     "gpu_shape": ("shape", "gpu"),

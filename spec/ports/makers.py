@@ -10,6 +10,7 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from multiprocessing import Pipe
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model.head import DEFAULT_EDITION
 
-from ..engine.finding import Violation
+from ..engine.fork import in_fork
 from ..engine.reproducer import program_of
 from ..engine.shrinking import SECONDS, shrink
 from ..engine.supervisor import Child, Death
+from ..engine.violation import Violation
 from ..requirements import LEVELS
 from .conformance import PortReport, Wanted, conform
 from .process import PortError
@@ -176,19 +178,20 @@ def shorten(last: Last, *, progress: Progress) -> tuple[str, ...]:
         nonlocal attempts
         attempts += 1
         progress("shortening", attempts)
-        answer = Child(run_again, last._replace(lines=tuple(lines)), limits=limits, forks=True).wait()
+        answer = in_fork(partial(run_again, last._replace(lines=tuple(lines))), Path(folder) / "answer", limits)
         if not isinstance(answer, Death) or answer.kind != last.death.kind:
             return False
         return answer.kind == "hang" or answer.detail == last.death.detail
 
-    return shrink(last.lines, dies, seconds=SECONDS) if dies(last.lines) else ()
+    with TemporaryDirectory(prefix="syncedmem-") as folder:
+        return shrink(last.lines, dies, seconds=SECONDS) if dies(last.lines) else ()
 
 
-def run_again(last: Last, *, progress: Progress) -> None:
-    """Run statements, until one raises."""
-    del progress
+def run_again(last: Last) -> dict[str, Any]:
+    """Run statements, until one raises; there is an answer if the process is still there."""
     with suppress(BaseException):
         exec("\n".join(program_of(last.lines, last.subject, last.more)), {"subject": last.subject})  # noqa: S102 -- they were run before
+    return {}
 
 
 def judge_maker(
@@ -199,6 +202,7 @@ def judge_maker(
     if wanted.blobs and wanted.level not in ("", LEVELS[-1]):
         return PortError(f"blobs are tested at {LEVELS[-1]}, not at {wanted.level}")
     try:
+        top = target.top()
         target.subject(wanted.profile, LEVELS[0], wanted.edition)
     except PortError as error:
         return error
@@ -207,6 +211,6 @@ def judge_maker(
     def bench(level: Level) -> Subject:
         return replace(target.subject(wanted.profile, level, wanted.edition), journal=journal.note)
 
-    report = conform(bench, LEVELS[-1], wanted, progress=progress, on_change=reports.send)
+    report = conform(bench, top, wanted, progress=progress, on_change=reports.send)
     journal.close()
     return report

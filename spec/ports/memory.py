@@ -40,6 +40,8 @@ __all__ = [
 
 _FLAGS = ("size", "own_cpu_data", "own_gpu_data", "cpu_malloc_use_cuda")
 _ACTIONS_FROM, _FAILURES_FROM = "L2", "L3"
+_OWN = "own"
+"""The name of a memory's own block, as a buffer."""
 COPIES: dict[str, tuple[str, str, MemcpyKind]] = {
     "copy_to_cpu": ("gpu", "cpu", MemcpyKind.CUDA2CPU),
     "copy_to_gpu": ("cpu", "gpu", MemcpyKind.CPU2CUDA),
@@ -341,6 +343,24 @@ class RemoteMemory:
         self._call("release")
 
     # --- what else the kit does with it
+
+    def drop(self) -> None:
+        """Drop it, as an owner who may not have released it."""
+        self._released = True
+        self._answered(self._port.ask("drop", memory=self._number))
+
+    def own(self, side: Side) -> RemoteBuffer:
+        """Its own block on a side, as if that were a buffer of the caller.
+
+        Raises
+        ------
+        Refused
+            If it has none there.
+        """
+        answer = self._port.ask("own_buffer", memory=self._number, side=side, buffer=_OWN)
+        if "refused" in answer:
+            raise Refused(answer["refused"])
+        return RemoteBuffer(self._port, _OWN, self._size)
 
     def write(self, side: Side, content: bytes) -> None:
         """Write through the last view of a side."""

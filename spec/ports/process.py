@@ -10,8 +10,8 @@ from typing import IO, TYPE_CHECKING, Any, Self, cast
 from syncedmem.model import SyncedMemoryError
 from syncedmem.model.head import DEFAULT_EDITION
 
-from ..engine.finding import Violation
 from ..engine.supervisor import Command, Death, Limits
+from ..engine.violation import Violation
 from .protocol import LARGEST, REQUESTS, VERSION, wrong
 
 if TYPE_CHECKING:
@@ -94,6 +94,11 @@ class Port:
         """The largest size that a memory may have."""
         size: int = self.hello.get("largest", LARGEST)
         return size
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """The optional requests that the port answers."""
+        return frozenset(self.hello.get("offers", ()))
 
     @property
     def edition(self) -> str:

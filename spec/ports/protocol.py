@@ -33,6 +33,7 @@ __all__ = [
     "HEADS",
     "LARGEST",
     "LEVELS",
+    "OFFERS",
     "REQUESTS",
     "STATE",
     "VERSION",
@@ -207,6 +208,22 @@ BLOB_REQUESTS: Mapping[str, Message] = {
 }
 """The requests about blobs; a port that has none is never sent them."""
 
+OFFERS: Mapping[str, Message] = {
+    "own_buffer": Message(
+        "Let this name, which is no other buffer's, mean the memory's own block on this side, for the next adoption.",
+        (_MEMORY, _SIDE, _BUFFER),
+        "done",
+        "L1",
+    ),
+    "drop": Message(
+        "Drop a memory, released or not: it is never called again. What it still owns is freed.",
+        (_MEMORY,),
+        "call",
+        "L2",
+    ),
+}
+"""The optional requests about memories; a port that does not offer them is never sent them."""
+
 REQUESTS: Mapping[str, Message] = {
     "hello": Message(
         "Say what the port is and offers. It is the first request.",
@@ -243,6 +260,7 @@ REQUESTS: Mapping[str, Message] = {
         "L1",
     ),
     "synchronize": Message("Wait for every push of every memory.", (), "done"),
+    **OFFERS,
     **BLOB_REQUESTS,
 }
 """Every request by its ``op``.  Each also has ``id``, a number; the answer has the same ``id``."""
@@ -368,6 +386,12 @@ ANSWERS: Mapping[str, tuple[Field, ...]] = {
         Field("level", _one_of(*LEVELS), "the highest level that the port can show"),
         Field("edition", _one_of(*EDITIONS), "the edition that the port is; if left out, caffe", required=False),
         Field("blobs", _FLAG, "whether it has blobs; if left out, it has none", required=False),
+        Field(
+            "offers",
+            {"type": "array", "items": _one_of(*OFFERS)},
+            "the optional requests that it answers; if left out, none",
+            required=False,
+        ),
         Field(
             "defers",
             _FLAG,

@@ -18,6 +18,7 @@ from syncedmem.model import EDITIONS
 from syncedmem.model.head import DEFAULT_EDITION
 
 from ..engine.subject import Subject
+from ..requirements import LEVELS
 from .blob import RemoteBlob
 from .memory import RemoteAllocator, RemoteMemory
 from .process import Port, PortError
@@ -89,6 +90,17 @@ class MakerTarget:
 
     name: str
     allocators: tuple[Callable[[], Any], Callable[[], Any]]
+
+    def top(self) -> Level:
+        """The highest level at which it is tested: that of a `Subject`; of other makers everything is seen.
+
+        Raises
+        ------
+        PortError
+            As `subject`.
+        """
+        found = maker_of(self.name)
+        return found.level if isinstance(found, Subject) else LEVELS[-1]
 
     def subject(self, profile: Profile, level: Level, edition: str) -> Subject:
         """The memories that it makes.

@@ -1,7 +1,7 @@
 """The requirements: numbered sentences, of memories (R), blobs (B) and allocators (A, D), with their sources."""
 
 from .levels import LEVELS, Level
-from .registry import PROFILES, REQUIREMENTS, Kind, Profile, Requirement, applicable, requirements_of
+from .registry import PROFILES, REQUIREMENTS, Kind, Profile, Requirement, applicable, lacking, requirements_of
 
 __all__ = [
     "LEVELS",
@@ -12,5 +12,6 @@ __all__ = [
     "Profile",
     "Requirement",
     "applicable",
+    "lacking",
     "requirements_of",
 ]

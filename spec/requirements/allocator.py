@@ -1,6 +1,6 @@
 """What an allocator must do, sentence by sentence.
 
-A1 to A24 are about any allocator, whatever convention it follows; D1 to D21 about one with the interface of
+A1 to A25 are about any allocator, whatever convention it follows; D1 to D21 about one with the interface of
 `syncedmem.model.interface`.  Sources: where the sentence is written down, or where somebody got it wrong.
 """
 
@@ -22,7 +22,9 @@ ALLOCATOR: tuple[tuple[str, str, str], ...] = (
      "A request beyond all memory is refused as out of memory, and the allocator still works afterwards.",
      "KuiperLLama logs and returns null"),
     ("A07-free-accepts", "A live block can be freed.", "KuiperLLama: fatal after a reclaim"),
-    ("A08-size-known", "A block that knows its size has at least the requested bytes.", "cuda.core Buffer.size"),
+    ("A08-size-known",
+     "A block that knows its size has at least the requested bytes, and a usable size can all be used.",
+     "cuda.core Buffer.size; malloc_usable_size"),
     ("A09-zero-size", "A request for zero bytes does what the record says, and never gives memory that is in use.",
      "KuiperLLama hands out any idle buffer"),
     ("A10-wrong-size", "A sized free with a wrong size is treated as the record says.", "RMM, sized deallocate"),
@@ -47,6 +49,9 @@ ALLOCATOR: tuple[tuple[str, str, str], ...] = (
     ("A22-no-crash", "No call ends the process.", "KuiperLLama alloc_cu.cpp:12-13 at 978789f, a failed CHECK is fatal"),
     ("A23-no-hang", "Every call returns.", "a pool that waits for its own lock"),
     ("A24-closes", "An allocator with nothing left in use can be closed.", "rmm#157, teardown"),
+    ("A25-no-starvation",
+     "No size is refused for ever while memory is free: a larger one is met with nothing in use.",
+     "memcached, slab calcification"),
 )  # fmt: skip
 
 ALLOCATOR_NEEDS: dict[str, str] = {

@@ -119,14 +119,14 @@ MEMORY_OF_PAGE_LOCKS = frozenset({"R24", "R25"})
 """The requirements of page-locked memory, which an edition with a device may not have."""
 
 MEMORY_OF_OBJECTS = frozenset(
-    "R35 R36 R37 R38 R39 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56".split()  # noqa: SIM905 -- as above
+    "R37 R38 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56".split()  # noqa: SIM905 -- as above
 )
 """The requirements of memories that are Python objects; they are not judged of a program."""
 
 MEMORY_LEVELS = by_level(
-    L0="R02 R11 R12 R13 R20 R22 R23 R30 R31 R45 R48 R49",
+    L0="R02 R11 R12 R13 R20 R22 R23 R24 R30 R31 R45 R48 R49",
     L1="R10 R14 R15 R19 R35 R36 R37 R38 R39 R53",
-    L2="R01 R03 R04 R05 R06 R07 R08 R09 R16 R17 R18 R21 R24 R25 R26 R27 R28 R29 R44",
+    L2="R01 R03 R04 R05 R06 R07 R08 R09 R16 R17 R18 R21 R25 R26 R27 R28 R29 R44",
     L3="R32 R33 R34",
     L4="R40 R41 R42 R43 R46 R47 R50 R51 R52 R54 R55 R56",
 )

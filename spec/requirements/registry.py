@@ -15,12 +15,12 @@ from .blob import BLOB_CAFFE, BLOB_LEVELS, BLOB_NEEDS, BLOB_SAFE
 from .buffer import BUFFER, BUFFER_NEEDS
 from .levels import LEVELS, Level
 from .memory import MEMORY_CAFFE, MEMORY_LEVELS, MEMORY_NEEDS, MEMORY_SAFE
-from .port import PORT, PORT_LEVELS
+from .port import PORT, PORT_LEVELS, PORT_NEEDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applicable", "requirements_of"]
+__all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applicable", "lacking", "requirements_of"]
 
 Profile = Literal["caffe", "safe"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -80,7 +80,7 @@ _BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
     ("caffe", PORT),
 )
 
-_NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **BUFFER_NEEDS, **ALLOCATOR_NEEDS}
+_NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **BUFFER_NEEDS, **ALLOCATOR_NEEDS, **PORT_NEEDS}
 _LEVELS: dict[str, Level] = {**MEMORY_LEVELS, **BLOB_LEVELS, **PORT_LEVELS}
 
 
@@ -101,11 +101,27 @@ def requirements_of(*kinds: Kind) -> dict[str, Requirement]:
     return {name: it for name, it in REQUIREMENTS.items() if it.kind in kinds}
 
 
+def lacking(it: Requirement, offered: Collection[str], level: Level = "L4") -> str:
+    """Why a requirement is not judged at this level, on a subject that offers these; empty if it is."""
+    if it.needs not in {*offered, "anything"}:
+        return _LACKS.get(it.needs, f"needs {it.needs}")
+    return "" if it.level <= level else f"judged from {it.level} on"
+
+
+_LACKS = {
+    "device": "there is no device",
+    "no device": "about a memory without a device",
+    "another device": "there is only one device",
+    "device check": "there is no device check",
+    "messages": "there are no messages",
+    "caffe profile": "the profile safe promises something else",
+    "drop": "the program does not answer the request drop",
+}
+"""What it means that a subject does not offer something."""
+
+
 def applicable(kind: Kind, profile: Profile, offered: Collection[str], level: Level = "L4") -> list[str]:
     """The requirements of a kind that are judged with this profile, at this level, on a subject that offers these."""
     profiles = ("caffe", "safe") if profile == "safe" else ("caffe",)
-    return [
-        name
-        for name, it in requirements_of(kind).items()
-        if it.profile in profiles and it.level <= level and it.needs in {*offered, "anything"}
-    ]
+    found = requirements_of(kind).items()
+    return [name for name, it in found if it.profile in profiles and not lacking(it, offered, level)]

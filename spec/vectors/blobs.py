@@ -223,9 +223,19 @@ def _refusals(has_device: bool) -> Iterator[BlobProgram]:
     heads = tuple(SyncedHead) if has_device else (SyncedHead.UNINITIALIZED, SyncedHead.HEAD_AT_CPU)
     for head in heads:
         for dtype, call in _refused(has_device):
-            yield BlobProgram(
-                edition_for(has_device=has_device), dtype, (_SHAPE, _OTHER), (*way(0, "data", WAYS[head]), call)
-            )
+            calls, profile = (*way(0, "data", WAYS[head]), call), _profile(head, call)
+            yield BlobProgram(edition_for(has_device=has_device), dtype, (_SHAPE, _OTHER), calls, profile)
+
+
+def _profile(head: SyncedHead, call: BlobCall) -> Profile:
+    """Whose promise it is that the call changes nothing; the data has this head, and the diff was never written.
+
+    Caffe brings the host side up to date before it checks an index (blob.hpp:191-207), and has changed the count before
+    it checks an extent (blob.cpp:23-33).
+    """
+    looks_first = call.call == "diff_at" or (call.call == "data_at" and "cpu" not in FRESH[head])
+    counts_first = call.call == "reshape" and min(call.arguments[0]) < 0
+    return "safe" if looks_first or counts_first else "caffe"
 
 
 def _refused(has_device: bool) -> Iterator[tuple[str, BlobCall]]:

@@ -17,8 +17,8 @@ from .vector import Vector
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..engine.finding import Violation
     from ..engine.subject import Subject
+    from ..engine.violation import Violation
     from .programs import Operation
 
 __all__ = ["FOUND", "add_vectors", "vector_of"]

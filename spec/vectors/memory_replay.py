@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from syncedmem.model import Mode, using_mode
 
 from ..engine.call_log import InjectedInterrupt, recorded
-from ..engine.contents import Watched, fetch, put
-from ..engine.finding import Violation
+from ..engine.contents import Watched, contrasted, fetch, put
+from ..engine.violation import Violation
 from .expected import content
 from .programs import LOOK, OWN, SET_MODE, WRITE_BUFFER
 
@@ -28,8 +28,6 @@ _NAMES = {"copy": "copy_to", "push": "copy_to"}
 _TAIL = bytes((0xA5, 0x5A, 0xC3, 0x3C, 0x96))
 """What is behind the bytes of a caller's buffer, where nobody may write."""
 _BYTES_FROM, _ACTIONS_FROM = "L1", "L2"
-_SHORT = 16
-"""The most bytes that are shown."""
 
 
 class Difference(NamedTuple):
@@ -249,12 +247,8 @@ class _Player:
         """Compare contents; of long ones, show the bytes from the first that differs."""
         if wanted is None or found == wanted:
             return None
-        pairs = zip(found, wanted, strict=False)
-        at = next((k for k, (one, other) in enumerate(pairs) if one != other), min(len(found), len(wanted)))
-        start = at if len(wanted) > _SHORT else 0
-        where = f" from byte {start} of {len(wanted)}" if start else ""
-        shown = [it[start : start + _SHORT].hex() or "nothing" for it in (wanted, found)]
-        return f"{what} {shown[0]}{where}", shown[1] + ("" if len(found) == len(wanted) else f", {len(found)} bytes")
+        expected, seen = contrasted(wanted, found)
+        return f"{what} {expected}", seen
 
     def _pointers(self, side: Side) -> list[Any]:
         if self._subject.level < _BYTES_FROM:

@@ -20,19 +20,29 @@ def is_of_blobs(vector: dict[str, Any]) -> bool:
     return "shapes" in vector
 
 
-def left_out(subject: Subject, vector: dict[str, Any]) -> bool:
-    """Whether a subject does not show what a vector is about, so that it cannot be judged by it.
+def left_out(subject: Subject, vector: dict[str, Any]) -> str:
+    """Why a vector is left out: a subject does not show what it is about; empty if it can be judged by it.
 
-    A program has no blobs, and may be of another edition, fail on request only from L3 on, and have a largest size.
-    Its own pointers cannot be named.
+    A program has no blobs here. It may be of another edition, fail on request only from L3 on, and have a largest size.
     """
     if subject.program is None:
-        return False
-    if is_of_blobs(vector) or vector["edition"] != subject.edition or max(vector["sizes"]) > subject.largest:
-        return True
+        return ""
+    if is_of_blobs(vector):
+        return "they are of blobs, which are replayed on makers in Python only"
+    if vector["edition"] != subject.edition:
+        return f"they are of edition {vector['edition']}, and the port is of {subject.edition}"
+    return _beyond(subject, vector)
+
+
+def _beyond(subject: Subject, vector: dict[str, Any]) -> str:
+    """What of a vector of its edition a program cannot show."""
+    if max(vector["sizes"]) > subject.largest:
+        return f"they have memories of more than {subject.largest} bytes, the largest size of the port"
     steps = vector["steps"]
-    fails = subject.level < _FAILURES_FROM and any("fail" in step for step in steps)
-    return fails or any(step.get("argument") == OWN for step in steps)
+    if subject.level < _FAILURES_FROM and any("fail" in step for step in steps):
+        return f"their actions fail on request: a port does so from {_FAILURES_FROM} on, and this is {subject.level}"
+    own = any(step.get("argument") == OWN for step in steps)
+    return "they adopt the memory's own pointer, which a request cannot name" if own else ""
 
 
 _FAILURES_FROM = "L3"

@@ -41,8 +41,47 @@ def test_a_port_that_conforms(tmp_path: Path) -> None:
     done = conform(tmp_path, *port("right"))
 
     assert 0 == done.exit_code, done.output
-    assert "conforms to caffe/L3: 34 of 34 requirements, 558 of 558 transitions" == done.output.splitlines()[-1]
+    assert "conforms to caffe/L3: 35 of 35 requirements, 558 of 558 transitions" == done.output.splitlines()[-1]
     assert "L3" == json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["reached"]
+
+
+def test_a_port_that_reaches_less_than_it_names_does_not_conform(tmp_path: Path) -> None:
+    """The status is 1, and the reason for the next level is printed."""
+    done = conform(tmp_path, *port("needless copy"), "--junit", str(tmp_path / "report.xml"))
+    last = done.output.splitlines()[-1]
+
+    assert 1 == done.exit_code, done.output
+    assert last.startswith("conforms to caffe/L1 only: ")
+    assert last.endswith(" transitions; the port names L3")
+    assert "What keeps it from caffe/L2:\n\nR09-no-needless-copy: " in done.output
+    assert "1 of 34 violated" in done.output
+    assert 'failures="1"' in (tmp_path / "report.xml").read_text(encoding="utf-8")
+
+
+def test_the_files_of_a_run_replace_those_of_the_run_before(tmp_path: Path) -> None:
+    """Of the same target, and no other files; those of another target are named."""
+    for name in ("R09-no-needless-copy.txt", "R10-same-bytes.jsonl", "mine.py"):
+        (tmp_path / name).write_text("mine", encoding="utf-8")
+    way = [*port("needless copy"), "--level", "L2"]
+    conform(tmp_path, *way)
+    found = {"R09-no-needless-copy.jsonl", "R09-no-needless-copy.vector.jsonl"}
+    mine = {it.name for it in tmp_path.iterdir()} - found
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert found == set(report["files"])
+
+    (tmp_path / "R09-no-needless-copy.vector.jsonl").unlink()
+    other = conform(tmp_path, *port("right"), "--level", "L0")
+    said = f"{tmp_path} also has files of an earlier run on --command "
+    assert said in other.output
+    assert "needless copy" in other.output.partition(said)[2].partition(": ")[0]
+    assert (tmp_path / "R09-no-needless-copy.jsonl").is_file()
+
+    report["files"] += ["mine.py", "../out.py", 5]
+    (tmp_path / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    again = conform(tmp_path, *way[:-1], "L0")
+    assert "earlier run" not in again.output
+    assert mine == {it.name for it in tmp_path.iterdir()}
+    assert [] == json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["files"]
 
 
 def test_a_violation_is_printed_with_what_shows_it(tmp_path: Path) -> None:

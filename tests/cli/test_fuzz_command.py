@@ -27,6 +27,7 @@ from syncedmem.spec.fuzz.campaign import campaign
 from syncedmem.spec.fuzz.driver import RESIZED, ZEROED, Driver
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.machine import search
+from syncedmem.spec.fuzz.native_driver.building import compiled_driver
 from syncedmem.spec.fuzz.recognition import Source
 from syncedmem.spec.fuzz.rounds import TOO_MANY
 from syncedmem.spec.fuzz.shortening import shortened
@@ -38,23 +39,72 @@ if TYPE_CHECKING:
 POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTwice"].target
 
 
-def refused(*arguments: str) -> str:
-    """Run a command that ends with status 2, and return its output."""
-    result = CliRunner().invoke(app, ["fuzz", POOL, "--steps", "200", *arguments])
-
-    assert result.exit_code == 2, result.output
-    return " ".join(result.output.replace("│", " ").split())
-
-
-def test_places_are_tried_before_anything_is_looked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--json", "file/report.json"), "file: Not a directory"),
+        (("--junit", "file/report.xml"), "file: Not a directory"),
+        (("--out", "file"), "file: Not a directory"),
+        (("--json", "."), ".: Is a directory"),
+        (("--json", "-", "--junit", "-"), "--junit must be another place than that of --json, got '-'"),
+        (("--promise", "alignment"), "a promise is written as NAME=VALUE, got 'alignment'"),
+        (("--promise", "speed=3"), "there is no promise 'speed'"),
+        (("--promise", "alignment=16", "--promise", "alignment=64"), "alignment is promised twice: 16 and 64"),
+        (("--known", "file"), "file, line 1: there is no requirement 'nonsense'"),
+        (("--known", "missing"), "missing: No such file or directory"),
+        (("--corpus", "corpus"), "corpus/a.json is no program of a corpus"),
+        (("--log", "file"), "file is no log of RMM"),
+        (("--log", "missing"), "missing: No such file or directory"),
+        (("--skip", "A99"), "there is no requirement 'A99'"),
+        (("--steps", "0"), "steps must be more than 0, got 0"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_a_line_before_anything_is_tested(
+    arguments: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """If a report could not be written at the end, its reproducer would be lost."""
-    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "file").write_text("nonsense", encoding="utf-8")
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.json").write_text("{", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", POOL, *arguments])
+    with pytest.raises(SystemExit) as left:
+        main()
+    output, error = capsys.readouterr()
 
-    assert "--json cannot be written:" in refused("--json", str(tmp_path / "file" / "report.json"))
-    assert "--junit cannot be written:" in refused("--junit", str(tmp_path / "file" / "report.xml"))
-    assert "--out cannot be written:" in refused("--out", str(tmp_path / "file"))
-    assert "is a folder" in refused("--json", str(tmp_path))
-    assert "only one of --json and --junit" in refused("--json", "-", "--junit", "-")
+    assert (2, "", 1) == (left.value.code, output, error.count("\n"))
+    assert error.startswith("syncedmem: ")
+    assert said in error
+    assert not (tmp_path / "build").exists()
+
+
+@pytest.mark.parametrize("target", ["no.such:Thing", "missing.py:Pool", "./missing.so:alloc,free", "./missing.c:a,b"])
+def test_a_target_that_is_not_there_is_refused_in_a_line(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", target])
+    with pytest.raises(SystemExit) as left:
+        main()
+    output, error = capsys.readouterr()
+
+    assert (2, "", 1) == (left.value.code, output, error.count("\n"))
+    assert target.partition(":")[0].removeprefix("./") in error
+
+
+def test_a_full_disk_under_a_report_costs_only_that_report(tmp_path: Path) -> None:
+    arguments = ["fuzz", POOL, "--steps", "200", "--seconds", "0.1", "--out", str(tmp_path / "out")]
+    run = CliRunner().invoke(app, [*arguments, "--json", "/dev/full", "--junit", str(tmp_path / "report.xml")])
+
+    assert 2 == run.exit_code
+    assert "syncedmem: /dev/full: No space left on device\n" == run.stderr
+    assert "passed. Seed 0." in run.stdout
+    assert (tmp_path / "report.xml").read_text(encoding="utf-8").startswith("<?xml")
+    assert (tmp_path / "out" / "report.json").is_file()
 
 
 @pytest.mark.no_cover
@@ -64,16 +114,7 @@ def test_both_reports_may_go_to_standard_output(tmp_path: Path) -> None:
     common = ["fuzz", POOL, "--steps", "200", "--out", str(tmp_path)]
 
     assert run(app, [*common, "--junit", "-"]).stdout.startswith("<?xml")
-    assert 2 == json.loads(run(app, [*common, "--json", "-"]).stdout)["format"]
-
-
-def test_a_promise_is_made_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    both = ["--promise", "alignment=16", "--promise", "alignment=64"]
-    monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", POOL, *both])
-    with pytest.raises(SystemExit):
-        main()
-
-    assert "syncedmem: alignment is promised twice: 16 and 64\n" == capsys.readouterr().err
+    assert 3 == json.loads(run(app, [*common, "--json", "-"]).stdout)["format"]
 
 
 @pytest.mark.no_cover
@@ -122,7 +163,7 @@ def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
         "from syncedmem.spec.mutants.allocator import Pool\n"
         "class Crowded(Pool):\n"
         "    def allocate(self, size, alignment=16, stream=None):\n"
-        "        if len(self.sizes) == 90:\n"
+        "        if len(set(self.sizes.values())) == 70:\n"
         "            raise RuntimeError('too many')\n"
         "        return super().allocate(size, alignment, stream)\n",
         encoding="utf-8",
@@ -134,8 +175,8 @@ def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
 
 
 def test_long_reproducers_are_printed_as_the_run_that_found_them() -> None:
-    """Every finding is printed in at most ten lines."""
-    steps = tuple(Step("allocate", (number, 8, 0, 0)) for number in range(5_000))
+    """Every finding is printed in at most ten lines; sizes without a period are no loop."""
+    steps = tuple(Step("allocate", (number, number * number % 1009 + 1, 0, 0)) for number in range(5_000))
     found = Replay(TWICE, {"zero_size": "null"}, Finding("A01-distinct-pointers", "", steps), seed=3, steps=9_000)
 
     assert len(found.python().splitlines()) <= 10
@@ -248,7 +289,7 @@ def test_shortening_drops_steps_on_blocks_that_are_not_there() -> None:
         asked.append(steps)
         return False
 
-    assert (program[1], program[3], program[5]) == shortened(program, fails, 1.0) == asked[0]
+    assert (program[1], program[3], program[5]) == shortened(program, fails) == asked[0]
 
 
 def test_a_hang_is_said_to_be_one_and_what_was_lost_too() -> None:
@@ -298,3 +339,31 @@ def test_more_than_can_be_counted_is_asked_for_where_blocks_are_counted() -> Non
         assert 1 == driver.oracle.checked["A06-out-of-memory"]
     with driver_of(Pool()) as driver:
         assert not driver.request_too_many(2, 2)
+
+
+def test_the_report_of_a_sanitizer_is_printed(tmp_path: Path) -> None:
+    source = tmp_path / "pool.c"
+    source.write_text(
+        "#include <stdlib.h>\nstatic int *table, calls;\n"
+        "void *take(size_t n) { if (!table) table = malloc(64); if (++calls > 99) table[16] = 1; return malloc(n); }\n"
+        "void give(void *p) { free(p); }\n",
+        encoding="utf-8",
+    )
+    arguments = ["fuzz", f"{source}:take,give", "--steps", "500", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--sanitizer", "address"])
+
+    assert 1 == result.exit_code
+    assert "AddressSanitizer: heap-buffer-overflow" in result.output
+    assert "    #0 take " in result.output
+    assert "LD_PRELOAD" not in result.output
+    assert f"'{source}:take,give?sanitizer=address'" in result.output
+
+
+def test_a_run_without_a_compiler_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    compiled_driver.cache_clear()
+    result = CliRunner().invoke(app, ["fuzz", "libc.so.6:malloc,free", "--steps", "200", "--out", str(tmp_path)])
+
+    assert 0 == result.exit_code
+    assert "the native driver has not run: the native driver cannot be compiled: there is no no-such" in result.output

@@ -8,7 +8,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +16,10 @@ from typer.testing import CliRunner
 from syncedmem.cli import app
 from syncedmem.model import SyncedMemoryError
 from syncedmem.spec.learning import report as report_module
+from syncedmem.spec.learning.asking import AskedMaker
+
+if TYPE_CHECKING:
+    from syncedmem.spec.learning.answers import Answer, Word
 
 WRONG = Path(__file__).parents[1] / "support" / "wrong_port.py"
 PORT = ["--command", shlex.join((sys.executable, "-S", str(WRONG), "right")), "--timeout", "60"]
@@ -59,7 +63,7 @@ def maker(tmp_path: Path, name: str, *options: str) -> Any:
 
 
 def test_the_declared_machine(tmp_path: Path) -> None:
-    done = maker(tmp_path, "syncedmem.spec:ReferenceMemory", "--json", "-")
+    done = maker(tmp_path, "syncedmem.spec:ReferenceMemory", "--json", "-", "--states", "5")
     report = json.loads(done.stdout)
 
     assert 0 == done.exit_code, done.output
@@ -77,6 +81,7 @@ def test_a_difference_is_printed_with_a_program_that_runs(tmp_path: Path, makers
 
     assert 1 == done.exit_code, done.output
     assert "set_cpu_data(NULL) in U:--\n  declared: the call: refused\n  learned:  the call: done\n" in done.output
+    assert done.output.index("C:oe is a configuration: ") < done.output.index("set_cpu_data(NULL) in U:--")
     assert "  after:    a new memory\n" in done.output
     assert "  the same: C:" in done.output
     assert f"python {program}" in done.output
@@ -112,6 +117,32 @@ def test_a_port_without_a_machine(tmp_path: Path, makers: Path) -> None:
 
     assert 1 == done.exit_code, done.output
     assert "The machine is not known, because it gives more than 200 different answers." in done.output
+
+
+def test_an_interrupt_does_not_lose_what_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = AskedMaker.ask
+    calls = iter(range(100))
+
+    def interrupted(self: AskedMaker, word: Word) -> list[Answer]:
+        if next(calls) == 60:
+            raise KeyboardInterrupt
+        return asked(self, word)
+
+    monkeypatch.setattr(AskedMaker, "ask", interrupted)
+    done = maker(tmp_path, "syncedmem.spec:ReferenceMemory")
+    report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+
+    assert 130 == done.exit_code, done.output
+    assert "The machine is not known, because it was interrupted. Only what was asked is compared." in done.output
+    assert "not learned: it was interrupted" == done.output.splitlines()[-1]
+    assert (True, "it was interrupted") == (report["interrupted"], report["stopped"])
+    assert 10 < report["cells_compared"] <= 27
+
+
+def test_the_default_bound_is_the_number_of_declared_states(tmp_path: Path) -> None:
+    done = maker(tmp_path, "syncedmem.spec:ReferenceMemory", "--steps", "0")
+
+    assert "at most 4 states: depth 0 of the W-method" in done.output
 
 
 def test_no_memory_can_be_made(tmp_path: Path, makers: Path) -> None:

@@ -125,7 +125,7 @@ def test_without_jinja2_an_error_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.delitem(sys.modules, "syncedmem.model.exports.rendering", raising=False)
     with pytest.raises(MissingPackageError, match=r"^the format c needs the package jinja2: pip install jinja2$"):
         export("c")
-    assert str(export("mermaid")).startswith("stateDiagram-v2")
+    assert "stateDiagram-v2\n" in str(export("mermaid"))
 
 
 def test_a_name_that_a_template_cannot_know_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,12 +189,32 @@ def test_a_drawing_of_one_call_has_its_notes_alone() -> None:
 @pytest.mark.parametrize("detail", Detail)
 @pytest.mark.parametrize("name", ["mermaid", "plantuml"])
 def test_text_has_every_edge_and_line(name: str, detail: Detail) -> None:
-    """Both languages have one arrow per edge, one initial arrow, and one arrow from every node to the end."""
+    """Both have an arrow per edge and an initial one, and each call; PlantUML has arrows to the end too."""
     drawn, text = drawing(detail=detail), exported(name, detail=detail)
-    assert len(drawn.edges) + 1 + len(drawn.nodes) == len(re.findall(r"-->", text))
-    assert text.count("--> [*] : release") == len(drawn.nodes)
-    calls = sum(len(edge.lines) for edge in drawn.edges)
-    assert calls == len(re.findall(r"(?:: |<br/>|\\n)(?:\w+_data|async_gpu_push)(?=<br/>|\\n|$)", text, re.MULTILINE))
+    ends = len(drawn.nodes) if name == "plantuml" else 0
+    assert len(drawn.edges) + 1 + ends == len(re.findall(r"-->", text))
+    assert text.count("--> [*] : release") == ends
+    found = re.findall(r"-->.* : (.*)", text)
+    lines = [re.split(r"<br/>|\\n", label) for label in found if label != "release"]
+    assert [list(edge.labels) for edge in drawn.edges] == lines
+
+
+def test_labels_are_those_of_uml() -> None:
+    """Guards are in square brackets, actions follow a slash, and calls that do the same share a line."""
+    edges = {(edge.source, edge.dest): edge.labels for edge in drawing(detail=Detail.GUARDS).edges}
+    assert edges["UNINITIALIZED", "HEAD_AT_CPU"] == (
+        "cpu_data, mutable_cpu_data / alloc + zero",
+        "set_cpu_data / adopt",
+    )
+    assert edges["HEAD_AT_GPU", "SYNCED"] == (
+        "cpu_data [!has_cpu_pointer] / alloc + copy to CPU",
+        "cpu_data [has_cpu_pointer] / copy to CPU",
+    )
+    assert edges["SYNCED", "SYNCED"] == ("cpu_data, gpu_data",)
+    for detail in Detail:
+        for edge in drawing(detail=detail).edges:
+            called = [name for label in edge.labels for name in re.split(r" \[| / ", label)[0].split(", ")]
+            assert {line.call for line in edge.lines} == set(called)
 
 
 def test_names_of_configurations_are_identifiers_in_mermaid() -> None:

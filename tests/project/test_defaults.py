@@ -8,12 +8,13 @@ from pathlib import Path
 
 import syncedmem
 from syncedmem import Blob, SyncedMemory
-from syncedmem.cli import verify
 from syncedmem.cli.fuzz import fuzz as command
+from syncedmem.cli.verify import verify
+from syncedmem.model.defaults import DEFAULT_STEPS, FUZZ
 from syncedmem.model.head import DEFAULT_EDITION, EDITIONS
 from syncedmem.runtime.devices.registry import AUTOMATIC
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.memory import kit as conformance
+from syncedmem.spec.memory.kit import check_conformance
 
 PACKAGE = Path(syncedmem.__file__).parent
 
@@ -58,15 +59,14 @@ def test_no_signature_names_the_default_device() -> None:
 
 
 def test_the_command_line_and_the_library_have_the_same_defaults() -> None:
-    """The commands repeat them, because ``--help`` must not import Hypothesis."""
+    """The model declares them, because ``--help`` must not import the spec."""
     here, there = (
         {name: it.default for name, it in signature(function).parameters.items()} for function in (command, fuzz)
     )
-    shared = (here.keys() & there.keys()) - {"target"}
+    declared = FUZZ._asdict()
 
-    assert {"seed", "steps", "seconds", "threads", "hang", "first"} == shared
-    assert {name: there[name] for name in shared} == {name: here[name] for name in shared}
-    assert conformance.DEFAULT_STEPS == verify.DEFAULT_STEPS
+    assert declared == {name: there[name] for name in declared} == {name: here[name] for name in declared}
+    assert {DEFAULT_STEPS} == {signature(it).parameters["steps"].default for it in (check_conformance, verify)}
 
 
 def test_a_literal_would_be_found() -> None:

@@ -19,7 +19,7 @@ from syncedmem.spec.blob.moves import Shows
 from syncedmem.spec.blob.reference import IntReferenceBlob
 from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
 from syncedmem.spec.blob.steps import BlobCall
-from syncedmem.spec.engine.finding import Violation
+from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.reference import ReferenceMemory, Refused
 from syncedmem.spec.mutants.blob import BLOB_BUGS
 

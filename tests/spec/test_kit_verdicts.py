@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,9 @@ import pytest
 from subjects import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_subject, host_subject
 
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
+from syncedmem.spec.engine.contents import contrasted, pattern
+from syncedmem.spec.memory.adoptions import unsuitable_host_buffers
+from syncedmem.spec.memory.driver import MemoryDriver
 from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shortened
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from syncedmem.model import SyncedHead
+    from syncedmem.spec.requirements import Level
 
 
 def test_a_sequence_is_not_shortened_to_one_that_breaks_something_else() -> None:
@@ -180,3 +185,50 @@ def test_who_wants_no_shortest_reproducer_gets_the_first(suite: str) -> None:
 
     assert short.requirement == first.requirement
     assert len(short.statements) < len(first.statements)
+
+
+class LosesALateByte(ReferenceMemory):
+    """What it shows of the host side is wrong at one byte."""
+
+    def cpu_data(self) -> Any:
+        shown = bytearray(super().cpu_data())
+        shown[1020] ^= 0xFF
+        return memoryview(shown).toreadonly()
+
+
+def test_of_long_contents_the_bytes_that_differ_are_shown() -> None:
+    driver = MemoryDriver(device_subject(LosesALateByte), 4097)
+    driver.perform(WRITE)
+    content = pattern(1, 4097)[1020:1036]
+    wrong = bytes([content[0] ^ 0xFF]) + content[1:]
+
+    with pytest.raises(Violation) as found:
+        driver.perform(READ)
+    assert f"cpu_data shows {wrong.hex()}, expected {content.hex()} from byte 1020 of 4097" == found.value.message
+    assert ("0000", "00, 1 bytes") == contrasted(bytes(2), bytes(1))
+
+
+class SpoilsWhatItRefuses(ReferenceMemory):
+    """After a buffer that was refused it shows zeros."""
+
+    refused = False
+
+    def set_cpu_data(self, data: Any) -> None:
+        try:
+            super().set_cpu_data(data)
+        except Exception:
+            self.refused = True
+            raise
+
+    def cpu_data(self) -> Any:
+        shown = super().cpu_data()
+        return memoryview(bytes(len(shown))) if self.refused else shown
+
+
+@pytest.mark.parametrize(("level", "requirement"), [("L1", "R14-adopt-host"), ("L4", "R32-strong-guarantee")])
+def test_what_a_refused_call_spoils_is_named_as_far_as_the_level_shows(level: Level, requirement: str) -> None:
+    subject = replace(device_subject(SpoilsWhatItRefuses), level=level)
+
+    with pytest.raises(Violation) as found:
+        list(unsuitable_host_buffers(subject))
+    assert requirement == found.value.requirement

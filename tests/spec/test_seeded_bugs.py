@@ -13,6 +13,7 @@ import pytest
 from subjects import blob_device_subject, device_subject, host_subject, subject_for
 
 from syncedmem.model import InvalidArgumentError, tour
+from syncedmem.model.defaults import DEFAULT_STEPS
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import (
     REQUIREMENTS,
@@ -24,7 +25,6 @@ from syncedmem.spec import (
     check_conformance,
     suite_names,
 )
-from syncedmem.spec.memory.kit import DEFAULT_STEPS
 from syncedmem.spec.memory.suites import Case, run_case
 from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.mutants.memory import MEMORY_BUGS

@@ -60,6 +60,7 @@ class Counting:
     bad: dict[int, str]
     requested: list[str] = field(default_factory=list[str])
     largest: int = 1 << 16
+    offers: tuple[str, ...] = ()
 
     def run(self, steps: tuple[int, ...]) -> None:
         """Make a request for each step."""

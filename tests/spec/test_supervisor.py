@@ -129,28 +129,11 @@ def test_what_a_process_does_is_the_same_here(monkeypatch: pytest.MonkeyPatch) -
     handlers: dict[int, object] = {}
     monkeypatch.setattr(signal, "signal", handlers.__setitem__)
     sent = Sent()
-    serve(cast("Any", sent), counted, "a", None)
+    serve(cast("Any", sent), counted, "a")
 
     assert {signal.SIGINT: signal.SIG_IGN} == handlers
     assert ("progress", ("first", 0)) == sent[0]
     assert ("answer", ("a", os.getpid())) == sent[-1]
-
-
-def test_what_a_copy_of_this_process_does_is_the_same_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the default handler for interrupts, redirects its output, and exits after its answer."""
-    done: list[object] = []
-
-    def note(*values: object) -> None:
-        done.append(values)
-
-    monkeypatch.setattr("signal.signal", note)
-    monkeypatch.setattr("os.dup2", note)
-    monkeypatch.setattr("os._exit", note)
-    sent = Sent()
-    serve(cast("Any", sent), various, "fine", 5)
-
-    assert [(signal.SIGINT, signal.SIG_DFL), (5, 1), (5, 2), (0,)] == done
-    assert [("progress", ("begun", 7)), ("answer", "fine")] == sent
 
 
 def test_who_stands_still_is_ended() -> None:
@@ -171,16 +154,6 @@ def test_what_moves_is_not_ended() -> None:
     answer = Child(various, "nap", limits=Limits(seconds=0.5, first=60), moved=lambda: next(marks)).wait()
 
     assert "nap" == answer
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_the_last_line_of_a_copy_is_kept() -> None:
-    death = Child(various, "talk", forks=True).wait()
-    fine = Child(various, "fine", forks=True).wait()
-    silent = Child(various, "leave", forks=True).wait()
-
-    assert (Death("crash", "SIGABRT", "begun", 7, "last words"), "fine") == (death, fine)
-    assert Death("exit", "3", "begun", 7, "") == silent
 
 
 def test_memory_can_be_limited() -> None:

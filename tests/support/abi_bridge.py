@@ -8,19 +8,35 @@ before and after each call.
 from __future__ import annotations
 
 import ctypes
+import gc
 from ctypes import c_void_p, pointer
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 from syncedmem.model import Mode, using_mode
 from syncedmem.spec.engine.call_log import TO_DEVICE, TO_HOST, InjectedFailure, StrayFree
 from syncedmem.spec.engine.contents import Watched, fetch, put
-from syncedmem.spec.ports.harness import ABI_VERSION, CALLS, DEVICE, FLAGS, HEADS, HOST, PINNED, Table
+from syncedmem.spec.ports.harness import (
+    ABI_VERSION,
+    BLOB_CALLS,
+    BLOB_TYPES,
+    BLOBS_VERSION,
+    CALLS,
+    COPY_DIFF,
+    DEVICE,
+    FLAGS,
+    HEADS,
+    HOST,
+    PINNED,
+    BlobTable,
+    Table,
+)
+from syncedmem.spec.proofs.states import FRESH
 
 if TYPE_CHECKING:
     from syncedmem.spec import Subject
     from syncedmem.spec.engine.calls import Side
 
-__all__ = ["Bridge"]
+__all__ = ["BlobBridge", "Bridge"]
 
 OK, REFUSED, FAILED = range(3)
 _TAIL = 5
@@ -111,34 +127,17 @@ class Bridge:
             self._buffers.clear()  # a vector has ended
 
 
-class _Memory:
-    """A memory with the twins of its arrays."""
+class _Place:
+    """The twins of the arrays of a memory, or of the blobs of a vector."""
 
-    def __init__(self, subject: Subject, lent: Any, size: int) -> None:
+    def __init__(self, subject: Subject, lent: Any) -> None:
         self.subject = subject
         self.lent = lent
         self.twins: dict[int, _Twin] = {}
         self.views: dict[int, Any] = {}
         self._scratch: list[Any] = []
         device = None if subject.device is None else _Bridged(subject.device, self, DEVICE)
-        make: Any = subject.make
-        self.memory: Any = make(size, host=_Bridged(subject.host, self, HOST), device=device)
-
-    def call(self, name: str, mode: Mode, buffer: Any) -> tuple[BaseException | None, Any]:
-        """Make a call; return what it raised, and its view."""
-        device: Any = self.subject.device
-        stream = object() if device is None else device.stream()
-        given = [buffer] if name.startswith("set_") else []
-        options = {"stream": stream} if name == "async_gpu_push" else {}
-        try:
-            with using_mode(mode):
-                view = getattr(self.memory, "close" if name == "release" else name)(*given, **options)
-        except Exception as error:  # noqa: BLE001 -- subjects may raise any error
-            return error, None
-        if options and device is not None:
-            device.record(stream).synchronize()
-        self.lent.synchronize(self.lent.context, None)
-        return None, view
+        self.sides: dict[str, Any] = {"host": _Bridged(subject.host, self, HOST), "device": device}
 
     def twin(self, array: Any, side: Side) -> _Twin | None:
         """The twin whose bytes an array has."""
@@ -180,10 +179,120 @@ class _Memory:
         return bytes(memoryview(array).cast("B")[:size]) if side == "cpu" else fetch(self.subject, array, size)
 
 
+class _Memory(_Place):
+    """A memory with the twins of its arrays."""
+
+    def __init__(self, subject: Subject, lent: Any, size: int) -> None:
+        super().__init__(subject, lent)
+        make: Any = subject.make
+        self.memory: Any = make(size, **self.sides)
+
+    def call(self, name: str, mode: Mode, buffer: Any) -> tuple[BaseException | None, Any]:
+        """Make a call; return what it raised, and its view."""
+        device: Any = self.subject.device
+        stream = object() if device is None else device.stream()
+        given = [buffer] if name.startswith("set_") else []
+        options = {"stream": stream} if name == "async_gpu_push" else {}
+        try:
+            with using_mode(mode):
+                view = getattr(self.memory, "close" if name == "release" else name)(*given, **options)
+        except Exception as error:  # noqa: BLE001 -- subjects may raise any error
+            return error, None
+        if options and device is not None:
+            device.record(stream).synchronize()
+        self.lent.synchronize(self.lent.context, None)
+        return None, view
+
+
+class BlobBridge:
+    """Two tables of functions: the second is for blobs of a subject, and the first has no memories.
+
+    Parameters
+    ----------
+    subject : Subject
+    edition : str
+
+    Attributes
+    ----------
+    port : Table
+        The ``smp_port``.
+    table : BlobTable
+        The ``smp_blobs``.
+    """
+
+    def __init__(self, subject: Subject, edition: str) -> None:
+        self._memories = Bridge(subject, edition)
+        self._subject = subject
+        self._blobs: dict[int, Any] = {}
+        self._made = 0
+        self._place: Any = None  # of the vector that is replayed
+        self.port: Any = self._memories.table
+        fields: Any = getattr(BlobTable, "_fields_")  # noqa: B009 -- the name that ctypes gives it
+        kinds: dict[str, Any] = dict(fields)
+        functions = [kinds[name](getattr(self, f"_{name}")) for name in ("create", "call", "state", "destroy")]
+        self.table: Any = BlobTable(BLOBS_VERSION, *functions)
+
+    def _create(self, lent: Any, _launch: Any, kind: int, made: Any) -> int:
+        if not self._blobs:
+            self._place = _Place(self._subject, lent.contents)
+        self._made += 1
+        make: Any = self._subject.make
+        self._blobs[self._made] = make(dtype=[*BLOB_TYPES][kind], **self._place.sides)
+        made[0] = self._made
+        return OK
+
+    def _call(self, number: int, asked: Any, result: Any) -> int:
+        given, name = asked.contents, BLOB_CALLS[int(asked.contents.call)]
+        arguments, options = list[Any](), dict[str, bool]()
+        if name in ("reshape", "data_at", "diff_at"):
+            arguments = [tuple(given.numbers[k] for k in range(given.count))]
+        elif given.other:
+            arguments = [self._blobs[given.other]]
+            options = {"copy_diff": bool(given.options & COPY_DIFF)} if name == "copy_from" else {}
+        elif name.startswith(("scale", "set")):
+            arguments = [given.factor if name.startswith("scale") else None]
+        self._place.pull()
+        try:
+            with self._current(), using_mode(Mode(given.mode)):
+                found = getattr(self._blobs[number], name)(*arguments, **options)
+        except Exception:  # noqa: BLE001 -- subjects may raise any error
+            return REFUSED
+        finally:
+            self._place.push()
+        if name.startswith(("cpu", "gpu", "mutable")):
+            result.contents.view = self._place.place(found, "gpu" if "gpu" in name else "cpu")
+        elif isinstance(found, SupportsFloat):
+            result.contents.number = float(found)
+        return OK
+
+    def _current(self) -> Any:
+        device: Any = self._subject.device
+        return self._subject.host.using() if device is None else device.using()
+
+    def _state(self, number: int, seen: Any) -> None:
+        blob, state = self._blobs[number], seen.contents
+        state.axes, state.count, state.capacity = len(blob.shape), blob.count, blob.count
+        for axis, extent in enumerate(blob.shape):
+            state.shape[axis] = extent
+        self._place.pull()
+        for part in ("data", "diff"):
+            memory, told = getattr(blob, f"{part}_memory"), getattr(state, part)
+            told.memory, told.head, told.size = id(memory), HEADS.index(memory.head.name), memory.size
+            for side in FRESH[memory.head]:
+                with self._current():
+                    setattr(told, side, self._place.place(getattr(memory, f"{side}_data")(), side))
+
+    def _destroy(self, number: int) -> None:
+        del self._blobs[number]
+        if not self._blobs:
+            gc.collect()
+            self._place.lent = None
+
+
 class _Bridged:
     """An allocator that also does everything with those that the program lends."""
 
-    def __init__(self, inner: Any, memory: _Memory, kind: int) -> None:
+    def __init__(self, inner: Any, memory: _Place, kind: int) -> None:
         self.inner = inner
         self._memory = memory
         self._kind = kind

@@ -27,6 +27,7 @@ ALLOWED: Sequence[str] = (
     r".+ needs the package ",
     r"there is no C\+\+ compiler: make system-deps",
     r"there is no \S+ here: make system-deps",
+    r"npm cannot download ",
     r"npm cannot install what tests/support/node/package.json names: ",
     # Parts of a kit that were not requested: the kit of allocators is a test case, which is run here as an example.
     r"not checked: ",

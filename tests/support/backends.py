@@ -7,6 +7,7 @@ import importlib
 import runpy
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ class Backend:
         Returns the target for the fuzzer, or skips the test with the reason.
     promises : dict of str to str
     threads, steps : int
+    known : dict of str to str
+        Requirements that it is known to break, and how.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Backend:
     promises: dict[str, str] = field(default_factory=dict[str, str])
     threads: int = 1
     steps: int = _STEPS
+    known: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def _library(name: str) -> Callable[[], str]:
@@ -62,6 +66,20 @@ def _library(name: str) -> Callable[[], str]:
         if found is None:
             pytest.skip(f"lib{name} is not installed: make system-deps")
         return f"{found}:malloc,free,calloc,realloc"
+
+    return target
+
+
+def _umf(tables: str) -> Callable[[], str]:
+    """Pools and providers of libumf, which pip puts beside Python."""
+
+    def target() -> str:
+        try:
+            files = metadata.files("umf") or []
+        except metadata.PackageNotFoundError:
+            pytest.skip("libumf is not installed: pip install umf")
+        library = next(it for it in files if it.name == "libumf.so.1")
+        return f"{Path(str(library.locate())).resolve()}:{tables}?abi=umf"
 
     return target
 
@@ -117,6 +135,8 @@ def _cuda_core() -> object:
 
 
 _RMM = {"alignment": "256"}
+_ROUNDED = {"A06-out-of-memory": "pools round sizes up to 256 bytes, and the 255 largest become 0"}
+_NO_SIZE = {"A08-size-known": "umfPoolMallocUsableSize succeeds, and says 0 bytes"}
 # PyOpenCL refuses a size beyond all memory as an invalid size, not as out of memory.
 _POOL_OF_PYOPENCL = {"out_of_memory": "MemoryError,LogicError"}
 
@@ -125,13 +145,25 @@ BACKENDS = (
     Backend("jemalloc", _library("jemalloc"), {"alignment": "8"}, threads=2),
     Backend("mimalloc", _library("mimalloc"), {"alignment": "8"}, threads=2),
     Backend("tcmalloc", _library("tcmalloc_minimal"), {"alignment": "8"}, threads=2),
+    Backend("UMF memory of the system", _umf("provider=umfOsMemoryProviderOps")),
+    Backend("UMF disjoint pool", _umf("pool=umfDisjointPoolOps"), threads=2),
+    Backend("UMF proxy pool", _umf("pool=umfProxyPoolOps"), known=_NO_SIZE),
     Backend("RMM callback", _rmm(lambda _, upstream: upstream), _RMM),
-    Backend("RMM pool", _rmm(_rmm_pool), _RMM),
-    Backend("RMM binning", _rmm(lambda mr, up: mr.BinningMemoryResource(_rmm_pool(mr, up), 8, 16)), _RMM),
-    Backend("RMM fixed-size", _rmm(_rmm_fixed), _RMM),
-    Backend("RMM limiting", _rmm(lambda mr, up: mr.LimitingResourceAdaptor(_rmm_pool(mr, up), 1 << 24)), _RMM),
-    Backend("RMM statistics", _rmm(lambda mr, up: mr.StatisticsResourceAdaptor(_rmm_pool(mr, up))), _RMM),
-    Backend("RMM tracking", _rmm(lambda mr, up: mr.TrackingResourceAdaptor(_rmm_pool(mr, up))), _RMM),
+    Backend("RMM pool", _rmm(_rmm_pool), _RMM, known=_ROUNDED),
+    Backend(
+        "RMM binning", _rmm(lambda mr, up: mr.BinningMemoryResource(_rmm_pool(mr, up), 8, 16)), _RMM, known=_ROUNDED
+    ),
+    Backend("RMM fixed-size", _rmm(_rmm_fixed), _RMM, known=_ROUNDED),
+    Backend(
+        "RMM limiting",
+        _rmm(lambda mr, up: mr.LimitingResourceAdaptor(_rmm_pool(mr, up), 1 << 24)),
+        _RMM,
+        known=_ROUNDED,
+    ),
+    Backend(
+        "RMM statistics", _rmm(lambda mr, up: mr.StatisticsResourceAdaptor(_rmm_pool(mr, up))), _RMM, known=_ROUNDED
+    ),
+    Backend("RMM tracking", _rmm(lambda mr, up: mr.TrackingResourceAdaptor(_rmm_pool(mr, up))), _RMM, known=_ROUNDED),
     Backend("PyOpenCL MemoryPool", _opencl_pool, _POOL_OF_PYOPENCL, steps=1_000),
     Backend("cuda.core resource over ours", _cuda_core),
     Backend(

@@ -39,5 +39,11 @@ IN_C = (
         "KuiperLLama alloc_cu.cpp:12-13 at 978789f, a failed CHECK is fatal",
         {},
     ),
+    BugInC("starving_malloc,starving_free", "A25-no-starvation", "memcached, slab calcification", {}),
+    BugInC("halving_malloc,halving_free", "A04-contents-kept", "a class that is too small", {}),
+    BugInC("narrow_malloc,narrow_free", "A02-no-overlap", "a size of 32 bits", {}),
+    BugInC("headed_malloc,headed_free", "A06-out-of-memory", "CWE-190: a header added before the check", {}),
+    BugInC("small_malloc,small_free,small_calloc", "A06-out-of-memory", "CWE-190: a product of 32 bits", {}),
+    BugInC("early_malloc,early_free", "A01-distinct-pointers", "a table that is filled while the first calls run", {}),
     BugInC("stuck_malloc,stuck_free", "A23-no-hang", "a wait that nobody ends", {}),
 )

@@ -181,3 +181,36 @@ void idle_free(void *pointer) {
     free(pointer);
 }
 
+/* One size class is refused for ever. */
+void *starving_malloc(size_t size) { return size >= 1000 && size <= 1100 ? NULL : malloc(size); }
+void starving_free(void *pointer) { free(pointer); }
+
+/* Blocks of more than 4 MiB have only half of their bytes. */
+void *halving_malloc(size_t size) { return malloc(size > (size_t)4 << 20 && size >> 40 == 0 ? size / 2 : size); }
+void halving_free(void *pointer) { free(pointer); }
+
+/* A size of up to a terabyte is kept in 32 bits; one beyond is refused. */
+void *narrow_malloc(size_t size) { return size >> 40 ? NULL : malloc((uint32_t)size); }
+void narrow_free(void *pointer) { free(pointer); }
+
+/* A header is added before anybody looks whether it fits. */
+void *headed_malloc(size_t size) { char *pointer = malloc(size + 16); return pointer ? pointer + 16 : NULL; }
+void headed_free(void *pointer) { if (pointer) free((char *)pointer - 16); }
+
+/* A calloc that multiplies in 32 bits. */
+void *small_malloc(size_t size) { return malloc(size); }
+void small_free(void *pointer) { free(pointer); }
+void *small_calloc(size_t count, size_t size) {
+    if (size && count > (size_t)-1 / size) return NULL;
+    return calloc(1, (uint32_t)((uint32_t)count * (uint32_t)size));
+}
+
+/* In the first hundred calls of a process, blocks of more than 200 bytes are too short for what was asked. */
+static int calls;
+static void *early;
+void *early_malloc(size_t size) {
+    if (++calls > 100) return malloc(size);
+    if (size > 200 && size < 300 && early) return early;
+    return early = malloc(size < 300 ? 300 : size);
+}
+void early_free(void *pointer) { if (pointer == early) early = NULL; free(pointer); }

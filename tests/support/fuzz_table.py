@@ -1,13 +1,10 @@
 """The tables of the fuzzer: allocators that passed, and seeded bugs that it caught.
 
-They are printed at the end of every run that has them, unless it is quiet.  ``--write-proof`` also writes
-docs/fuzzing-proof.md.
+They are printed at the end of every run that has them, unless it is quiet.
 """
 
 from __future__ import annotations
 
-import platform
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -17,7 +14,6 @@ if TYPE_CHECKING:
 
     from syncedmem.spec.fuzz import Report
 
-PAGE = Path(__file__).parents[2] / "docs" / "fuzzing-proof.md"
 BACKEND, BUG = "fuzzed backend", "fuzzed bug"
 Rows = dict[str, dict[str, list[object]]]
 ROWS = pytest.StashKey[Rows]()
@@ -64,11 +60,6 @@ class Collector:
                 self.rows[kind][str(row[0])] = row
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that writes the page."""
-    parser.addoption("--write-proof", action="store_true", help="write docs/fuzzing-proof.md")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Register the plugin."""
     config.pluginmanager.register(Collector(config))
@@ -82,8 +73,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.section(f"allocators that were {title}", sep="-")
             for line in aligned(heads, list(found.values())):
                 terminalreporter.write_line(line)
-    if config.getoption("--write-proof") and all(rows.values()):
-        PAGE.write_text(page(list(rows[BACKEND].values()), list(rows[BUG].values())), encoding="utf-8")
 
 
 def aligned(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
@@ -91,34 +80,6 @@ def aligned(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]
     texts = [list(heads), *([_text(cell) for cell in row] for row in sorted(rows, key=lambda row: str(row[0])))]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in texts]
-
-
-def page(backends: Sequence[Sequence[object]], bugs: Sequence[Sequence[object]]) -> str:
-    """The page; the figures are those of one run on one machine."""
-    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return f"""# What the fuzzer was run against
-
-Written by `make proof`; the figures are those of that run ({machine}) and differ from machine to machine. The test
-suite puts the fuzzer to all of these every time, and compares the names on this page with what it has.
-
-## Allocators that pass
-
-Operations a second are those of the fast generator, the oracle's work included.
-
-{_table(_BACKENDS, backends)}
-
-## Seeded bugs
-
-Each is caught in every run within ten seconds of processor time, as its first finding. The operations are those of all
-generators until then; what replays it is at most ten lines.
-
-{_table(_BUGS, sorted(bugs, key=lambda row: (str(row[1]), str(row[0]))))}
-"""
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = [" | ".join(heads), " | ".join("---" for _ in heads), *(" | ".join(map(_text, row)) for row in rows)]
-    return "\n".join(f"| {line} |" for line in lines)
 
 
 def _text(cell: object) -> str:

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 OTHER, HEAD = {"cpu": "gpu", "gpu": "cpu"}, {"cpu": "HEAD_AT_CPU", "gpu": "HEAD_AT_GPU"}
-HELLO = {"version": 1, "name": "plain_port.py", "level": "L3"}
+HELLO = {"version": 1, "name": "plain_port.py", "level": "L3", "offers": ["drop"]}
 
 
 class Memory:
@@ -80,6 +80,14 @@ buffers: dict[str, bytearray] = {}
 OTHERS = ("state", "write_view")
 
 
+def optional(op: str, memory: int, **fields: Any) -> dict[str, Any]:
+    if op == "own_buffer":
+        buffers[fields["buffer"]] = memories[memory].data[fields["side"]]
+        return {}
+    memories[memory].call("release", "CPU")
+    return {"actions": memories.pop(memory).actions}
+
+
 def answer(op: str, memory: int = 0, **fields: Any) -> dict[str, Any]:
     if op == "hello":
         return HELLO
@@ -92,6 +100,8 @@ def answer(op: str, memory: int = 0, **fields: Any) -> dict[str, Any]:
         memories[memory] = Memory(fields["size"])
     if memory not in memories:
         return {}
+    if op in ("own_buffer", "drop"):
+        return optional(op, memory, **fields)
     try:
         if op == "write_view":
             content = bytes.fromhex(fields["bytes"])

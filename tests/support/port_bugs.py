@@ -32,6 +32,11 @@ class PortBug(NamedTuple):
     says: str
     file: str = "syncedmem.hpp"
 
+    @property
+    def of_blobs(self) -> bool:
+        """Whether it is a bug of blobs."""
+        return self.name.startswith("of blobs")
+
     def seed(self, folder: Path) -> None:
         """Seed it in a copy of the port."""
         path = folder / self.file
@@ -53,6 +58,12 @@ _TOUCH = "*static_cast<volatile char *>"
 _OWN_ADOPTED = "if (call == SMD_SET_CPU_DATA) owned_[SMD_CPU] = Block(with.data, Free{&from_, SMP_HOST});"
 _EAGER = "from_.free(SMP_HOST, from_.allocate(SMP_HOST, size));"
 _HEAD = "smd_head head_ = SMD_UNINITIALIZED;"
+
+_BLOB = "blob.hpp"
+_SCALED = "for (std::int64_t k = 0; k < count_; ++k) at[k] *= factor;"
+_UPDATED = "for (std::int64_t k = 0; k < count_; ++k) data[k] -= diff[k];"
+_WRITTEN = 'require(parts_[DATA]->head() != SMD_UNINITIALIZED, "the data was never written");'
+_BY_HEAD = "const bool up = on_device(part);"
 
 PORT_BUGS = (
     # It ends, or does not come back.
@@ -129,6 +140,17 @@ PORT_BUGS = (
         "frees page-locked memory as pageable", "get_deleter().kind, here", "get_deleter().kind * 0, here",
         "R25", "asked to free page-locked memory as pageable",
     ),
+    PortBug(
+        "leaks when it is destroyed", "delete static_cast<Memory *>(memory);", "(void)memory;",
+        "P04", "still allocated after the memory was dropped: 48 bytes on cpu", "port.cpp",
+    ),
+    # It adopts what it must refuse.
+    PortBug("adopts its own buffer", "if (own != nullptr &&", "if (false &&", "R35", "the last call was not refused"),
+    PortBug("adopts a short buffer", "if (with.size < size_) throw", "if (false) throw", "R36", "was not refused"),
+    PortBug(
+        "adopts device memory as host memory", "if ((with.kind == SMP_DEVICE) != (side == SMD_GPU)) throw",
+        "if (false) throw", "R39", "the last call was not refused",
+    ),
     PortBug("allocates eagerly", "size_(size) {}", f"size_(size) {{ {_EAGER} }}", "R01", "making a memory called"),
     # It says something else than what it does.
     PortBug(
@@ -156,6 +178,52 @@ PORT_BUGS = (
         "lives on after release", "released_ && call", "false && call",
         "R48", "saw allocate (cpu, zero c|gpu, zero g)pu, expected nothing",
     ),
+    # Its blobs.
+    PortBug(
+        "of blobs: aborts in an update", _WRITTEN, f"{_WRITTEN} if (on_device(DIFF)) std::abort();",
+        "P01", "ended by SIGABRT", _BLOB,
+    ),
+    PortBug(
+        "of blobs: computes on the device without a kernel", "if (!up) return body();", "return body();",
+        "P01", "a device block, which only copies and fills may touch", _BLOB,
+    ),
+    PortBug(
+        "of blobs: scales one element too many", _SCALED, _SCALED.replace("k < count_", "k <= count_"),
+        "P01", "the port wrote after the end of a block", _BLOB,
+    ),
+    PortBug(
+        "of blobs: forgets the last element", _UPDATED, _UPDATED.replace("k < count_", "k + 1 < count_"),
+        "B28", "the cpu side holds", _BLOB,
+    ),
+    PortBug(
+        "of blobs: adds the diff", "data[k] -= diff[k]", "data[k] += diff[k]",
+        "B28", "the cpu side holds", _BLOB,
+    ),
+    PortBug(
+        "of blobs: sums signed numbers", "return std::fabs(number);", "return number;",
+        "B31", "asum_data is -.*, expected", _BLOB,
+    ),
+    PortBug(
+        "of blobs: scales on the side of the mode", f"{_BY_HEAD}\n    T *const",
+        "const bool up = mode == SMD_MODE_GPU;\n    T *const",
+        "B36", "saw allocate gpu 24 bytes, copy gpu 24 bytes, expected nothing", _BLOB,
+    ),
+    PortBug(
+        "of blobs: copies on the side of the head", "const bool up = mode == SMD_MODE_GPU;", _BY_HEAD,
+        "B43", "saw allocate cpu 24 bytes, zero cpu 24 bytes, expected allocate gpu 24 bytes", _BLOB,
+    ),
+    PortBug(
+        "of blobs: shares nothing", "parts_[part] = other.parts_[part];", "(void)part;",
+        "B26", "blobs that share a memory hold different ones", _BLOB,
+    ),
+    PortBug(
+        "of blobs: keeps the diff when it adopts", "if (part == DATA) parts_[DIFF] = diff;", "",
+        "B24", "data and diff have .24, 48. bytes", _BLOB,
+    ),
+    PortBug(
+        "of blobs: leaks", "delete static_cast<AnyBlob *>(blob);", "(void)blob;",
+        "B60", "bytes on cpu, expected nothing", "port_blobs.cpp",
+    ),
 )  # fmt: skip
 
 NOT_IN_VECTORS = {
@@ -164,8 +232,14 @@ NOT_IN_VECTORS = {
     "waits in the push": "vectors do not say when a push is done",
     "never waits for a push": "vectors of Caffe do not ask for it",
     "frees again when it is destroyed": "nothing is compared after the last step",
+    "leaks when it is destroyed": "nothing is compared after the last step",
+    "adopts a short buffer": "the buffers of vectors are long enough",
+    "adopts device memory as host memory": "the buffers of vectors are of their side",
     "allocates eagerly": "making a memory is no step",
     "lives on after release": "vectors of Caffe do not ask for it",
+    "of blobs: computes on the device without a kernel": "the runner does not protect memory",
+    "of blobs: shares nothing": "no vector shares a memory",
+    "of blobs: keeps the diff when it adopts": "no vector of blobs has a buffer",
 }
 """The bugs that the runner of vectors in C does not see, and why."""
 

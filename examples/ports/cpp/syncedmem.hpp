@@ -65,6 +65,7 @@ struct Argument {
   void *data = nullptr;
   std::size_t size = 0;
   void *stream = nullptr;
+  unsigned kind = SMP_HOST;  // of the buffer
 };
 
 class Memory {
@@ -85,7 +86,7 @@ class Memory {
   void *mutable_gpu_data() { return call(SMD_MUTABLE_GPU_DATA); }
   // The buffer stays the caller's, and has to live as long as the memory uses it.
   void set_cpu_data(void *data, std::size_t size) { call(SMD_SET_CPU_DATA, {data, size}); }
-  void set_gpu_data(void *data, std::size_t size) { call(SMD_SET_GPU_DATA, {data, size}); }
+  void set_gpu_data(void *data, std::size_t size) { call(SMD_SET_GPU_DATA, {data, size, nullptr, SMP_DEVICE}); }
   // The stream has to live until the next call that is not cpu_data.
   void async_gpu_push(void *stream) { call(SMD_ASYNC_GPU_PUSH, {nullptr, 0, stream}); }
   // Free what is owned; afterwards every other call is refused.
@@ -94,6 +95,7 @@ class Memory {
   smd_head head() const { return head_; }
   std::size_t size() const { return size_; }
   unsigned facts() const { return facts_; }  // those of smd_fact that are true
+  const void *pointer(smd_side side) const { return pointers_[side]; }  // where a side is, if it is anywhere
 
   // Make a call by its number; returns the side that it is about.
   void *call(smd_call call, Argument with = {}) {
@@ -130,6 +132,7 @@ class Memory {
     const char *const own = static_cast<const char *>(owned_[side].get()), *const given = static_cast<char *>(with.data);
     if (own != nullptr && std::less_equal<>()(own, given) && std::less<>()(given, own + size_))
       throw Refused(SMD_REFUSED_OWN_BUFFER, "the buffer is the memory's own");
+    if ((with.kind == SMP_DEVICE) != (side == SMD_GPU)) throw Refused(SMD_REFUSED_NONE, "the buffer is of the other side");
     if (with.size < size_) throw Refused(SMD_REFUSED_NONE, "the buffer is smaller than the memory");
   }
 

@@ -31,6 +31,7 @@ pub struct Block {
 pub struct Buffer {
     pointer: Pointer,
     pub size: usize,
+    pub kind: u32,
 }
 
 /// A stream of the caller.
@@ -43,8 +44,8 @@ pub struct Allocator(&'static Allocators);
 impl Buffer {
     /// # Safety
     /// It has `size` bytes, as long as a memory uses it.
-    pub unsafe fn new(pointer: Pointer, size: usize) -> Option<Self> {
-        (!pointer.is_null()).then_some(Self { pointer, size })
+    pub unsafe fn new(pointer: Pointer, size: usize, kind: u32) -> Option<Self> {
+        (!pointer.is_null()).then_some(Self { pointer, size, kind })
     }
 }
 

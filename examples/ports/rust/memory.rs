@@ -72,7 +72,7 @@ impl Memory {
         }
         let adopting = if call == Call::SetCpuData { Side::Cpu } else { Side::Gpu } as usize;
         if let Some(buffer) = with.data {
-            self.check(&self.sides[adopting], buffer)?;
+            self.check(adopting, buffer)?;
         }
         if call != Call::CpuData {
             self.wait()?;
@@ -98,11 +98,12 @@ impl Memory {
     }
 
     /// Caffe trusts its callers here.
-    fn check(&self, side: &Place, buffer: Buffer) -> Result<(), Error> {
-        if side.owns(buffer) {
+    fn check(&self, side: usize, buffer: Buffer) -> Result<(), Error> {
+        if self.sides[side].owns(buffer) {
             return Err(Error::Refused(Some(Refusal::OwnBuffer)));
         }
-        if buffer.size < self.size { Err(Error::Refused(None)) } else { Ok(()) }
+        let misplaced = (buffer.kind == DEVICE) != (side == Side::Gpu as usize);
+        if misplaced || buffer.size < self.size { Err(Error::Refused(None)) } else { Ok(()) }
     }
 
     /// Wait for a push in flight: what it reads and writes must not be freed or changed.

@@ -17,7 +17,7 @@ extern "C" fn create(from: &'static Allocators, size: usize, made: &mut *mut Mem
 
 unsafe extern "C" fn call(it: &mut Memory, asked: &Arguments, outcome: &mut Outcome) -> c_int {
     let stream = (CALLS[asked.call as usize] == AsyncGpuPush).then(|| Stream::new(asked.stream));
-    let with = Argument { data: Buffer::new(asked.data, asked.data_size), stream };
+    let with = Argument { data: Buffer::new(asked.data, asked.data_size, asked.data_kind), stream };
     let done = it.call(CALLS[asked.call as usize], with, if asked.mode == 1 { Mode::Gpu } else { Mode::Cpu });
     outcome.view = it.side(if asked.call < 2 { Side::Cpu } else { Side::Gpu }).pointer();
     let Err(Error::Refused(why)) = done else { return if done.is_ok() { OK } else { FAILED } };

@@ -9,8 +9,18 @@ from __future__ import annotations
 from ..registry import ALLOCATOR_BUGS
 
 # Importing a module of seeded bugs registers them.
-from . import accounts, contents, kuiper, placement, refusals
+from . import accounts, contents, envelope, kuiper, placement, refusals
 from .caching import CachingPool
 from .pool import Pool
 
-__all__ = ["ALLOCATOR_BUGS", "CachingPool", "Pool", "accounts", "contents", "kuiper", "placement", "refusals"]
+__all__ = [
+    "ALLOCATOR_BUGS",
+    "CachingPool",
+    "Pool",
+    "accounts",
+    "contents",
+    "envelope",
+    "kuiper",
+    "placement",
+    "refusals",
+]

@@ -33,7 +33,8 @@ class Pool:
     def __init__(self, limit: int = _CAPACITY) -> None:
         self.limit = limit
         self.live_bytes = self.live_blocks = self.peak_bytes = self.current_device = 0
-        self._arena = mmap.mmap(-1, _CAPACITY + ALIGNMENT)
+        # Private, like a heap: a fork has its own.
+        self._arena = mmap.mmap(-1, _CAPACITY + ALIGNMENT, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._arena))
         start += -start % ALIGNMENT
         self.holes: list[tuple[int, int]] = [(start, start + _CAPACITY)]

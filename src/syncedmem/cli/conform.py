@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,12 +15,25 @@ from rich.progress import TextColumn
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, table, widen
-from .options import FIRST, MEMORY, TIMEOUT, Command, Edition, JsonFile, JunitFile, Memory, Timeout
-from .output import check_place, write
+from .options import (
+    MEMORY,
+    TIMEOUT,
+    Command,
+    Edition,
+    JsonFile,
+    JunitFile,
+    Level,
+    Memory,
+    ReportFolder,
+    Timeout,
+    limits_of,
+    one_of,
+)
+from .output import check_place, named, write
 from .targets import port_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Iterator
 
     from rich.progress import Progress
 
@@ -44,14 +57,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
     profile: Annotated[
         str, typer.Option(metavar="NAME", help="caffe: what Caffe does. safe: also what we promise beyond Caffe.")
     ] = "caffe",
-    level: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LEVEL",
-            help="Test this level: L0 heads and refusals, L1 and bytes, L2 and actions, L3 and failures, L4 and pushes "
-            "in flight, threads and lifetimes. Default: find the highest level that the port reaches.",
-        ),
-    ] = None,
+    level: Level = None,
     edition: Edition = None,
     blobs: Annotated[
         bool, typer.Option("--blobs", metavar="", help="Test the blobs of the port, not its memories.")
@@ -79,14 +85,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
     memory: Memory = MEMORY,
     json_path: JsonFile = None,
     junit: JunitFile = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FOLDER",
-            help="Folder for report.json, and for each violation a program and, if one can show it, a test vector, "
-            "written as they are found. Missing folders are created.",
-        ),
-    ] = DEFAULT_OUT,
+    out: ReportFolder = DEFAULT_OUT,
 ) -> None:
     """Test a port against the specification.
 
@@ -97,31 +96,32 @@ def conform(  # noqa: PLR0913 -- the options of the command
       --command COMMAND       a program that speaks the protocol of ports
 
     The port runs in a process of its own. If it crashes, exits or does not answer, that is a violation. For each
-    violation there is the shortest program that shows it. The last line is the verdict.
+    violation the folder has the shortest program that shows it and, if one can show it, a test vector, written as they
+    are found. The last line is the verdict. If the port does not conform at the level that it names, lower levels are
+    tested too, and the last line has the one that it reaches.
 
     Exit status:
-      0  the port conforms, at the level that was asked for, or at any
+      0  the port conforms, at the level that was asked for, or at the one that it names
       1  it does not
       2  the command line is wrong, or the target cannot be tested
     """
-    from syncedmem.spec.engine.supervisor import Limits
-
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     wanted = _wanted(profile, level, edition, steps, seed, keep_going, excepted or [], blobs)
-    for option, value in (("--timeout", timeout), ("--memory", memory)):
-        if not 0 < value < inf:
-            raise InvalidArgumentError(option, value, "more than 0")
+    limits = limits_of(timeout, memory)
     found = port_target(target, command)
     if json_path == junit == "-":
         raise InvalidArgumentError("--junit", junit, "another place than that of --json")
     for text in (json_path, junit, str(out / "report.json")):
         if text not in (None, "-"):
             check_place(Path(str(text)))
-    limits = Limits(seconds=timeout, first=max(timeout, FIRST), memory=memory << 20)
+    kept = _Kept(out, _named(found))
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
-        report = _tested(found, wanted, limits, _follow(progress), lambda it: _keep(it, out))
-    _keep(report, out)
+        report = _tested(found, wanted, limits, _follow(progress), kept.keep)
+    kept.keep(report)
     _print(console, report, out, found)
+    if kept.stale:
+        said = f"{out} also has files of an earlier run on {kept.before}: {', '.join(kept.stale)}"
+        console.print(said, markup=False, highlight=False, soft_wrap=True)
     if json_path is not None:
         write(None if json_path == "-" else Path(json_path), json.dumps(report.as_json(), indent=2) + "\n")
     if junit is not None:
@@ -144,17 +144,12 @@ def _wanted(  # noqa: PLR0913, PLR0917 -- options
     from syncedmem.spec.ports.conformance import Wanted
     from syncedmem.spec.requirements import LEVELS, PROFILES
 
-    _one_of("--profile", profile, PROFILES)
-    _one_of("--level", level, (None, *LEVELS))
-    _one_of("--edition", edition, (None, *EDITIONS))
+    one_of("--profile", profile, PROFILES)
+    one_of("--level", level, LEVELS)
+    one_of("--edition", edition, EDITIONS)
     names = tuple(dict.fromkeys(map(_requirement, excepted)))
     found: Any = profile
     return Wanted(found, level or "", edition or "", steps, seed, keep_going, names, blobs)
-
-
-def _one_of(option: str, value: str | None, known: Collection[str | None]) -> None:
-    if value not in known:
-        raise InvalidArgumentError(option, value, f"one of {', '.join(filter(None, known))}")
 
 
 def _requirement(text: str) -> str:
@@ -193,14 +188,67 @@ def _follow(progress: Progress) -> Callable[[str, int], None]:
     return show
 
 
-def _keep(report: PortReport, out: Path) -> None:
-    """Write what is known until now: the report, and the program and the vector of each violation."""
-    write(out / "report.json", json.dumps(report.as_json(), indent=2) + "\n")
-    for violation in report.violations:
-        if violation.statements:
-            write(_file(violation, out), "\n".join(violation.statements) + "\n")
-        if violation.vector:
-            write(_vector(violation, out), f"{violation.vector}\n")
+class _Kept:
+    """The files of a run in its folder; they replace those of the run before, if that was on the same target.
+
+    Parameters
+    ----------
+    out : Path
+    target : str
+        The target, as a command line has it.
+
+    Attributes
+    ----------
+    before : str
+        The target of the run before, if it was another one.
+    stale : list of str
+        The files of that run that are still there: nobody but their owner knows whether they are wanted.
+    """
+
+    def __init__(self, out: Path, target: str) -> None:
+        self._out = out
+        self._target = target
+        self._files: dict[str, None] = {}
+        self._started = False
+        self.before: str = ""
+        self.stale: list[str] = []
+
+    def keep(self, report: PortReport) -> None:
+        """Write what is known until now: the report, and the program and the vector of each violation."""
+        if not self._started:
+            self._clear()
+        for violation in report.violations:
+            if violation.statements:
+                self._write(_file(violation, self._out), "\n".join(violation.statements) + "\n")
+            if violation.vector:
+                self._write(_vector(violation, self._out), f"{violation.vector}\n")
+        self.stale = [name for name in self.stale if name not in self._files]
+        data = {"target": self._target, "files": [*self._files], **report.as_json()}
+        write(self._out / "report.json", json.dumps(data, indent=2) + "\n")
+
+    def _write(self, path: Path, text: str) -> None:
+        write(path, text)
+        self._files[path.name] = None
+
+    def _clear(self) -> None:
+        """Remove the files that the report of a run before lists, and no others."""
+        self._started = True
+        try:
+            data: Any = json.loads((self._out / "report.json").read_text(encoding="utf-8"))
+            target, names = str(data["target"]), [str(name) for name in data["files"]]
+        except (OSError, ValueError, KeyError, TypeError):  # there was no run, or of a version that did not list them
+            return
+        there = [name for name in names if _FINDING.fullmatch(name) and (self._out / name).is_file()]
+        if target != self._target:
+            self.before, self.stale = target, there
+            return
+        for name in there:
+            with named(str(self._out / name)):
+                (self._out / name).unlink()
+
+
+_FINDING = re.compile(r"[BPR]\d\d-[a-z0-9-]+\.(py|jsonl|vector\.jsonl)")
+"""The names of the files of findings."""
 
 
 def _vector(violation: Violation, out: Path) -> Path:
@@ -217,44 +265,60 @@ def _is_requests(violation: Violation) -> bool:
 
 
 def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget | MakerTarget) -> None:
-    from syncedmem.spec.ports.targets import ProgramTarget
-
     widen(console)
+    profile = report.wanted.profile
     rows = table("level", "", "requirements", "covered", "walks", "steps", "seconds")
     for column in rows.columns[2:]:
         column.justify = "right"
     for result in report.results:
-        kept, judged = result.requirements
         rows.add_row(
-            f"{report.wanted.profile}/{result.level}",
+            f"{profile}/{result.level}",
             "[green]✓ conforms[/]" if result.passed else "[bold red]✗ does not[/]",
-            f"{kept} of {judged}",
+            result.counted,
             result.covered,
             f"{result.found.walks:,}",
             f"{result.found.steps:,}",
             f"{result.found.seconds:.1f}",
         )
     console.print(rows)
-    for violation in report.violations:
-        console.print(violation.sentence, style="red", markup=False, highlight=False, soft_wrap=True)
-        if not violation.statements:  # a maker in Python that cannot even be imported
-            continue
-        text, path = "\n".join(violation.statements), _file(violation, out)
-        if len(text) <= _SHOWN:
-            console.print(
-                f"Shortest program, seed {report.wanted.seed}:\n\n{text}\n",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
-            )
-        if isinstance(found, ProgramTarget):
-            again = f"{shlex.join(found.arguments)} < {shlex.quote(str(path))}"
-            console.print(f"Run it: {again}\n", markup=False, highlight=False, soft_wrap=True)
-        else:
-            console.print(f"It is in {path}.\n", markup=False, highlight=False, soft_wrap=True)
-        if violation.vector:
-            again = f"syncedmem replay {shlex.quote(str(_vector(violation, out)))} {_named(found)}"
-            console.print(f"Or as a test vector: {again}\n", markup=False, highlight=False, soft_wrap=True)
+
+    def say(text: str, style: str = "") -> None:
+        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    for why, names in _left(report).items():
+        say(f"Not judged ({why}): {', '.join(sorted(names))}")
+    for level, violations in report.reasons.items():
+        if level and not report.wanted.level:
+            say(f"What keeps it from {profile}/{level}:\n", "bold")
+        for violation in violations:
+            say(violation.sentence, "red")
+            for line in _shown(violation, report.wanted.seed, out, found):
+                say(f"{line}\n")
+
+
+def _left(report: PortReport) -> dict[str, list[str]]:
+    """The numbers of the requirements that the verdict is not about, by the reason."""
+    found: dict[str, list[str]] = {}
+    for name, why in (report.reached or report.results[-1]).left.items() if report.results else ():
+        found.setdefault(why, []).append(name.partition("-")[0])
+    return found
+
+
+def _shown(violation: Violation, seed: int, out: Path, found: ProgramTarget | MakerTarget) -> Iterator[str]:
+    """The program of a violation, and how to run it."""
+    from syncedmem.spec.ports.targets import ProgramTarget
+
+    if not violation.statements:  # a maker in Python that cannot even be imported
+        return
+    text, path = "\n".join(violation.statements), _file(violation, out)
+    if len(text) <= _SHOWN:
+        yield f"Shortest program, seed {seed}:\n\n{text}"
+    if isinstance(found, ProgramTarget):
+        yield f"Run it: {shlex.join(found.arguments)} < {shlex.quote(str(path))}"
+    else:
+        yield f"It is in {path}."
+    if violation.vector:
+        yield f"Or as a test vector: syncedmem replay {shlex.quote(str(_vector(violation, out)))} {_named(found)}"
 
 
 def _named(found: ProgramTarget | MakerTarget) -> str:

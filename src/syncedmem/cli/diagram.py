@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from syncedmem.model import EDITIONS, Call, InvalidArgumentError, InvalidExportError
+from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of
+from syncedmem.model.exports.options import named_calls, named_choice
 from syncedmem.model.head import DEFAULT_EDITION
 
 from .declared import MACHINE, machine_named
 from .output import file_place, named, write
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 __all__ = ["diagram"]
-
-Choice = TypeVar("Choice", Detail, Theme)
 
 
 def _endings(name: str) -> str:
@@ -78,7 +76,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         typer.Option(
             metavar="THEME",
             help=f"Colours of a picture: {', '.join(Theme)}. Default: auto, which is light; an SVG is dark "
-            "where the reader's system is.",
+            "where the page or the reader's system is.",
         ),
     ] = None,
     out: Annotated[
@@ -108,10 +106,10 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     found = export(
         format_of("" if path is None else str(path), format_),
         edition=machine,
-        calls=_calls(calls or []),
-        detail=_named(Detail, detail),
+        calls=named_calls(calls or []),
+        detail=None if detail is None else named_choice(Detail, detail),
         trace=walk,
-        theme=_named(Theme, theme),
+        theme=None if theme is None else named_choice(Theme, theme),
     )
     if path is None or not check:
         write(path, found)
@@ -130,21 +128,6 @@ Exit status:
   1  with --check, the file is missing or not up to date
   2  the command line is wrong, or a file cannot be read or written
 """
-
-
-def _calls(given: Sequence[str]) -> tuple[Call, ...]:
-    names = [name for text in given for name in text.replace(",", " ").split() or [text]]
-    known = {call.value: call for call in Call}
-    for name in names:
-        if name not in known:
-            raise InvalidExportError.unknown("call", name, known)
-    return tuple(known[name] for name in names)
-
-
-def _named(kind: type[Choice], name: str | None) -> Choice | None:
-    if name is not None and name not in list(kind):
-        raise InvalidExportError.unknown(kind.__name__.lower(), name, list(kind))
-    return None if name is None else kind(name)
 
 
 def _bytes(text: str | None) -> int | None:

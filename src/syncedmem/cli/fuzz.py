@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-import tempfile
+import signal
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +18,17 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
+from syncedmem.model import FileAccessError, InvalidArgumentError
+from syncedmem.model.defaults import FUZZ
+
 from .display import progress_bars
-from .output import write
+from .options import JsonFile, JunitFile  # noqa: TC001 -- typer reads them
+from .output import check_place, write
 from .replay import replaying
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
+    from types import FrameType
 
     from rich.progress import Progress, TaskID
 
@@ -28,7 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["fuzz"]
 
 DEFAULT_OUT = Path("build/fuzz")
-STEPS, SECONDS, HANG = 100_000, 60.0, 5.0
+_FAILED, _INTERRUPTED = 3, 128
+"""Exit statuses: the fuzzer itself failed; plus the number of a signal, as a shell has it."""
 _HURT = (
     "What ended the process may have been hurt long before. A library built with -fsanitize=address, run with "
     "LD_PRELOAD=libasan.so, says where."
@@ -37,6 +47,7 @@ _MARKS = {
     "passed": "[green]✓ passed[/]",
     "failed": "[bold red]✗ failed[/]",
     "not checked": "[dim]– not checked[/]",
+    "known": "[yellow]– known[/]",
 }
 
 
@@ -52,37 +63,74 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     ] = None,
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="Seed of the steps. The same seed gives the same steps.")
-    ] = 0,
-    steps: Annotated[int, typer.Option(metavar="NUMBER", help="Number of operations of the fast generator.")] = STEPS,
-    seconds: Annotated[float, typer.Option(metavar="SECONDS", help="Time after which each generator stops.")] = SECONDS,
+    ] = FUZZ.seed,
+    steps: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Number of operations of the fast generator.")
+    ] = FUZZ.steps,
+    seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Time after which the generators stop.")
+    ] = FUZZ.seconds,
     threads: Annotated[
         int,
         typer.Option(
             metavar="NUMBER",
             help="Number of threads that use the allocator. More than 1 needs --promise thread_safe=yes.",
         ),
-    ] = 1,
+    ] = FUZZ.threads,
     hang: Annotated[
         float,
         typer.Option(
             metavar="SECONDS",
             help="Time after which a call that has not returned hangs. An import has 12 times as much.",
         ),
-    ] = HANG,
-    first: Annotated[bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding.")] = False,
-    json_path: Annotated[
+    ] = FUZZ.hang,
+    sanitizer: Annotated[
         str | None,
         typer.Option(
-            "--json", metavar="FILE", help="Also write the report as JSON to this file; - is standard output."
+            metavar="NAME",
+            help="Also compile a target in C, and the driver that calls it, with this sanitizer: thread or address.",
         ),
     ] = None,
-    junit: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Also write the report as JUnit XML to this file; - is standard output."),
+    first: Annotated[bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding.")] = False,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Log of allocations of RMM (CSV) or CuPy (JSON lines), whose requests come first. Repeat it for more.",
+        ),
     ] = None,
+    skip: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="REQUIREMENT",
+            help="Leave this requirement unjudged, for example A17. The report lists it. Repeat the option for more.",
+        ),
+    ] = None,
+    known: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with findings that are no failures: one on each line, as the report prints it, and after # the "
+            "reason.",
+        ),
+    ] = None,
+    corpus: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Begin with the programs in this folder, and keep those there that reach new behaviour or fail. It is "
+            "created if it is missing.",
+        ),
+    ] = None,
+    json_path: JsonFile = None,
+    junit: JunitFile = None,
     out: Annotated[
         Path,
-        typer.Option(metavar="FOLDER", help="Folder for a replay file of each finding. Missing folders are created."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder for report.json and a replay file of each finding, written as they are found. Missing folders "
+            "are created.",
+        ),
     ] = DEFAULT_OUT,
 ) -> None:
     """Search an allocator for bugs.
@@ -92,43 +140,171 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
       FILE.py:NAME            an object of a Python file
       MODULE:ALLOC,FREE       two functions of a module
       FILE.so:ALLOC,FREE      two functions of a shared library; ,CALLOC,REALLOC
-                              may follow, and ?abi= with malloc, torch, cupy or
-                              nep49
+                              may follow, and ?abi= with malloc, torch, cupy,
+                              nep49, resource or umf; ?build=COMMAND makes the
+                              library first
+      FILE.so:PREFIX_*        all functions of a shared library that have this
+                              prefix: PREFIX_malloc, PREFIX_free...
+      FILE.c:ALLOC,FREE       the same of a source in C or C++, which is compiled
 
-    The interface of an object is recognised by its methods.
+    The interface of an object is recognised by its methods. A finding does not end the run. Ctrl-C ends it, with a
+    report of what there is.
 
     Exit status:
-      0  no bug was found
+      0  no bug was found, or only known ones
       1  a bug was found
-      2  the command line is wrong, or the target or a promise cannot be used
+      2  the command line is wrong, the target or a promise cannot be used, or a
+         file cannot be written
+      3  the fuzzer itself failed, which says nothing about the target
+      130, 143  it was interrupted by Ctrl-C or SIGTERM
     """
+    from syncedmem.spec.fuzz import EngineError
     from syncedmem.spec.fuzz import fuzz as run_fuzz
+    from syncedmem.spec.fuzz.native_driver.building import with_sanitizer
 
+    target = target if sanitizer is None else with_sanitizer(target, sanitizer)
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     _check_places(json_path, junit, out)
-    with progress_bars(console, MofNCompleteColumn()) as progress:
-        report = run_fuzz(
-            target,
-            seed=seed,
-            steps=steps,
-            seconds=seconds,
-            threads=threads,
-            promises=_promises(promise or []),
-            hang=hang,
-            first=first,
-            on_progress=_follow(progress),
-        )
+    kept = _Kept(out)
+    with progress_bars(console, MofNCompleteColumn()) as progress, _interruptible() as signals:
+        try:
+            run_fuzz(
+                target,
+                seed=seed,
+                steps=steps,
+                seconds=seconds,
+                threads=threads,
+                promises=_promises(promise or []),
+                hang=hang,
+                first=first,
+                skip=skip or (),
+                known=known,
+                corpus=corpus,
+                logs=log or (),
+                on_progress=_follow(progress),
+                on_change=kept.keep,
+            )
+        except KeyboardInterrupt:
+            if kept.report is not None:
+                kept.report.interrupted = signals[0].name
+        except EngineError as error:
+            typer.echo(f"syncedmem: {error}", err=True)
+            raise typer.Exit(_FAILED) from None
+    _finish(console, kept, json_path, junit, signals)
+
+
+def _finish(
+    console: Console, kept: _Kept, json_path: str | None, junit: str | None, signals: list[signal.Signals]
+) -> None:
+    """Print the report, write what is still to be written, and exit."""
+    report = kept.report
+    if report is None:
+        console.print(f"interrupted by {signals[0].name} before anything was tested.", style="bold red")
+        raise typer.Exit(_INTERRUPTED + signals[0])
+    kept.keep(report)
+    unwritten = [*filter(None, (kept.error, report.unwritten)), *_write(report, json_path, junit)]
     _print_report(console, report)
-    for finding in report.findings:
-        _print_finding(console, report, finding, out)
-    if json_path is not None:
-        _write(json_path, json.dumps(report.as_json(), indent=2) + "\n")
-    if junit is not None:
-        _write(junit, report.as_junit())
-    console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")
-    console.print(f"Seed {seed}.", highlight=False)
-    if not report.passed:
-        raise typer.Exit(1)
+    for finding, path in kept.paths(report):
+        _print_finding(console, report, finding, path)
+    _print_verdict(console, report)
+    for error in unwritten:
+        typer.echo(f"syncedmem: {error}", err=True)
+    raise typer.Exit(_status(report, unwritten, signals))
+
+
+def _write(report: Report, json_path: str | None, junit: str | None) -> list[str]:
+    """Write the reports that were asked for; return why one could not be written."""
+    errors: list[str] = []
+    texts = {json_path: json.dumps(report.as_json(), indent=2) + "\n", junit: report.as_junit()}
+    for place, text in texts.items():
+        try:
+            if place is not None:
+                write(None if place == "-" else Path(place), text)
+        except FileAccessError as error:
+            errors.append(str(error))
+    return errors
+
+
+def _status(report: Report, unwritten: list[str], signals: list[signal.Signals]) -> int:
+    if signals:
+        return _INTERRUPTED + signals[0]
+    if unwritten:
+        return 2
+    if report.errors:
+        return _FAILED
+    return int(not report.passed)
+
+
+@contextmanager
+def _interruptible() -> Generator[list[signal.Signals]]:
+    """Have SIGINT and SIGTERM raise ``KeyboardInterrupt``, the first of them; they come into the list."""
+    found: list[signal.Signals] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del frame
+        found.append(signal.Signals(number))
+        if not found[1:]:
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # only that one may have handlers
+        yield found
+        return
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield found
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Kept:
+    """What is written to ``--out`` as it comes: the report, and a replay of each finding.
+
+    Parameters
+    ----------
+    out : Path
+
+    Attributes
+    ----------
+    report : Report or None
+        The report until now.
+    error : str
+        Why something could not be written; empty if everything was.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.report: Report | None = None
+        self.error = ""
+        self._out = out
+        self._written: dict[Path, str] = {}
+
+    def paths(self, report: Report) -> list[tuple[Finding, Path]]:
+        """The findings, each with the file of its replay."""
+        found: list[tuple[Finding, Path]] = []
+        count: Counter[str] = Counter()
+        for finding in report.findings:
+            count[finding.requirement] += 1
+            number = count[finding.requirement]
+            name = finding.requirement if number == 1 else f"{finding.requirement}-{number}"
+            found.append((finding, self._out / f"{name}.json"))
+        return found
+
+    def keep(self, report: Report) -> None:
+        """Write what has changed; if that fails, the run goes on, and the error is told at the end."""
+        self.report = report
+        texts = {path: report.replay(finding).text() for finding, path in self.paths(report)}
+        texts[self._out / "report.json"] = json.dumps(report.as_json(), indent=2) + "\n"
+        self.error = ""
+        try:
+            for path in self._written.keys() - texts.keys():
+                path.unlink(missing_ok=True)
+                del self._written[path]
+            for path, text in texts.items():
+                if self._written.get(path) != text:
+                    write(path, text)
+                    self._written[path] = text
+        except (FileAccessError, OSError) as error:
+            self.error = str(error)
 
 
 def _promises(texts: list[str]) -> dict[str, str]:
@@ -146,20 +322,11 @@ def _promises(texts: list[str]) -> dict[str, str]:
 
 def _check_places(json_path: str | None, junit: str | None, out: Path) -> None:
     """Refuse places that cannot be written to, before anything is looked for."""
-    if json_path == junit == "-":
-        raise typer.BadParameter("only one of --json and --junit can go to standard output")
-    for option, place in (("--json", json_path), ("--junit", junit), ("--out", out / "replay.json")):
-        if place is None or place == "-":
-            continue
-        path = Path(place)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=path.parent):
-                pass
-            if path.is_dir():
-                raise IsADirectoryError(f"{path} is a folder")
-        except OSError as error:
-            raise typer.BadParameter(f"{option} cannot be written: {error}") from error
+    if json_path is not None and json_path == junit:
+        raise InvalidArgumentError("--junit", junit, "another place than that of --json")
+    for text in (json_path, junit, str(out / "report.json")):
+        if text not in (None, "-"):
+            check_place(Path(str(text)))
 
 
 def _follow(progress: Progress) -> Callable[[str, int, int], None]:
@@ -181,8 +348,11 @@ def _print_report(console: Console, report: Report) -> None:
     table.columns[2].justify = "right"
     for verdict in report.verdicts():
         times = f"{verdict.times:,}" if verdict.times else ""
-        table.add_row(verdict.requirement, _MARKS[verdict.status], times, escape(verdict.detail))
+        status = "known" if verdict.detail.startswith("known") else verdict.status
+        table.add_row(verdict.requirement, _MARKS[status], times, escape(verdict.detail))
     console.print(table)
+    for note in report.notes:
+        console.print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)
     for run in report.suites:
         console.print(
             f"{run.name}: {run.steps:,} operations in {run.seconds:.1f} s, {run.rate:,.0f} a second",
@@ -191,23 +361,50 @@ def _print_report(console: Console, report: Report) -> None:
         )
 
 
-def _print_finding(console: Console, report: Report, finding: Finding, out: Path) -> None:
+def _print_finding(console: Console, report: Report, finding: Finding, path: Path) -> None:
     """A finding as Python, and as a file to replay."""
     found = report.replay(finding)
-    path = out / f"{finding.requirement}.json"
-    _write(str(path), found.text())
-    console.print(f"\n{finding.requirement}: {finding.message}", style="red", markup=False, soft_wrap=True)
-    console.print(f"{finding.text} Found by {finding.generator}, operation {finding.operations:,}.\n", highlight=False)
+    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    if finding.known is not None:
+        say(f"\nknown: {finding.key}: {finding.message}", style="yellow")
+        return
+    say(f"\n{finding.requirement}: {finding.message}", style="red")
+    times = f", and {finding.times - 1:,} times more" if finding.times > 1 else ""
+    console.print(
+        f"{finding.text} Found by {finding.generator}, operation {finding.operations:,}{times}.", highlight=False
+    )
+    if finding.report:
+        say(f"\n{finding.report}")
+    if finding.after:
+        console.print(
+            f"Its program breaks {' and '.join(finding.after)} before, which is left unjudged here. This may be a "
+            "consequence.",
+            highlight=False,
+        )
+    console.print()
     if not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
-        console.print(f"Its steps, taken again from the start, did not show it; {last}. {_HURT}\n", highlight=False)
+        hurt = "" if finding.report else f" {_HURT}"
+        console.print(f"Its steps, taken again from the start, did not show it; {last}.{hurt}\n", highlight=False)
     elif not found.shows_steps and finding.program:
         console.print(f"It takes {len(finding.program):,} steps, which are in the file.", highlight=False)
     if not found.shows_steps:
         console.print("These lines make the whole run again:\n", highlight=False)
-    console.print(found.python(), markup=False, highlight=False, soft_wrap=True)
-    console.print(f"Replay it: {replaying(path, report.target)}", markup=False, highlight=False, soft_wrap=True)
+    say(found.python())
+    say(f"Replay it: {replaying(path, report.target)}")
+    say(f"If it is known, a line for --known: {finding.key}  # why")
 
 
-def _write(place: str, text: str) -> None:
-    write(None if place == "-" else Path(place), text)
+def _print_verdict(console: Console, report: Report) -> None:
+    """The last lines: what is not as usual, and the verdict."""
+    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    if report.findings:
+        say()
+    for key in report.unseen:
+        say(f"Known, and not found this time: {key}", style="yellow")
+    for error in report.errors:
+        say(error, style="red")
+    if report.interrupted:
+        say(f"Interrupted by {report.interrupted}: this is a report of what was done until then.", style="yellow")
+    console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")
+    console.print(f"Seed {report.seed}.", highlight=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +15,19 @@ from rich.progress import TextColumn
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, widen
-from .options import FIRST, MEMORY, TIMEOUT, Command, Edition, JsonFile, Memory, Timeout
+from .options import (
+    MEMORY,
+    TIMEOUT,
+    Command,
+    Edition,
+    JsonFile,
+    Level,
+    Memory,
+    ReportFolder,
+    Timeout,
+    limits_of,
+    one_of,
+)
 from .output import check_place, write
 from .targets import port_target
 
@@ -33,6 +44,8 @@ __all__ = ["learn"]
 DEFAULT_OUT = Path("build/learn")
 STEPS = 2000
 _LEVELS = ("L0", "L1", "L2")
+_INTERRUPTED = 130
+"""As a shell has it of a program that an interrupt has ended."""
 _SHOWN = 8
 """How many findings are printed; all are in the folder."""
 _NAMES = (
@@ -45,21 +58,14 @@ def learn(  # noqa: PLR0913 -- the options of the command
     target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The port, in one of the forms above.")] = None,
     *,
     command: Command = None,
-    level: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LEVEL",
-            help="What to look at: L0 heads and refusals, L1 and bytes, L2 and actions. Default: the highest of them "
-            "that the port shows.",
-        ),
-    ] = None,
+    level: Level = None,
     edition: Edition = None,
     states: Annotated[
         int | None,
         typer.Option(
             metavar="NUMBER",
             help="Test until the machine is right if the port has at most so many states. One state more takes about "
-            "12 times as many tests. Default: one more than are declared.",
+            "12 times as many tests. Default: as many as are declared.",
         ),
     ] = None,
     steps: Annotated[
@@ -74,14 +80,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
     timeout: Timeout = TIMEOUT,
     memory: Memory = MEMORY,
     json_path: JsonFile = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FOLDER",
-            help="Folder for report.json, for the drawings machine.svg, machine.mmd and machine.dot, and for a program "
-            "for each difference. Missing folders are created.",
-        ),
-    ] = DEFAULT_OUT,
+    out: ReportFolder = DEFAULT_OUT,
 ) -> None:
     """Learn the machine of a port, and where it differs.
 
@@ -96,27 +95,25 @@ def learn(  # noqa: PLR0913 -- the options of the command
     up to how many states of the port these tests are complete.
 
     A cell is a call in a configuration. For each cell in which the machine is not the declared one, the output has both
-    answers, the shortest way there, and a program. The last line is the result.
+    answers, the shortest way there, and a program. The folder also has the machine, drawn: machine.svg, machine.mmd and
+    machine.dot. The last line is the result. After an interrupt (Ctrl-C) what was asked until then is compared.
 
     Exit status:
-      0  the machine was learned, and is the declared one
-      1  it is not, or the port gives different answers to the same calls, or does not live long enough
-      2  the command line is wrong, the target cannot be asked, or AALpy is not installed
+      0    the machine was learned, and is the declared one
+      1    it is not, or the port gives different answers to the same calls, or does not live long enough
+      2    the command line is wrong, the target cannot be asked, or AALpy is not installed
+      130  it was interrupted
     """
     from syncedmem.spec import Violation
-    from syncedmem.spec.engine.supervisor import Limits
     from syncedmem.spec.learning.report import learn as learned
 
     console = Console(stderr=json_path == "-", emoji=False)
     wanted = _wanted(level, edition, states, steps, seed)
-    for option, value in (("--timeout", timeout), ("--memory", memory)):
-        if not 0 < value < inf:
-            raise InvalidArgumentError(option, value, "more than 0")
+    limits = limits_of(timeout, memory)
     found = port_target(target, command)
     for text in (json_path, str(out / "report.json")):
         if text not in (None, "-"):
             check_place(Path(str(text)))
-    limits = Limits(seconds=timeout, first=max(timeout, FIRST), memory=memory << 20)
     try:
         with progress_bars(console, TextColumn("{task.fields[calls]} calls")) as progress:
             report = learned(found, wanted, limits, progress=_follow(progress))
@@ -131,16 +128,14 @@ def learn(  # noqa: PLR0913 -- the options of the command
         write(None if json_path == "-" else Path(json_path), json.dumps(report.as_json(), indent=2) + "\n")
     console.print(report.line, style="green" if report.passed else "bold red", highlight=False, soft_wrap=True)
     if not report.passed:
-        raise typer.Exit(1)
+        raise typer.Exit(_INTERRUPTED if report.learned.interrupted else 1)
 
 
 def _wanted(level: str | None, edition: str | None, states: int | None, steps: int, seed: int) -> LearnWanted:
     from syncedmem.spec.learning.report import LearnWanted
 
-    if level not in (None, *_LEVELS):
-        raise InvalidArgumentError("--level", level, f"one of {', '.join(_LEVELS)}")
-    if edition not in (None, *EDITIONS):
-        raise InvalidArgumentError("--edition", edition, f"one of {', '.join(EDITIONS)}")
+    one_of("--level", level, _LEVELS)
+    one_of("--edition", edition, EDITIONS)
     if states is not None and states < 1:
         raise InvalidArgumentError("--states", states, "1 or more")
     return LearnWanted(level or "", edition or "", states, steps, seed)
@@ -194,6 +189,8 @@ def _print(console: Console, report: LearnReport, out: Path, found: ProgramTarge
     groups: dict[tuple[str, ...], list[tuple[Finding, str]]] = {}
     for finding, name in _files(report):
         groups.setdefault((finding.name.partition(" ")[0], *finding.lines), []).append((finding, name))
+    if groups:
+        say(f"{_NAMES}\n")
     for group in [*groups.values()][:_SHOWN]:
         (finding, name), *others = group
         say(finding.name, "bold")
@@ -204,8 +201,6 @@ def _print(console: Console, report: LearnReport, out: Path, found: ProgramTarge
         say("")
     if len(groups) > _SHOWN:
         say(f"{len(groups) - _SHOWN} more are in {out / 'report.json'}.\n")
-    if groups:
-        say(_NAMES)
     compared = report.comparison
     if left := compared.cells - compared.reached:
         say(f"Not compared: {left} of {compared.cells} cells. The calls did not reach them.")

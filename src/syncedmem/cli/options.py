@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-__all__ = ["FIRST", "MEMORY", "TIMEOUT", "Command", "Edition", "JsonFile", "JunitFile", "Memory", "Timeout"]
+from syncedmem.model import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from syncedmem.spec.engine.supervisor import Limits
+
+__all__ = [
+    "FIRST",
+    "MEMORY",
+    "TIMEOUT",
+    "Command",
+    "Edition",
+    "JsonFile",
+    "JunitFile",
+    "Level",
+    "Memory",
+    "ReportFolder",
+    "Timeout",
+    "limits_of",
+    "one_of",
+]
 
 JsonFile = Annotated[
     str | None,
@@ -34,6 +57,22 @@ Edition = Annotated[
         metavar="NAME", help="The edition of the model: caffe, early or cpu_only. Default: what the port says."
     ),
 ]
+Level = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LEVEL",
+        help="Look at this level: L0 heads and refusals, L1 and bytes, L2 and actions, L3 and failures, L4 and pushes "
+        "in flight, threads and lifetimes. Default: the highest that the port names; for learn, L2 at most.",
+    ),
+]
+ReportFolder = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="FOLDER",
+        help="Folder for report.json and the other files above. Missing folders are created.",
+    ),
+]
 Timeout = Annotated[
     float,
     typer.Option(
@@ -41,3 +80,30 @@ Timeout = Annotated[
     ),
 ]
 Memory = Annotated[int, typer.Option(metavar="MEGABYTES", help="Size of the address space of the port.")]
+
+
+def one_of(option: str, value: str | None, known: Collection[str]) -> None:
+    """Refuse a value of an option that is not known; None is not looked at.
+
+    Raises
+    ------
+    InvalidArgumentError
+    """
+    if value is not None and value not in known:
+        raise InvalidArgumentError(option, value, f"one of {', '.join(known)}")
+
+
+def limits_of(timeout: float, memory: float) -> Limits:
+    """The limits of a port.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If one of them is not more than 0, or not finite.
+    """
+    from syncedmem.spec.engine.supervisor import Limits
+
+    for option, value in (("--timeout", timeout), ("--memory", memory)):
+        if not 0 < value < inf:
+            raise InvalidArgumentError(option, value, "more than 0")
+    return Limits(seconds=timeout, first=max(timeout, FIRST), memory=int(memory) << 20)

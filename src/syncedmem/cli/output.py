@@ -58,6 +58,8 @@ def check_place(path: Path) -> None:
         if path.exists() and not path.is_file():
             return
         folder = next(it for it in path.absolute().parents if it.exists())
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
         with tempfile.TemporaryFile(dir=folder):
             return
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path  # noqa: TC003 -- typer reads it
@@ -56,7 +57,7 @@ def replay(
 
     The target is imported and run. So you have to name it: a target that only the file names is never run. Each vector
     that fails is printed with its id, the step, what was expected and what was seen. What the level of a port does not
-    show is not judged.
+    show is not judged. Vectors that are left out are counted, with the reason.
 
     Exit status:
       0  the finding does not occur any more; or every vector passed
@@ -100,19 +101,22 @@ def _run_vectors(file: Path, target: str | None, command: str | None, profile: s
     if profile not in PROFILES:
         raise InvalidArgumentError("--profile", profile, f"one of {', '.join(PROFILES)}")
     found = [it for it in read_vectors(file) if profile == "safe" or it["profile"] == profile]
-    failed = others = 0
+    failed, others = 0, Counter[str]()
     with _subjects(target, command) as subject_for:
         for vector in found:
             subject = subject_for(vector)
-            if left_out(subject, vector):
-                others += 1
+            if why := left_out(subject, vector):
+                others[why] += 1
                 continue
             difference = run(subject, vector)
             if difference is not None:
                 failed += 1
                 typer.echo(f"{vector['id']}: {difference}")
-    typer.echo(f"{len(found)} vectors, {failed} failed" + (f", {others} left out" if others else ""))
-    if failed or (found and others == len(found)):
+    for why, number in others.items():
+        typer.echo(f"{number} left out: {why}")
+    left = others.total()
+    typer.echo(f"{len(found)} vectors, {failed} failed" + (f", {left} left out" if left else ""))
+    if failed or (found and left == len(found)):
         raise typer.Exit(1)
 
 

@@ -11,6 +11,8 @@ import typer
 from rich.console import Console
 from rich.progress import TextColumn
 
+from syncedmem.model.defaults import DEFAULT_STEPS
+
 from .display import progress_bars, table, widen
 from .output import check_place, place, write
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["verify"]
 
 DEFAULT_OUT = Path("build/verify")
-DEFAULT_STEPS = 6000
 _COLOURS = {
     "passed": "green",
     "failed": "bold red",

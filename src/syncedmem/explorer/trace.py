@@ -85,7 +85,15 @@ def _steps(document: dict[str, Any]) -> int:
     violations = [it for device in _parts(document, "devices") for it in _parts(device, "violations")]
     traces = [_list(it, kind) for it in (document, *_parts(document, "findings")) for kind in ("steps", "program")]
     reproducers = [it.get("reproducer") for it in violations]
-    return max([len(it) for it in traces] + [_lines(it) for it in reproducers if isinstance(it, str)])
+    return max([sum(map(_times, it)) for it in traces] + [_lines(it) for it in reproducers if isinstance(it, str)])
+
+
+def _times(step: object) -> int:
+    """The steps of an entry: of a loop of ``fuzz``, ``["repeat", times, steps]``, more than one."""
+    loop: Any = step
+    if not _is_a(list, step) or loop[:1] != ["repeat"]:
+        return 1
+    return loop[1] * len(loop[2]) if [type(it) for it in loop[1:3]] == [int, list] else 1
 
 
 def _parts(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:

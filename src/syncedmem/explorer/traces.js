@@ -86,7 +86,24 @@ function readReport({ devices }, usual, session) {
 /** The replay of a finding about an allocator. */
 function readProgram(data) {
   const property = data.property ?? data.property_id;
-  return { title: `${data.target ?? "an allocator"} breaks ${property}`, note: data.message ?? "", program: data.program };
+  const program = data.program.flatMap(unrolled);
+  return { title: `${data.target ?? "an allocator"} breaks ${property}`, note: data.message ?? "", program };
+}
+
+/** Operations whose first number is a block; the second number of a copy is one too. */
+const ON_BLOCKS = new Set(
+  ["allocate", "free", "check", "calloc", "resize", "copy", "free_again", "free_wrong_size", "resize_too_much", "work"],
+);
+
+/** The steps of a loop, `["repeat", times, steps, stride]`: each time adds the stride to the numbers of all blocks. */
+function unrolled(step) {
+  if (step[0] !== "repeat") return [step];
+  const [, times, body, stride = 0] = step;
+  const moved = (time) => ([operation, ...numbers]) => [
+    operation,
+    ...numbers.map((it, k) => (ON_BLOCKS.has(operation) && (k === 0 || (k === 1 && operation === "copy")) ? it + time * stride : it)),
+  ];
+  return Array.from({ length: times }, (_, time) => body.map(moved(time))).flat();
 }
 
 function readVector(data, usual, session) {

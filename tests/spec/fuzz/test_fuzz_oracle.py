@@ -259,7 +259,7 @@ def test_statistics_may_be_a_mapping_and_methods_with_arguments_are_none() -> No
 
 
 def test_memory_of_the_process_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncedmem.spec.fuzz.driver._STATM", Path("/nothing/here"))
+    monkeypatch.setattr("syncedmem.spec.fuzz.residence._STATM", Path("/nothing/here"))
     with driver_of(Pool()) as driver:
         assert driver.cycle(64, 4)
         assert not driver.oracle.checked["A16-no-leaks"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 import types
@@ -248,3 +249,49 @@ def test_a_library_can_be_driven_by_hand(symbols: str) -> None:
     with driver_of(f"libc.so.6:{symbols}") as driver:
         assert driver.allocate(0, 100)
         assert driver.resize(0, 1000) is driver.calloc(1, 100) is ("calloc" in symbols)
+
+
+def test_a_copy_is_called_as_its_parameters_say() -> None:
+    """Nothing is passed that a signature does not have, and a signature that says too little is not called."""
+    calls: list[tuple[object, ...]] = []
+
+    def as_kuiperllama(src: int, dest: int, size: int, kind: object, *, need_sync: bool) -> None:
+        calls.append((src, dest, size, kind is not None, need_sync))
+
+    def as_c(dst: int, src: int, size: int) -> None:
+        calls.append((src, dst, size))
+
+    def plain(source: int, target: int, n: int, /) -> None:
+        calls.append((source, target, n))
+
+    def with_more(source: int, target: int, n: int, queue: object) -> None:
+        raise AssertionError((source, target, n, queue))
+
+    def short(source: int, target: int) -> None:
+        raise AssertionError((source, target))
+
+    unsigned: Any = dict
+    found: list[Any] = []
+    for copy in (as_kuiperllama, as_c, plain, with_more, short, unsigned):
+        memory = Memory()
+        found.append(Source(types.SimpleNamespace(malloc=memory.take, free=memory.give, memcpy=copy)).open().copy)
+    for call in found[:3]:
+        call(1, 2, 3)
+
+    assert [(1, 2, 3, True, True), (1, 2, 3), (1, 2, 3)] == calls
+    assert [None] * 3 == found[3:]
+
+
+def test_a_copy_in_the_order_of_c_passes() -> None:
+    class Copying(Memory):
+        malloc = Memory.take
+        free = Memory.give
+
+        def memcpy(self, dst: int, src: int, size: int) -> None:
+            if size:
+                ctypes.memmove(dst, src, size)
+
+    report = fuzz(Copying, steps=2_000)
+
+    assert report.passed
+    assert {"passed"} == {it.status for it in report.verdicts() if it.requirement == "A15-copies"}

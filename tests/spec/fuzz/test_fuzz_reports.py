@@ -95,9 +95,9 @@ def test_a_long_program_is_at_most_ten_lines() -> None:
         ),
         ('{"format": NaN}', "is no replay: this is broken JSON: NaN is not a number"),
         ("", "is no replay: the file is empty"),
-        ("3", "is no replay of format 1; wanted is a replay of fuzz$"),
-        ('{"format": 2}', "is no replay of format 1; wanted is a replay of fuzz$"),
-        *((text, "is no replay of format 1; wanted is a replay of fuzz$") for text in ("{}", "[1]", "null")),
+        ("3", "is no replay of format 1 or 2; wanted is a replay of fuzz$"),
+        ('{"format": 3}', "is no replay of format 1 or 2; wanted is a replay of fuzz$"),
+        *((text, "is no replay of format 1 or 2; wanted is a replay of fuzz$") for text in ("{}", "[1]", "null")),
         ('{"format": 1}', "is no replay: 'target' is missing or wrong; wanted is a replay of fuzz$"),
         ('{"format": 1}', "'target' is missing"),
         ('{"format": 1, "target": "a:b"}', "'promises' is missing"),
@@ -123,6 +123,7 @@ WRONG: dict[str, list[Any]] = {
     "threads": [0, 100_000, 1.0],
     "hang": [0, -1.0, 1e999, "5"],
     "named": ["yes"],
+    "skip": ["A01", ["A99"], [1]],
 }
 """Values that the fields of a replay must not have."""
 
@@ -240,7 +241,7 @@ def test_the_command_passes_what_passes(tmp_path: Path) -> None:
     suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 -- this test has written it
 
     assert "passed. Seed 0." in result.output
-    assert (2, True, []) == (report["format"], report["passed"], report["findings"])
+    assert (3, True, []) == (report["format"], report["passed"], report["findings"])
     required = requirements_of("allocator")
     assert list(required) == [it["requirement"] for it in report["requirements"]]
     assert {"tests": str(len(required)), "failures": "0"} == {key: suite.attrib[key] for key in ("tests", "failures")}

@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from syncedmem.spec.engine.call_log import recorded
 from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.engine.violation import Violation
+from syncedmem.spec.memory.lifetimes import dropped_by_program
 from syncedmem.spec.ports.conformance import Wanted, conform_program
+from syncedmem.spec.ports.memory import Refused
 from syncedmem.spec.ports.process import PortError
-from syncedmem.spec.ports.targets import ProgramTarget, target
+from syncedmem.spec.ports.targets import ProgramTarget, subject_of, target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from syncedmem.spec.ports.conformance import PortReport
+    from syncedmem.spec.ports.memory import RemoteMemory
+    from syncedmem.spec.requirements import Profile
 
 LIMITS = Limits(seconds=30, first=30)
 
@@ -45,6 +51,35 @@ def test_a_port_with_a_device_of_its_own_conforms_at_level_1(c_port: Callable[[s
     report = verdict(c_port("own"))
     assert report.reached is not None
     assert (report.reached.level, report.violations) == ("L1", [])
+
+
+def test_its_own_block_is_named_and_a_dropped_memory_frees_it(c_port: Callable[[str], str]) -> None:
+    with library(c_port("port")).connect(LIMITS, "") as port:
+        subject = subject_of(port, "C", "safe", "L4")
+        log, host, device = recorded(subject)
+        make: Any = subject.make
+        memory: RemoteMemory = make(5, host=host, device=device)
+        with pytest.raises(Refused, match="there is nothing on the side cpu"):
+            memory.own("cpu")
+        memory.cpu_data()
+
+        assert {"own_buffer", "drop"} == port.offers
+        assert 5 == memory.own("cpu").size
+        assert 1 == len(log.live)
+        memory.drop()
+        assert not log.live
+
+
+@pytest.mark.parametrize("profile", ["caffe", "safe"])
+def test_a_port_frees_what_a_dropped_memory_owns(profile: Profile, c_port: Callable[[str], str]) -> None:
+    """In the profile safe also with a push in flight, which this port does not wait for."""
+    with library(c_port("port")).connect(LIMITS, "") as port:
+        subject = subject_of(port, "C", profile, "L4")
+        if profile == "caffe":
+            assert len(list(dropped_by_program(subject))) > 17
+        else:
+            with pytest.raises(Violation, match="a push still used it"):
+                list(dropped_by_program(subject))
 
 
 @pytest.mark.no_cover

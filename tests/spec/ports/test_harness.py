@@ -98,7 +98,8 @@ def test_the_structures_are_those_of_the_header(tmp_path: Path, c_port: Callable
 
 def test_a_memory_shows_what_it_does(c_port: Callable[[str], str]) -> None:
     port = Session(c_port("port"))
-    assert port.hello == {"version": 1, "name": "C", "level": "L4", "edition": "caffe", "defers": True}
+    about = {"version": 1, "name": "C", "level": "L4", "edition": "caffe"}
+    assert port.hello == {**about, "offers": ["own_buffer", "drop"], "defers": True}
     flags = {"own_cpu_data": False, "own_gpu_data": False, "cpu_malloc_use_cuda": False}
     assert port.ask("new", memory=1, size=3) == {"actions": [], "head": "UNINITIALIZED", "size": 3, **flags}
     written = port.call("mutable_cpu_data")
@@ -135,6 +136,32 @@ def test_a_buffer_is_adopted_and_written_through(c_port: Callable[[str], str]) -
     port.call("cpu_data")
     assert port.ask("read_buffer", buffer="cpu") == {"bytes": "010b0c"}
     assert port.call("set_cpu_data", buffer=None)["refused"] == "null_data"
+
+
+def test_its_own_block_can_be_named_and_handed_in(c_port: Callable[[str], str]) -> None:
+    """A port that takes it frees it, and is not read there any more; another name is a buffer of the caller."""
+    port = Session(c_port("port"))
+    port.ask("new", memory=1, size=2)
+    assert port.ask("own_buffer", memory=1, side="cpu", buffer="own") == {"refused": "there is nothing on the side cpu"}
+    port.call("cpu_data")
+    assert port.ask("own_buffer", memory=1, side="cpu", buffer="own") == {}
+    adopted = port.call("set_cpu_data", buffer="own")
+    assert (actions(adopted), "refused" in adopted, "cpu" in adopted) == (["free_cpu"], False, False)
+    port.ask("buffer", buffer="mine", side="cpu", bytes="0a0b")
+    assert port.call("set_cpu_data", buffer="mine")["cpu"] == "0a0b"
+
+
+def test_a_dropped_memory_frees_what_it_owns(c_port: Callable[[str], str]) -> None:
+    port = Session(c_port("port"))
+    for memory in (1, 2):
+        port.ask("new", memory=memory, size=2)
+        port.call("gpu_data", memory)
+    port.call("release", 2)
+    assert actions(port.ask("drop", memory=1)) == ["free_gpu"]
+    assert actions(port.ask("drop", memory=2)) == []
+    for memory in (1, 2):
+        assert port.ask("drop", memory=memory) == {"refused": "there is no such memory", "actions": []}
+    port.harness.close()
 
 
 def test_a_push_is_deferred_until_somebody_waits(c_port: Callable[[str], str]) -> None:

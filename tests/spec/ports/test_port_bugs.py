@@ -14,6 +14,7 @@ from wrong_port import PORT
 from syncedmem.model import Call, Input
 from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.memory.lifetimes import dropped_by_program
 from syncedmem.spec.memory.suites import Case, Fail, run_case
 from syncedmem.spec.mutants.port import PORT_BUGS, RightPort, answers, main
 from syncedmem.spec.ports.process import PortError
@@ -46,6 +47,10 @@ def test_a_wrong_port_is_refused_for_the_right_reason(bug: SeededBug) -> None:
                 run_case(subject, case)
             except Violation as violation:
                 found.append(violation)
+        if bug.requirement == "P04-dropped-freed":
+            with pytest.raises(Violation) as dropped:
+                list(dropped_by_program(subject))
+            found.append(dropped.value)
 
     assert {bug.requirement} == {it.requirement for it in found}
     assert all(it.statements for it in found)
@@ -83,6 +88,7 @@ def test_what_each_bug_does(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(said("AnswersTwice", "cpu_data").splitlines()) == 2
     assert len(said("AnswersTwice", "gpu_data").splitlines()) == 1
     assert said("ForgetsTheHead", "state", head="SYNCED") == "{}\n"
+    assert said("DropsWithoutFreeing", "drop", actions=["free_cpu"]) == '{"actions": []}\n'
     failed = {"action": "zero_cpu", "failed": True}
     assert '"failed": false' in said("SaysThatItSucceeded", "cpu_data", actions=["allocate_cpu", failed])
     assert said("SaysThatItSucceeded", "state") == "{}\n"

@@ -35,7 +35,9 @@ PROGRAM: tuple[dict[str, Any], ...] = (
     {"op": "gpu_data", "memory": 2, "mode": "GPU"},
     {"op": "mutable_gpu_data", "memory": 2, "mode": "GPU"},
     {"op": "state", "memory": 2},
+    {"op": "own_buffer", "memory": 2, "side": "gpu", "buffer": "own"},
     {"op": "release", "memory": 2, "mode": "GPU"},
+    {"op": "drop", "memory": 2},
 )
 
 

@@ -68,6 +68,13 @@ static void state(const void *memory_, smp_state *seen) {
   seen->size = it->size;
 }
 
-static const smp_port port = {SMP_ABI_VERSION, 4, "C", "caffe", NULL, create, call, state, free};
+static void destroy(void *memory_) {
+  const smp_arguments last = {.call = SMP_CALL_RELEASE};
+  smp_result result;
+  call(memory_, &last, &result);
+  free(memory_);
+}
+
+static const smp_port port = {SMP_ABI_VERSION, 4, "C", "caffe", NULL, create, call, state, destroy};
 
 const smp_port *syncedmem_port(void) { return &port; }

@@ -1,4 +1,4 @@
-"""The finding of a kit: a broken requirement, and the statements that show it."""
+"""`Violation`, the finding of a kit: a broken requirement, and the statements that show it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,200 @@
+"""Logs of allocations as programs: the CSV of RMM's logging adaptor, and the JSON lines of CuPy's ``DebugPrintHook``.
+
+A log shows what a real program asked for.  Taken on another target, each step is judged like any other.  Pieces of a
+log with small changes are programs too, so a log is a corpus.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from contextlib import suppress
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from syncedmem.model.files import check_regular, refused
+
+from .finding import Step, TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+__all__ = ["programs_of", "read_log"]
+
+_PART = 50_000
+"""The steps of one program of a long log; the journal has room for many more."""
+_VARIATIONS, _SHORTEST, _LONGEST = 16, 50, 2000
+_CHANGED = 0.05
+_RMM = ("Action", "Pointer", "Size")
+_MOST_SIZE = (1 << 64) - 1
+
+
+class _Event(NamedTuple):
+    """A line of a log: memory with this key was allocated, or freed if the size is None."""
+
+    line: int
+    key: object
+    size: int | None
+    stream: object
+
+
+def programs_of(path: Path, seed: int, *, streams: bool) -> list[tuple[Step, ...]]:
+    """The programs of a log: all of it, in parts if it is long; and one of varied pieces of it, one after the other.
+
+    Parameters
+    ----------
+    path : Path
+    seed : int
+        The same seed gives the same variations.
+    streams : bool
+        Whether the steps have the streams of the log.
+
+    Raises
+    ------
+    TargetError
+        If it is no log, or at the first bad line, with its number.
+    FileAccessError
+        If it cannot be read.
+    """
+    whole = read_log(path)
+    if not streams:
+        whole = [Step(step.operation, (*step.numbers[:-1], 0)) for step in whole]
+    rng = random.Random(f"{seed}:log")  # noqa: S311 -- replayable
+    pieces = (_varied(whole, rng, first=number * len(whole)) for number in range(_VARIATIONS))
+    return [*_parts(whole), tuple(chain.from_iterable(pieces))] if whole else []
+
+
+def read_log(path: Path) -> list[Step]:
+    """The allocations and frees of a log, in its order; streams are numbered as they appear, from 1.
+
+    Raises
+    ------
+    TargetError
+        If it is no log, or at the first bad line, with its number.
+    FileAccessError
+        If it cannot be read.
+    """
+    try:
+        check_regular(str(path), path.stat().st_mode)
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(_steps(path, _events(path, enumerate(file, 1))))
+    except (OSError, UnicodeDecodeError) as error:
+        raise refused(str(path), error) from error
+
+
+def _events(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[_Event]:
+    filled = ((number, line.strip()) for number, line in lines if line.strip())
+    number, first = next(filled, (1, ""))
+    if first.startswith("{"):
+        return _events_of_cupy(path, chain([(number, first)], filled))
+    columns = [it.strip() for it in first.split(",")]
+    if not set(_RMM) <= set(columns):
+        raise TargetError(
+            f"{path} is no log of RMM, whose first line names the columns {', '.join(_RMM)}, and none of CuPy, whose "
+            f"lines are JSON: line {number} is {first!r:.60}"
+        )
+    return _events_of_rmm(path, columns, filled)
+
+
+def _events_of_rmm(path: Path, columns: list[str], lines: Iterable[tuple[int, str]]) -> Iterator[_Event]:
+    for number, line in lines:
+        values = next(csv.reader([line]))
+        if len(values) != len(columns):
+            raise TargetError(f"{path}, line {number}: {len(values)} values for {len(columns)} columns: {line!r:.60}")
+        row = {name: value.strip() for name, value in zip(columns, values, strict=True)}
+        action = row["Action"]
+        if action not in ("allocate", "free", "deallocate", "allocate failure"):
+            raise TargetError(f"{path}, line {number}: {action!r:.60} is no action of RMM")
+        pointer = 0 if row["Pointer"] == "(nil)" else _number(path, number, row["Pointer"])
+        size = _number(path, number, row["Size"])
+        if action == "allocate":
+            yield _Event(number, pointer, size, row.get("Stream"))
+        elif action != "allocate failure":
+            yield _Event(number, pointer, None, row.get("Stream"))
+
+
+def _events_of_cupy(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[_Event]:
+    for number, line in lines:
+        row: Any = None
+        with suppress(ValueError, RecursionError):
+            row = json.loads(line)
+        if not hasattr(row, "get") or "hook" not in row:
+            raise TargetError(f"{path}, line {number}: no JSON object of CuPy's DebugPrintHook: {line!r:.60}")
+        hook, key = row["hook"], str(row.get("pmem_id"))
+        if hook == "malloc":
+            size, pointer = (_number(path, number, row.get(name)) for name in ("size", "mem_ptr"))
+            if pointer or not size:  # a null pointer for a refused request
+                yield _Event(number, key, size, None)
+        elif hook == "free":
+            yield _Event(number, key, None, None)
+        elif hook != "alloc":  # those are of the pool, from the device
+            raise TargetError(f"{path}, line {number}: {hook!r:.60} is no hook of CuPy that a log has")
+
+
+def _number(path: Path, line: int, value: object) -> int:
+    """A size or an address: decimal, or hexadecimal after 0x."""
+    text = str(value)
+    with suppress(ValueError):
+        found = int(text, 16 if text[:2].lower() == "0x" else 10)
+        if 0 <= found <= _MOST_SIZE:
+            return found
+    raise TargetError(f"{path}, line {line}: {text!r:.60} is no size and no address")
+
+
+def _steps(path: Path, events: Iterable[_Event]) -> Iterator[Step]:
+    live: dict[object, list[tuple[int, int, int]]] = {}
+    """Of each key the block, its size and its line; blocks of zero bytes may share one address."""
+    streams: dict[object, int] = {}
+    for block, event in enumerate(events):
+        same = live.setdefault(event.key, [])
+        stream = streams.setdefault(event.stream, len(streams) + 1)
+        if event.size is not None:
+            if same and (event.size or same[-1][1]):
+                first = same[-1][2]
+                raise TargetError(
+                    f"{path}, line {event.line}: this memory is in use since line {first}, and was not freed"
+                )
+            same.append((block, event.size, event.line))
+            yield Step("allocate", (block, event.size, 0, stream))
+        elif same:
+            yield Step("free", (same.pop()[0], stream))
+        else:
+            raise TargetError(f"{path}, line {event.line}: memory is freed that no line before allocates")
+
+
+def _parts(whole: list[Step]) -> Iterator[tuple[Step, ...]]:
+    """The steps in parts; a part begins with the blocks that live at that point."""
+    live: dict[int, Step] = {}
+    for start in range(0, len(whole), _PART):
+        part = whole[start : start + _PART]
+        yield (*live.values(), *part)
+        for step in part:
+            if step.operation == "allocate":
+                live[step.numbers[0]] = step
+            else:
+                live.pop(step.numbers[0])
+
+
+def _varied(whole: list[Step], rng: random.Random, first: int) -> list[Step]:
+    """A piece of a log in which some steps are left out and some sizes are changed; at its end all is freed.
+
+    Its blocks are numbered from `first`, so that pieces can follow each other.
+    """
+    length = rng.randrange(_SHORTEST, _LONGEST)
+    start = rng.randrange(max(len(whole) - length, 0) + 1)
+    kept = (step for step in whole[start : start + length] if rng.random() >= _CHANGED)
+    changed = [_resized(step, rng) if rng.random() < _CHANGED else step for step in kept]
+    piece = [Step(step.operation, (step.numbers[0] + first, *step.numbers[1:])) for step in changed]
+    live = {step.numbers[0] for step in piece if step.operation == "allocate"}
+    live -= {step.numbers[0] for step in piece if step.operation == "free"}
+    return [*piece, *(Step("free", (block, 0)) for block in sorted(live))]
+
+
+def _resized(step: Step, rng: random.Random) -> Step:
+    if step.operation != "allocate":
+        return step
+    block, size, *rest = step.numbers
+    others = (size + 1, max(size - 1, 0), 1 << size.bit_length(), size // 2, 0)
+    return Step("allocate", (block, rng.choice(others), *rest))

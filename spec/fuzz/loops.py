@@ -1,0 +1,193 @@
+"""Programs with loops: ``repeat 1029: allocate(0, 64); free(0)``.
+
+A program is a tuple of steps, and the driver, the oracle and the journal know nothing else.  A loop is only how a
+program is written where somebody reads it, and how it is made short.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from syncedmem.model.errors import shown
+
+from .finding import OPERATIONS, Step, TargetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Item", "Repeat", "folded", "items_as_json", "items_from_json", "unfolded"]
+
+_LONGEST_BODY = 6
+_FEWEST = 3
+"""Two times are written out."""
+_MOST_FOLDED = 1 << 18
+_MOST_STEPS = 1 << 20
+"""The most steps of a program, as many as a journal holds."""
+_LOOP = (3, 4)
+"""The lengths of a loop as data, with and without a stride."""
+_BLOCKS = ("block", "source")
+
+
+class Repeat(NamedTuple):
+    """Steps that are taken several times.
+
+    Attributes
+    ----------
+    times : int
+    body : tuple of Step
+    stride : int
+        What each time adds to the numbers of all blocks.
+    """
+
+    times: int
+    body: tuple[Step, ...]
+    stride: int = 0
+
+    def steps(self) -> Iterator[Step]:
+        """All steps, one after the other."""
+        for time in range(self.times):
+            yield from (_moved(step, time * self.stride) for step in self.body)
+
+    def calls(self) -> list[str]:
+        """The body as calls, with ``i`` for the number of the time."""
+        return [_call(step, self.stride) for step in self.body]
+
+    def __str__(self) -> str:
+        return f"repeat {self.times}{' with i' if self.stride else ''}: {'; '.join(self.calls())}"
+
+
+Item = Step | Repeat
+
+
+def unfolded(items: Iterable[Item]) -> tuple[Step, ...]:
+    """The steps of steps and loops."""
+    return tuple(chain.from_iterable(it.steps() if isinstance(it, Repeat) else (it,) for it in items))
+
+
+def folded(program: tuple[Step, ...]) -> tuple[Item, ...]:
+    """The program with its repeated blocks of steps as loops, from its start; the longest loop first."""
+    if len(program) > _MOST_FOLDED:
+        return program
+    found: list[Item] = []
+    shapes = [_shape(step) for step in program]
+    at = 0
+    while at < len(program):
+        longest = _longest_at(program, shapes, at)
+        found.append(longest or program[at])
+        at += longest.times * len(longest.body) if longest else 1
+    return tuple(found)
+
+
+def _shape(step: Step) -> tuple[str | int, ...]:
+    """What is the same each time that a step is taken: all but its blocks."""
+    numbers = zip(OPERATIONS[step.operation], step.numbers, strict=True)
+    return (step.operation, *(number for name, number in numbers if name not in _BLOCKS))
+
+
+def _longest_at(program: tuple[Step, ...], shapes: list[tuple[str | int, ...]], at: int) -> Repeat | None:
+    """The longest loop that begins here."""
+    longest: Repeat | None = None
+    for length in range(1, _LONGEST_BODY + 1):
+        if longest and length % len(longest.body) == 0:
+            continue  # the same steps, two times in each body
+        first, second, third = (shapes[at + time * length : at + (time + 1) * length] for time in range(_FEWEST))
+        if first == second == third:
+            loop = _loop_at(program, at, length)
+            covered = len(longest.body) * longest.times if longest else 0
+            if loop.times >= _FEWEST and loop.times * length > covered:
+                longest = loop
+    return longest
+
+
+def _loop_at(program: tuple[Step, ...], at: int, length: int) -> Repeat:
+    """The loop with a body of this many steps that begins here, where the next have the same shape; maybe one time."""
+    body, times = program[at : at + length], 1
+    after = program[at + length : at + 2 * length]
+    stride = next((b - a for one, two in zip(body, after, strict=True) for a, b in _block_pairs(one, two)), 0)
+    while stride >= 0 and all(
+        _moved(step, times * stride) == other
+        for step, other in zip(body, program[at + times * length : at + (times + 1) * length], strict=False)
+    ):
+        if at + (times + 1) * length > len(program):
+            break
+        times += 1
+    return Repeat(times, body, stride if times > 1 else 0)
+
+
+def _block_pairs(one: Step, other: Step) -> Iterator[tuple[int, int]]:
+    names = OPERATIONS[one.operation]
+    return ((a, b) for name, a, b in zip(names, one.numbers, other.numbers, strict=True) if name in _BLOCKS)
+
+
+def _moved(step: Step, by: int) -> Step:
+    """The step with other blocks."""
+    if not by:
+        return step
+    names = OPERATIONS[step.operation]
+    return Step(
+        step.operation,
+        tuple(number + by if name in _BLOCKS else number for name, number in zip(names, step.numbers, strict=True)),
+    )
+
+
+def _call(step: Step, stride: int) -> str:
+    """A step of a loop as a call."""
+    if not stride:
+        return str(step)
+    _, *numbers = step.as_json()
+    index = "i" if stride == 1 else f"{stride} * i"
+    texts = [
+        (index if not number else f"{index} + {number}") if name in _BLOCKS else str(number)
+        for name, number in zip(OPERATIONS[step.operation], numbers, strict=False)
+    ]
+    return f"{step.operation}({', '.join(texts)})"
+
+
+def items_as_json(items: Iterable[Item]) -> list[Any]:
+    """Steps and loops as data; a loop is ``["repeat", times, steps]`` or ``["repeat", times, steps, stride]``."""
+    return [_item_as_json(it) for it in items]
+
+
+def _item_as_json(item: Item) -> list[Any]:
+    if isinstance(item, Step):
+        return item.as_json()
+    data = ["repeat", item.times, [step.as_json() for step in item.body]]
+    return [*data, item.stride] if item.stride else data
+
+
+def items_from_json(data: Iterable[Any]) -> tuple[Step, ...]:
+    """The steps of a program from data.
+
+    Raises
+    ------
+    TargetError
+        If there is something that is neither a step nor a loop, or if there are too many steps.
+    """
+    found: list[Item] = []
+    steps = 0
+    for item in data:
+        found.append(read := _item_from_json(item))
+        steps += read.times * len(read.body) if isinstance(read, Repeat) else 1
+        if steps > _MOST_STEPS:
+            raise TargetError(f"a program has at most {_MOST_STEPS:,} steps, and this one has more")
+    return unfolded(found)
+
+
+def _item_from_json(given: Any) -> Item:
+    data: list[Any] = cast("Any", given) if isinstance(given, list) else []
+    if data[:1] != ["repeat"]:
+        return Step.from_json(given)
+    loop: list[Any] = [*data[1:], 0][:3] if len(data) in _LOOP else [0, 0, 0]
+    times, body, stride = loop
+    if not (isinstance(times, int) and times > 0 and isinstance(stride, int) and stride >= 0):
+        raise _no_loop(data)
+    if not isinstance(body, list) or not body:
+        raise _no_loop(data)
+    return Repeat(times, tuple(map(Step.from_json, cast("Any", body))), stride)
+
+
+def _no_loop(data: object) -> TargetError:
+    return TargetError(
+        f"not a loop: {shown(data)}; a loop is a list like ['repeat', 9, [['allocate', 0, 16], ['free', 0]]]"
+    )

@@ -1,0 +1,120 @@
+"""A mask leaves requirements unjudged and operations out, so that one bug does not hide the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..engine.violation import Violation
+from .finding import kind_of
+from .oracle import Oracle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .driver import Driver
+    from .finding import Finding
+
+__all__ = ["Mask"]
+
+_NEEDED = frozenset({"allocate", "free", "check", "compare"})
+"""What every round needs."""
+
+_ONLY_FOR: dict[str, tuple[str, ...]] = {
+    "A06-out-of-memory": ("request_too_much", "request_too_many", "resize_too_much"),
+    "A09-zero-size": ("allocate-nothing", "calloc-nothing"),
+    "A15-copies": ("copy", "copy_nothing"),
+}
+"""Operations that are left out with a requirement: after a violation the shadow heap would no longer be right."""
+
+_DAMAGED = frozenset({
+    "A01-distinct-pointers", "A02-no-overlap", "A07-free-accepts", "A09-zero-size", "A15-copies", "A16-no-leaks",
+})  # fmt: skip
+"""After a violation of one of these a round ends: nothing after it could be judged."""
+
+
+@dataclass(frozen=True)
+class Mask:
+    """What a round leaves out.
+
+    Attributes
+    ----------
+    unjudged : frozenset of str
+        Requirements whose violations are no findings.
+    without : frozenset of str
+        The kinds of steps that are not taken, as in the key of a finding.
+    """
+
+    unjudged: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, requirements: Iterable[str]) -> Mask:
+        """The mask for requirements."""
+        unjudged = frozenset(requirements)
+        return cls(unjudged, frozenset(kind for name in unjudged for kind in _ONLY_FOR.get(name, ())))
+
+    @classmethod
+    def after(cls, findings: Iterable[Finding]) -> Mask:
+        """The mask that lets through what is not yet known; a crash or a hang is left out with its operations."""
+        mask = cls()
+        for finding in findings:
+            mask |= cls.of([finding.requirement])
+            if finding.repeats and finding.requirement in {"A22-no-crash", "A23-no-hang"}:
+                mask |= cls(without=frozenset(map(kind_of, finding.program)) - _NEEDED)
+        return mask
+
+    @classmethod
+    def from_json(cls, data: dict[str, list[str]] | None) -> Mask:
+        """The mask from JSON; None leaves nothing out."""
+        return cls() if data is None else cls(frozenset(data["unjudged"]), frozenset(data["without"]))
+
+    def as_json(self) -> dict[str, list[str]]:
+        """The mask as data."""
+        return {"unjudged": sorted(self.unjudged), "without": sorted(self.without)}
+
+    def __or__(self, other: Mask) -> Mask:
+        return Mask(self.unjudged | other.unjudged, self.without | other.without)
+
+    def __bool__(self) -> bool:
+        return bool(self.unjudged or self.without)
+
+    def ease(self, oracle: Oracle) -> None:
+        """Have an oracle let violations pass after which it can go on."""
+        let_pass = self.unjudged - _DAMAGED
+        for name, method in vars(Oracle).items() if let_pass else ():
+            if callable(method) and name not in {"__init__", "admit", "_admit_nothing"}:
+                setattr(oracle, name, _tolerant(getattr(oracle, name), let_pass))
+
+    def narrow(self, driver: Driver) -> None:
+        """Have a driver leave operations out."""
+        for kind in self.without:
+            operation = kind.partition("-")[0]
+            setattr(driver, operation, _narrowed(getattr(driver, operation), kind))
+
+
+def _tolerant(method: Callable[..., Any], let_pass: frozenset[str]) -> Callable[..., Any]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return method(*arguments, **named)
+        except Violation as wrong:
+            if wrong.requirement not in let_pass:
+                raise
+            return None
+
+    return call
+
+
+def _narrowed(method: Callable[..., bool], kind: str) -> Callable[..., bool]:
+    """The method of an operation that does nothing for one kind of steps."""
+    operation, *marks = kind.split("-")
+    if not marks:
+        return lambda *_: False
+
+    def call(block: int, size: int, alignment: int = 0, stream: int = 0) -> bool:
+        left_out = {"alignment": alignment, "stream": stream, "nothing": not size}
+        if all(left_out[mark] for mark in marks):
+            return False
+        return method(block, size, alignment, stream) if operation == "allocate" else method(block, size)
+
+    return call

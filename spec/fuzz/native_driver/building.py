@@ -1,0 +1,234 @@
+"""Compiles the native driver, and targets that are sources or have a build command.
+
+A target in C is ``lib.so:alloc,free``.  Two forms are compiled first: a source, ``pool.c:alloc,free``; and a library
+with a command that makes it, ``lib.so:alloc,free?build=make -B lib.so``.  With ``?sanitizer=thread`` or ``address``
+they are compiled twice, once with that sanitizer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ..finding import TargetError
+
+__all__ = ["SANITIZERS", "Built", "built", "compiled_driver", "folder", "sanitizer_of", "with_sanitizer"]
+
+SANITIZERS = {"thread": b"__tsan_", "address": b"__asan_"}
+"""The sanitizers, each with a name that is only in what was compiled with it."""
+
+_SOURCES = {".c": "CC", ".cc": "CXX", ".cpp": "CXX", ".cxx": "CXX"}
+_COMPILERS = {"CC": "cc", "CXX": "c++"}
+_FLAGS = {"CC": "CFLAGS", "CXX": "CXXFLAGS"}
+_HERE = Path(__file__).parent
+_NEEDS = (
+    "a sanitizer needs a target that is compiled here: a source (pool.c:alloc,free), or a library with ?build=COMMAND"
+)
+
+
+@dataclass(frozen=True)
+class Built:
+    """A target that can be loaded.
+
+    Attributes
+    ----------
+    target : str
+        The target, without what says how to build it.
+    sanitizer : str
+        ``"thread"``, ``"address"`` or nothing.
+    sanitized : str
+        The target as it is compiled with the sanitizer; without one, the target.
+    """
+
+    target: str
+    sanitizer: str = ""
+    sanitized: str = ""
+
+
+def built(text: str) -> Built:
+    """Compile a target if it is a source or has a build command; any other target stays as it is.
+
+    Raises
+    ------
+    TargetError
+        If it cannot be compiled.
+    """
+    place, sanitizer, command = _split(text)
+    path, colon, symbols = place.rpartition(":")
+    if sanitizer is not None and sanitizer not in SANITIZERS:
+        raise TargetError(f"{text}: there is no sanitizer {sanitizer!r}; there are {', '.join(SANITIZERS)}")
+    if command is not None:
+        path = place.partition(":")[0]
+        return _from_command(text, path, place.removeprefix(path), command, sanitizer or "")
+    if Path(path).suffix in _SOURCES:
+        plain = _from_source(Path(path), "")
+        sanitized = _from_source(Path(path), sanitizer) if sanitizer else plain
+        return Built(f"{plain}{colon}{symbols}", sanitizer or "", f"{sanitized}{colon}{symbols}")
+    if sanitizer is not None:
+        raise TargetError(f"{text}: {_NEEDS}")
+    return Built(text, "", text)
+
+
+def sanitizer_of(text: str) -> str:
+    """The sanitizer that a target asks for; nothing for none."""
+    return _split(text)[1] or ""
+
+
+def with_sanitizer(text: str, sanitizer: str) -> str:
+    """The target with a sanitizer; its build command stays at the end."""
+    place, _, rest = text.partition("?")
+    return f"{place}?sanitizer={sanitizer}{'&' if rest else ''}{rest}"
+
+
+def _split(text: str) -> tuple[str, str | None, str | None]:
+    """A target without the options of this module, its sanitizer, and its command, which goes to the end."""
+    place, _, rest = text.partition("?")
+    kept: list[str] = []
+    sanitizer: str | None = None
+    while rest:
+        if rest.startswith("build="):
+            return _joined(place, kept), sanitizer, rest.removeprefix("build=")
+        option, _, rest = rest.partition("&")
+        if option.startswith("sanitizer="):
+            sanitizer = option.removeprefix("sanitizer=")
+        else:
+            kept.append(option)
+    return _joined(place, kept), sanitizer, None
+
+
+def _joined(place: str, options: list[str]) -> str:
+    return f"{place}?{'&'.join(options)}" if options else place
+
+
+# --- sources
+
+
+def _from_source(source: Path, sanitizer: str) -> Path:
+    """The library that a source is compiled to, every time anew: what it includes may have changed."""
+    if not source.is_file():
+        raise TargetError(f"there is no source {source}")
+    language = _SOURCES[source.suffix]
+    flags = [*_sanitizer_flags(sanitizer), "-O2", "-g", "-fPIC", "-shared", "-pthread", *_words(_FLAGS[language])]
+    name = f"{source.stem}-{_digest(str(source.resolve()), *flags)}.so"
+    return _compiled(language, [*flags, str(source), *_words("LDFLAGS")], name, str(source))
+
+
+def _sanitizer_flags(sanitizer: str) -> list[str]:
+    return [f"-fsanitize={sanitizer}", "-fno-omit-frame-pointer"] if sanitizer else []
+
+
+def _words(variable: str) -> list[str]:
+    return shlex.split(os.environ.get(variable, ""))
+
+
+def _digest(*texts: str | bytes) -> str:
+    whole = b"\0".join(text.encode() if isinstance(text, str) else text for text in texts)
+    return hashlib.sha256(whole).hexdigest()[:16]
+
+
+def _compiled(language: str, arguments: list[str], name: str, what: str) -> Path:
+    """Compile into the cache; another process may do the same at the same time.
+
+    Raises
+    ------
+    TargetError
+        If there is no compiler, or if it refuses.
+    """
+    compiler = _words(language) or [_COMPILERS[language]]
+    if shutil.which(compiler[0]) is None:
+        raise TargetError(f"{what} cannot be compiled: there is no {compiler[0]}; install it, or set {language}")
+    made = folder() / name
+    part = made.with_name(f"{name}.{os.getpid()}")
+    done = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False)  # noqa: S603 -- the user's compiler
+    if done.returncode:
+        raise TargetError(f"{what} cannot be compiled: {_reason(done)}")
+    part.replace(made)
+    return made
+
+
+def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
+    """The first error of a compiler, or else its last line."""
+    lines = (done.stderr + done.stdout).decode(errors="replace").split("\n")
+    lines = [line for line in lines if line.strip()]
+    return next((line for line in lines if "error: " in line), lines[-1] if lines else f"status {done.returncode}")
+
+
+@cache
+def folder() -> Path:
+    """The folder for what is compiled: in the user's cache, or else one that goes with this process."""
+    place = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "syncedmem"  # noqa: PTH111 -- Path.home() raises if there is none
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            return place
+    except OSError:
+        _KEPT.append(tempfile.TemporaryDirectory(prefix="syncedmem-"))
+        return Path(_KEPT[-1].name)
+
+
+_KEPT: list[tempfile.TemporaryDirectory[str]] = []
+
+
+# --- build commands
+
+
+@cache  # a command runs once in a process
+def _from_command(text: str, path: str, symbols: str, command: str, sanitizer: str) -> Built:
+    """Run a build command, with a sanitizer first: so that what it leaves there is the usual build."""
+    if not command.strip():
+        raise TargetError(f"{text}: no command is after build=")
+    kept = path
+    if sanitizer:
+        _run(path, command, sanitizer)
+        if not _has(path, sanitizer):
+            raise TargetError(
+                f"{command!r} did not use -fsanitize={sanitizer}: it has to pass $CFLAGS, $CXXFLAGS and $LDFLAGS on"
+            )
+        kept = str(folder() / f"{Path(path).name}-{_digest(str(Path(path).resolve()), sanitizer)}.so")
+        shutil.copy(path, kept)
+    _run(path, command, "")
+    if sanitizer and _has(path, sanitizer):
+        raise TargetError(f"{command!r} did not build {path} again: it has to build it anew, for example with make -B")
+    return Built(f"{path}{symbols}", sanitizer, f"{kept}{symbols}")
+
+
+def _run(path: str, command: str, sanitizer: str) -> None:
+    flags = shlex.join(_sanitizer_flags(sanitizer))
+    more = {name: f"{os.environ.get(name, '')} {flags}".strip() for name in ("CFLAGS", "CXXFLAGS", "LDFLAGS")}
+    environment = {**os.environ, **(more if sanitizer else {})}
+    done = subprocess.run(command, shell=True, capture_output=True, check=False, env=environment)  # noqa: S602 -- the user gave this command to have it run
+    if done.returncode:
+        raise TargetError(f"{command!r} failed: {_reason(done)}")
+    if not Path(path).is_file():
+        raise TargetError(f"{command!r} did not make {path}")
+
+
+def _has(path: str, sanitizer: str) -> bool:
+    return SANITIZERS[sanitizer] in Path(path).read_bytes()
+
+
+# --- the driver
+
+
+@cache
+def compiled_driver(sanitizer: str = "") -> Path:
+    """The native driver, compiled if this version of it is not in the cache.
+
+    Raises
+    ------
+    TargetError
+        If it cannot be compiled.
+    """
+    sources = [_HERE / "driver.c", _HERE / "oracle.h"]
+    flags = [*_sanitizer_flags(sanitizer), "-std=gnu11", "-O3", "-g", "-pthread"]
+    name = f"driver-{_digest(*(it.read_bytes() for it in sources), *flags, *_words('CC'))}"
+    if os.access(folder() / name, os.X_OK):
+        return folder() / name
+    return _compiled("CC", [*flags, str(sources[0]), "-ldl"], name, "the native driver")

@@ -1,0 +1,103 @@
+"""Diagrams and tables of the machine in Markdown, for MkDocs and everything else that is built on Python-Markdown.
+
+In ``mkdocs.yml``::
+
+    markdown_extensions:
+      - syncedmem.markdown
+
+In a page, a fenced block is replaced by the picture of an edition, or by its table, when the page is built::
+
+    ```syncedmem-diagram caffe
+    trace: mutable_cpu_data gpu_data
+    size: 4096
+    caption: What a read on the device does.
+    ```
+
+    ```syncedmem-table caffe
+    calls: cpu_data gpu_data
+    ```
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from markdown.extensions import Extension
+from markdown.preprocessors import Preprocessor
+
+from syncedmem.model.errors import InvalidExportError
+from syncedmem.model.exports.formats import export
+from syncedmem.model.exports.options import OPTIONS, export_options
+from syncedmem.model.head import DEFAULT_EDITION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from markdown import Markdown
+
+__all__ = ["Blocks", "DiagramExtension", "makeExtension"]
+
+_FENCED = re.compile(r"^(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]*)\n(?P<options>(?:.*\n)*?)(?P=fence)[ ]*$", re.MULTILINE)
+"""Any fenced block: one that shows how to write one of ours is left alone."""
+_INFO = re.compile(r"syncedmem-(diagram|table)(?: +(\S+))?")
+_BEFORE_FENCED_CODE = 27
+"""The priority; that of other fenced blocks is 25."""
+
+
+class Blocks(Preprocessor):
+    """Replaces the blocks."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        """The lines of a page with a placeholder for each block.
+
+        Raises
+        ------
+        InvalidExportError
+            If a block has an option that there is not, or a wrong value.
+        DeclarationError
+            If there is no such edition.
+        """
+        return _FENCED.sub(self._block, "\n".join(lines)).split("\n")
+
+    def _block(self, block: re.Match[str]) -> str:
+        ours = _INFO.fullmatch(block["info"].strip())
+        if ours is None:
+            return block[0]
+        kind, edition = ours.groups(DEFAULT_EDITION)
+        given = _options(block["options"])
+        caption = given.pop("caption", "")
+        options = export_options(edition, given)
+        body = _picture(options) if kind == "diagram" else str(export("html", **options))
+        below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+        figure = f'<figure class="syncedmem-{kind}">{body}{below}</figure>'
+        return f"\n{self.md.htmlStash.store(figure)}\n"
+
+
+def _options(text: str) -> dict[str, str]:
+    """The options of a block, ``name: value`` in each line."""
+    found: dict[str, str] = {}
+    for line in filter(str.strip, text.splitlines()):
+        name, colon, value = line.strip().lstrip(":").partition(":")
+        if not colon or name not in (*OPTIONS, "caption"):
+            raise InvalidExportError(f"{line.strip()!r} is no option of a block: {', '.join((*OPTIONS, 'caption'))}")
+        found[name] = value.strip()
+    return found
+
+
+def _picture(options: Mapping[str, Any]) -> str:
+    return str(export("svg", **options)).replace('role="img"', 'role="img" style="max-width:100%;height:auto"', 1)
+
+
+class DiagramExtension(Extension):
+    """The extension of Python-Markdown."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 -- the name that Python-Markdown calls
+        """Register it."""
+        md.preprocessors.register(Blocks(md), "syncedmem", _BEFORE_FENCED_CODE)
+
+
+def makeExtension(**options: Any) -> DiagramExtension:  # noqa: N802, ANN401 -- the name that Python-Markdown calls
+    """The extension, for ``markdown_extensions: [syncedmem.markdown]``."""
+    return DiagramExtension(**options)

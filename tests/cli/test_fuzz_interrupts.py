@@ -1,0 +1,152 @@
+"""Nothing of a run of the fuzzer is lost: it may be interrupted, or its disk may be full."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from syncedmem.cli import app
+from syncedmem.model import FileAccessError
+from syncedmem.spec.fuzz import Replay
+
+BUG = "syncedmem.spec.mutants.allocator.placement:OneByteShort"
+POOL = "syncedmem.spec.mutants.allocator:Pool"
+MARK = "SYNCEDMEM_TEST_OF_INTERRUPTS"
+
+
+def processes(mark: str) -> list[str]:
+    """The processes that have a mark in their environment."""
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if mark.encode() in (process / "environ").read_bytes():
+                found.append(process.name)
+    return found
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_ends_with_a_report(number: signal.Signals, status: int, tmp_path: Path) -> None:
+    """Replays are kept, and there is no temporary folder and no process left."""
+    temporary, out, mark = tmp_path / "temporary", tmp_path / "out", f"{MARK}={tmp_path}"
+    temporary.mkdir()
+    words = [sys.executable, "-m", "syncedmem", "fuzz", BUG, "--steps", "1000000000", "--seconds", "3600"]
+    environment = {**os.environ, "TMPDIR": str(temporary), MARK: str(tmp_path)}
+    run = subprocess.Popen([*words, "--out", str(out)], env=environment, stdout=subprocess.PIPE, text=True)
+    while not (out / "A02-no-overlap.json").exists():
+        assert run.poll() is None
+        time.sleep(0.05)
+    run.send_signal(number)
+    said, _ = run.communicate(timeout=120)
+
+    assert status == run.returncode
+    assert f"Interrupted by {number.name}: this is a report of what was done until then." in said
+    assert "A02-no-overlap" in said
+    assert "A02-no-overlap" == Replay.read(out / "A02-no-overlap.json").finding.requirement
+    assert number.name == json.loads((out / "report.json").read_text(encoding="utf-8"))["interrupted"]
+    assert [] == list(temporary.iterdir())
+    assert [] == processes(mark)
+
+
+def interrupted_in(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """Send SIGTERM to this process as soon as a function is called."""
+
+    def interrupt(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+    monkeypatch.setattr(place, interrupt)
+
+
+def test_a_run_that_has_begun_nothing_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted_in(monkeypatch, "syncedmem.spec.fuzz.fuzz")
+    result = CliRunner().invoke(app, ["fuzz", POOL, "--out", str(tmp_path)])
+
+    assert 143 == result.exit_code
+    assert "interrupted by SIGTERM before anything was tested" in result.output
+
+
+def test_an_interrupt_in_the_first_job_gives_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second signal changes nothing."""
+    before = signal.getsignal(signal.SIGTERM)
+    interrupted_in(monkeypatch, "syncedmem.spec.fuzz.kit._Run._rounds")
+    result = CliRunner().invoke(app, ["fuzz", POOL, "--out", str(tmp_path)])
+
+    assert 143 == result.exit_code
+    assert "Interrupted by SIGTERM" in result.output
+    assert before == signal.getsignal(signal.SIGTERM)
+
+
+def test_a_thread_may_run_the_command(tmp_path: Path) -> None:
+    """Only the main thread can have handlers."""
+    found: list[int] = []
+    thread = threading.Thread(
+        target=lambda: found.append(
+            CliRunner().invoke(app, ["fuzz", POOL, "--steps", "200", "--out", str(tmp_path)]).exit_code
+        )
+    )
+    thread.start()
+    thread.join()
+
+    assert [0] == found
+
+
+def test_a_full_disk_costs_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report is printed, and the status says that something could not be written."""
+
+    def full(path: Path, _: object) -> None:
+        raise FileAccessError(str(path), "No space left on device")
+
+    monkeypatch.setattr("syncedmem.cli.fuzz.write", full)
+    result = CliRunner().invoke(app, ["fuzz", BUG, "--steps", "500", "--out", str(tmp_path), "--first"])
+
+    assert 2 == result.exit_code
+    assert "with driver_of(" in result.output
+    assert 1 == result.stderr.count("No space left on device")
+
+
+def test_a_known_finding_a_skipped_requirement_and_a_failure_of_ours_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = tmp_path / "known.txt"
+    known.write_text("A02  # a bug of ours\nA24-closes\n", encoding="utf-8")
+    arguments = ["fuzz", BUG, "--steps", "500", "--first", "--out", str(tmp_path), "--known", str(known)]
+    result = CliRunner().invoke(app, [*arguments, "--skip", "A17", "--corpus", str(tmp_path / "corpus")])
+
+    assert 0 == result.exit_code, result.output
+    assert "known: A02-no-overlap:allocate: " in result.output
+    assert "Known, and not found this time: A24-closes" in result.output
+    assert list((tmp_path / "corpus").iterdir())
+
+    def broken(*_: object, **__: object) -> None:
+        raise AssertionError("not here")
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.isolation._PROGRAM", "import sys; sys.stdin.readline(); sys.exit(7)")
+    monkeypatch.setattr("syncedmem.cli.fuzz._print_finding", broken)
+    failed = CliRunner().invoke(app, ["fuzz", POOL, "--out", str(tmp_path)])
+    assert 3 == failed.exit_code
+    assert failed.stderr.startswith("syncedmem: the process that watches the target ended with status 7")
+
+
+def test_a_failure_of_ours_in_the_middle_is_status_three(tmp_path: Path) -> None:
+    """What was done until then is reported."""
+    file = tmp_path / "unruly.py"
+    file.write_text(
+        "import os\nfrom syncedmem.spec.mutants.allocator import Pool\n"
+        "class Unruly(Pool):\n    def calloc(self, size):\n        os.kill(os.getppid(), 9)\n",
+        encoding="utf-8",
+    )
+    result = CliRunner().invoke(app, ["fuzz", f"{file}:Unruly", "--steps", "500", "--out", str(tmp_path / "out")])
+
+    assert 3 == result.exit_code
+    assert "the process that watches the target was ended by SIGKILL" in result.output

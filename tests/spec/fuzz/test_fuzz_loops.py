@@ -1,0 +1,268 @@
+"""Programs with loops, and how programs become short: always the same way, and never what a target does not accept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from syncedmem.spec.fuzz import Finding, Replay, Step, TargetError
+from syncedmem.spec.fuzz.loops import folded, items_as_json, items_from_json, unfolded
+from syncedmem.spec.fuzz.shortening import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+POOL = "syncedmem.spec.mutants.allocator:Pool"
+
+
+def taken(block: int, size: int = 64, alignment: int = 0) -> Step:
+    return Step("allocate", (block, size, alignment, 0))
+
+
+def gone(block: int) -> Step:
+    return Step("free", (block, 0))
+
+
+LOOPS: dict[str, tuple[tuple[Step, ...], list[str]]] = {
+    "a counter": ((taken(0), gone(0)) * 1029, ["repeat 1029: allocate(0, 64); free(0)"]),
+    "many blocks": (
+        tuple(taken(number) for number in range(91)),
+        ["repeat 91 with i: allocate(i, 64)"],
+    ),
+    "every second block": (
+        tuple(step for number in range(1, 9, 2) for step in (taken(number), Step("compare", ()))),
+        ["repeat 4 with i: allocate(2 * i + 1, 64); compare()"],
+    ),
+    "with a head and a tail": (
+        (taken(5, 8), *(taken(0), gone(0)) * 3, gone(5)),
+        ["allocate(5, 8)", "repeat 3: allocate(0, 64); free(0)", "free(5)"],
+    ),
+    "twice is written out": ((taken(0), gone(0)) * 2, ["allocate(0, 64)", "free(0)"] * 2),
+    "backwards is no loop": (
+        tuple(gone(number) for number in (3, 2, 1)),
+        ["free(3)", "free(2)", "free(1)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_what_repeats_is_written_as_a_loop(name: str) -> None:
+    program, written = LOOPS[name]
+    items = folded(program)
+
+    assert written == [str(it) for it in items]
+    assert program == unfolded(items) == items_from_json(items_as_json(items))
+
+
+def test_a_very_long_program_is_left_as_it_is() -> None:
+    program = (taken(0),) * ((1 << 18) + 1)
+
+    assert program is folded(program)
+
+
+def test_a_loop_is_written_in_python_and_in_files(tmp_path: Path) -> None:
+    program = (*(taken(number) for number in range(40)), *(taken(50), gone(50)) * 50)
+    replay = Replay(POOL, {}, Finding("A01-distinct-pointers", "", program), skip=("A17-statistics",))
+    file = tmp_path / "replay.json"
+    file.write_text(replay.text(), encoding="utf-8")
+
+    assert "    for i in range(40): driver.allocate(i, 64)\n" in replay.python()
+    assert "    for _ in range(50): driver.allocate(50, 64); driver.free(50)\n" in replay.python()
+    assert "skip=('A17-statistics',)" in replay.python()
+    exec(replay.python(), {})  # noqa: S102 -- what is printed has to run
+    assert '["repeat", 40, [["allocate", 0, 64]], 1]' in file.read_text(encoding="utf-8")
+    assert replay.as_json() == Replay.read(file).as_json()
+
+
+def test_a_program_with_too_many_loops_is_not_shown() -> None:
+    program = tuple(step for size in range(1, 9) for step in (taken(0, size), gone(0)) * 3)
+    replay = Replay(POOL, {}, Finding("A01-distinct-pointers", "", program))
+
+    assert not replay.shows_steps
+    assert len(replay.python().splitlines()) <= 10
+
+
+NO_LOOPS: list[tuple[list[Any], str]] = [
+    (["repeat"], "not a loop"),
+    (["repeat", 0, [["compare"]]], "not a loop"),
+    (["repeat", 2, []], "not a loop"),
+    (["repeat", 2, [["compare"]], -1], "not a loop"),
+    (["repeat", 2, [["fly"]]], "not a step"),
+    (["repeat", 1 << 40, [["compare"]]], "a program has at most 1,048,576 steps"),
+]
+
+
+@pytest.mark.parametrize(("data", "said"), NO_LOOPS)
+def test_what_is_no_loop_is_refused(data: list[Any], said: str) -> None:
+    with pytest.raises(TargetError, match=said):
+        items_from_json([data])
+
+
+# --- shortening
+
+
+def counts_to(most: int, operation: str = "allocate") -> Callable[[tuple[Step, ...]], bool]:
+    """A question: whether a program has so many steps of an operation."""
+
+    def question(program: tuple[Step, ...]) -> bool:
+        return sum(step.operation == operation for step in program) >= most
+
+    return question
+
+
+def test_a_counter_becomes_a_loop() -> None:
+    program = tuple(
+        step
+        for number in range(900)
+        for step in (taken(number, number % 7 + 1), Step("check", (number,)), gone(number))
+    )
+
+    assert ((taken(0, 1),) * 300) == tuple(it for it in shortened(program, counts_to(300)) if it.operation != "free")
+    assert len(folded(shortened(program, counts_to(300)))) == 1
+
+
+@pytest.mark.parametrize("operation", ["calloc", "resize", "request_too_much", "copy"])
+def test_a_counter_of_any_operation_becomes_a_loop(operation: str) -> None:
+    numbers = {"calloc": (7, 16), "resize": (1, 9), "request_too_much": (1 << 50,), "copy": (1, 2)}[operation]
+    program = (taken(1), taken(2), *(Step(operation, numbers), Step("compare", ())) * 40)
+    short = shortened(program, counts_to(25, operation))
+
+    assert 25 == sum(step.operation == operation for step in short)
+    assert len(folded(short)) <= 3
+
+
+def test_an_alignment_stays_a_power_of_two() -> None:
+    """An alignment of 7 was once shown, which no allocator accepts."""
+    seen: set[int] = set()
+
+    def fails(program: tuple[Step, ...]) -> bool:
+        seen.update(step.numbers[2] for step in program)
+        return any(step.numbers[2] > 100 for step in program)
+
+    assert (taken(0, 1, 128),) == shortened((taken(3, 1000, 4096),), fails)
+    assert all(it & (it - 1) == 0 for it in seen)
+
+
+def test_a_request_for_something_never_becomes_one_for_nothing() -> None:
+    assert (taken(0, 1),) == shortened((taken(0, 100),), bool)
+
+
+def test_a_size_is_found_by_halves() -> None:
+    """Few tries are needed, wherever the limit is."""
+    tried: list[int] = []
+
+    def fails(program: tuple[Step, ...]) -> bool:
+        tried.append(program[0].numbers[1] if program else 0)
+        return bool(program) and program[0].numbers[1] >= 777_777
+
+    assert (taken(0, 777_777),) == shortened((taken(0, 1 << 22),), fails)
+    assert len(tried) < 250
+
+
+def test_the_same_finding_always_becomes_the_same_program() -> None:
+    """The effort is counted, and not timed; a long program has more of it."""
+    program = tuple(taken(number, number * 37 % 1000 + 1) for number in range(300))
+
+    def fails(steps: tuple[Step, ...]) -> bool:
+        return sum(step.numbers[1] for step in steps) > 60_000
+
+    tried: list[int] = []
+
+    def counted(steps: tuple[Step, ...]) -> bool:
+        tried.append(len(steps))
+        return fails(steps)
+
+    first = shortened(program, counted, 60)
+
+    assert first == shortened(program, fails, 60)
+    assert len(tried) <= 60
+    assert program == shortened(program, fails, 0)
+
+
+class Crowd:
+    """A bug that shows when more blocks are live than a limit."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+        self.steps_of_all_tries = 0
+
+    def shows(self, program: tuple[Step, ...]) -> bool:
+        """Whether a program shows it; `taken` is the number of steps until then."""
+        live = 0
+        for self.taken, step in enumerate(program, 1):
+            live += {"allocate": 1, "free": -1}[step.operation]
+            if live > self.most:
+                break
+        self.steps_of_all_tries += self.taken
+        return live > self.most
+
+
+@pytest.mark.parametrize("most", [200, 1000, pytest.param(1 << 14, marks=pytest.mark.no_cover)])
+def test_a_crowd_becomes_a_loop_within_a_few_times_its_steps(most: int) -> None:
+    """How far a loop went until it failed gives its times; halving would run the loop another sixteen times."""
+    program = tuple(taken(number, number * number % 97 + 1) for number in range(most + most // 8))
+    bug = Crowd(most)
+    short = shortened(program, bug.shows, taken=lambda: bug.taken)
+
+    assert [f"repeat {most + 1} with i: allocate(i, 1)"] == [str(it) for it in folded(short)]
+    assert bug.steps_of_all_tries <= 12 * len(program)
+
+
+@pytest.mark.no_cover
+def test_the_steps_of_all_tries_have_a_limit() -> None:
+    """A long program that is no loop, and of which nearly all is needed, was once shortened for minutes."""
+    program = tuple(taken(number, number * number % 1009 + 1) for number in range(30_000))
+    tried: list[int] = []
+
+    def fails(steps: tuple[Step, ...]) -> bool:
+        tried.append(len(steps))
+        return steps[:1] == program[:1] and len(steps) > 29_900
+
+    assert program == shortened(program, fails)
+    assert sum(tried) <= 1_030_000
+
+
+def test_a_step_after_a_loop_needs_only_some_of_its_times() -> None:
+    """A copy between two of ten blocks was once left with all ten."""
+    program = (*(taken(number, 4096) for number in range(10)), Step("copy", (9, 2)))
+
+    def fails(steps: tuple[Step, ...]) -> bool:
+        return steps[-1].operation == "copy"
+
+    assert (taken(0, 1), taken(1, 1), Step("copy", (1, 0))) == shortened(program, fails)
+
+
+def test_a_loop_without_plain_requests_is_found() -> None:
+    program = tuple(Step("calloc", (number, number * number % 97 + 1)) for number in range(60))
+
+    assert 40 == len(shortened(program, counts_to(40, "calloc")))
+
+
+def test_a_freed_number_is_taken_again() -> None:
+    program = (taken(3, 1), gone(3), taken(5, 1))
+
+    assert (taken(0, 1), gone(0), taken(0, 1)) == shortened(program, lambda steps: len(steps) == 3)
+
+
+def test_a_bug_that_shows_at_the_end_leaves_out_the_start_first() -> None:
+    program = (*(taken(number, number * number % 1009 + 1) for number in range(50_000)), Step("copy_nothing", ()))
+    tried: list[int] = []
+
+    def fails(steps: tuple[Step, ...]) -> bool:
+        tried.append(len(steps))
+        return steps[-1].operation == "copy_nothing"
+
+    assert (Step("copy_nothing", ()),) == shortened(program, fails)
+    assert sum(tried) < 51_000
+
+
+def test_freed_blocks_keep_their_numbers_where_they_are_freed_again() -> None:
+    program = (taken(7), gone(7), taken(9), gone(9), Step("free_again", (7,)))
+
+    def fails(steps: tuple[Step, ...]) -> bool:
+        return len(steps) == 5
+
+    assert (taken(0, 1), gone(0), taken(1, 1), gone(1), Step("free_again", (0,))) == shortened(program, fails)

@@ -1,0 +1,234 @@
+"""More than one finding: what is skipped, known, left out so that it hides nothing, and kept for the next run."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from syncedmem.model import FileAccessError
+from syncedmem.spec import Violation
+from syncedmem.spec.fuzz import Finding, Step, TargetError, driver_of, fuzz
+from syncedmem.spec.fuzz.corpus import Corpus
+from syncedmem.spec.fuzz.known import named, read_known
+from syncedmem.spec.fuzz.mask import Mask
+from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TWELVE = (
+    "DropsAlignment",
+    "OneByteShort",
+    "WritesBehindItsEnd",
+    "OverflowsOnTooMuch",
+    "ZeroIsSomebodyElses",
+    "CallocInWords",
+    "LeavesADevice",
+    "CopiesBackwards",
+    "PeakIsNow",
+    "EndsTheProcess",
+    "WaitsForItself",
+    "CannotBeClosed",
+)
+"""Seeded bugs in different steps of the pool, so that a class can have two of them."""
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Any:
+    """Make a target that has two seeded bugs."""
+
+    def make(one: str, other: str) -> str:
+        classes = [ALLOCATOR_BUGS[name].make for name in (one, other)]
+        file = tmp_path / "both.py"
+        imports = "".join(f"from {it.__module__} import {it.__name__}\n" for it in classes)
+        file.write_text(f"{imports}class Both({one}, {other}):\n    pass\n", encoding="utf-8")
+        return f"{file}:Both"
+
+    return make
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(TWELVE, 2)))
+def test_of_two_bugs_both_are_reported(one: str, other: str, both: Any) -> None:
+    """A crash or a hang costs its round; what was found is left out of every second job."""
+    wanted = {ALLOCATOR_BUGS[name].requirement for name in (one, other)}
+    promises = ALLOCATOR_BUGS[one].promises | ALLOCATOR_BUGS[other].promises
+    hang = 0.5 if "WaitsForItself" in (one, other) else 5  # of which there are many in a run
+    report = fuzz(both(one, other), promises=promises, steps=20_000, seconds=600, hang=hang)
+
+    assert wanted <= {it.requirement for it in report.findings}, [it.key for it in report.findings]
+    assert not report.errors
+
+
+def test_a_skipped_requirement_is_left_unjudged() -> None:
+    bug = ALLOCATOR_BUGS["PeakIsNow"]
+    report = fuzz(bug.make, steps=2_000, skip=["A17"])
+    verdict = report.verdict("A17-statistics")
+
+    assert ("not checked", "it was to be skipped") == (verdict.status, verdict.detail)
+    assert report.passed
+    assert report.as_json()["skipped"] == ["A17-statistics"]
+    with pytest.raises(TargetError, match="there is no requirement 'A99' of allocators"):
+        named("A99")
+
+
+def test_a_crash_may_be_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "dies.py"
+    file.write_text(
+        "import os\nfrom syncedmem.spec.mutants.allocator import Pool\n"
+        "class Dies(Pool):\n    def realloc(self, pointer, size):\n        os.abort()\n",
+        encoding="utf-8",
+    )
+
+    assert fuzz(f"{file}:Dies", steps=500, skip=["A22"]).passed
+
+
+def test_a_known_finding_is_no_failure(tmp_path: Path) -> None:
+    file = tmp_path / "known.txt"
+    keys = [it.key for it in fuzz(ALLOCATOR_BUGS["PeakIsNow"].make, steps=2_000).findings]
+    lines = "".join(f"{key}  # until March\n" for key in keys)
+    file.write_text(f"# ours\n\n{lines}A24-closes\n", encoding="utf-8")
+    report = fuzz(ALLOCATOR_BUGS["PeakIsNow"].make, steps=2_000, known=file)
+    verdict = report.verdict("A17-statistics")
+    found = {it.key: it.known for it in report.findings}
+
+    assert dict.fromkeys(keys, "until March") == found
+    assert report.unseen == ["A24-closes"]
+    assert ("not checked", True) == (verdict.status, verdict.detail.startswith("known, until March: ")), found
+    assert report.passed
+    report.require()
+    file.write_text("A17-statistics\n", encoding="utf-8")
+    again = fuzz(ALLOCATOR_BUGS["PeakIsNow"].make, steps=2_000, known=file)
+    assert again.passed
+    assert again.verdict("A17-statistics").detail.startswith("known: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("A99  # why", "line 1: there is no requirement 'A99'"),
+        ("A01\nA01-distinct-pointers:fly", "line 2: there is no operation 'fly'"),
+    ],
+)
+def test_a_list_of_known_findings_is_read_first(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "known.txt"
+    file.write_text(text, encoding="utf-8")
+
+    with pytest.raises(TargetError, match=said):
+        read_known(file)
+    with pytest.raises(FileAccessError):
+        read_known(tmp_path / "none")
+
+
+def test_a_mask_is_data_and_back() -> None:
+    program = (Step("allocate", (0, 8, 64, 0)), Step("resize", (0, 9)))
+    findings = [Finding("A22-no-crash", "", program), Finding("A06-out-of-memory", "", program)]
+    mask = Mask.after([*findings, Finding("A23-no-hang", "", program, repeats=False)])
+
+    assert {"A22-no-crash", "A06-out-of-memory", "A23-no-hang"} == mask.unjudged
+    assert {"allocate-alignment", "resize", "request_too_much", "request_too_many", "resize_too_much"} == mask.without
+    assert mask == Mask.from_json(mask.as_json())
+    assert (Mask(), False) == (Mask.from_json(None), bool(Mask()))
+
+
+def test_steps_are_left_out_by_their_kind() -> None:
+    with driver_of(Pool()) as driver:
+        Mask(without=frozenset({"allocate-nothing", "calloc-nothing", "allocate-alignment", "resize"})).narrow(driver)
+        done = [driver.allocate(0, 0), driver.calloc(0, 0), driver.allocate(0, 8, 64), driver.allocate(0, 8)]
+
+        assert [False, False, False, True] == done
+        assert driver.calloc(1, 8)
+        assert not driver.resize(0, 16)
+
+
+def test_an_oracle_goes_on_after_what_is_left_unjudged() -> None:
+    bug = ALLOCATOR_BUGS["DropsAlignment"].make
+    with driver_of(bug(), skip=["A03-aligned"], alignment="64") as driver:
+        for number in range(40):
+            assert driver.allocate(number, 8, 4096)
+    program = tuple(Step("allocate", (number, 8, 4096, 0)) for number in range(40))
+    with pytest.raises(Violation, match="A03-aligned"), driver_of(bug(), skip=["A17"], alignment="64") as driver:
+        driver.run(program)
+
+
+def test_a_round_ends_where_nothing_more_can_be_judged() -> None:
+    """After two blocks at one place the shadow heap would be wrong."""
+    report = fuzz(ALLOCATOR_BUGS["WrapsAround"].make, steps=3_000, skip=["A01", "A02"])
+
+    assert "A01-distinct-pointers" not in {it.requirement for it in report.findings}
+
+
+def test_what_comes_after_another_finding_says_so() -> None:
+    finding = Finding("A17-statistics", "", (Step("compare", ()),), after=("A03-aligned",))
+
+    assert ("A03-aligned",) == Finding.from_json(json.loads(json.dumps(finding.as_json()))).after
+
+
+# --- a corpus
+
+
+def test_a_corpus_keeps_what_is_new_or_fails_and_the_next_run_begins_with_it(tmp_path: Path) -> None:
+    folder = tmp_path / "made" / "corpus"
+    bug = ALLOCATOR_BUGS["OneByteShort"].make
+    first = fuzz(bug, steps=3_000, corpus=folder)
+    kept = set(folder.iterdir())
+    second = fuzz(bug, steps=3_000, corpus=folder, first=True)
+    programs = Corpus(folder).programs
+
+    assert ["fast", "hypothesis"] == [it.name for it in first.suites]
+    assert first.findings[0].program in programs
+    assert ["corpus"] == [it.name for it in second.suites]
+    assert {first.findings[0].requirement} == {it.requirement for it in second.findings}
+    assert second.findings[0].operations <= sum(map(len, programs))
+    assert kept <= set(folder.iterdir())
+
+
+def test_a_corpus_of_what_passes_grows_less_and_less(tmp_path: Path) -> None:
+    fuzz(Pool, steps=3_000, corpus=tmp_path)
+    kept = set(tmp_path.iterdir())
+    report = fuzz(Pool, steps=3_000, corpus=tmp_path)
+
+    assert ["corpus", "fast", "hypothesis"] == [it.name for it in report.suites]
+    assert kept
+    assert len(set(tmp_path.iterdir()) - kept) < len(kept)
+
+
+GOOD = {"format": 1, "kind": "syncedmem fuzz corpus", "program": [["compare"]]}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is no program of a corpus: this is broken JSON"),
+        ("[]", "is no program of a corpus of format 1"),
+        (json.dumps(GOOD | {"format": 2}), "is no program of a corpus of format 1"),
+        (json.dumps(GOOD | {"program": {}}), "'program' is missing or wrong"),
+        (json.dumps(GOOD | {"program": [["fly"]]}), "not a step"),
+    ],
+)
+def test_a_bad_corpus_is_refused_before_the_run(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(text, encoding="utf-8")
+    with pytest.raises(TargetError, match=said):
+        fuzz(Pool, corpus=tmp_path)
+
+
+def test_a_corpus_that_cannot_be_read_or_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "folder" / "x.json").mkdir(parents=True)
+    for folder in ("file", "folder"):
+        with pytest.raises(FileAccessError):
+            Corpus(tmp_path / folder)
+
+
+def test_a_corpus_on_a_full_disk_costs_only_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise FileAccessError("corpus", "No space left on device")
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.corpus.write_whole", full)
+    report = fuzz(Pool, steps=1_000, corpus=tmp_path)
+
+    assert "corpus: No space left on device" == report.unwritten
+    assert report.passed

@@ -1,0 +1,404 @@
+"""The native driver: it finds what the generators in Python find, and races that they are too slow for."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from syncedmem.spec import Violation
+from syncedmem.spec.engine.supervisor import Command
+from syncedmem.spec.fuzz import Finding, TargetError, driver_of, fuzz
+from syncedmem.spec.fuzz.native_driver import building, running
+from syncedmem.spec.fuzz.native_driver.building import built, with_sanitizer
+from syncedmem.spec.fuzz.native_driver.running import NativeDriver
+from syncedmem.spec.fuzz.native_driver.sanitizers import trimmed
+from syncedmem.spec.fuzz.recognition import Source
+from syncedmem.spec.mutants.allocator import Pool
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+SUPPORT = Path(__file__).parents[2] / "support"
+RACES = {"pop": "A01", "count": "A01", "aba": "A01", "flag": "A01", "lock": "A01", "home": "A01", "order": "A23"}
+"""The seeded races of racing_allocators.c, and how each shows; it may also show as a crash or a hang."""
+
+BUGS = {
+    "twice_malloc,twice_free": "A01-distinct-pointers",
+    "overlap_malloc,overlap_free": "A02-no-overlap",
+    "skewed_malloc,skewed_free": "A03-aligned",
+    "marking_malloc,marking_free": "A04-contents-kept",
+    "cut_malloc,cut_free": "A06-out-of-memory",
+    "idle_malloc,idle_free": "A09-zero-size",
+    "dirty_malloc,dirty_free,dirty_calloc": "A13-zeroed",
+    "moving_malloc,moving_free,moving_calloc,moving_realloc": "A14-resize-keeps",
+    "fatal_malloc,fatal_free": "A22-no-crash",
+    "stuck_malloc,stuck_free": "A23-no-hang",
+}
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """One cache for all tests of this file."""
+    place = tmp_path_factory.getbasetemp() / "compiled"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place))
+    forget()
+    yield
+    forget()
+
+
+def forget() -> None:
+    """Look for the compiler and the cache again."""
+    building.folder.cache_clear()
+    building.compiled_driver.cache_clear()
+
+
+def answers(
+    target: str, threads: int = 1, promises: dict[str, str] | None = None, *, hang: float = 30, steps: int = 400_000
+) -> list[Any]:
+    """Return the answers of the native driver, up to the first finding."""
+    record = Source(target).open().capabilities.with_promises(promises or {})
+    driver = NativeDriver.of(target, record, hang)
+    assert driver is not None
+    found: list[Any] = []
+    for answer in driver.answers(seed=0, steps=steps, seconds=60, threads=threads):
+        found.append(answer)
+        if answer["finding"] is not None:
+            break
+    return found
+
+
+def finding(
+    target: str, threads: int = 1, promises: dict[str, str] | None = None, *, hang: float = 30, steps: int = 400_000
+) -> Finding:
+    """Return what the native driver finds."""
+    found = answers(target, threads, promises, hang=hang, steps=steps)[-1]["finding"]
+    assert found is not None, "nothing was found"
+    return Finding.from_json(found)
+
+
+def source(tmp_path: Path, text: str, name: str = "pool.c") -> str:
+    """Return a target, a source that is on the C library's allocator."""
+    path = tmp_path / name
+    path.write_text(f"#include <signal.h>\n#include <stdlib.h>\n#include <unistd.h>\n{text}", encoding="utf-8")
+    return f"{path}:take,give"
+
+
+# --- what it finds
+
+
+@pytest.mark.parametrize("race", RACES)
+def test_a_race_with_a_narrow_window_is_found(race: str) -> None:
+    """The window is a few instructions; the finding names two calls, or shows what the race has done to the pool."""
+    target = f"{SUPPORT / 'racing_allocators.c'}:{race}_malloc,{race}_free"
+    found = finding(target, 4, hang=2, steps=400_000_000)
+
+    assert ("A20-threads", ()) == (found.requirement, found.program)
+    assert found.message.startswith((RACES[race], "A02", "A04", "A22", "A23"))
+    assert "of thread " in found.message
+
+
+def test_a_pool_that_is_right_passes_with_threads() -> None:
+    found = answers(f"{SUPPORT / 'racing_allocators.c'}:good_malloc,good_free", 4)
+
+    assert [] == [it["finding"] for it in found if it["finding"]]
+    assert sum(it["checked"]["A20-threads"] for it in found) >= 400_000
+
+
+@pytest.mark.parametrize("symbols", BUGS)
+def test_a_bug_is_found_with_the_steps_that_show_it(symbols: str) -> None:
+    """The driver in Python takes the same steps, and sees the same."""
+    target = f"{SUPPORT / 'faulty_allocators.c'}:{symbols}"
+    promises = {"overlap": {"alignment": "1"}, "idle": {"zero_size": "null"}}.get(symbols.partition("_")[0], {})
+    found = finding(target, 1, promises, hang=1)
+
+    assert BUGS[symbols] == found.requirement, found.message
+    if found.requirement < "A22":  # the others end this process
+        with pytest.raises(Violation, match=found.requirement), driver_of(target, **promises) as driver:
+            driver.run(found.program)
+
+
+@pytest.mark.parametrize(
+    ("abi", "more"), [("nep49", ",good_nep49_calloc,good_nep49_realloc"), ("torch", ""), ("cupy", "")]
+)
+def test_every_convention_is_called(abi: str, more: str) -> None:
+    target = f"{SUPPORT / 'faulty_allocators.c'}:good_{abi}_malloc,good_{abi}_free{more}?abi={abi}"
+    checked = answers(target)[0]["checked"]
+
+    assert checked["A04-contents-kept"] > 1000
+    assert ("A14-resize-keeps" in checked) == bool(more)
+
+
+def test_functions_are_named_by_their_parts_too() -> None:
+    target = f"{SUPPORT / 'faulty_allocators.c'}:good_nep49_*,realloc=?abi=nep49"
+    source = Source(target)
+    record, symbols = source.open().capabilities, ("good_nep49_malloc", "good_nep49_free", "good_nep49_calloc")
+    driver = NativeDriver.of(target, record, 30, source.symbols)
+
+    assert symbols == source.symbols
+    assert driver is not None
+    assert [None] == [it["finding"] for it in driver.answers(seed=0, steps=2_000, seconds=60)]
+    assert NativeDriver.of(target, record, 30, ()) is None
+
+
+def test_null_and_zeros_are_judged_as_promised() -> None:
+    library = "libc.so.6:malloc,free"
+
+    assert "A09-zero-size" == finding(library, 1, {"zero_size": "null"}).requirement
+    assert "A13-zeroed" == finding(library, 1, {"zeroed": "yes"}).requirement
+
+
+def test_null_is_judged(tmp_path: Path) -> None:
+    never = source(tmp_path, "void *take(size_t n) { return n > 99 ? 0 : malloc(n); } void give(void *p) { free(p); }")
+    leaky = source(
+        tmp_path,
+        "static int k; void *take(size_t n) { return ++k > 999 ? 0 : malloc(n); } void give(void *p) { free(p); }",
+        "leaky.c",
+    )
+    nothing = source(
+        tmp_path, "void *take(size_t n) { return n ? malloc(n) : 0; } void give(void *p) { free(p); }", "n.c"
+    )
+
+    assert "A05-served" == finding(never, 1, {"out_of_memory": "MemoryError"}).requirement
+    assert "A16-no-leaks" == finding(leaky).requirement
+    assert "A09-zero-size" == finding(nothing, 1, {"zero_size": "unique"}).requirement
+
+
+def test_an_allocator_that_refuses_at_random_is_legal(tmp_path: Path) -> None:
+    moody = "static long k; void *take(size_t n) { return ++k % 7 ? malloc(n ? n : 1) : 0; }"
+    moody += "void give(void *p) { free(p); }"
+
+    assert [None] == list({it["finding"] for it in answers(source(tmp_path, moody))})
+
+
+def test_the_same_seed_takes_the_same_steps() -> None:
+    first, second = answers("libc.so.6:malloc,free"), answers("libc.so.6:malloc,free")
+
+    assert [it["checked"] for it in first] == [it["checked"] for it in second]
+    assert first[0]["checked"] != first[1]["checked"]
+
+
+# --- how a process ends
+
+
+def test_a_target_that_exits_or_stops_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = "void give(void *p) { free(p); }"
+    exits = source(tmp_path, f'void *take(size_t n) {{ write(2, "bye", 3); _exit(3); }} {free}')
+    stops = source(tmp_path, f"void *take(size_t n) {{ raise(SIGSTOP); return 0; }} {free}", "stops.c")
+
+    assert "the process ended with exit status 3 in allocate(0, " in finding(exits).message
+    assert finding(exits).message.endswith(" (bye)")
+    monkeypatch.setattr(running, "_GRACE", 0.2)
+    driver = NativeDriver.of(stops, Source("libc.so.6:malloc,free").open().capabilities, 0.2)
+    assert driver is not None
+    assert "A23-no-hang" == next(driver.answers(seed=0, steps=10, seconds=0.2))["finding"]["requirement"]
+
+
+def test_a_driver_that_cannot_begin_says_why(tmp_path: Path) -> None:
+    record = Source("libc.so.6:malloc,free").open().capabilities
+    unknown = NativeDriver.of("libc.so.6:malloc,nothing", record, 1.0)
+    full = source(tmp_path, "static void __attribute__((constructor)) full(void) { _exit(125); }")
+    no_room = NativeDriver.of(full, record, 1.0)
+    kill = source(
+        tmp_path, "void *take(size_t n) { raise(SIGKILL); return 0; } void give(void *p) { free(p); }", "kill.c"
+    )
+    killed = NativeDriver.of(kill, record, 1.0)
+
+    assert unknown is not None
+    assert no_room is not None
+    assert killed is not None
+    with pytest.raises(TargetError, match=r"the native driver cannot open the target: .*undefined symbol: nothing"):
+        list(unknown.answers(seed=0, steps=10, seconds=1))
+    with pytest.raises(TargetError, match="the native driver ended with status 125"):
+        list(no_room.answers(seed=0, steps=10, seconds=1))
+    with pytest.raises(TargetError, match="the native driver was ended by SIGKILL"):  # memory was short, perhaps
+        list(killed.answers(seed=0, steps=10, seconds=1))
+
+
+def test_an_interrupted_run_ends_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(command: Any, line: str) -> str:
+        assert command.process.poll() is None
+        raise KeyboardInterrupt(line)
+
+    driver = NativeDriver.of("libc.so.6:malloc,free", Source("libc.so.6:malloc,free").open().capabilities, 1.0)
+    monkeypatch.setattr(Command, "ask", interrupt)
+
+    assert driver is not None
+    with pytest.raises(KeyboardInterrupt):
+        list(driver.answers(seed=0, steps=1 << 40, seconds=60, threads=2))
+
+
+def test_the_target_alone_is_measured() -> None:
+    driver = NativeDriver.of("libc.so.6:malloc,free", Source("libc.so.6:malloc,free").open().capabilities, 1.0)
+
+    assert driver is not None
+    assert driver.alone(100_000) > 100_000
+
+
+def test_other_targets_have_no_native_driver() -> None:
+    assert NativeDriver.of("syncedmem.spec.mutants.allocator:Pool", Source(Pool).open().capabilities, 1.0) is None
+
+
+# --- in a whole run
+
+
+@pytest.mark.no_cover
+def test_a_run_with_threads_uses_it() -> None:
+    target = f"{SUPPORT / 'racing_allocators.c'}:pop_malloc,pop_free"
+    report = fuzz(target, threads=4, steps=400_000)
+
+    assert ["A20-threads"] == [it.requirement for it in report.findings]
+    assert ["fast", "hypothesis", "native", "threads"] == [it.name for it in report.suites]
+    assert f"fuzz({target!r}, seed=0, steps=400000, threads=4" in report.replay(report.findings[0]).python()
+
+
+def test_a_finding_of_one_thread_has_a_short_program() -> None:
+    """Only the native driver takes enough steps for it."""
+    report = fuzz(f"{SUPPORT / 'faulty_allocators.c'}:dirty_malloc,dirty_free,dirty_calloc", steps=1, seconds=5)
+
+    assert ["A13-zeroed"] == [it.requirement for it in report.findings]
+    assert len(report.findings[0].program) <= 3
+
+
+def test_without_a_compiler_the_python_generator_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    report = fuzz("libc.so.6:malloc,free", steps=500, threads=2)
+
+    assert report.passed
+    assert ["fast", "hypothesis", "threads"] == [it.name for it in report.suites]
+    note = "the native driver cannot be compiled: there is no no-such-compiler; install it, or set CC"
+    assert [f"the native driver has not run: {note}"] * 2 == report.notes
+
+
+# --- compiling
+
+
+def test_sources_in_c_and_in_cpp_are_compiled(tmp_path: Path) -> None:
+    path = tmp_path / "pool.cpp"
+    path.write_text(
+        '#include <cstdlib>\nextern "C" { void *take(size_t n) { return new char[n]; }\n'
+        "void give(void *p) { delete[] (char *)p; } }\n",
+        encoding="utf-8",
+    )
+    found = built(f"{path}:take,give?abi=malloc")
+
+    assert found.target.endswith(".so:take,give?abi=malloc")
+    assert ("", found.target) == (found.sanitizer, found.sanitized)
+    with driver_of(f"{path}:take,give") as driver:
+        assert driver.allocate(0, 100)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("libc.so.6:malloc,free?sanitizer=thread", "a sanitizer needs a target that is compiled here"),
+        ("libc.so.6:malloc,free?sanitizer=memory", "there is no sanitizer 'memory'; there are thread, address"),
+        ("missing.c:take,give", "there is no source missing.c"),
+        ("libx.so:take,give?build=", "no command is after build="),
+        ("libx.so:take,give?build=echo no; false", "'echo no; false' failed: no"),
+        ("libx.so:take,give?build=true", "'true' did not make libx.so"),
+        ("libx.so:take,give?build=false", "'false' failed: status 1"),
+    ],
+)
+def test_what_cannot_be_built_is_said_in_one_line(target: str, message: str) -> None:
+    with pytest.raises(TargetError, match=message) as caught:
+        built(target)
+
+    assert "\n" not in str(caught.value)
+
+
+def test_an_error_of_the_compiler_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = source(tmp_path, "void *take(size_t n) { return 1 +; }")
+    with pytest.raises(TargetError, match=r"pool\.c cannot be compiled: .*pool\.c:4:\d+: error: expected expression"):
+        built(wrong)
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(TargetError, match="there is no no-such-compiler; install it, or set CC"):
+        built(wrong)
+
+
+def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    forget()
+
+    assert built(source(tmp_path, "int take, give;")).target.endswith(".so:take,give")
+    assert tmp_path not in building.folder().parents
+
+
+def test_a_sanitizer_goes_before_the_command() -> None:
+    assert "a.c:x,y?sanitizer=thread" == with_sanitizer("a.c:x,y", "thread")
+    assert "a.so:x,y?sanitizer=thread&build=make ?a" == with_sanitizer("a.so:x,y?build=make ?a", "thread")
+
+
+# --- sanitizers
+
+OVERRUN = """
+static int *table, calls;
+void *take(size_t n) { if (!table) table = malloc(64); if (++calls > 99) table[16] = 1; return malloc(n); }
+void give(void *p) { free(p); }
+"""
+
+
+def test_the_report_of_a_sanitizer_is_in_the_finding(tmp_path: Path) -> None:
+    report = finding(f"{source(tmp_path, OVERRUN)}?sanitizer=address")
+
+    assert "A22-no-crash" == report.requirement
+    assert report.message.startswith("AddressSanitizer: heap-buffer-overflow ")
+    assert "    #0 take " in report.report
+    assert "Shadow bytes" not in report.report
+
+
+def command_for(tmp_path: Path) -> str:
+    """Return a target that a command makes, with a sanitizer."""
+    shutil.copy(SUPPORT / "racing_allocators.c", tmp_path / "pool.c")
+    library = tmp_path / "libpool.so"
+    command = f"cc -shared -fPIC -g $CFLAGS {tmp_path / 'pool.c'} -o {library} $LDFLAGS"
+    return f"{library}:pop_malloc,pop_free?sanitizer=thread&build={command}"
+
+
+@pytest.mark.no_cover
+def test_a_race_is_in_the_report_of_a_sanitizer(tmp_path: Path) -> None:
+    report = finding(command_for(tmp_path), 4, steps=4_000_000)
+
+    assert report.message.startswith("A22-no-crash: ThreadSanitizer: data race ")
+    assert "pop_malloc" in report.report
+
+
+def test_a_library_is_built_with_a_sanitizer_and_without(tmp_path: Path) -> None:
+    """The command runs for both, and the usual build is what it leaves."""
+    target, library = command_for(tmp_path), tmp_path / "libpool.so"
+    found = built(target)
+
+    assert (f"{library}:pop_malloc,pop_free", "thread") == (found.target, found.sanitizer)
+    assert "__tsan_" in Path(found.sanitized.partition(":")[0]).read_text("latin-1")
+    assert "__tsan_" not in library.read_text("latin-1")
+    assert f"{library}:pop_malloc,pop_free" == built(target.replace("sanitizer=thread&", "")).target
+    with pytest.raises(TargetError, match="did not use -fsanitize=thread: it has to pass"):
+        built(target.replace("$CFLAGS", "").replace("$LDFLAGS", ""))
+    with pytest.raises(TargetError, match=r"did not build .*libpool\.so again: .* make -B"):
+        built(target.replace("cc ", f"grep -q __tsan_ {library} || cc "))
+
+
+def test_a_run_with_a_sanitizer_needs_functions_that_the_driver_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = f"{source(tmp_path, OVERRUN)}?sanitizer=address"
+    monkeypatch.setattr(running, "_ABIS", ("cupy",))
+    with pytest.raises(TargetError, match="a sanitizer needs functions in C, of cupy"):
+        fuzz(target, steps=100)
+
+
+def test_a_report_is_trimmed() -> None:
+    frames = "\n".join(f"    #{i} f{i} /a/pool.c:{i} (pool.so+0x12) (BuildId: abc)" for i in range(9))
+    text = f"==7==\nWARNING: ThreadSanitizer: data race (pid=7)\n  Write of size 8\n{frames}\n\n==================\n"
+    sentence, report = trimmed(f"{text}SUMMARY: ThreadSanitizer: data race /a/pool.c:0 in f0\nmore\n")
+
+    assert "ThreadSanitizer: data race /a/pool.c:0 in f0" == sentence
+    assert ["ThreadSanitizer: data race (pid=7)", "  Write of size 8", "    #0 f0 /a/pool.c:0"] == report.split("\n")[
+        :3
+    ]
+    assert 7 == len(report.split("\n"))
+    assert ("ThreadSanitizer: data race (pid=7)", report) == trimmed(text)
+    assert ("", "") == trimmed("all is well")

@@ -1,0 +1,141 @@
+"""Targets that do what they like with their process: it is told apart from a crash and a hang, and never invented."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from syncedmem.spec.fuzz import EngineError, fuzz
+from syncedmem.spec.fuzz.isolation import Isolated
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+START = """
+import os, signal, time
+from syncedmem.spec.mutants.allocator import Pool
+
+class Unruly(Pool):
+    calls = 0
+    def allocate(self, size, alignment=64, stream=None):
+        Unruly.calls += 1
+        if Unruly.calls == 20:
+            self.act()
+        return super().allocate(size, alignment, stream)
+    def act(self):
+"""
+
+FORKS_AND_LEAVES_A_CHILD = "if not os.fork(): time.sleep(30); os._exit(0)"
+PEACEFUL = {
+    "a child that stays": FORKS_AND_LEAVES_A_CHILD,
+    "a child that comes back": "os.fork()",
+    "closes everything": "os.closerange(0, 60)",
+    "writes to everything": "[os.write(it, b'x') for it in range(60) if os.path.exists(f'/proc/self/fd/{it}')"
+    " and os.access(f'/proc/self/fd/{it}', os.W_OK) and it > 0]",
+}
+
+
+def target(tmp_path: Path, act: str) -> str:
+    file = tmp_path / "unruly.py"
+    file.write_text(f"{START}        {act}\n", encoding="utf-8")
+    return f"{file}:Unruly"
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("name", PEACEFUL)
+def test_what_is_no_bug_of_an_allocator_is_none(name: str, tmp_path: Path) -> None:
+    act = (
+        f"\n            try: {PEACEFUL[name]}\n            except OSError: pass" if "writes" in name else PEACEFUL[name]
+    )
+    report = fuzz(target(tmp_path, act), steps=500, hang=20)
+
+    assert ([], []) == ([it.message for it in report.findings], report.errors)
+
+
+@pytest.mark.no_cover
+def test_a_crash_is_one_although_a_child_stays(tmp_path: Path) -> None:
+    """It was once reported as a hang, because the child kept the pipe open."""
+    act = f"\n            {FORKS_AND_LEAVES_A_CHILD}\n            os.abort()"
+    report = fuzz(target(tmp_path, act), steps=500, hang=20, first=True)
+
+    assert ["A22-no-crash"] == [it.requirement for it in report.findings]
+    assert "SIGABRT" in report.findings[0].message
+    assert len(report.replay(report.findings[0]).python().splitlines()) <= 10
+
+
+@pytest.mark.no_cover
+def test_who_ends_the_process_that_watches_is_an_error_of_nobody(tmp_path: Path) -> None:
+    report = fuzz(target(tmp_path, "os.kill(os.getppid(), signal.SIGKILL)"), steps=500, hang=20)
+
+    assert [] == report.findings
+    assert "the process that watches the target was ended by SIGKILL, twice in the same job" in report.errors[0]
+    assert not report.passed
+    with pytest.raises(EngineError, match="ended by SIGKILL"):
+        report.require()
+    assert report.errors == report.as_json()["errors"]
+
+
+def test_a_kill_from_outside_is_no_crash(tmp_path: Path) -> None:
+    """It does not come again, and a crash does."""
+    mark = tmp_path / "mark"
+    once = f"if not os.path.exists({str(mark)!r}):\n"
+    act = f"\n            {once}                open({str(mark)!r}, 'w').close(); os.kill(os.getpid(), 9)"
+    report = fuzz(target(tmp_path, act), steps=500, hang=20)
+
+    assert [] == report.findings
+    assert "SIGKILL" in report.errors[0]
+    assert "something outside has ended the process" in report.errors[0]
+
+
+def test_a_worker_that_goes_again_and_again_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = "import sys; sys.stdin.readline(); sys.exit(7)"
+    monkeypatch.setattr("syncedmem.spec.fuzz.isolation._PROGRAM", gone)
+    with Isolated("a:b", 1.0) as place, pytest.raises(EngineError, match="ended with status 7, twice in the same job"):
+        place.perform({"job": "describe", "promises": {}})
+
+
+def test_a_failure_of_ours_in_the_worker_is_said() -> None:
+    with (
+        Isolated("syncedmem.spec.mutants.allocator:Pool", 20.0) as place,
+        pytest.raises(EngineError, match=r"the fuzzer itself has failed, .*: KeyError: 'fly'"),
+    ):
+        place.perform({"job": "fly", "promises": {}})
+
+
+LEGAL = """
+#include <stdlib.h>
+static long k;
+void *refusing(size_t n) { return ++k % 7 ? malloc(n ? n : 1) : 0; }
+void *no_calloc(size_t n, size_t m) { return n && m ? 0 : 0; }
+void *no_realloc(void *p, size_t n) { return p && n ? 0 : 0; }
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("legal")
+    (folder / "legal.c").write_text(LEGAL, encoding="utf-8")
+    made = folder / "liblegal.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", made, folder / "legal.c"], check=True)
+    return made
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("seed", range(5))
+def test_who_refuses_at_random_is_legal(seed: int, library: Path) -> None:
+    """Hypothesis once failed on it, and the process that it ended in was a crash of the target."""
+    report = fuzz(f"{library}:refusing,free", seed=seed, steps=2_000, hang=60)
+
+    assert ([], []) == ([it.message for it in report.findings], report.errors)
+
+
+def test_a_function_that_always_refuses_is_named(library: Path) -> None:
+    report = fuzz(f"{library}:refusing,free,no_calloc,no_realloc", steps=10_000, hang=60)
+    details = [report.verdict(name).detail for name in ("A13-zeroed", "A14-resize-keeps")]
+
+    assert details[0].startswith("its calloc refused every time, of ")
+    assert details[1].startswith("its realloc refused every time, of ")
+    report.checked.clear()
+    assert "its calloc was not called" == report.verdict("A13-zeroed").detail

@@ -1,0 +1,173 @@
+"""Forks for one job: their answers, how they end, and that nothing that a job does with its process hides that."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from syncedmem.spec.engine.fork import in_fork, serve
+from syncedmem.spec.engine.supervisor import Death, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+LONG = Limits(seconds=60)
+
+
+def done(job: Callable[[], Any], folder: Path, limits: Limits = LONG) -> dict[str, Any] | Death:
+    return in_fork(job, folder / "answer", limits, lambda: 0)
+
+
+def nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+def abort() -> None:
+    os.write(2, b"first\nlast words")
+    os.abort()
+
+
+def close_everything() -> dict[str, int]:
+    os.closerange(0, 60)
+    return {"fine": 1}
+
+
+def leave_a_child() -> dict[str, int]:
+    if not os.fork():
+        time.sleep(2)
+        os._exit(0)
+    return {"fine": 1}
+
+
+def come_back_twice() -> dict[str, int]:
+    os.fork()
+    return {"fine": 1}
+
+
+def broken() -> None:
+    raise KeyError("ours")
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("job", "answer"),
+    [
+        (lambda: {"fine": 1}, {"fine": 1}),
+        (abort, Death("crash", "SIGABRT", last_line="last words")),
+        (lambda: os._exit(3), Death("exit", "3")),
+        (lambda: sys.exit(4), Death("exit", "4")),
+        (lambda: sys.exit("text"), Death("exit", "1")),
+        (lambda: os._exit(0), Death("exit", "0")),
+        (close_everything, {"fine": 1}),
+        (leave_a_child, {"fine": 1}),
+        (come_back_twice, {"fine": 1}),
+    ],
+    ids=["answers", "aborts", "leaves", "exits", "exits with text", "leaves in peace", "closes", "forks", "doubles"],
+)
+def test_how_a_fork_ends(job: Callable[[], Any], answer: object, tmp_path: Path) -> None:
+    assert answer == done(job, tmp_path)
+
+
+def test_an_exception_is_no_crash(tmp_path: Path) -> None:
+    """It is a failure of ours; only the end of the process is one of the target."""
+    found = done(broken, tmp_path)
+
+    assert isinstance(found, dict)
+    assert found["failed"].startswith("KeyError: 'ours' (test_fork.py:")
+    death = done(interrupted, tmp_path)
+    assert isinstance(death, Death)
+    assert ("exit", "1") == (death.kind, death.detail)
+
+
+def test_an_answer_that_could_not_be_written_is_said(tmp_path: Path) -> None:
+    def half() -> None:
+        (tmp_path / "answer").write_text("{", encoding="utf-8")
+        os._exit(0)
+
+    assert {"failed": f"its answer could not be written to {tmp_path / 'answer'}"} == done(half, tmp_path)
+
+
+def test_who_stands_still_is_ended_and_who_moves_is_not(tmp_path: Path) -> None:
+    marks = iter(range(1 << 30))
+
+    def nap() -> dict[str, int]:
+        time.sleep(1)
+        return {"fine": 1}
+
+    assert Death("hang", "0.2") == done(nap, tmp_path, Limits(seconds=60, first=0.2))
+    assert {"fine": 1} == in_fork(nap, tmp_path / "answer", Limits(seconds=0.5), lambda: next(marks))
+
+
+def test_a_fork_has_no_more_memory_than_its_limit(tmp_path: Path) -> None:
+    def fills() -> dict[str, int]:
+        time.sleep(0.2)  # until it is limited
+        return {"size": len(bytearray(1 << 30))}
+
+    found = in_fork(fills, tmp_path / "answer", Limits(seconds=60, memory=1 << 29))
+
+    assert isinstance(found, dict)
+    assert found["failed"].startswith("MemoryError")
+
+
+def test_an_interrupt_ends_the_fork_too(tmp_path: Path) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        in_fork(lambda: time.sleep(600), tmp_path / "answer", Limits(), interrupt)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+class LeftError(Exception):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize(
+    ("job", "status"), [(lambda: {"fine": 1}, 0), (lambda: sys.exit(4), 4), (interrupted, 1), (broken, 0)]
+)
+def test_what_a_fork_does_is_the_same_here(
+    job: Callable[[], Any], status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the default handler for interrupts, and redirects its input and output."""
+    noted: list[object] = []
+
+    def leave(number: int) -> None:
+        noted.append(number)
+        raise LeftError
+
+    def redirect(_: int, end: int) -> None:
+        noted.append(end)
+
+    monkeypatch.setattr("signal.signal", nothing)
+    monkeypatch.setattr("os.dup2", redirect)
+    monkeypatch.setattr("os._exit", leave)
+    with pytest.raises(LeftError):
+        serve(job, tmp_path / "answer", 5)
+
+    assert [0, 1, 2, status] == noted
+
+
+def test_a_fork_of_the_fork_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    processes = iter((1, 2))
+    monkeypatch.setattr("os.getpid", lambda: next(processes))
+    monkeypatch.setattr("signal.signal", nothing)
+    monkeypatch.setattr("os.dup2", nothing)
+
+    def leave(number: int) -> None:
+        raise LeftError(number)
+
+    monkeypatch.setattr("os._exit", leave)
+    with pytest.raises(LeftError):
+        serve(dict, tmp_path / "answer", 5)
+
+    assert not (tmp_path / "answer").exists()

@@ -1,0 +1,235 @@
+"""The runners in examples/replay_blobs.*: they judge blobs with the C ABI by vectors, each in another language."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from abi_bridge import BlobBridge
+from programs import program
+from subjects import device_subject, host_subject
+
+from syncedmem.spec.blob.reference import IntReferenceBlob
+from syncedmem.spec.mutants.blob import BLOB_BUGS
+from syncedmem.spec.vectors import Kills, write
+from syncedmem.spec.vectors.blobs import BLOB_SUITES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Run = Callable[[str, Path, Path], subprocess.CompletedProcess[str]]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LANGUAGES = ("c", "rs", "py")
+C = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O1")
+RUST = ("--edition", "2021", "-O", "--deny", "warnings")
+MOST_LINES = 150
+
+OTHERWISE = {"SumsqInWords": "the C ABI has no words for a number"}
+"""Seeded bugs that a suite refuses, and that a runner need not refuse, with the reason."""
+
+
+class Mistake(NamedTuple):
+    """A text of the blob in C++, what stands in its place, and a suite that must fail."""
+
+    text: str
+    instead: str
+    suite: str = "blob-cells"
+
+
+MISTAKES = {
+    "it scales by another number": Mistake("at[k] *= factor;", "at[k] *= factor + 1;"),
+    "a copy follows the head": Mistake("const bool up = mode == SMD_MODE_GPU;", "const bool up = on_device(part);"),
+    "nothing is refused": Mistake("if (!condition) throw", "if (false && !condition) throw", "blob-refusals"),
+}
+
+
+@pytest.fixture(scope="session")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the vectors of blobs, and return their folder."""
+    folder = tmp_path_factory.mktemp("vectors")
+    write(folder, [*BLOB_SUITES, "caffe/tour"])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return a function that builds the C++ port, or one with a mistake."""
+    folder = tmp_path_factory.mktemp("ports") / "ports"
+    shutil.copytree(EXAMPLES / "ports", folder, ignore=shutil.ignore_patterns("*.so", "machine.*"))
+
+    def build(name: str = "") -> Path:
+        program("c++")
+        place = folder / f"cpp{[*MISTAKES].index(name) if name else ''}"
+        library = place / "libport.so"
+        if library.exists():
+            return library
+        if name:
+            shutil.copytree(folder / "cpp", place, ignore=shutil.ignore_patterns("*.so"))
+            text = (place / "blob.hpp").read_text(encoding="utf-8")
+            assert text.count(MISTAKES[name].text) == 1
+            (place / "blob.hpp").write_text(text.replace(*MISTAKES[name][:2]), encoding="utf-8")
+        make = [program("make"), "--silent", f"SYNCEDMEM={sys.executable} -m syncedmem", "CXXFLAGS=-O0"]
+        subprocess.run(make, cwd=place, check=True)
+        return library
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Return a function that runs a runner with a port on a file."""
+    folder = tmp_path_factory.mktemp("runners")
+    runners = dict[tuple[str, Path], list[str]]()
+
+    def command(language: str, library: Path) -> list[str]:
+        if language == "py":
+            return [sys.executable, str(EXAMPLES / "replay_blobs.py"), str(library)]
+        runner, where = str(folder / f"{language}{len(runners)}"), library.parent
+        source = str(EXAMPLES / f"replay_blobs.{language}")
+        if language == "c":
+            made = [program("gcc"), *C, f"-I{EXAMPLES / 'ports'}", "-o", runner, source, f"-L{where}", "-lport", "-lm"]
+            subprocess.run([*made, f"-Wl,-rpath,{where}"], check=True)
+        else:
+            made = [program("rustc"), *RUST, "-L", str(where), "-l", "port", "-o", runner, source]
+            subprocess.run([*made, "-C", f"link-arg=-Wl,-rpath,{where}"], check=True)
+        return [runner]
+
+    def ran(language: str, library: Path, file: Path) -> subprocess.CompletedProcess[str]:
+        key = language, library
+        if key not in runners:
+            runners[key] = command(language, library)
+        return subprocess.run([*runners[key], str(file)], capture_output=True, text=True, check=False)
+
+    return ran
+
+
+@pytest.fixture(scope="session")
+def without_blobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the example port in C, which has no blobs."""
+    folder = tmp_path_factory.mktemp("without") / "ports"
+    shutil.copytree(EXAMPLES / "ports", folder, ignore=shutil.ignore_patterns("*.so", "machine.*"))
+    make = [program("make"), "--silent", f"SYNCEDMEM={sys.executable} -m syncedmem"]
+    subprocess.run(make, cwd=folder / "c", check=True)
+    return folder / "c" / "libport.so"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_runner_is_short(language: str) -> None:
+    lines = (EXAMPLES / f"replay_blobs.{language}").read_text(encoding="utf-8").splitlines()
+    assert 100 < len(lines) < MOST_LINES
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_port_in_cpp_passes_all_vectors_of_blobs(
+    language: str, built: Callable[..., Path], run: Run, vectors: Path
+) -> None:
+    for suite, count in (("blob-cells", 144), ("blob-refusals", 96)):
+        done = run(language, built(), vectors / "caffe" / f"{suite}.jsonl")
+        assert (0, f"{count} vectors, 0 failed\n") == (done.returncode, done.stdout)
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("name", MISTAKES)
+def test_every_runner_finds_a_mistake(name: str, built: Callable[..., Path], run: Run, vectors: Path) -> None:
+    """Each prints the same ids, and says step, expected and seen."""
+    found = list[list[str]]()
+    for language in LANGUAGES:
+        if language == "rs" and shutil.which("rustc") is None:
+            continue
+        done = run(language, built(name), vectors / "caffe" / f"{MISTAKES[name].suite}.jsonl")
+        assert done.returncode == 1, done.stdout
+        *lines, last = done.stdout.splitlines()
+        assert not last.endswith(" 0 failed")
+        assert all(" step " in line and ": expected " in line and ", seen " in line for line in lines)
+        found.append([line.split()[0] for line in lines])
+    assert all(ids == found[0] for ids in found)
+
+
+@pytest.fixture(scope="session")
+def inside(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Callable[[BlobBridge, Path], int]]:
+    """Return what makes a runner that works in this process, so that a port can be a blob of Python."""
+    folder = tmp_path_factory.mktemp("inside")
+
+    def load(language: str) -> Callable[[BlobBridge, Path], int]:
+        if language == "py":
+            return in_python
+        source, library = str(EXAMPLES / f"replay_blobs.{language}"), folder / f"replay-{language}.so"
+        no_port = "-Wl,--defsym=syncedmem_port=0"
+        if language == "c":
+            made = [program("gcc"), *C, "-shared", "-fPIC", f"-I{EXAMPLES / 'ports'}", source, "-lm", no_port]
+        else:
+            made = [program("rustc"), *RUST, "--allow", "dead_code", "--crate-type", "cdylib", source]
+            made += ["-C", f"link-arg={no_port}"]
+        subprocess.run([*made, "-o", str(library)], check=True)
+        entry: Any = ctypes.CDLL(str(library)).replay_blobs
+        entry.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p]
+        return lambda bridge, path: entry(
+            ctypes.addressof(bridge.port), ctypes.addressof(bridge.table), str(path).encode()
+        )
+
+    return load
+
+
+def in_python(bridge: BlobBridge, path: Path) -> int:
+    """Run the runner in Python."""
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        lent, abi, runner = (import_module(name) for name in ("lent", "abi_of_blobs", "replay_blobs"))
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    port = lent.Port.from_address(ctypes.addressof(bridge.port))
+    table = abi.Blobs.from_address(ctypes.addressof(bridge.table))
+    with path.open(encoding="utf-8") as lines:
+        return int(runner.replay_blobs(port, table, lines)[0])
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_runner_refuses_what_the_kills_say(
+    language: str, vectors: Path, inside: Callable[[str], Callable[[BlobBridge, Path], int]], tmp_path: Path
+) -> None:
+    """For each suite and each seeded bug that it refuses, the first vector that does; and a right blob passes."""
+    run, missed, kills, count = inside(language), list[tuple[str, str]](), Kills.known(), 0
+    for edition, suite in product(("caffe", "cpu_only"), BLOB_SUITES):
+        subject = host_subject if edition == "cpu_only" else device_subject
+        lines = (vectors / edition / f"{suite}.jsonl").read_text(encoding="utf-8").splitlines()
+        assert 0 == run(BlobBridge(subject(IntReferenceBlob), edition), vectors / edition / f"{suite}.jsonl")
+        first = dict[str, str]()
+        for line, names in zip(lines, kills.of(edition, suite), strict=True):
+            for name in names:
+                first.setdefault(name, line)
+        for name, line in first.items():
+            (tmp_path / "one.jsonl").write_text(f"{line}\n", encoding="utf-8")
+            count += 1
+            if run(BlobBridge(subject(BLOB_BUGS[name].make), edition), tmp_path / "one.jsonl") == 0:
+                missed.append((name, suite))
+    assert count > 30
+    assert {name for name, _ in missed} <= set(OTHERWISE)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_port_without_blobs_is_not_judged(language: str, without_blobs: Path, run: Run, vectors: Path) -> None:
+    done = run(language, without_blobs, vectors / "caffe" / "blob-cells.jsonl")
+    assert (0, "no blobs, 144 vectors left out\n") == (done.returncode, done.stdout)
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_no_vector_of_blobs_fails(
+    language: str, built: Callable[..., Path], run: Run, vectors: Path, tmp_path: Path
+) -> None:
+    """A file without vectors, one that was cut short, vectors of memories, and those of another edition."""
+    cut = tmp_path / "cut.jsonl"
+    cut.write_text('{"edition":"caffe","type":"float32","shapes":[[2]],"steps":[{"call":"cpu_da\n', encoding="utf-8")
+    (tmp_path / "empty.jsonl").touch()
+    files = (cut, tmp_path / "empty.jsonl", vectors / "caffe" / "tour.jsonl", vectors / "cpu_only" / "blob-cells.jsonl")
+    assert [1, 1, 1, 1] == [run(language, built(), file).returncode for file in files]
