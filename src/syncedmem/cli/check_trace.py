@@ -9,7 +9,7 @@ import typer
 
 from syncedmem.model.head import DEFAULT_EDITION
 
-from .declared import MACHINE, machine_named
+from syncedmem.model.exports.declared import MACHINE, machine_named
 
 __all__ = ["check_trace"]
 

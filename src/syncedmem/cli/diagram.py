@@ -14,7 +14,7 @@ from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of
 from syncedmem.model.exports.options import named_calls, named_choice
 from syncedmem.model.head import DEFAULT_EDITION
 
-from .declared import MACHINE, machine_named
+from syncedmem.model.exports.declared import MACHINE, machine_named
 from .output import file_place, named, write
 
 if TYPE_CHECKING:
