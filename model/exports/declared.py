@@ -1,20 +1,21 @@
-"""The machine that ``--edition`` names: an edition of ours, a file in JSON, or a declaration in a Python file."""
+"""The machine that a person names: an edition of ours, a file in JSON, or a declaration in a Python file."""
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import runpy
+from typing import TYPE_CHECKING
 
-from syncedmem.model import EDITIONS, DeclarationError, head_machine
-from syncedmem.model.errors import said
-from syncedmem.model.exports.reading import read_declaration
-from syncedmem.model.machine import Declaration
-
-from .output import named
+from ..compiled import head_machine
+from ..errors import DeclarationError, said
+from ..files import read_text
+from ..head import EDITIONS
+from ..machine import Declaration
+from .reading import read_declaration
 
 if TYPE_CHECKING:
-    from syncedmem.model.machine import AnyEdition
+    from collections.abc import Callable
+
+    from ..machine import AnyEdition
 
 __all__ = ["MACHINE", "machine_named"]
 
@@ -22,13 +23,15 @@ MACHINE = "FILE.py:NAME for a Declaration in a Python file, which is run; FILE.j
 """What a help text says of machines that are not ours."""
 
 
-def machine_named(text: str) -> AnyEdition:
+def machine_named(text: str, find: Callable[[str], str] = str) -> AnyEdition:
     """The machine that a text names, checked.
 
     Parameters
     ----------
     text : str
         The name of an edition, ``FILE.py:NAME``, ``FILE.json``, or ``FILE.json:NAME`` for a file with several editions.
+    find : callable
+        Takes the file as it is written, and returns its path.  It is called only if the text names a file.
 
     Raises
     ------
@@ -39,9 +42,9 @@ def machine_named(text: str) -> AnyEdition:
     """
     place, colon, name = text.rpartition(":") if ".json:" in text or ".py:" in text else (text, "", "")
     if place.endswith(".json"):
-        found: AnyEdition = read_declaration(place, name if colon else None)
+        found: AnyEdition = read_declaration(find(place), name if colon else None)
     elif place.endswith(".py"):
-        found = _of_python(place, name)
+        found = _of_python(find(place), name)
     elif text in EDITIONS:
         found = text
     else:
@@ -56,17 +59,14 @@ def machine_named(text: str) -> AnyEdition:
 def _of_python(place: str, name: str) -> Declaration:
     if not name:
         raise DeclarationError(f"{place} is a Python file: say which declaration in it is meant, {place}:NAME")
-    with named(place):
-        Path(place).read_bytes()  # so that a missing file is an error of the system, and not of the import
-    spec: Any = importlib.util.spec_from_file_location("syncedmem_declared", place)
-    module = importlib.util.module_from_spec(spec)
+    read_text(place, "a Declaration in Python")  # so that a missing file is an error of the system, and not of the file
     try:
-        spec.loader.exec_module(module)
+        names = runpy.run_path(place, run_name="syncedmem_declared")
     except (Exception, SystemExit) as error:  # whatever the file raises
         raise DeclarationError(f"{place} cannot be run: {said(error)}".partition("\n")[0]) from error
-    if not hasattr(module, name):
+    if name not in names:
         raise DeclarationError(f"{place} has no {name}")
-    found = getattr(module, name)
+    found = names[name]
     if not isinstance(found, Declaration):
         raise DeclarationError(f"{place}:{name} is no Declaration but of type {type(found).__name__}")
     return found

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from syncedmem.model.head import DEFAULT_EDITION
-
 from syncedmem.model.exports.declared import MACHINE, machine_named
+from syncedmem.model.head import DEFAULT_EDITION
 
 __all__ = ["check_trace"]
 

@@ -10,11 +10,11 @@ from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.diagrams.trace import trace_of
+from syncedmem.model.exports.declared import MACHINE, machine_named
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of
 from syncedmem.model.exports.options import named_calls, named_choice
 from syncedmem.model.head import DEFAULT_EDITION
 
-from syncedmem.model.exports.declared import MACHINE, machine_named
 from .output import file_place, named, write
 
 if TYPE_CHECKING:
