@@ -113,15 +113,21 @@ def _picture(options: Mapping[str, Any]) -> str:
 
 
 class DiagramExtension(Extension):
-    """The extension of Python-Markdown."""
+    """The extension of Python-Markdown.
 
-    def __init__(self, **options: Any) -> None:  # noqa: ANN401 -- of the page's author
-        self.config = {"folder": [".", "the folder of the files of machines"]}
-        super().__init__(**options)
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        Where the files of machines are.
+    """
+
+    def __init__(self, folder: str | PathLike[str] = ".") -> None:
+        super().__init__()
+        self._folder = folder
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 -- the name that Python-Markdown calls
         """Register it."""
-        md.preprocessors.register(Blocks(md, self.getConfig("folder")), "syncedmem", _BEFORE_FENCED_CODE)
+        md.preprocessors.register(Blocks(md, self._folder), "syncedmem", _BEFORE_FENCED_CODE)
 
 
 def makeExtension(**options: Any) -> DiagramExtension:  # noqa: N802, ANN401 -- the name that Python-Markdown calls
