@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from transitions import Machine
 
+from .display import shown
 from .errors import BufferMismatchError, DeclarationError, IllegalCallError, NoDeviceError
 from .head import (
     EDITIONS,
@@ -34,6 +35,8 @@ from .mode import Mode, current_mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from .display import Bundle
 
 __all__ = [
     "DATA",
@@ -215,6 +218,10 @@ class Declaration:
     def __str__(self) -> str:
         """The name of the edition, as in a title."""
         return self.edition.name
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
+        """The diagram, in a notebook."""
+        return shown(self)
 
 
 AnyEdition = str | Declaration

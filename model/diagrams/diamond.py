@@ -43,6 +43,7 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     covered: Collection[str] | None = None,
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
+    at: str = "",
 ) -> str:
     """Draw the machine as SVG that can be inlined into a page.
 
@@ -61,6 +62,8 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
         of the trace, with the bytes that they copy, instead of the refusals.
     theme : Theme
         ``AUTO`` is light, or dark if the reader's system is set to dark.
+    at : str
+        The name of a state, as it is drawn.  It gets a thick border, and the title of the drawing names it.
 
     Returns
     -------
@@ -70,7 +73,8 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     Raises
     ------
     InvalidExportError
-        If coverage is requested for configurations, or if the picture has no place for a part of the declaration.
+        If coverage is requested for configurations, if there is no such state, or if the picture has no place for a
+        part of the declaration.
     DeclarationError
         If there is no such edition.
     """
@@ -78,7 +82,12 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
         raise InvalidExportError("coverage is shown for heads and guards, not for configurations")
     drawn = drawing(edition, calls=calls, detail=detail)
     check_shape(edition, drawn, detail)
-    return painted(drawn, detail, covered=covered, trace=trace, theme=theme)
+    if at:
+        names = [node.name for node in drawn.nodes]
+        if at not in names:
+            raise InvalidExportError.unknown("state", at, names)
+        drawn = drawn._replace(title=f"{drawn.title}, at {at}")
+    return painted(drawn, detail, covered=covered, trace=trace, theme=theme, at=at)
 
 
 def painted(  # noqa: PLR0913 -- as `diamond_svg`
@@ -89,10 +98,11 @@ def painted(  # noqa: PLR0913 -- as `diamond_svg`
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
     marks: str = _MARKS,
+    at: str = "",
 ) -> str:
     """Any drawing with this detail as SVG; see `diamond_svg`.  The legend says what a tick and a cross mean."""
     laid = plan_of(drawn, detail, trace.room if trace else 0)
-    inscriber = Inscriber(Brush(palette_of(theme)), covered, trace)
+    inscriber = Inscriber(Brush(palette_of(theme)), covered, trace, at)
     look = "brief" if detail is Detail.CONFIGURATIONS else "call"
     body = [*(_group(group, inscriber.brush) for group in laid.groups), _entry(laid.boxes[0], inscriber.brush)]
     body += [*map(inscriber.box, laid.boxes), *(inscriber.arrow(arrow, look) for arrow in laid.arrows)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..compiled import dispatch, head_machine
+from ..display import shown
 from ..errors import InvalidExportError
 from ..exploration import Input, State, inputs
 from ..head import DEFAULT_EDITION, Action, Refusal
@@ -15,6 +16,7 @@ from .drawing import Detail, effect
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from ..display import Bundle
     from ..head import Action, Refusal
     from ..machine import AnyEdition
 
@@ -50,10 +52,17 @@ class Trace(NamedTuple):
     size : int or None
         The size of the memory in bytes; None if it does not matter.
     steps : tuple of Step
+    edition : str or Declaration
+        The machine of the walk.
     """
 
     size: int | None
     steps: tuple[Step, ...]
+    edition: AnyEdition = DEFAULT_EDITION
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
+        """The diagram with this walk, in a notebook."""
+        return shown(self.edition, trace=self)
 
     def numbers_of(self, identifiers: Collection[str], source: str) -> list[int]:
         """The steps, counted from one, that took one of these transitions from this head or configuration."""
@@ -164,7 +173,7 @@ def trace_of(
             raise InvalidExportError(f"release is the end, and {names[number]} follows it")
         steps.append(_step(edition, state, known[name]))
         state = steps[-1].after
-    return Trace(size, tuple(steps))
+    return Trace(size, tuple(steps), edition)
 
 
 def _step(edition: AnyEdition, state: State, asked: Input) -> Step:
