@@ -420,7 +420,7 @@ def proof_bugs() -> str:
     found = [
         (
             it["name"],
-            it["requirement"],
+            ", ".join((it["requirement"], *(f"in {n} {name}" for name, n in it["others"].items()))),
             f"{it['found']} of {it['seeds']}",
             *(f"{value:,.0f}" for value in it["operations"]),
             *(f"{value:.1f}" for value in it["seconds"]),

@@ -54,6 +54,8 @@ class Corpus:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             files = sorted(folder.glob("*.json"))
+        except FileExistsError as error:
+            raise FileAccessError(str(folder), "it is not a directory", error.errno) from error
         except OSError as error:
             raise refused(str(folder), error) from error
         self.programs: list[tuple[Step, ...]] = [_read(file) for file in files]

@@ -366,9 +366,13 @@ class Driver:
     def _refused(self, size: int, zeroed: bool) -> Literal[False]:
         """Note a refusal, and repeat the request if it must be met."""
         self.oracle.note_refusal(size, zeroed=zeroed)
-        if size and not self.blocks and self.oracle.heap.alone and self.oracle.must_serve(size):
+        if size and self._is_unused() and self.oracle.must_serve(size):
             self._try_again(size)
         return False
+
+    def _is_unused(self) -> bool:
+        """Whether no block is live, and no work is queued that may still use a freed one."""
+        return not self.blocks and self.oracle.heap.alone and all(it.done for it in self._streams.values())
 
     def _try_again(self, size: int) -> None:
         """Repeat a refused request while no block is live; an allocator without live blocks must have room."""

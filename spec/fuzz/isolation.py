@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from syncedmem.model import FileAccessError
 from syncedmem.model.files import refused
 
 from ..engine.fork import failure
@@ -116,7 +117,11 @@ class Isolated:
         self._hang = hang
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         self._path = Path(self._folder.name) / "journal"
-        self._journal = _on_the_disk(self._path)
+        try:
+            self._journal = _on_the_disk(self._path)
+        except FileAccessError:
+            self._folder.cleanup()
+            raise
         self.worker: Command = _worker()
 
     def perform(self, job: Job) -> Answer:

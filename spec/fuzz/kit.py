@@ -302,7 +302,7 @@ class _Run:
         rounds = done = 0
         spent, deadline = 0.0, time.perf_counter() + (1 - _SHARE) * self._seconds
         try:
-            for _ in range(_MOST_OF_ONE):
+            while True:
                 seconds = max(deadline - time.perf_counter(), 0.0)
                 mask = self._beyond()
                 start = time.perf_counter()

@@ -52,7 +52,7 @@ class Report:
     functions : tuple of str
         Those of calloc and realloc that the target has.
     errors : list of str
-        Failures of the fuzzer itself, which say nothing about the target.
+        Failures of the fuzzer itself, which say nothing about the target; the command adds why it ended early.
     interrupted : str
         The name of the signal that ended the run early; empty if it came to its end.
     notes : list of str

@@ -52,6 +52,8 @@ POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTw
         (("--promise", "alignment=16", "--promise", "alignment=64"), "alignment is promised twice: 16 and 64"),
         (("--known", "file"), "file, line 1: there is no requirement 'nonsense'"),
         (("--known", "missing"), "missing: No such file or directory"),
+        (("--corpus", "file"), "file: it is not a directory"),
+        (("--corpus", "file/folder"), "file/folder: Not a directory"),
         (("--corpus", "corpus"), "corpus/a.json is no program of a corpus"),
         (("--log", "file"), "file is no log of RMM"),
         (("--log", "missing"), "missing: No such file or directory"),
@@ -357,6 +359,27 @@ def test_the_report_of_a_sanitizer_is_printed(tmp_path: Path) -> None:
     assert "    #0 take " in result.output
     assert "LD_PRELOAD" not in result.output
     assert f"'{source}:take,give?sanitizer=address'" in result.output
+
+
+def test_a_target_that_a_sanitizer_cannot_run_ends_the_run_with_a_report(tmp_path: Path) -> None:
+    """That shows only when the other generators are done; what they have found is not lost."""
+    source = tmp_path / "pool.c"
+    source.write_text(
+        "#include <stdlib.h>\n#include <unistd.h>\nstatic void *last;\n"
+        "#ifdef __SANITIZE_ADDRESS__\nstatic void __attribute__((constructor)) full(void) { _exit(125); }\n#endif\n"
+        "void *take(size_t n) { return last ? last : (last = malloc(1 << 20)); }\nvoid give(void *p) { (void)p; }\n",
+        encoding="utf-8",
+    )
+    arguments = ["fuzz", f"{source}:take,give", "--steps", "500", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--sanitizer", "address", "--json", str(tmp_path / "json")])
+    error = "the native driver ended with status 125"
+    kept, asked = (json.loads((tmp_path / name).read_text(encoding="utf-8")) for name in ("out/report.json", "json"))
+
+    assert (2, f"syncedmem: {error}\n") == (result.exit_code, result.stderr)
+    assert "A01-distinct-pointers: " in result.stdout
+    assert "failed. Seed 0." in result.stdout
+    assert (kept, [error], False) == (asked, asked["errors"], asked["passed"])
+    assert {"fast", "hypothesis"} == {it["generator"] for it in asked["generators"]}
 
 
 def test_a_run_without_a_compiler_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,12 +78,22 @@ def test_a_run_that_has_begun_nothing_says_so(tmp_path: Path, monkeypatch: pytes
 
 def test_an_interrupt_in_the_first_job_gives_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second signal changes nothing."""
-    before = signal.getsignal(signal.SIGTERM)
-    interrupted_in(monkeypatch, "syncedmem.spec.fuzz.kit._Run._rounds")
+    before, caught = signal.getsignal(signal.SIGTERM), list[type[BaseException]]()
+
+    def interrupt_twice(*_: object) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            try:
+                os.kill(os.getpid(), number)
+            except KeyboardInterrupt as error:
+                caught.append(type(error))
+        raise caught[0]
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._Run._rounds", interrupt_twice)
     result = CliRunner().invoke(app, ["fuzz", POOL, "--out", str(tmp_path)])
 
     assert 143 == result.exit_code
     assert "Interrupted by SIGTERM" in result.output
+    assert [KeyboardInterrupt] == caught
     assert before == signal.getsignal(signal.SIGTERM)
 
 

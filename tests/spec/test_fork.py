@@ -157,6 +157,18 @@ def test_what_a_fork_does_is_the_same_here(
     assert [0, 1, 2, status] == noted
 
 
+def test_the_child_does_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def serve_here(job: Callable[[], Any], answer: Path, output: int) -> None:
+        assert (nothing, tmp_path / "answer") == (job, answer)
+        assert output > 2
+        raise LeftError
+
+    monkeypatch.setattr("os.fork", lambda: 0)
+    monkeypatch.setattr("syncedmem.spec.engine.fork.serve", serve_here)
+    with pytest.raises(LeftError):
+        done(nothing, tmp_path)
+
+
 def test_a_fork_of_the_fork_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     processes = iter((1, 2))
     monkeypatch.setattr("os.getpid", lambda: next(processes))

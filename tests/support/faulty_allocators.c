@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Correct ones, as controls: one for each convention that is not malloc's own. */
@@ -189,9 +190,24 @@ void starving_free(void *pointer) { free(pointer); }
 void *halving_malloc(size_t size) { return malloc(size > (size_t)4 << 20 && size >> 40 == 0 ? size / 2 : size); }
 void halving_free(void *pointer) { free(pointer); }
 
-/* A size of up to a terabyte is kept in 32 bits; one beyond is refused. */
-void *narrow_malloc(size_t size) { return size >> 40 ? NULL : malloc((uint32_t)size); }
-void narrow_free(void *pointer) { free(pointer); }
+/* A size of up to a terabyte is kept in 32 bits; one beyond is refused.  Blocks of 2 GiB and more are in a range of their
+   own, one after another: so two blocks that are too short overlap, wherever malloc puts others. */
+static char *range;
+static size_t taken, in_range;
+void *narrow_malloc(size_t size) {
+    if (size >> 40) return NULL;
+    if (size >> 31 == 0) return malloc(size);
+    if (!range) range = mmap(NULL, (size_t)4 << 40, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED || taken >> 41) return NULL;
+    char *pointer = range + taken;
+    taken += ((size_t)(uint32_t)size | 4095) + 1;
+    in_range++;
+    return pointer;
+}
+void narrow_free(void *pointer) {
+    if (!range || (size_t)((char *)pointer - range) >> 42) free(pointer);
+    else if (!--in_range) taken = 0;
+}
 
 /* A header is added before anybody looks whether it fits. */
 void *headed_malloc(size_t size) { char *pointer = malloc(size + 16); return pointer ? pointer + 16 : NULL; }

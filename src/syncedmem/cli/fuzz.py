@@ -158,7 +158,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
       3  the fuzzer itself failed, which says nothing about the target
       130, 143  it was interrupted by Ctrl-C or SIGTERM
     """
-    from syncedmem.spec.fuzz import EngineError
+    from syncedmem.spec.fuzz import EngineError, TargetError
     from syncedmem.spec.fuzz import fuzz as run_fuzz
     from syncedmem.spec.fuzz.native_driver.building import with_sanitizer
 
@@ -187,6 +187,11 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         except KeyboardInterrupt:
             if kept.report is not None:
                 kept.report.interrupted = signals[0].name
+        except TargetError as error:
+            if kept.report is None:
+                raise
+            kept.refused = str(error)
+            kept.report.errors.append(kept.refused)
         except EngineError as error:
             typer.echo(f"syncedmem: {error}", err=True)
             raise typer.Exit(_FAILED) from None
@@ -207,9 +212,9 @@ def _finish(
     for finding, path in kept.paths(report):
         _print_finding(console, report, finding, path)
     _print_verdict(console, report)
-    for error in unwritten:
+    for error in [*report.errors, *unwritten]:
         typer.echo(f"syncedmem: {error}", err=True)
-    raise typer.Exit(_status(report, unwritten, signals))
+    raise typer.Exit(_status(report, bool(unwritten or kept.refused), signals))
 
 
 def _write(report: Report, json_path: str | None, junit: str | None) -> list[str]:
@@ -225,10 +230,10 @@ def _write(report: Report, json_path: str | None, junit: str | None) -> list[str
     return errors
 
 
-def _status(report: Report, unwritten: list[str], signals: list[signal.Signals]) -> int:
+def _status(report: Report, unusable: bool, signals: list[signal.Signals]) -> int:
     if signals:
         return _INTERRUPTED + signals[0]
-    if unwritten:
+    if unusable:
         return 2
     if report.errors:
         return _FAILED
@@ -270,11 +275,14 @@ class _Kept:
         The report until now.
     error : str
         Why something could not be written; empty if everything was.
+    refused : str
+        Why the run ended before all generators had run: the target cannot be used by one; empty if it came to its end.
     """
 
     def __init__(self, out: Path) -> None:
         self.report: Report | None = None
         self.error = ""
+        self.refused = ""
         self._out = out
         self._written: dict[Path, str] = {}
 
@@ -402,8 +410,6 @@ def _print_verdict(console: Console, report: Report) -> None:
         say()
     for key in report.unseen:
         say(f"Known, and not found this time: {key}", style="yellow")
-    for error in report.errors:
-        say(error, style="red")
     if report.interrupted:
         say(f"Interrupted by {report.interrupted}: this is a report of what was done until then.", style="yellow")
     console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -62,8 +63,64 @@ class Device:
         ctypes.memmove(self.bytes, host, size)
 
 
-@pytest.mark.parametrize("handle", [bytearray(8), Device(8), np.zeros(8, np.uint8)], ids=["buffer", "cupy", "array"])
-def test_bytes_are_reached_through_the_handle(handle: Any) -> None:
+class DeviceArray:
+    """An array of a device, as PyOpenCL and CuPy have it: the host gets a copy, and sets a part as a whole."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __getitem__(self, part: slice) -> DeviceArray:
+        return DeviceArray(self.array[part])
+
+    def get(self) -> Any:
+        return self.array.copy()
+
+    def set(self, host: Any) -> None:
+        assert (self.array.shape, self.array.dtype) == (host.shape, host.dtype)
+        self.array[:] = host
+
+
+class OpenClBuffer:
+    """A buffer of OpenCL, which only a queue of its own context may read and write."""
+
+    def __init__(self, size: int) -> None:
+        self.bytes = bytearray(size)
+
+    def get_info(self, name: str) -> str:
+        assert name == "CONTEXT"
+        return "a context"
+
+
+def open_cl() -> Any:
+    """A module with the parts of PyOpenCL that copy."""
+
+    def copy(queue: str, target: Any, source: Any) -> None:
+        assert queue == "a queue of a context"
+        if isinstance(target, OpenClBuffer):
+            target.bytes[: len(source)] = source
+        else:
+            target[:] = source.bytes[: len(target)]
+
+    module: Any = types.ModuleType("opencl_stand_in")
+    module.CommandQueue, module.enqueue_copy = "a queue of {}".format, copy
+    module.mem_info = types.SimpleNamespace(CONTEXT="CONTEXT")
+    return module
+
+
+HANDLES = {
+    "buffer": bytearray(8),
+    "cupy": Device(8),
+    "array": np.zeros(8, np.uint8),
+    "array of a device": DeviceArray(np.zeros(8, np.uint8)),
+    "opencl": OpenClBuffer(8),
+}
+
+
+@pytest.mark.parametrize("kind", HANDLES)
+def test_bytes_are_reached_through_the_handle(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opencl_stand_in", open_cl())
+    monkeypatch.setattr(OpenClBuffer, "__module__", "opencl_stand_in.part")
+    handle: Any = HANDLES[kind]
     functions = through_handle(handle)
     assert functions is not None
     access = HandleAccess(Pattern(), *functions)
@@ -82,6 +139,7 @@ def test_what_cannot_be_read_is_not_checked() -> None:
     nothing.fill(block)
 
     assert ("", b"", "no way in") == (nothing.differs(block, 8), nothing.read(block, 8), nothing.reason)
+    assert () == nothing.parts(block)
     assert through_handle(object()) is None
     assert through_handle(b"read-only") is None
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from deep_bugs import DEEP, OF_A_NEW_PROCESS
+from hypothesis.errors import Flaky
 from promises import ALL
 
 from syncedmem import SimulatedDeviceAllocator
@@ -23,6 +24,7 @@ from syncedmem.spec.fuzz.campaign import campaign, threaded
 from syncedmem.spec.fuzz.jobs import perform
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, CachingPool, Pool
+from syncedmem.spec.mutants.allocator.placement import PutBackTwice
 
 if TYPE_CHECKING:
     from syncedmem.spec.mutants.registry import SeededBug
@@ -195,6 +197,31 @@ def test_a_machine_needs_no_journal() -> None:
     assert allocator_machine(Pool)().driver.allocate(0, 8)
 
 
+def test_the_machine_writes_all_that_is_usable() -> None:
+    machine = allocator_machine("libc.so.6:*")()
+    machine.allocate(100)
+    machine.use_all(0)
+
+    assert machine.driver.oracle.checked["A08-size-known"]
+    machine.teardown()
+
+
+def test_an_error_that_every_generator_meets_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def broken(source: Any, job: Any, journal: Any) -> Any:
+        asked.append(job["job"])
+        if job["job"] != "describe":
+            raise KeyError("every job")
+        return perform(source, job, journal)
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.isolation.perform", broken)
+    report = fuzz(Pool, steps=100)
+
+    assert {"campaign", "machine"} <= set(asked)
+    assert 1 == len(report.errors)
+
+
 def test_errors_of_the_generator_are_not_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise KeyError("the generator")
@@ -221,3 +248,43 @@ def test_what_did_not_repeat_is_a_finding_too(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("syncedmem.spec.fuzz.machine.run_state_machine_as_test", flaky)
 
     assert ["A17-statistics"] == [it.requirement for it in fuzz(Pool, steps=100).findings]
+
+
+def test_what_differs_each_time_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis raises its own error if a target answers otherwise when it is asked again."""
+
+    def flaky(*_: object, **__: object) -> None:
+        raise Flaky("it refused, and then it did not")
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.machine.run_state_machine_as_test", flaky)
+    report = fuzz(Pool, steps=100)
+
+    assert ([], []) == (report.findings, report.errors)
+
+
+def test_what_is_left_unjudged_does_not_stop_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[bool] = []
+
+    def wrong(machine: Any, **_: object) -> None:
+        example = machine()
+        example.driver.target.subject.live_blocks += 1
+        example.take("compare")
+        compared.append(True)
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.machine.run_state_machine_as_test", wrong)
+    report = fuzz(Pool, steps=100, skip=["A17-statistics"])
+
+    assert ([], [], [True]) == (report.findings, report.errors, compared)
+
+
+def test_a_finding_that_could_not_be_made_short_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(source: Any, job: Any, journal: Any) -> Any:
+        if job["job"] == "shorten":
+            raise KeyError("shorten")
+        return perform(source, job, journal)
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.isolation.perform", broken)
+    report = fuzz(PutBackTwice, steps=2_000, first=True)
+
+    assert [("A01-distinct-pointers", False)] == [(it.requirement, it.shrunk) for it in report.findings]
+    assert "KeyError: 'shorten'" in report.errors[0]

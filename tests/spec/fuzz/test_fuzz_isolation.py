@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import signal
+import tempfile
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from syncedmem.model import FileAccessError
 from syncedmem.spec.fuzz import (
     TargetError,
     fuzz,
@@ -97,8 +101,10 @@ def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
         fuzz(f"{file}:x")
 
 
-@pytest.mark.no_cover
-@pytest.mark.parametrize(("name", "requirement"), [("EndsTheProcess", "A22"), ("WaitsForItself", "A23")])
+@pytest.mark.parametrize(
+    ("name", "requirement"),
+    [("EndsTheProcess", "A22"), pytest.param("WaitsForItself", "A23", marks=pytest.mark.no_cover)],
+)
 def test_crashes_and_hangs_are_findings_with_their_steps(name: str, requirement: str) -> None:
     """The campaign continues after them."""
     report = fuzz(ALLOCATOR_BUGS[name].target, steps=8_000, hang=0.5 if requirement == "A23" else 30)
@@ -130,6 +136,16 @@ def test_places_say_whether_they_protect() -> None:
     with Inline(Pool) as place:
         assert not place.protects
         assert () == place.steps()
+        assert (0, 0, 0) == place.entered()
+
+
+def test_a_full_disk_is_said_before_the_first_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("syncedmem.spec.fuzz.isolation._allocate", full)
+    with pytest.raises(FileAccessError, match=f"{tempfile.gettempdir()}.*: No space left on device"):
+        fuzz(POOL, steps=100)
 
 
 def test_seeded_bugs_that_end_or_stop_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

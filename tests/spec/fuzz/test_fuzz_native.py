@@ -254,6 +254,22 @@ def test_a_run_with_threads_uses_it() -> None:
     assert f"fuzz({target!r}, seed=0, steps=400000, threads=4" in report.replay(report.findings[0]).python()
 
 
+@pytest.mark.parametrize(("skip", "findings"), [((), ["A20-threads"]), (("A20-threads",), [])])
+def test_one_finding_of_several_threads_is_enough(skip: tuple[str, ...], findings: list[str]) -> None:
+    target = f"{SUPPORT / 'racing_allocators.c'}:pop_malloc,pop_free"
+    report = fuzz(target, threads=4, steps=20_000, skip=skip)
+
+    assert findings == [it.requirement for it in report.findings]
+    assert "threads" in [it.name for it in report.suites]
+
+
+def test_without_time_the_driver_takes_no_step() -> None:
+    report = fuzz("libc.so.6:malloc,free", steps=1, seconds=1e-9)
+
+    assert "native" not in [it.name for it in report.suites]
+    assert [] == report.notes
+
+
 def test_a_finding_of_one_thread_has_a_short_program() -> None:
     """Only the native driver takes enough steps for it."""
     report = fuzz(f"{SUPPORT / 'faulty_allocators.c'}:dirty_malloc,dirty_free,dirty_calloc", steps=1, seconds=5)

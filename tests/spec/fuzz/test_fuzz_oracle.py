@@ -343,6 +343,30 @@ def test_growing_once_is_no_leak_and_growing_every_time_is() -> None:
         driver.cycle(1 << 16, 512)
 
 
+class Keeps(Pool):
+    """Never takes back a block that was freed before its stream was done."""
+
+    def settle(self, stream: Any) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(("make", "requirement"), [(Pool, None), (Keeps, "A16-no-leaks")])
+def test_memory_that_queued_work_uses_is_not_free(make: type, requirement: str | None) -> None:
+    """Until the work is done the pool may refuse what it has served before."""
+    with driver_of(make, stream_ordered="yes") as driver:
+        assert driver.allocate(0, 16 << 20)
+        driver.work(0, 1)
+        driver.free(0, 1)
+        assert not driver.allocate(1, 12 << 20)
+        driver.finish(1)
+        if requirement is None:
+            assert driver.allocate(1, 12 << 20)
+        else:
+            with pytest.raises(Violation, match="with nothing in use") as caught:
+                driver.allocate(1, 12 << 20)
+            assert requirement == caught.value.requirement
+
+
 def test_a_cycle_ends_where_memory_is_refused() -> None:
     with driver_of(Pool(32)) as driver:
         assert not driver.cycle(64, 8)

@@ -63,6 +63,7 @@ def test_every_convention_is_recognised_and_fuzzed(target: object, kind: str) ->
     assert {"passed"} == {it.status for it in report.verdicts() if it.requirement == "A04-contents-kept"}
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("sized", [True, False])
 def test_streams_are_passed_to_those_who_take_them(sized: bool) -> None:
     seen: set[str] = set()
@@ -85,6 +86,30 @@ def test_streams_are_passed_to_those_who_take_them(sized: bool) -> None:
     fuzz(Sized if sized else Unsized, steps=300, promises={"stream_ordered": "yes"})
 
     assert {"allocate <stream 1>", "free True <stream 1>", "allocate None"} <= seen
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_a_free_names_the_stream_of_the_driver(sized: bool) -> None:
+    calls: list[tuple[object, ...]] = []
+
+    class Sized(Memory):
+        def allocate(self, size: int, *, stream: object = None) -> int:
+            calls.append((size, str(stream)))
+            return self.take(size)
+
+        def deallocate(self, ptr: int, size: int, *, stream: object = None) -> None:
+            calls.append((size, str(stream)))
+            self.give(ptr)
+
+    class Unsized(Sized):
+        def deallocate(self, ptr: int, *, stream: object = None) -> None:  # type: ignore[override]
+            super().deallocate(ptr, 0, stream=stream)
+
+    with driver_of(Sized() if sized else Unsized(), stream_ordered="yes") as driver:
+        driver.allocate(0, 100, 0, 1)
+        driver.free(0, 2)
+
+    assert [(100, "<stream 1>"), (100 if sized else 0, "<stream 2>")] == calls
 
 
 @pytest.mark.parametrize(

@@ -304,7 +304,7 @@ def listing(tmp_path: Path, *names: str) -> Path:
 
 def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
     class Twice(AllocatorTests):
-        target = ALLOCATOR_BUGS["PutBackTwice"].make
+        target = TWICE
         promises: ClassVar[dict[str, str]] = {"alignment": "1"}
         steps = 1_000
 

@@ -31,9 +31,6 @@ LOOPS = {
 }
 """The seeded bugs that show only after very many calls, each with the loop that its program becomes."""
 
-UNSTEADY = ("narrow_malloc",)
-"""Its blocks overlap only where malloc puts one below another, so that one run in seven keeps two hundred steps."""
-
 KUIPER = {
     "release returns if there is no small buffer": "ReleasesNothingWithoutSmall",
     "a request for zero bytes gets any idle buffer": "ZeroTakesAnIdleBuffer",
@@ -82,10 +79,9 @@ def catch(report_catch: Callable[[str, Report, float], None]) -> Catch:
         report_catch(name, report, seconds)
         assert requirement == finding.requirement, finding.message
         assert len(report.replay(finding).python().splitlines()) <= 10
-        if name not in UNSTEADY:
-            # These are its steps, and not the whole run again; only what needs threads has no steps.
-            assert report.replay(finding).shows_steps is (requirement != "A20-threads")
-            assert len(folded(finding.program)) <= 10
+        # These are its steps, and not the whole run again; only what needs threads has no steps.
+        assert report.replay(finding).shows_steps is (requirement != "A20-threads")
+        assert len(folded(finding.program)) <= 10
         return finding
 
     return look
