@@ -256,7 +256,7 @@ def test_a_notebook_shows_a_verdict_as_a_table_with_failures_first() -> None:
         "2 checks were not taken",
         "only 0 of 5 generated moves were taken, in 0 distinct walks",
     ]
-    assert [it.text for it in page.iter("pre")] == ["memory.cpu_data()\n# R03-allocate-when-needed: 1 < 2 bytes were zeroed"]
+    assert [it.text for it in page.iter("pre")] == [wrong.reproducer]
     assert [it.text for it in page.iter("caption")] == ["Conformance of 'mine': failed, 4 steps"]
 
 
