@@ -1,4 +1,7 @@
-"""A pool of RMM over the C library.  It needs no GPU; test it with `syncedmem fuzz examples/rmm_pool.py:pool`."""
+"""A pool of RMM over the C library.  It needs no GPU; test it with `syncedmem fuzz examples/rmm_pool.py:pool`.
+
+`rmm_known.txt` has what is known of it: `--known examples/rmm_known.txt`.
+"""
 
 from __future__ import annotations
 

@@ -6,30 +6,30 @@ from functools import cache
 
 from .dispatch import Dispatch, compile_dispatch
 from .head import DEFAULT_EDITION, EDITIONS
-from .machine import Declaration, HeadMachine
+from .machine import AnyEdition, Declaration, HeadMachine
 from .soundness import check_soundness
 
 __all__ = ["dispatch", "edition_for", "head_machine"]
 
 
-def head_machine(edition: str = DEFAULT_EDITION) -> HeadMachine:
+def head_machine(edition: AnyEdition = DEFAULT_EDITION) -> HeadMachine:
     """The shared machine of an edition.
 
     Raises
     ------
     DeclarationError
-        If there is no such edition.
+        If there is no such edition, or if the declaration is unsound.
     """
     return _checked(edition)[0]
 
 
-def dispatch(edition: str = DEFAULT_EDITION) -> Dispatch:
+def dispatch(edition: AnyEdition = DEFAULT_EDITION) -> Dispatch:
     """The shared table of an edition, compiled from its machine.
 
     Raises
     ------
     DeclarationError
-        If there is no such edition.
+        If there is no such edition, or if the declaration is unsound.
     """
     return _checked(edition)[1]
 
@@ -40,8 +40,10 @@ def edition_for(*, has_device: bool) -> str:
 
 
 @cache
-def _checked(edition: str) -> tuple[HeadMachine, Dispatch]:
-    machine = HeadMachine(Declaration.of(edition))
+def _checked(edition: AnyEdition) -> tuple[HeadMachine, Dispatch]:
+    declaration = Declaration.of(edition) if isinstance(edition, str) else edition
+    declaration.check_names()
+    machine = HeadMachine(declaration)
     table = compile_dispatch(machine)
     check_soundness(machine, table)
     return machine, table

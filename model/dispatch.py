@@ -108,8 +108,9 @@ def _column(machine: HeadMachine, call: Call, data: bool) -> Column:
             enabled = [row for row in rows if row.fires(found)]
             if len(enabled) != 1:
                 problem = f"{len(enabled)} rows are enabled at once" if enabled else "no row is enabled"
+                named = ", ".join(row.identifier for row in enabled or rows) or "it has no row there"
                 where = f"{call.value} in {head.name} with {Fact(facts)!r} and data={data}"
-                raise DeclarationError(f"{machine.edition.name}: {where}: {problem}")
+                raise DeclarationError(f"{machine.edition.name}: {where}: {problem}: {named}")
             column[state_of(head, facts)] = _cell(enabled[0], facts)
     return tuple(column)
 

@@ -12,13 +12,16 @@ import enum
 from collections import deque
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .compiled import dispatch
+from .compiled import dispatch, head_machine
 from .dispatch import Dispatch, facts_of, head_of
-from .head import DEFAULT_EDITION, EDITIONS, Action, Call, Fact, Refusal, SyncedHead
+from .head import DEFAULT_EDITION, Action, Call, Fact, Refusal, SyncedHead
 from .mode import Mode
 from .spelling import Spelled
+
+if TYPE_CHECKING:
+    from .machine import AnyEdition
 
 __all__ = [
     "Configuration",
@@ -132,7 +135,7 @@ class Step(NamedTuple):
 
 @cache
 def inputs(
-    edition: str = DEFAULT_EDITION, *, null: bool = False, mode: bool = True, end: bool = False
+    edition: AnyEdition = DEFAULT_EDITION, *, null: bool = False, mode: bool = True, end: bool = False
 ) -> tuple[Input, ...]:
     """The inputs of an edition: its calls; optionally also calls with NULL, changes of mode and, last, release."""
     calls = [call for call in dispatch(edition).columns if not call.ends]
@@ -189,13 +192,13 @@ def _step(table: Dispatch, state: State, entry: Input) -> Step:
 
 
 @cache
-def space(edition: str = DEFAULT_EDITION) -> Space:
+def space(edition: AnyEdition = DEFAULT_EDITION) -> Space:
     """The space of an edition with changes of mode as inputs: 62 states and 558 transitions for ``caffe``."""
     return explore(dispatch(edition), inputs(edition))
 
 
 @cache
-def configurations(edition: str = DEFAULT_EDITION) -> tuple[Configuration, ...]:
+def configurations(edition: AnyEdition = DEFAULT_EDITION) -> tuple[Configuration, ...]:
     """The reachable configurations of an edition, in breadth-first order: 17 for ``caffe``."""
     return tuple(dict.fromkeys(state.configuration for state in space(edition).steps))
 
@@ -210,14 +213,14 @@ class Entry(NamedTuple):
 
 
 @cache
-def matrix(edition: str = DEFAULT_EDITION, mode: Mode = Mode.GPU) -> dict[Configuration, dict[Input, Entry]]:
+def matrix(edition: AnyEdition = DEFAULT_EDITION, mode: Mode = Mode.GPU) -> dict[Configuration, dict[Input, Entry]]:
     """Every configuration and every call, NULL data included: 17 x 9 entries for ``caffe``.
 
     `mode` is the mode of all calls.  It affects only the pinned flag in ``Entry.facts``.  The states of a
     configuration differ only in that flag; the state that is reached first represents them all.
     """
     found: dict[Configuration, dict[Input, Entry]] = {}
-    alphabet, flags = inputs(edition, null=True, mode=False), EDITIONS[edition].flags
+    alphabet, flags = inputs(edition, null=True, mode=False), head_machine(edition).edition.flags
     for state, row in explore(dispatch(edition), alphabet, mode).steps.items():
         if state.configuration not in found:
             found[state.configuration] = {

@@ -9,12 +9,14 @@ would keep it, with all that its traceback holds, in a reference cycle with the 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from transitions import Machine
 
+from .display import shown
 from .errors import BufferMismatchError, DeclarationError, IllegalCallError, NoDeviceError
 from .head import (
     EDITIONS,
@@ -34,8 +36,11 @@ from .mode import Mode, current_mode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .display import Bundle
+
 __all__ = [
     "DATA",
+    "AnyEdition",
     "BoundHead",
     "Declaration",
     "Guards",
@@ -136,9 +141,30 @@ class Dispatchable(Protocol):
 
 @dataclass(frozen=True)
 class Declaration:
-    """The input of a machine: an edition, and the rows of a table that apply in it.
+    """A machine as a value: an edition, and the rows that apply in it.
 
-    `of` makes one from a table, and checks the names.
+    `of` selects the rows of an edition from a table.  Anybody can make another machine with the same vocabulary: with
+    other rows, with fewer heads or with fewer calls.  It can be given wherever the name of an edition can be given.  It
+    is checked when it is used first.
+
+    Attributes
+    ----------
+    edition : Edition
+        Its name is a lower-case letter and then lower-case letters, digits and underscores.
+    rows : tuple of Transition
+        All rows apply, whatever their ``editions`` are.
+
+    Examples
+    --------
+    Caffe's machine without asynchronous pushes:
+
+    >>> from dataclasses import replace
+    >>> from syncedmem.model import Call, Declaration, head_machine
+    >>> caffe = Declaration.of("caffe")
+    >>> edition = replace(caffe.edition, name="no_push", cycles=())
+    >>> mine = Declaration(edition, tuple(row for row in caffe.rows if row.call is not Call.ASYNC_GPU_PUSH))
+    >>> len(head_machine(mine).calls)
+    7
     """
 
     edition: Edition
@@ -162,6 +188,50 @@ class Declaration:
         edition = EDITIONS[name]
         rows = (row for row in table if name in row.editions and edition.never.isdisjoint(row.conditions))
         return cls(edition, tuple(_projected(row, edition) for row in rows))
+
+    def check_names(self) -> None:
+        """Refuse a declaration that names something unknown; what its rows do is checked when it is built.
+
+        Raises
+        ------
+        DeclarationError
+            If the name of the edition cannot be used, if there are no heads or no rows, or if a row uses an undeclared
+            name or a head that the edition does not have.
+        """
+        name, heads = self.edition.name, self.edition.heads
+        if not _NAME.fullmatch(name):
+            raise DeclarationError(f"an edition cannot be named {name!r}: use lower-case letters, digits and _")
+        for what, there in (("heads", heads), ("rows", self.rows)):
+            if not there:
+                raise DeclarationError(f"{name}: this machine has no {what}")
+        for row in self.rows:
+            _check_names(row)
+            for head in (*row.source, row.dest):
+                if head is not None and head not in heads:
+                    raise DeclarationError(f"{name} has no head {head.name}, which the row {row} names")
+        if not any(row.call.ends for row in self.rows):
+            raise DeclarationError(f"{name} has no row for release, with which every memory ends")
+        used = {call for sequence in self.edition.cycles for call in sequence} - {row.call for row in self.rows}
+        if used:
+            raise DeclarationError(f"{name} has no rows for {_listed(used)}, which its cycles call")
+
+    def __str__(self) -> str:
+        """The name of the edition, as in a title."""
+        return self.edition.name
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
+        """The diagram, in a notebook."""
+        return shown(self)
+
+
+AnyEdition = str | Declaration
+"""What says which machine is meant: the name of an edition, or a declaration."""
+
+_NAME = re.compile("[a-z][a-z0-9_]*")
+
+
+def _listed(calls: Iterable[Call]) -> str:
+    return ", ".join(sorted(call.value for call in calls))
 
 
 def _check_names(row: Transition) -> None:

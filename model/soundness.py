@@ -39,7 +39,16 @@ def check_soundness(machine: HeadMachine, table: Dispatch) -> None:
     reached = _reachable(table)
     missing = set(machine.edition.heads) - {head_of(state) for state in reached}
     if missing:
-        raise DeclarationError(f"{name}: cannot be reached: {', '.join(sorted(head.name for head in missing))}")
+        leading = [
+            row.identifier(head)
+            for row in machine.declaration.rows
+            for head in row.source
+            if row.dest in missing and head not in missing
+        ]
+        why = (
+            f"only {', '.join(leading)}, which never fires" if leading else "no row leads there from a head that can be"
+        )
+        raise DeclarationError(f"{name}: cannot be reached: {', '.join(sorted(head.name for head in missing))} ({why})")
     for row in machine.declaration.rows:
         _check_row(name, row, reached)
 

@@ -15,12 +15,15 @@ from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from .compiled import head_machine
 from .exploration import Input, Space, State, space
-from .head import DEFAULT_EDITION, EDITIONS, Fact
+from .head import DEFAULT_EDITION, Fact
 from .vocabulary import Host, Verb, place_of, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from .machine import AnyEdition
 
 __all__ = [
     "InputSequence",
@@ -43,7 +46,7 @@ Taken = tuple[State, Input]
 
 
 @cache
-def access_sequences(edition: str = DEFAULT_EDITION) -> dict[State, InputSequence]:
+def access_sequences(edition: AnyEdition = DEFAULT_EDITION) -> dict[State, InputSequence]:
     """A shortest sequence from a new memory to every state."""
     return _access(space(edition))
 
@@ -57,7 +60,7 @@ def _access(found: Space) -> dict[State, InputSequence]:
 
 
 @cache
-def tour(edition: str = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
+def tour(edition: AnyEdition = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
     """Sequences, each for a new memory, that together take every transition of the space at least once.
 
     Greedy: the tour goes from its state to the nearest transition that is missing.  If it can reach none, it starts
@@ -94,7 +97,7 @@ def _nearest(found: Space, start: State, missing: set[tuple[State, Input]]) -> I
 
 
 @cache
-def pair_tour(edition: str = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
+def pair_tour(edition: AnyEdition = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
     """Sequences that together take every transition right after every transition that can come before it.
 
     Greedy, like the tour: it goes from the last transition to the nearest missing pair.
@@ -143,12 +146,14 @@ def _nearest_pair(
     return ()
 
 
-def cycles(edition: str = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
+def cycles(edition: AnyEdition = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
     """Sequences that can be repeated; each copies, pushes or adopts."""
-    return tuple(tuple(map(Input, cycle)) for cycle in EDITIONS[edition].cycles)
+    return tuple(tuple(map(Input, cycle)) for cycle in head_machine(edition).edition.cycles)
 
 
-def counter_sequences(edition: str = DEFAULT_EDITION, times: Iterable[int] = range(2, 9)) -> tuple[InputSequence, ...]:
+def counter_sequences(
+    edition: AnyEdition = DEFAULT_EDITION, times: Iterable[int] = range(2, 9)
+) -> tuple[InputSequence, ...]:
     """The cycles repeated, for faults at the n-th copy, push, adoption or read."""
     return tuple(cycle * n for cycle in cycles(edition) for n in times)
 
@@ -175,7 +180,7 @@ class MinimalMachine(NamedTuple):
 
 
 @cache
-def minimal_machine(edition: str = DEFAULT_EDITION) -> MinimalMachine:
+def minimal_machine(edition: AnyEdition = DEFAULT_EDITION) -> MinimalMachine:
     """The space of an edition, minimised: 27 classes for ``caffe``."""
     return minimise(space(edition))
 
@@ -239,7 +244,7 @@ def output(found: Space, state: State, entry: Input) -> Output:
 
 
 @cache
-def hsi_suite(edition: str = DEFAULT_EDITION, extra: int = 0) -> tuple[InputSequence, ...]:
+def hsi_suite(edition: AnyEdition = DEFAULT_EDITION, extra: int = 0) -> tuple[InputSequence, ...]:
     """The complete suite of an edition, for implementations with up to `extra` states more than the minimal machine."""
     return complete_suite(minimal_machine(edition), extra)
 

@@ -19,11 +19,13 @@ from .layout import MARGIN, width_of
 from .painting import Brush, framed
 from .palette import COLOURS, Theme, palette_of
 from .plan import plan_of
+from .shape import check_shape
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..head import Call
+    from ..machine import AnyEdition
     from .arrangement import Arrangement, Box, Group
     from .drawing import Drawing
     from .trace import Step, Trace
@@ -34,20 +36,21 @@ _MARKS = ", ✓ covered, ✗ not covered"
 
 
 def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
-    edition: str = DEFAULT_EDITION,
+    edition: AnyEdition = DEFAULT_EDITION,
     *,
     calls: Collection[Call] = (),
     detail: Detail = Detail.HEADS,
     covered: Collection[str] | None = None,
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
+    at: str = "",
 ) -> str:
     """Draw the machine as SVG that can be inlined into a page.
 
     Parameters
     ----------
-    edition : str
-        A name from ``EDITIONS``.
+    edition : str or Declaration
+        A name from ``EDITIONS``, or a `Declaration`.
     calls : collection of Call
         Draw only these calls; if empty, all calls.
     detail : Detail
@@ -59,6 +62,8 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
         of the trace, with the bytes that they copy, instead of the refusals.
     theme : Theme
         ``AUTO`` is light, or dark if the reader's system is set to dark.
+    at : str
+        The name of a state, as it is drawn.  It gets a thick border, and the title of the drawing names it.
 
     Returns
     -------
@@ -68,14 +73,21 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     Raises
     ------
     InvalidExportError
-        If coverage is requested for configurations.
+        If coverage is requested for configurations, if there is no such state, or if the picture has no place for a
+        part of the declaration.
     DeclarationError
         If there is no such edition.
     """
     if covered is not None and detail is Detail.CONFIGURATIONS:
         raise InvalidExportError("coverage is shown for heads and guards, not for configurations")
     drawn = drawing(edition, calls=calls, detail=detail)
-    return painted(drawn, detail, covered=covered, trace=trace, theme=theme)
+    check_shape(edition, drawn, detail)
+    if at:
+        names = [node.name for node in drawn.nodes]
+        if at not in names:
+            raise InvalidExportError.unknown("state", at, names)
+        drawn = drawn._replace(title=f"{drawn.title}, at {at}")
+    return painted(drawn, detail, covered=covered, trace=trace, theme=theme, at=at)
 
 
 def painted(  # noqa: PLR0913 -- as `diamond_svg`
@@ -86,10 +98,11 @@ def painted(  # noqa: PLR0913 -- as `diamond_svg`
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
     marks: str = _MARKS,
+    at: str = "",
 ) -> str:
     """Any drawing with this detail as SVG; see `diamond_svg`.  The legend says what a tick and a cross mean."""
     laid = plan_of(drawn, detail, trace.room if trace else 0)
-    inscriber = Inscriber(Brush(palette_of(theme)), covered, trace)
+    inscriber = Inscriber(Brush(palette_of(theme)), covered, trace, at)
     look = "brief" if detail is Detail.CONFIGURATIONS else "call"
     body = [*(_group(group, inscriber.brush) for group in laid.groups), _entry(laid.boxes[0], inscriber.brush)]
     body += [*map(inscriber.box, laid.boxes), *(inscriber.arrow(arrow, look) for arrow in laid.arrows)]

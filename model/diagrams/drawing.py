@@ -20,6 +20,8 @@ from ..vocabulary import Host, Verb, phrase_of, place_of, verb_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from ..machine import AnyEdition
+
 __all__ = [
     "Detail",
     "Drawing",
@@ -91,7 +93,7 @@ class Note(NamedTuple):
     identifiers: tuple[str, ...]
 
 
-def arrows(edition: str) -> Arrows:
+def arrows(edition: AnyEdition) -> Arrows:
     """The edges between heads, in the order of the heads, each with its rows by call.
 
     Raises
@@ -121,7 +123,7 @@ def kind_of(rows: Iterable[Acting]) -> Kind:
     return next((kind for kind in Kind if kind in kinds), Kind.NONE)
 
 
-def notes(edition: str, calls: Collection[Call] = ()) -> tuple[Note, ...]:
+def notes(edition: AnyEdition, calls: Collection[Call] = ()) -> tuple[Note, ...]:
     """The refusals of an edition in the order of their declaration, then its destructor; optionally of some calls."""
     declaration = head_machine(edition).declaration
     groups: dict[tuple[str, str | None], list[Transition]] = {}
@@ -228,13 +230,15 @@ class Drawing(NamedTuple):
         return {head for note in self.notes if note.final for head in note.heads}
 
 
-def drawing(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> Drawing:
+def drawing(
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS
+) -> Drawing:
     """The diagram of an edition.
 
     Parameters
     ----------
-    edition : str
-        A name from ``EDITIONS``.
+    edition : str or Declaration
+        A name from ``EDITIONS``, or a `Declaration`.
     calls : collection of Call
         Draw only these calls; if empty, all calls.
     detail : Detail
@@ -254,7 +258,7 @@ def drawing(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), det
     return Drawing(f"Head machine of SyncedMemory, edition {edition}", nodes, edges, notes(edition, calls))
 
 
-def _head_edges(edition: str, calls: Collection[Call], *, guarded: bool) -> tuple[Edge, ...]:
+def _head_edges(edition: AnyEdition, calls: Collection[Call], *, guarded: bool) -> tuple[Edge, ...]:
     found: list[Edge] = []
     for (source, dest), rows_of in arrows(edition).items():
         lines = [
@@ -282,7 +286,7 @@ def guards_of(row: Transition, *, data: bool = False) -> tuple[str, ...]:
     return tuple(f"{mark}{guard.value}" for guard, mark in asked if data or guard is not Guard.HAS_DATA)
 
 
-def _configuration_edges(edition: str, calls: Collection[Call]) -> tuple[Edge, ...]:
+def _configuration_edges(edition: AnyEdition, calls: Collection[Call]) -> tuple[Edge, ...]:
     machine, found = head_machine(edition), dict[tuple[str, str], list[Line]]()
     for before, entries in matrix(edition).items():
         for asked, entry in entries.items():

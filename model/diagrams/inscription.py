@@ -58,11 +58,14 @@ class Inscriber(NamedTuple):
     covered : collection of str or None
         Transitions.
     trace : Trace or None
+    at : str
+        The name of the state to mark; empty for none.
     """
 
     brush: Brush
     covered: Collection[str] | None
     trace: Trace | None
+    at: str = ""
 
     def covers(self, identifiers: Collection[str]) -> bool | None:
         """Whether all of these transitions were covered; None if coverage was not requested."""
@@ -79,7 +82,9 @@ class Inscriber(NamedTuple):
     def box(self, box: Box) -> str:
         """A state: its name, and below it the calls that leave it as it is."""
         (x, y), (wide, high) = box.centre, box.half
-        drawn = self.brush.box((x - wide, y - high), (2 * wide, 2 * high), "head", "ink", "box")
+        drawn = self.brush.box(
+            (x - wide, y - high), (2 * wide, 2 * high), "head", "ink", "box", border=5 if box.name == self.at else 1.5
+        )
         level = y + 5 if not box.stays else y - high + 17
         drawn += self.brush.text((x - width_of(box.name, "name") // 2, level), box.name, "name", bold=True)
         for k, line in enumerate(box.stays):

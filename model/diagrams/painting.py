@@ -42,10 +42,10 @@ class Brush(NamedTuple):
         outline = f'stroke-width="{width:g}" stroke-linejoin="round"{more}'
         return f'<path {self._colours(fill, stroke, look)} {outline} d="{d}"/>'
 
-    def box(self, corner: Point, size: Point, fill: str, stroke: str, look: str) -> str:
+    def box(self, corner: Point, size: Point, fill: str, stroke: str, look: str, *, border: float = 1.5) -> str:  # noqa: PLR0913
         """A rectangle with a border and rounded corners, or with neither."""
         (x, y), (width, height) = corner, size
-        rounded = "" if stroke == "none" else ' stroke-width="1.5" rx="8"'
+        rounded = "" if stroke == "none" else f' stroke-width="{border:g}" rx="8"'
         place = f'x="{x}" y="{y}" width="{width}" height="{height}"{rounded}'
         return f"<rect {self._colours(fill, stroke, look)} {place}/>"
 

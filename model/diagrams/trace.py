@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..compiled import dispatch, head_machine
+from ..display import shown
 from ..errors import InvalidExportError
 from ..exploration import Input, State, inputs
 from ..head import DEFAULT_EDITION, Action, Refusal
@@ -15,7 +16,9 @@ from .drawing import Detail, effect
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from ..display import Bundle
     from ..head import Action, Refusal
+    from ..machine import AnyEdition
 
 __all__ = ["Step", "Trace", "trace_of"]
 
@@ -49,10 +52,17 @@ class Trace(NamedTuple):
     size : int or None
         The size of the memory in bytes; None if it does not matter.
     steps : tuple of Step
+    edition : str or Declaration
+        The machine of the walk.
     """
 
     size: int | None
     steps: tuple[Step, ...]
+    edition: AnyEdition = DEFAULT_EDITION
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
+        """The diagram with this walk, in a notebook."""
+        return shown(self.edition, trace=self)
 
     def numbers_of(self, identifiers: Collection[str], source: str) -> list[int]:
         """The steps, counted from one, that took one of these transitions from this head or configuration."""
@@ -125,7 +135,7 @@ def _copies(step: Step, place: Host) -> int:
 
 
 def trace_of(
-    calls: str | Iterable[str], *, edition: str = DEFAULT_EDITION, size: int | None = None, mode: Mode = Mode.GPU
+    calls: str | Iterable[str], *, edition: AnyEdition = DEFAULT_EDITION, size: int | None = None, mode: Mode = Mode.GPU
 ) -> Trace:
     """Take the trace of some calls, beginning with a new memory.
 
@@ -134,8 +144,8 @@ def trace_of(
     calls : str or iterable of str
         Names of calls, at least one, separated by blanks or commas; ``set_cpu_data(NULL)`` and ``set_mode(CPU)`` are
         calls too.  ``release`` can only be the last one.
-    edition : str
-        A name from ``EDITIONS``.
+    edition : str or Declaration
+        A name from ``EDITIONS``, or a `Declaration`.
     size : int, optional
         The size of the memory in bytes; without it the trace says "all bytes".
     mode : Mode
@@ -163,10 +173,10 @@ def trace_of(
             raise InvalidExportError(f"release is the end, and {names[number]} follows it")
         steps.append(_step(edition, state, known[name]))
         state = steps[-1].after
-    return Trace(size, tuple(steps))
+    return Trace(size, tuple(steps), edition)
 
 
-def _step(edition: str, state: State, asked: Input) -> Step:
+def _step(edition: AnyEdition, state: State, asked: Input) -> Step:
     if asked.call is None:
         return Step(asked, state, State(state.packed, asked.mode or state.mode), "", (), None)
     row = head_machine(edition).row(asked.call, state.head, state.facts, data=asked.data)

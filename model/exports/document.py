@@ -21,23 +21,24 @@ from ..vocabulary import asynchronous, cited, contents_after, place_of, role_of,
 
 if TYPE_CHECKING:
     from ..exploration import Configuration, Entry, Input
+    from ..machine import AnyEdition
 
-__all__ = ["FORMAT", "VERSION", "machine_document", "machine_json"]
+__all__ = ["FORMAT", "VERSION", "machine_document", "machine_json", "vocabulary"]
 
 FORMAT = "syncedmem-machine"
-VERSION = "1.0"
+VERSION = "2.0"
 """The version of the document's form: its first number changes when a part is removed or changes its meaning."""
 
 Json = dict[str, Any]
 
 
-def machine_document(*editions: str) -> Json:
+def machine_document(*editions: AnyEdition) -> Json:
     """The machine as plain data.
 
     Parameters
     ----------
-    *editions : str
-        Names from ``EDITIONS``; if empty, all editions.
+    *editions : str or Declaration
+        Names from ``EDITIONS``, or declarations; if empty, all editions.
 
     Returns
     -------
@@ -52,6 +53,15 @@ def machine_document(*editions: str) -> Json:
     document: Json = {
         "format": FORMAT,
         "version": VERSION,
+        **vocabulary(),
+        "editions": [_edition(name) for name in editions or EDITIONS],
+    }
+    return document | {"digest": _digest(document)}
+
+
+def vocabulary() -> dict[str, list[Json]]:
+    """The parts of the document that say what its names mean; they are the same for every edition."""
+    return {
         "heads": [{"name": head.name, "value": head.value} for head in SyncedHead],
         "modes": [{"name": mode.name, "value": mode.value} for mode in Mode],
         "facts": [{"name": fact.name, "bit": fact.value} for fact in Fact],
@@ -59,12 +69,10 @@ def machine_document(*editions: str) -> Json:
         "actions": [_action(action) for action in Action],
         "calls": [_call(call) for call in Call],
         "refusals": [_refusal(refusal) for refusal in Refusal],
-        "editions": [_edition(name) for name in editions or EDITIONS],
     }
-    return document | {"digest": _digest(document)}
 
 
-def machine_json(*editions: str) -> str:
+def machine_json(*editions: AnyEdition) -> str:
     """The document as text: a line per item, a newline at the end, and the same bytes for the same machine."""
     return _laid_out(machine_document(*editions)) + "\n"
 
@@ -107,15 +115,19 @@ def _refusal(refusal: Refusal) -> Json:
     return {"name": refusal.value, "error": type(error).__name__}
 
 
-def _edition(name: str) -> Json:
+def _edition(name: AnyEdition) -> Json:
     machine, rows = head_machine(name), matrix(name)
     edition, found = machine.edition, space(name)
     return {
-        "name": name,
+        "name": edition.name,
+        "about": edition.about,
         "cite": edition.cite,
         "heads": [head.name for head in edition.heads],
         "facts": _names(edition.facts),
         "flags": _names(edition.flags),
+        "implied": _names(edition.implied),
+        "never": [guard.value for guard in Guard if guard in edition.never],
+        "cycles": [[call.value for call in sequence] for sequence in edition.cycles],
         "calls": [call.value for call in machine.calls],
         "inputs": [_input(entry) for entry in inputs(name, null=True, mode=False)],
         "transitions": [_transition(row, head) for row in machine.declaration.rows for head in row.source],
@@ -167,8 +179,8 @@ def _reason(refusal: Refusal | None, call: Call, head: SyncedHead) -> str | None
     return None if refusal is None else str(refusal_error(refusal, call.value, head, _Null()))
 
 
-def _configuration(edition: str, configuration: Configuration) -> Json:
-    machine, facts = head_machine(edition), configuration.facts & EDITIONS[edition].facts
+def _configuration(edition: AnyEdition, configuration: Configuration) -> Json:
+    machine, facts = head_machine(edition), configuration.facts & head_machine(edition).edition.facts
     release = machine.row(Call.RELEASE, configuration.head, facts, data=True)
     return {
         "name": str(configuration),
@@ -184,8 +196,8 @@ def _configuration(edition: str, configuration: Configuration) -> Json:
     }
 
 
-def _cell(edition: str, before: Configuration, call: Call, asked: Input, entry: Entry) -> Json:
-    facts = before.facts & EDITIONS[edition].facts
+def _cell(edition: AnyEdition, before: Configuration, call: Call, asked: Input, entry: Entry) -> Json:
+    facts = before.facts & head_machine(edition).edition.facts
     row = head_machine(edition).row(call, before.head, facts, data=asked.data)
     return {
         "configuration": str(before),

@@ -16,6 +16,7 @@ from ..vocabulary import Host, Role, Verb, place_of, role_of, verb_of
 
 if TYPE_CHECKING:
     from ..head import Edition, SyncedHead, Transition
+    from ..machine import AnyEdition
 
 __all__ = ["BY_MODE", "FormalModel", "Literal", "Update", "Version", "formal_model"]
 
@@ -105,7 +106,7 @@ class FormalModel(NamedTuple):
     updates: tuple[Update, ...]
 
 
-def formal_model(edition: str) -> FormalModel:
+def formal_model(edition: AnyEdition) -> FormalModel:
     """The model for TLA+ and Promela, without the destructor, because nothing can be observed after it.
 
     Raises
@@ -134,7 +135,7 @@ def _version_of(place: Host) -> str:
     return f"{place.value}_version"
 
 
-def _updates(edition: str) -> tuple[Update, ...]:
+def _updates(edition: AnyEdition) -> tuple[Update, ...]:
     machine, found = head_machine(edition), list[Update]()
     for call in machine.calls:
         for head in machine.edition.heads if not call.ends else ():

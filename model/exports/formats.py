@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from ..diagrams.palette import Theme
     from ..diagrams.trace import Trace
+    from ..machine import AnyEdition
 
 __all__ = ["ENDINGS", "FORMATS", "Format", "export", "format_of"]
 
@@ -164,7 +165,7 @@ def format_of(name: str, asked: str | None = None) -> str:
 def export(  # noqa: PLR0913 -- the options of all formats
     format_: str,
     *,
-    edition: str | None = None,
+    edition: AnyEdition | None = None,
     calls: Collection[Call] = (),
     detail: Detail | None = None,
     trace: Trace | None = None,
@@ -176,8 +177,8 @@ def export(  # noqa: PLR0913 -- the options of all formats
     ----------
     format_ : str
         A name from ``FORMATS``.
-    edition : str, optional
-        A name from ``EDITIONS``; the default is ``caffe``, and for ``json`` all editions.
+    edition : str or Declaration, optional
+        A name from ``EDITIONS``, or a `Declaration`; the default is ``caffe``, and for ``json`` all editions.
     calls : collection of Call
         Show only these calls; if empty, all calls.  They must include those of the trace.
     detail : Detail, optional
@@ -226,7 +227,7 @@ def export(  # noqa: PLR0913 -- the options of all formats
     return found.write(edition or DEFAULT_EDITION, **options)
 
 
-def _rendered(format_: str, edition: str, calls: Collection[Call], detail: Detail | None) -> str:
+def _rendered(format_: str, edition: AnyEdition, calls: Collection[Call], detail: Detail | None) -> str:
     """The text that the template of a format makes of an edition."""
     try:
         from .rendering import rendered  # noqa: PLC0415 -- it needs Jinja2, which the other formats do not need
@@ -237,7 +238,7 @@ def _rendered(format_: str, edition: str, calls: Collection[Call], detail: Detai
     return rendered(f"{format_}.{found.extension}.jinja", edition, calls, detail or default)
 
 
-def _check_calls(format_: str, edition: str, calls: Collection[Call], trace: Trace | None) -> None:
+def _check_calls(format_: str, edition: AnyEdition, calls: Collection[Call], trace: Trace | None) -> None:
     """Check that the chosen calls exist, and that they include all that must be shown."""
     there = dispatch(edition).columns
     for call in calls:

@@ -17,6 +17,7 @@ from ..diagrams.drawing import Detail, Kind, drawing
 from ..diagrams.layout import MARGIN, block_at, width_of
 from ..diagrams.palette import COLOURS, Theme, palette_of
 from ..diagrams.plan import plan_of
+from ..diagrams.shape import check_shape
 from ..errors import MissingProgramError
 from ..head import DEFAULT_EDITION
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..diagrams.palette import Palette
     from ..diagrams.trace import Trace
     from ..head import Call
+    from ..machine import AnyEdition
 
 __all__ = ["DENSITY", "dot", "dot_of", "laid_out"]
 
@@ -47,7 +49,7 @@ _FONT = 'fontname="DejaVu Sans Mono"'
 
 
 def dot(
-    edition: str = DEFAULT_EDITION,
+    edition: AnyEdition = DEFAULT_EDITION,
     *,
     calls: Collection[Call] = (),
     detail: Detail = Detail.HEADS,
@@ -58,8 +60,8 @@ def dot(
 
     Parameters
     ----------
-    edition : str
-        A name from ``EDITIONS``.
+    edition : str or Declaration
+        A name from ``EDITIONS``, or a `Declaration`.
     calls : collection of Call
         Draw only these calls; if empty, all calls.
     detail : Detail
@@ -77,8 +79,12 @@ def dot(
     ------
     DeclarationError
         If there is no such edition.
+    InvalidExportError
+        If the picture has no place for a part of the declaration.
     """
-    return dot_of(drawing(edition, calls=calls, detail=detail), detail, trace=trace, theme=theme)
+    drawn = drawing(edition, calls=calls, detail=detail)
+    check_shape(edition, drawn, detail)
+    return dot_of(drawn, detail, trace=trace, theme=theme)
 
 
 def dot_of(drawn: Drawing, detail: Detail, *, trace: Trace | None = None, theme: Theme = Theme.AUTO) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from ..diagrams.drawing import Drawing
     from ..head import Call
+    from ..machine import AnyEdition
 
 __all__ = ["mermaid", "mermaid_of"]
 
@@ -20,13 +21,15 @@ _ROOM = '%%{init: {"state": {"nodeSpacing": 150, "rankSpacing": 180}}}%%'
 """More room than is usual, so that no label lies on another.  For the same reason the end is told in the note only."""
 
 
-def mermaid(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS) -> str:
+def mermaid(
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS
+) -> str:
     """Draw the machine as a Mermaid ``stateDiagram-v2``, which GitHub renders inside Markdown.
 
     Parameters
     ----------
-    edition : str
-        A name from ``EDITIONS``.
+    edition : str or Declaration
+        A name from ``EDITIONS``, or a `Declaration`.
     calls : collection of Call
         Draw only these calls; if empty, all calls.
     detail : Detail

@@ -13,6 +13,8 @@ from ..head import Call
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..machine import AnyEdition
+
 __all__ = ["OPTIONS", "export_options", "named_calls", "named_choice"]
 
 Choice = TypeVar("Choice", Detail, Theme)
@@ -50,12 +52,12 @@ def named_choice(kind: type[Choice], name: str) -> Choice:
     return kind(name)
 
 
-def export_options(edition: str, given: Mapping[str, str]) -> dict[str, Any]:
+def export_options(edition: AnyEdition, given: Mapping[str, str]) -> dict[str, Any]:
     """The arguments of `export` for a diagram or a table in a page.
 
     Parameters
     ----------
-    edition : str
+    edition : str or Declaration
     given : mapping of str to str
         Some of the ``OPTIONS``, as text.
 

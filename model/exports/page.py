@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..head import DEFAULT_EDITION, EDITIONS
 from .mermaid import mermaid
 from .tables import markdown_matrix, markdown_table
 
+if TYPE_CHECKING:
+    from ..machine import AnyEdition
+
 __all__ = ["markdown_page"]
 
 
-def markdown_page(edition: str = DEFAULT_EDITION) -> str:
+def markdown_page(edition: AnyEdition = DEFAULT_EDITION) -> str:
     """A page with the drawing and the tables of an edition, and the matrices of the others.
 
     Raises
@@ -28,6 +33,6 @@ def markdown_page(edition: str = DEFAULT_EDITION) -> str:
         markdown_matrix(edition),
     ]
     for other in EDITIONS:
-        if other != edition:
+        if other != str(edition):
             parts += [f"## Configurations and calls, edition {other}\n", markdown_matrix(other)]
     return "\n".join(parts)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from ..diagrams.drawing import Detail
+    from ..machine import AnyEdition
 
 __all__ = ["FOLDER", "SOURCES", "rendered", "templates"]
 
@@ -51,15 +52,15 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
 declarations themselves."""
 
 
-def rendered(template: str, edition: str, calls: Collection[Call], detail: Detail | None) -> str:
+def rendered(template: str, edition: AnyEdition, calls: Collection[Call], detail: Detail | None) -> str:
     """The text that a template makes of an edition.
 
     Parameters
     ----------
     template : str
         A file of `FOLDER`.
-    edition : str
-        A name from ``EDITIONS``.
+    edition : str or Declaration
+        A name from ``EDITIONS``, or a `Declaration`.
     calls : collection of Call
         Show only these calls; if empty, all calls.
     detail : Detail or None

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ..exploration import Side
-from ..head import EDITIONS, Action, Call, Fact, Guard, Refusal, SyncedHead
+from ..head import Action, Call, Fact, Guard, Refusal, SyncedHead
 from ..mode import Mode
 from ..vocabulary import Host, Role, Verb
 from .document import FORMAT, VERSION
@@ -102,12 +102,16 @@ def _action() -> Json:
 def _edition() -> Json:
     asked = _object("A call, with data or with NULL.", name=_TEXT, call=_ref("call"), data=_TRUTH)
     return _object(
-        "A build or an older version of Caffe.",
-        name=_enum(EDITIONS),
+        "A machine: a build or a version of Caffe, or somebody's own.",
+        name={**_TEXT, "pattern": "^[a-z][a-z0-9_]*$"},
+        about=_TEXT,
         cite=_TEXT,
         heads=_list(_ref("head")),
         facts={**_list(_ref("fact")), "description": "The facts of this edition; effects on other facts are dropped."},
         flags=_list(_ref("fact")),
+        implied={**_list(_ref("fact")), "description": "Flags that always equal another fact."},
+        never={**_list(_ref("guard")), "description": "Guards that cannot hold."},
+        cycles={**_list(_list(_ref("call"))), "description": "Sequences that can be repeated from a new memory."},
         calls=_list(_ref("call")),
         inputs=_list(asked),
         transitions=_list(_transition()),

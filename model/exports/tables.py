@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from ..exploration import Entry
+    from ..machine import AnyEdition
 
 __all__ = [
     "Line",
@@ -75,13 +76,15 @@ class Table(NamedTuple):
     coded: bool
 
 
-def table_of(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> Table:
+def table_of(
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+) -> Table:
     """The table of an edition.
 
     Parameters
     ----------
-    edition : str
-        A name from ``EDITIONS``.
+    edition : str or Declaration
+        A name from ``EDITIONS``, or a `Declaration`.
     calls : collection of Call
         Show only these calls; if empty, all calls.
     detail : Detail
@@ -99,7 +102,7 @@ def table_of(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), de
     return _head_table(edition, calls, merged=detail is Detail.HEADS)
 
 
-def _head_table(edition: str, calls: Collection[Call], *, merged: bool) -> Table:
+def _head_table(edition: AnyEdition, calls: Collection[Call], *, merged: bool) -> Table:
     machine = head_machine(edition)
     cells: dict[tuple[Call, SyncedHead], list[Transition]] = {}
     for row in machine.declaration.rows:
@@ -143,7 +146,7 @@ def flag_changes(actions: Iterable[Action], flags: Fact) -> tuple[str, ...]:
     return tuple(text.format(name.lower()) for name, text in found.items())
 
 
-def _configuration_table(edition: str, calls: Collection[Call]) -> Table:
+def _configuration_table(edition: AnyEdition, calls: Collection[Call]) -> Table:
     shown = [asked for asked in inputs(edition, null=True, mode=False) if not calls or asked.call in calls]
     found = matrix(edition)
     rows = tuple((str(before), tuple((_entry(row[asked]),) for asked in shown)) for before, row in found.items())
@@ -181,7 +184,7 @@ _MARKDOWN = Markup("`{}`".format, "**{}**".format)
 
 
 def markdown_table(
-    edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
 ) -> str:
     """A table in Markdown; by default, head by call: the effect of each call in each head, and the next head.
 
@@ -205,7 +208,7 @@ def markdown_table(
     return f"{text}\n{legend}.\n" if legend else text
 
 
-def markdown_matrix(edition: str = DEFAULT_EDITION) -> str:
+def markdown_matrix(edition: AnyEdition = DEFAULT_EDITION) -> str:
     """The matrix of configurations and calls in Markdown, with a legend of its codes."""
     return markdown_table(edition, detail=Detail.CONFIGURATIONS)
 
@@ -224,7 +227,9 @@ def _strong(text: str) -> str:
 _HTML = Markup(_code, _strong)
 
 
-def rst_table(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def rst_table(
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+) -> str:
     """A table as a ``list-table`` of reStructuredText; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
     name = _RST.code if table.coded else str
@@ -248,10 +253,12 @@ def _rst_row(cells: list[list[str]]) -> list[str]:
     return lines
 
 
-def html_table(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def html_table(
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+) -> str:
     """A table as an HTML element with a caption and scopes; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
-    lines = ["<table>", f"<caption>Head machine of SyncedMemory, edition {escape(edition)}</caption>", "<thead>"]
+    lines = ["<table>", f"<caption>Head machine of SyncedMemory, edition {escape(str(edition))}</caption>", "<thead>"]
     header = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.header)
     lines += [f"<tr>{header}</tr>", "</thead>", "<tbody>"]
     name = _HTML.code if table.coded else escape
@@ -264,7 +271,9 @@ def html_table(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), 
     return "\n".join(lines) + "\n"
 
 
-def csv_table(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def csv_table(
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+) -> str:
     """The table in long form as CSV, a row per transition, or with ``CONFIGURATIONS`` a row per cell.
 
     Lists are separated by blanks.  Parameters and errors are those of `table_of`, but here ``HEADS`` and ``GUARDS``
@@ -276,7 +285,7 @@ def csv_table(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), d
     return text.getvalue()
 
 
-def _transitions(edition: str, calls: Collection[Call]) -> Iterable[tuple[str, ...]]:
+def _transitions(edition: AnyEdition, calls: Collection[Call]) -> Iterable[tuple[str, ...]]:
     yield ("id", "call", "head", "guards", "actions", "next", "flags", "refusal", "cite")
     machine = head_machine(edition)
     for row in machine.declaration.rows:
@@ -295,7 +304,7 @@ def _refused(row: Transition) -> tuple[str, str]:
     return row.refusal.value if row.refusal else "", row.cite
 
 
-def _cells(edition: str, calls: Collection[Call]) -> Iterable[tuple[str, ...]]:
+def _cells(edition: AnyEdition, calls: Collection[Call]) -> Iterable[tuple[str, ...]]:
     yield ("configuration", "call", "actions", "next", "flags", "refusal")
     flags = head_machine(edition).edition.flags
     for before, row in matrix(edition).items():

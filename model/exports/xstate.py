@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..head import Edition, Refusal, Transition
+    from ..machine import AnyEdition
 
 __all__ = ["END", "xstate_json", "xstate_machine"]
 
@@ -31,14 +32,14 @@ END = "RELEASED"
 
 
 def xstate_machine(
-    edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
 ) -> Json:
     """The argument of ``createMachine``.
 
     Parameters
     ----------
-    edition : str
-        A name from ``EDITIONS``.
+    edition : str or Declaration
+        A name from ``EDITIONS``, or a `Declaration`.
     calls : collection of Call
         Only these calls; if empty, all calls.
     detail : Detail
@@ -55,12 +56,14 @@ def xstate_machine(
     return {"id": "syncedmem", **made, "states": {**states, END: {"type": "final"}}}
 
 
-def xstate_json(edition: str = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS) -> str:
+def xstate_json(
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+) -> str:
     """The configuration as text, with a newline at the end."""
     return json.dumps(xstate_machine(edition, calls=calls, detail=detail), indent=2) + "\n"
 
 
-def _guarded(edition: str, calls: Collection[Call]) -> Json:
+def _guarded(edition: AnyEdition, calls: Collection[Call]) -> Json:
     machine = head_machine(edition)
     states: dict[str, Json] = {head.name: {"on": {}} for head in machine.edition.heads}
     for row in machine.declaration.rows:
@@ -110,7 +113,7 @@ def _names(facts: Fact) -> list[str]:
     return [fact.name for fact in Fact if fact in facts and fact.name]
 
 
-def _flat(edition: str, calls: Collection[Call]) -> Json:
+def _flat(edition: AnyEdition, calls: Collection[Call]) -> Json:
     states: Json = {}
     machine, found = head_machine(edition), matrix(edition)
     for before, row in found.items():

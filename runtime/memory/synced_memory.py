@@ -37,6 +37,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.compiled import dispatch, edition_for
 from syncedmem.model.dispatch import Cell, facts_of, head_of
+from syncedmem.model.display import shown
 from syncedmem.model.errors import said, words
 from syncedmem.model.machine import refusal_error
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from syncedmem.model.display import Bundle
     from syncedmem.model.interface import DeviceArray, Pointer
 
     from ..allocators.base import DeviceAllocator
@@ -472,6 +474,12 @@ class SyncedMemory:
         gpu = _shown(facts, Fact.GPU_POINTER, Fact.OWN_GPU_DATA)
         where = "no device" if self._sides.device is None else f"{self._sides.device.name} {gpu}"
         return f"<SyncedMemory {self._size} bytes, {self.head.name}, host {cpu}, {where}>"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
+        """The diagram with the present head marked, in a notebook; a closed memory shows its repr only."""
+        if self._closed:
+            return {}
+        return shown(edition_for(has_device=self._sides.device is not None), at=head_of(self._state).name)
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise NotCopyableError(type(self).__name__, "copy cpu_data() instead")

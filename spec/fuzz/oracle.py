@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from .streams import Stream
     from .targets import Target
 
-__all__ = ["Oracle"]
+__all__ = ["OF_CONTENTS", "Oracle"]
+
+OF_CONTENTS = frozenset({"A04-contents-kept", "A13-zeroed", "A14-resize-keeps", "A15-copies"})
+"""What can be judged only where the bytes of blocks can be read."""
 
 _NO_HANDLES = (str, float, bool)
 
@@ -107,7 +110,10 @@ class Oracle:
         found = Counter(self.checked)
         found["A01-distinct-pointers"] = found["A02-no-overlap"] = self.heap.placed
         found["A05-served"], found["A07-free-accepts"] = self.served, self.accepted
-        if self._access is not None and not self._access.reason:
+        if self._access is not None and self._access.reason:
+            for requirement in OF_CONTENTS:
+                found.pop(requirement, None)  # without the bytes nothing shows whether it is kept
+        elif self._access is not None:
             found["A04-contents-kept"] += self.accepted
             if self._capabilities.zeroed:
                 found["A13-zeroed"] += self.served

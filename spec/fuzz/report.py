@@ -11,6 +11,7 @@ from ..requirements import REQUIREMENTS, requirements_of
 from .capabilities import Capabilities
 from .finding import EngineError
 from .loops import folded, items_as_json
+from .oracle import OF_CONTENTS
 from .replay import Replay
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class Report:
         unpromised = entry != "anything" and getattr(self.capabilities, entry) == getattr(Capabilities(), entry)
         if self.lost and not unpromised:
             return "what was looked at was lost with the process"
-        if name == "A04-contents-kept":
+        if name == "A04-contents-kept" or (name in OF_CONTENTS and self.unread and self.checked["A05-served"]):
             return self.unread
         function = {"A13-zeroed": "calloc", "A14-resize-keeps": "realloc"}.get(name, "")
         if function in self.functions:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from syncedmem.model import EDITIONS, Call, FileFormatError, Input, Mode, inputs
-from syncedmem.model.compiled import dispatch
+from syncedmem.model.compiled import dispatch, head_machine
 from syncedmem.model.dispatch import facts_of, head_of
 from syncedmem.model.exploration import State, explore
 from syncedmem.model.head import DEFAULT_EDITION
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from syncedmem.model import Action
+    from syncedmem.model.machine import AnyEdition
 
     from ..engine.calls import Side
 
@@ -84,14 +85,14 @@ class _Outcome(NamedTuple):
         return f"{self.call}: {what or 'no action'}, then {end}"
 
 
-def check_trace(path: Path, edition: str = DEFAULT_EDITION) -> Stop | int:
+def check_trace(path: Path, edition: AnyEdition = DEFAULT_EDITION) -> Stop | int:
     """Check a recorded run: a file of JSON lines, which docs/vectors.md defines.
 
     Parameters
     ----------
     path : Path
-    edition : str
-        The edition of runs that do not name one.
+    edition : str or Declaration
+        The edition of runs that do not name one, or that name a declaration's.
 
     Returns
     -------
@@ -112,12 +113,12 @@ def check_trace(path: Path, edition: str = DEFAULT_EDITION) -> Stop | int:
         raise FileFormatError(str(path), f"it is no recorded run: {type(error).__name__}: {error}") from error
 
 
-def checked_lines(lines: Iterable[tuple[int, dict[str, Any]]], edition: str = DEFAULT_EDITION) -> Stop | int:
+def checked_lines(lines: Iterable[tuple[int, dict[str, Any]]], edition: AnyEdition = DEFAULT_EDITION) -> Stop | int:
     """Check the lines of a recorded run, with their numbers; see `check_trace`."""
-    run, last = _Run({"edition": edition}), 0
+    run, last = _Run({"edition": str(edition)}, edition), 0
     for last, line in lines:
         if "steps" in line or not {"call", "actions"} & set(line):  # a vector is a run too
-            run = _Run({"edition": edition, **line})
+            run = _Run({"edition": str(edition), **line}, edition)
         for number, step in enumerate(line.get("steps", [line] if {"call", "actions"} & set(line) else [])):
             stop = run.take(step)
             if stop is not None:
@@ -128,10 +129,11 @@ def checked_lines(lines: Iterable[tuple[int, dict[str, Any]]], edition: str = DE
 class _Run:
     """The candidates of each memory of a run."""
 
-    def __init__(self, header: dict[str, Any]) -> None:
-        self._edition: str = header["edition"]
-        if self._edition not in EDITIONS:
-            raise ValueError(f"there is no edition {self._edition!r}")
+    def __init__(self, header: dict[str, Any], machine: AnyEdition) -> None:
+        name = header["edition"]
+        self._edition: AnyEdition = machine if name == str(machine) else name
+        if self._edition != machine and name not in EDITIONS:
+            raise ValueError(f"there is no edition {name!r}")
         sizes: list[int] = header.get("sizes", [header["size"]] if "size" in header else [])
         self._sizes: dict[int, int] = dict(enumerate(sizes))
         self._space = explore(dispatch(self._edition), inputs(self._edition, null=True))
@@ -223,7 +225,7 @@ class _Run:
         head, facts = head_of(after.state.packed), facts_of(after.state.packed)
         refused = step.get("refusal", step.get("refused", outcome.refusal))
         told = [it.value for it in outcome.actions if verb_of(it) is not Verb.ADOPT]
-        flags = {str(fact.name).lower(): fact in facts for fact in EDITIONS[self._edition].flags}
+        flags = {str(fact.name).lower(): fact in facts for fact in head_machine(self._edition).edition.flags}
         shown = _bytes(step.get("shows"), size)
         agrees = (
             (refused == outcome.refusal or (refused is True and outcome.refusal is not None))

@@ -5,7 +5,8 @@ In ``mkdocs.yml``::
     markdown_extensions:
       - syncedmem.markdown
 
-In a page, a fenced block is replaced by the picture of an edition, or by its table, when the page is built::
+In a page, a fenced block is replaced by the picture of an edition or of a machine of your own, or by its table, when
+the page is built::
 
     ```syncedmem-diagram caffe
     trace: mutable_cpu_data gpu_data
@@ -13,21 +14,28 @@ In a page, a fenced block is replaced by the picture of an edition, or by its ta
     caption: What a read on the device does.
     ```
 
-    ```syncedmem-table caffe
+    ```syncedmem-table machines/mine.py:NO_PUSH
     calls: cpu_data gpu_data
     ```
+
+The option ``folder`` of the extension is the folder in which files of machines are looked for, by default the one in
+which the program was started.  MkDocs can name others: ``folder: !relative`` is that of the page, and
+``folder: !relative $docs_dir`` that of all pages.
 """
 
 from __future__ import annotations
 
 import re
 from html import escape
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markdown.extensions import Extension
 from markdown.preprocessors import Preprocessor
 
 from syncedmem.model.errors import InvalidExportError
+from syncedmem.model.exports.declared import machine_named
 from syncedmem.model.exports.formats import export
 from syncedmem.model.exports.options import OPTIONS, export_options
 from syncedmem.model.head import DEFAULT_EDITION
@@ -47,7 +55,18 @@ _BEFORE_FENCED_CODE = 27
 
 
 class Blocks(Preprocessor):
-    """Replaces the blocks."""
+    """Replaces the blocks.
+
+    Parameters
+    ----------
+    md : Markdown
+    folder : str or os.PathLike
+        Where the files of machines are.
+    """
+
+    def __init__(self, md: Markdown, folder: str | PathLike[str] = ".") -> None:
+        super().__init__(md)
+        self._folder = folder
 
     def run(self, lines: list[str]) -> list[str]:
         """The lines of a page with a placeholder for each block.
@@ -56,8 +75,8 @@ class Blocks(Preprocessor):
         ------
         InvalidExportError
             If a block has an option that there is not, or a wrong value.
-        DeclarationError
-            If there is no such edition.
+        DeclarationError, FileFormatError, FileAccessError
+            If there is no such edition, or a file has no sound machine.
         """
         return _FENCED.sub(self._block, "\n".join(lines)).split("\n")
 
@@ -68,11 +87,14 @@ class Blocks(Preprocessor):
         kind, edition = ours.groups(DEFAULT_EDITION)
         given = _options(block["options"])
         caption = given.pop("caption", "")
-        options = export_options(edition, given)
+        options = export_options(machine_named(edition, self._found), given)
         body = _picture(options) if kind == "diagram" else str(export("html", **options))
         below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         figure = f'<figure class="syncedmem-{kind}">{body}{below}</figure>'
         return f"\n{self.md.htmlStash.store(figure)}\n"
+
+    def _found(self, file: str) -> str:
+        return str(Path(fspath(self._folder), file))  # asked for each file: that of MkDocs is another for each page
 
 
 def _options(text: str) -> dict[str, str]:
@@ -91,11 +113,21 @@ def _picture(options: Mapping[str, Any]) -> str:
 
 
 class DiagramExtension(Extension):
-    """The extension of Python-Markdown."""
+    """The extension of Python-Markdown.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+        Where the files of machines are.
+    """
+
+    def __init__(self, folder: str | PathLike[str] = ".") -> None:
+        super().__init__()
+        self._folder = folder
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 -- the name that Python-Markdown calls
         """Register it."""
-        md.preprocessors.register(Blocks(md), "syncedmem", _BEFORE_FENCED_CODE)
+        md.preprocessors.register(Blocks(md, self._folder), "syncedmem", _BEFORE_FENCED_CODE)
 
 
 def makeExtension(**options: Any) -> DiagramExtension:  # noqa: N802, ANN401 -- the name that Python-Markdown calls

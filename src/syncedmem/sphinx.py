@@ -1,16 +1,18 @@
 """Diagrams and tables of the machine in pages that Sphinx builds: ``extensions = ["syncedmem.sphinx"]``.
 
-Two directives.  Both take the name of an edition, and draw it while the page is built, so there is nothing to keep up
-to date::
+Two directives.  Both take the name of an edition, or the file of a machine of your own, and draw it while the page is
+built, so there is nothing to keep up to date::
 
     .. syncedmem-diagram:: caffe
        :trace: mutable_cpu_data gpu_data
        :size: 4096
        :caption: What a read on the device does.
 
-    .. syncedmem-table:: caffe
+    .. syncedmem-table:: machines/mine.py:NO_PUSH
        :calls: cpu_data gpu_data
 
+A file is named as in ``literalinclude``: from the folder of the page, or with a slash in front from the folder of the
+sources.  If it changes, the page is built again.
 In MyST they are fenced: a line of three backticks with ``{syncedmem-diagram} caffe``, the options, three backticks.
 """
 
@@ -28,6 +30,7 @@ from sphinx.util.docutils import SphinxDirective
 from syncedmem import __version__
 from syncedmem.model import SyncedMemoryError
 from syncedmem.model.diagrams.palette import Theme
+from syncedmem.model.exports.declared import machine_named
 from syncedmem.model.exports.formats import export
 from syncedmem.model.exports.options import OPTIONS, export_options
 from syncedmem.model.head import DEFAULT_EDITION
@@ -52,19 +55,25 @@ class Picture(nodes.General, nodes.Element):
 
 
 class _Exported(SphinxDirective):
-    """A directive whose argument is an edition."""
+    """A directive whose argument is an edition, or the file of a machine."""
 
     optional_arguments = 1
     final_argument_whitespace = True
 
     def asked(self) -> dict[str, Any]:
         """The arguments of ``export``."""
-        edition = self.arguments[0] if self.arguments else DEFAULT_EDITION
+        edition = machine_named(self.arguments[0] if self.arguments else DEFAULT_EDITION, self._found)
         return export_options(edition, {name: text for name, text in self.options.items() if name in OPTIONS})
+
+    def _found(self, file: str) -> str:
+        """The path of a file; the page depends on it."""
+        _, path = self.env.relfn2path(file)
+        self.env.note_dependency(path)
+        return path
 
 
 class Diagram(_Exported):
-    """``syncedmem-diagram``: a picture of the machine of an edition."""
+    """``syncedmem-diagram``: a picture of a machine."""
 
     option_spec: ClassVar[dict[str, Callable[[str], Any]] | None] = {
         "calls": directives.unchanged_required,
@@ -84,14 +93,16 @@ class Diagram(_Exported):
         Raises
         ------
         docutils.utils.SystemMessage
-            If there is no such edition, call or detail.
+            If there is no such edition, machine, call or detail.
         """
         try:
             options = self.asked()
             svg = export("svg", **options)
         except SyncedMemoryError as error:
             raise self.error(str(error)) from error
-        about = self.options.get("alt", f"The machine of Caffe's SyncedMemory, edition {options['edition']}.")
+        edition = options["edition"]
+        ours = f"Caffe's SyncedMemory, edition {edition}" if isinstance(edition, str) else edition
+        about = self.options.get("alt", f"The machine of {ours}.")
         picture = Picture("", options=options, svg=svg, alt=about)
         figure = nodes.figure(
             "", picture, align="center", classes=["syncedmem-diagram", *self.options.get("class", ())]
@@ -122,7 +133,7 @@ class Table(_Exported):
         Raises
         ------
         docutils.utils.SystemMessage
-            If there is no such edition, call or detail.
+            If there is no such edition, machine, call or detail.
         """
         try:
             text = str(export("rst", **self.asked()))

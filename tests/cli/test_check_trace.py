@@ -136,7 +136,7 @@ def test_an_edition_that_there_is_not_is_refused(
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 2
-    assert "one of caffe, early, cpu_only" in capsys.readouterr().err
+    assert "there are caffe, early, cpu_only" in capsys.readouterr().err
 
 
 # --- replay takes vectors

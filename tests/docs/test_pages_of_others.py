@@ -150,6 +150,47 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, directive: str, message
     assert message in warnings
 
 
+MACHINES = """
+from dataclasses import replace
+from syncedmem.model import Call, Declaration
+caffe = Declaration.of("caffe")
+rows = tuple(row for row in caffe.rows if row.call is not Call.ASYNC_GPU_PUSH)
+MINE = Declaration(replace(caffe.edition, name="no_push", cycles=()), rows)
+"""
+OF_FILES = """
+Machines
+========
+
+.. syncedmem-diagram:: mine.py:MINE
+
+.. syncedmem-table:: /machines/mine.json
+   :calls: cpu_data
+"""
+
+
+def test_a_page_shows_the_machine_of_a_file_and_is_built_again_when_it_changes(tmp_path: Path) -> None:
+    (tmp_path / "conf.py").write_text('extensions = ["syncedmem.sphinx"]\n')
+    (tmp_path / "index.rst").write_text(f"Mine\n====\n\n.. toctree::\n{'':3}machines/page\n", encoding="utf-8")
+    folder = tmp_path / "machines"
+    folder.mkdir()
+    (folder / "page.rst").write_text(OF_FILES, encoding="utf-8")
+    (folder / "mine.py").write_text(MACHINES)
+    (folder / "mine.json").write_text(str(export("json", edition="early")))
+
+    page = built(tmp_path, "html") / "machines" / "page.html"
+    first = page.read_text(encoding="utf-8")
+    assert 'aria-label="The machine of no_push."' in first
+    assert "async_gpu_push" not in first
+    assert 1 == first.count("<table")
+
+    (folder / "mine.py").write_text(MACHINES.replace("no_push", "renamed"))
+    assert not told(tmp_path, "html")
+    assert 'aria-label="The machine of renamed."' in page.read_text(encoding="utf-8")
+
+    (folder / "mine.json").unlink()
+    assert "machines/mine.json: No such file or directory" in told(tmp_path, "html")
+
+
 MARKDOWN = """# Memory
 
 ```syncedmem-diagram caffe
@@ -183,6 +224,28 @@ def test_a_page_of_mkdocs_has_pictures_and_tables(tmp_path: Path) -> None:
     assert "Copied: 4,096 bytes to GPU" in page
     assert 1 == page.count('<figure class="syncedmem-table"><table>')
     assert "```syncedmem-diagram" in page, "the block that shows how to write one has to stay"
+
+
+@pytest.mark.parametrize(
+    ("option", "folder"),
+    [("", "."), ("{folder: machines}", "machines"), ("{folder: !relative }", "docs/some")],
+    ids=["start", "named", "page"],
+)
+def test_a_page_of_mkdocs_shows_the_machine_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, folder: str
+) -> None:
+    """Files are looked for where the program was started, in the folder that is named, or in that of the page."""
+    for name in ("docs/some", "machines"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / folder / "mine.py").write_text(MACHINES)
+    (tmp_path / "docs" / "some" / "page.md").write_text("# Mine\n\n```syncedmem-diagram mine.py:MINE\n```\n")
+    (tmp_path / "mkdocs.yml").write_text(f"site_name: mine\nmarkdown_extensions:\n- syncedmem.markdown: {option}\n")
+    monkeypatch.chdir(tmp_path)
+
+    config: Any = importlib.import_module("mkdocs.config")
+    build(config.load_config("mkdocs.yml", strict=True))
+
+    assert "edition no_push" in (tmp_path / "site" / "some" / "page" / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_block_without_options_is_the_default_picture() -> None:

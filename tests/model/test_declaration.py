@@ -105,21 +105,39 @@ def test_every_edition_is_sound(edition: str) -> None:
     [
         (
             lambda: changed("cpu_data@HEAD_AT_GPU[has_cpu_pointer]", conditions=()),
-            r"^caffe: cpu_data in HEAD_AT_GPU with Fact\(0\) and data=False: 2 rows are enabled at once$",
+            (
+                r"^caffe: cpu_data in HEAD_AT_GPU with Fact\(0\) and data=False: 2 rows are enabled at once: "
+                r"cpu_data@HEAD_AT_GPU\[!has_cpu_pointer\], cpu_data@HEAD_AT_GPU$"
+            ),
         ),
         (
             lambda: changed("set_cpu_data@UNINITIALIZED[has_data]", conditions=()),
-            r"^caffe: set_cpu_data in UNINITIALIZED with Fact\(0\) and data=False: 2 rows are enabled at once$",
+            (
+                r"^caffe: set_cpu_data in UNINITIALIZED with Fact\(0\) and data=False: 2 rows are enabled at once: "
+                r"set_cpu_data@UNINITIALIZED\[!has_data\], set_cpu_data@UNINITIALIZED$"
+            ),
         ),
         (
             lambda: without("cpu_data@HEAD_AT_GPU[!has_cpu_pointer]"),
-            r"^caffe: cpu_data in HEAD_AT_GPU with Fact\(0\) and data=False: no row is enabled$",
+            (
+                r"^caffe: cpu_data in HEAD_AT_GPU with Fact\(0\) and data=False: no row is enabled: "
+                r"cpu_data@HEAD_AT_GPU\[has_cpu_pointer\]$"
+            ),
         ),
         (
             lambda: without("gpu_data@SYNCED"),
-            r"^caffe: gpu_data in SYNCED with Fact\(0\) and data=False: no row is enabled$",
+            r"^caffe: gpu_data in SYNCED with Fact\(0\) and data=False: no row is enabled: it has no row there$",
         ),
-        (never_synced, r"^caffe: cannot be reached: SYNCED$"),
+        (never_synced, r"^caffe: cannot be reached: SYNCED \(no row leads there from a head that can be\)$"),
+        (
+            # Nothing in UNINITIALIZED has a pointer.
+            lambda: (
+                *(row for row in never_synced() if row.call is not Call.CPU_DATA or U not in row.source),
+                Transition(Call.CPU_DATA, (U,), C, unless=(CPU_PTR,)),
+                Transition(Call.CPU_DATA, (U,), S, conditions=(CPU_PTR,)),
+            ),
+            r"^caffe: cannot be reached: SYNCED \(only cpu_data@UNINITIALIZED\[has_cpu_pointer\], which never fires\)$",
+        ),
         (
             lambda: (
                 *changed("cpu_data@UNINITIALIZED", unless=(CPU_PTR,)),

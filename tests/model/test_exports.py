@@ -342,6 +342,29 @@ def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
     assert struct.unpack(">IIB", chunks(drawn)[b"pHYs"]) == (5906, 5906, 1)
 
 
+def inflated(pdf: bytes) -> bytes:
+    """Return a PDF with its compressed parts inflated: newer versions of cairo compress the title too."""
+    parts = re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.DOTALL)
+    assert parts
+    return pdf + b"".join(zlib.decompressobj().decompress(part) for part in parts if part.startswith(b"x"))
+
+
+def test_pictures_carry_their_title_and_edition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So they can be found when they are files among others."""
+    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
+    pdf, png = export("pdf", edition="early"), export("png", edition="early")
+    assert isinstance(pdf, bytes)
+    assert isinstance(png, bytes)
+    title = b"Head machine of SyncedMemory, edition early"
+    assert b"/Title (" + title + b")" in inflated(pdf)
+    assert chunks(png)[b"tEXt"] == b"Title\0" + title
+    program("dot")
+    without_cairo(monkeypatch)
+    drawn = export("png", edition="early")
+    assert isinstance(drawn, bytes)
+    assert chunks(drawn)[b"tEXt"] == b"Title\0" + title
+
+
 def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
     """A trace with one call fewer is painted."""
     pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")

@@ -15,6 +15,7 @@ from ...engine.supervisor import Command, Death, Limits
 from ..finding import Finding, Step, TargetError
 from ..isolation import environment
 from ..native import LibraryAddress
+from ..oracle import OF_CONTENTS
 from .building import built, compiled_driver
 from .sanitizers import OPTIONS, STATUS, trimmed
 
@@ -199,7 +200,7 @@ class NativeDriver:
             "A01-distinct-pointers": served,
             "A02-no-overlap": served,
             "A03-aligned": served if self._capabilities.alignment > 1 else 0,
-            "A04-contents-kept": freed if header.readable else 0,
+            "A04-contents-kept": freed,
             "A05-served": served,
             "A06-out-of-memory": sum(it.refused for it in counts),
             "A07-free-accepts": freed,
@@ -213,7 +214,9 @@ class NativeDriver:
             "seconds": header.nanoseconds / 1e9,
             "busy": header.busy / 1e9,
             "rounds": header.rounds,
-            "checked": {name: times for name, times in checked.items() if times},
+            "checked": {
+                name: times for name, times in checked.items() if times and (header.readable or name not in OF_CONTENTS)
+            },
             "unread": None,
             "last": run.last_round() if run.threads == 1 else 0,
             "finding": finding,

@@ -141,6 +141,12 @@ class WaitsForItself(Pool):
 class CannotBeClosed(Pool):
     """A pool that has been used cannot be closed."""
 
+    used = False
+
+    def count(self, size: int) -> None:
+        super().count(size)
+        self.used = True
+
     def close(self) -> None:
-        if self.peak_bytes:
+        if self.used:
             raise RuntimeError("the arena is gone already")

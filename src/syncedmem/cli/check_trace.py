@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from syncedmem.model import EDITIONS, InvalidArgumentError
+from syncedmem.model.exports.declared import MACHINE, machine_named
 from syncedmem.model.head import DEFAULT_EDITION
 
 __all__ = ["check_trace"]
@@ -16,7 +16,10 @@ __all__ = ["check_trace"]
 def check_trace(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="Recorded run, in JSON lines.")],
     edition: Annotated[
-        str, typer.Option(metavar="NAME", help="Edition of a run that does not name one: caffe, early or cpu_only.")
+        str,
+        typer.Option(
+            metavar="NAME", help=f"Edition of a run that does not name one: caffe, early or cpu_only. Or {MACHINE}"
+        ),
     ] = DEFAULT_EDITION,
 ) -> None:
     """Check whether a recorded run is one of the machine's.
@@ -31,10 +34,9 @@ def check_trace(
     from syncedmem.spec.vectors.traces import Stop
     from syncedmem.spec.vectors.traces import check_trace as check
 
-    if edition not in EDITIONS:
-        raise InvalidArgumentError("edition", edition, f"one of {', '.join(EDITIONS)}")
-    found = check(log, edition)
+    machine = machine_named(edition)
+    found = check(log, machine)
     if isinstance(found, Stop):
-        typer.echo(f"{log} is not a run of {edition} from {found}")
+        typer.echo(f"{log} is not a run of {machine} from {found}")
         raise typer.Exit(1)
-    typer.echo(f"{log} is a run of {edition}: {found} lines")
+    typer.echo(f"{log} is a run of {machine}: {found} lines")

@@ -10,6 +10,7 @@ from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.diagrams.trace import trace_of
+from syncedmem.model.exports.declared import MACHINE, machine_named
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of
 from syncedmem.model.exports.options import named_calls, named_choice
 from syncedmem.model.head import DEFAULT_EDITION
@@ -44,7 +45,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         typer.Option(
             metavar="EDITION",
             help=f"Edition of the machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
-            f"Default: {DEFAULT_EDITION}, and for json all of them.",
+            f"Or {MACHINE} Default: {DEFAULT_EDITION}, and for json all of them.",
         ),
     ] = None,
     calls: Annotated[
@@ -100,10 +101,11 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         raise InvalidExportError("--check needs a file to compare with: -o FILE")
     if size is not None and trace is None:
         raise InvalidExportError("--size needs --trace: it is the size of the memory that the trace is about")
-    walk = None if trace is None else trace_of(trace, edition=edition or DEFAULT_EDITION, size=_bytes(size))
+    machine = None if edition is None else machine_named(edition)
+    walk = None if trace is None else trace_of(trace, edition=machine or DEFAULT_EDITION, size=_bytes(size))
     found = export(
         format_of("" if path is None else str(path), format_),
-        edition=edition,
+        edition=machine,
         calls=named_calls(calls or []),
         detail=None if detail is None else named_choice(Detail, detail),
         trace=walk,

@@ -70,8 +70,9 @@ def test_every_seeded_bug_is_caught(bug: SeededBug) -> None:
 
 
 def test_a_bug_leaves_the_rest_of_the_allocator_right() -> None:
-    """Null is refused, and copies of bytes are made."""
-    check_allocator(DEVICE_ALLOCATOR_BUGS["NullFirst"].make(SimulatedDeviceAllocator()), "D09-copies")
+    """Null is refused, copies of bytes are made, and a device refuses what is no stream, also null."""
+    for requirement in ("D09-copies", "D16-foreign-streams"):
+        check_allocator(DEVICE_ALLOCATOR_BUGS["NullFirst"].make(SimulatedDeviceAllocator()), requirement)
 
 
 def test_every_requirement_has_a_bug() -> None:

@@ -12,8 +12,10 @@ import pytest
 
 from syncedmem.spec.fuzz import fuzz
 from syncedmem.spec.fuzz.access import HandleAccess, NoAccess, Pattern, host_can_write, through_handle
+from syncedmem.spec.fuzz.oracle import OF_CONTENTS
 from syncedmem.spec.fuzz.shadow_heap import Block
 from syncedmem.spec.fuzz.targets import address_of, giving_of, size_of
+from syncedmem.spec.mutants.allocator import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,3 +214,14 @@ def test_a_target_may_have_its_own_read_and_write() -> None:
     report = fuzz(Own, steps=1_000, promises={"zeroed": "yes"})
 
     assert [] == [(it.requirement, it.message) for it in report.findings]
+
+
+def test_where_bytes_cannot_be_read_nothing_about_them_has_passed() -> None:
+    """Calls of calloc, realloc and copy alone say nothing about contents."""
+    report = fuzz(Pool, promises={"host_readable": "no"}, steps=2_000)
+    verdicts = {it.requirement: it for it in report.verdicts()}
+
+    for requirement in OF_CONTENTS:
+        assert ("not checked", report.unread) == (verdicts[requirement].status, verdicts[requirement].detail)
+    assert "the host cannot read the memory" in report.unread
+    assert "passed" == verdicts["A02-no-overlap"].status

@@ -150,6 +150,14 @@ def test_null_and_zeros_are_judged_as_promised() -> None:
     assert "A13-zeroed" == finding(library, 1, {"zeroed": "yes"}).requirement
 
 
+@pytest.mark.parametrize(("readable", "checked"), [("yes", True), ("no", False)])
+def test_where_bytes_cannot_be_read_nothing_about_them_is_checked(readable: str, checked: bool) -> None:
+    found = answers("libc.so.6:malloc,free,calloc,realloc", promises={"host_readable": readable}, steps=20_000)
+
+    for requirement in ("A04-contents-kept", "A13-zeroed", "A14-resize-keeps"):
+        assert checked == any(requirement in it["checked"] for it in found)
+
+
 def test_null_is_judged(tmp_path: Path) -> None:
     never = source(tmp_path, "void *take(size_t n) { return n > 99 ? 0 : malloc(n); } void give(void *p) { free(p); }")
     leaky = source(

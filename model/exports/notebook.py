@@ -1,0 +1,38 @@
+"""What a notebook shows of a machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..diagrams.diamond import diamond_svg
+from ..errors import DeclarationError, InvalidExportError
+from .tables import html_table
+
+if TYPE_CHECKING:
+    from ..display import Bundle
+    from ..machine import AnyEdition
+
+__all__ = ["bundle"]
+
+
+def bundle(edition: AnyEdition, **options: Any) -> Bundle:  # noqa: ANN401 -- passed on as they are
+    """The diagram, or if the picture has no place for a part of the machine, its table.
+
+    Parameters
+    ----------
+    edition : str or Declaration
+    **options
+        Of `diamond_svg`.
+
+    Returns
+    -------
+    dict of str to str
+        Contents by media type.  It is empty, so that a notebook shows the repr, if the machine is unsound, or if a
+        trace or a state of it cannot be drawn.
+    """
+    try:
+        return {"image/svg+xml": diamond_svg(edition, **options)}
+    except InvalidExportError:
+        return {} if options else {"text/html": html_table(edition)}
+    except DeclarationError:
+        return {}

@@ -1,0 +1,87 @@
+"""What a notebook shows of a machine, of a trace and of a memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from xml.etree.ElementTree import fromstring
+
+import pytest
+
+from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.model import Action, Call, Declaration, InvalidExportError, SyncedHead
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.trace import Trace, trace_of
+
+CAFFE = Declaration.of("caffe")
+SVG = "image/svg+xml"
+
+
+def shown(value: Any) -> dict[str, str]:
+    """Return what IPython is given."""
+    found: dict[str, str] = value._repr_mimebundle_(include=None, exclude=None)
+    return found
+
+
+def marked(svg: str) -> list[str]:
+    """Return the names of the states with a thick border."""
+    elements = list(fromstring(svg))  # noqa: S314 -- our own
+    boxes = [k for k, it in enumerate(elements) if it.get("stroke-width") == "5"]
+    return ["".join(elements[k + 1].itertext()) for k in boxes]
+
+
+def test_a_declaration_is_shown_as_its_diagram() -> None:
+    assert shown(CAFFE) == {SVG: diamond_svg(CAFFE)}
+
+
+def test_a_trace_is_shown_on_the_diagram_of_its_machine() -> None:
+    trace = trace_of("cpu_data", edition="cpu_only", size=4)
+
+    assert shown(trace) == {SVG: diamond_svg("cpu_only", trace=trace)}
+    assert "1. cpu_data" in shown(trace)[SVG]
+
+
+def test_a_memory_is_shown_with_its_head_marked() -> None:
+    memory = SyncedMemory(8, device=SimulatedDeviceAllocator())
+    assert ["UNINITIALIZED"] == marked(shown(memory)[SVG])
+    memory.mutable_cpu_data()
+    assert ["HEAD_AT_CPU"] == marked(shown(memory)[SVG])
+    assert "edition caffe, at HEAD_AT_CPU</title>" in shown(memory)[SVG]
+    memory.gpu_data()
+    assert ["SYNCED"] == marked(shown(memory)[SVG])
+    memory.close()
+    assert {} == shown(memory)
+
+
+def test_a_memory_without_a_device_is_shown_on_its_own_machine() -> None:
+    memory = SyncedMemory(8, host=CPUDeviceAllocator(), device=None)
+
+    assert "edition cpu_only, at UNINITIALIZED</title>" in shown(memory)[SVG]
+
+
+def test_a_machine_without_a_place_in_the_picture_is_shown_as_a_table() -> None:
+    """A notebook shows the table of such a machine, and of its traces the repr."""
+    both = (Action.ALLOCATE_CPU, Action.ZERO_CPU, Action.ALLOCATE_GPU, Action.ZERO_GPU)
+    start = (Call.CPU_DATA, (SyncedHead.UNINITIALIZED,))
+    rows = tuple(
+        replace(row, dest=SyncedHead.SYNCED, actions=both) if (row.call, row.source) == start else row
+        for row in CAFFE.rows
+    )
+    mine = Declaration(replace(CAFFE.edition, name="both_at_once", cycles=()), rows)
+
+    assert ["text/html"] == list(shown(mine))
+    assert "<table" in shown(mine)["text/html"]
+    assert {} == shown(trace_of("gpu_data", edition=mine))
+
+
+def test_an_unsound_machine_is_shown_as_its_repr() -> None:
+    assert {} == shown(replace(CAFFE, rows=()))
+    assert {} == shown(Trace(4, (), "late"))
+
+
+def test_a_state_is_marked_by_the_name_that_is_drawn() -> None:
+    assert ["G:oo"] == marked(diamond_svg(detail=Detail.CONFIGURATIONS, at="G:oo"))
+    assert [] == marked(diamond_svg())
+    with pytest.raises(InvalidExportError, match="unknown state 'SINCED'"):
+        diamond_svg(at="SINCED")
