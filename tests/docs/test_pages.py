@@ -6,6 +6,7 @@ Sybil runs all blocks unchanged (`make docs`). A block for the simulated device 
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,18 @@ def allocators_of(value: object) -> list[DeviceAllocator]:
 
 
 COMMANDS = [
-    pytest.param(line.split()[2:], id=f"{page.name}: {line}")
+    pytest.param(shlex.split(line)[2:], id=f"{page.name}: {line}")
     for page in (ROOT / "README.md", ROOT / "docs" / "fuzzing.md")
     for line in re.findall(r"^\$ (.*syncedmem fuzz .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
 ]
+
+
+YOURS = {
+    "pool.c": "#include <stdlib.h>\nvoid *pool_malloc(size_t n) { return malloc(n); }\n"
+    "void pool_free(void *p) { free(p); }\n",
+    "Makefile": "libpool.so: pool.c\n\t$(CC) $(CFLAGS) -shared -fPIC $(LDFLAGS) -o $@ $<\n",
+}
+"""The files that the pages take for those of the reader."""
 
 
 @pytest.mark.no_cover
@@ -62,11 +71,15 @@ COMMANDS = [
 def test_a_command_of_the_pages_runs_as_it_is_written(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It runs in the top folder of the checkout. The command for a seeded bug has to fail."""
+    """It runs in the top folder of the checkout, with fewer steps. The command for a seeded bug has to fail."""
     if "rmm" in " ".join(arguments):
         pytest.importorskip("rmm", reason="RMM is not installed: pip install rmm-cu12")
     monkeypatch.chdir(ROOT)
-    result = CliRunner().invoke(app, ["fuzz", *arguments, "--out", str(tmp_path)])
+    if arguments[0].startswith(("./pool.c:", "./libpool.so:")):
+        monkeypatch.chdir(tmp_path)
+        for name, text in YOURS.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(app, ["fuzz", *arguments, "--steps", "20000", "--out", str(tmp_path)])
 
     assert int("PutBackTwice" in " ".join(arguments)) == result.exit_code, result.output
 
