@@ -73,6 +73,12 @@ def test_a_combination_is_a_configuration_or_has_a_reason(edition: str) -> None:
     assert [] == [it for it in configurations(edition) if any(holds(edition, it) for holds in reasons)]
 
 
+def test_the_page_of_configurations_says_how_many_combinations_there_are() -> None:
+    text = (DOCS / "configurations.md").read_text(encoding="utf-8")
+
+    assert f"make {len(COMBINATIONS)} combinations" in text
+
+
 def test_every_suite_and_refusal_is_in_its_table() -> None:
     manifest = json.loads((DOCS.parent / "vectors" / "manifest.json").read_text(encoding="utf-8"))
 
