@@ -236,7 +236,7 @@ def test_a_stream_of_another_device_is_refused_before_anything_happens(device: S
 
 
 def test_an_error_that_cannot_be_said_leaves_the_queue(device: SimulatedDeviceAllocator) -> None:
-    """As at the exit of the interpreter, when the modules are empty that would say it; whoever waits must not wait on."""
+    """As at the exit of the interpreter, when the modules are empty that would say it; who waits must not wait on."""
 
     class MuteError(SimulatedDeviceError):
         def __str__(self) -> str:
