@@ -40,7 +40,15 @@ add_module_names = False
 toc_object_entries_show_parents = "hide"
 
 # --- looks
-WIDE = ("index", "play", "machine", "errata", "requirements", "peers")  # their tables need the space of the side bar
+WIDE = (
+    "index",
+    "play",
+    "configurations",
+    "machine",
+    "errata",
+    "requirements",
+    "peers",
+)  # their tables need the space of the side bar
 html_theme = "pydata_sphinx_theme"
 html_title = "syncedmem"
 html_static_path = ["_static"]

@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import EDITIONS
+from syncedmem.model import EDITIONS, Configuration, Side, SyncedHead, configurations
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.memory.coverage import transitions_of
@@ -37,7 +37,20 @@ if TYPE_CHECKING:
     from syncedmem.spec.requirements import Kind, Profile
     from syncedmem.spec.vectors.keys import Key
 
-__all__ = ["PAGES", "PARTS", "blob_calls", "errata_page", "filled", "main", "requirements_page", "stale", "wanted"]
+__all__ = [
+    "COMBINATIONS",
+    "PAGES",
+    "PARTS",
+    "UNREACHABLE",
+    "blob_calls",
+    "errata_page",
+    "filled",
+    "main",
+    "requirements_page",
+    "stale",
+    "wanted",
+    "why_unreachable",
+]
 
 _SEEDED_BUGS: dict[str, SeededBug] = {
     **ALLOCATOR_BUGS,
@@ -471,6 +484,76 @@ def trust() -> str:
     return f"- {' '.join(lines)}".replace(" \n", "\n")
 
 
+MEMORY = {Side.NULL: "missing", Side.OWNED: "owned", Side.EXTERNAL: "external"}
+COMBINATIONS = [Configuration(*it) for it in product(SyncedHead, Side, Side)]
+UNREACHABLE: dict[str, Callable[[str, Configuration], bool]] = {
+    "The first call that allocates or adopts memory moves the head, and no call moves it back to `UNINITIALIZED`.": (
+        lambda _, it: it.head is SyncedHead.UNINITIALIZED and (it.cpu, it.gpu) != (Side.NULL, Side.NULL)
+    ),
+    "The host memory is fresh, so it must be there.": (
+        lambda _, it: it.head in (SyncedHead.HEAD_AT_CPU, SyncedHead.SYNCED) and it.cpu is Side.NULL
+    ),
+    "The device memory is fresh, so it must be there.": (
+        lambda _, it: it.head in (SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED) and it.gpu is Side.NULL
+    ),
+    "`early` has no `set_gpu_data`, so device memory is never external.": (
+        lambda edition, it: edition == "early" and it.gpu is Side.EXTERNAL
+    ),
+    "`cpu_only` refuses every call for the device, so there is no device memory.": (
+        lambda edition, it: edition == "cpu_only" and it.gpu is not Side.NULL
+    ),
+}
+"""Each reason why a memory cannot be in some of the combinations; the first that holds counts."""
+
+
+def why_unreachable(edition: str) -> dict[Configuration, str]:
+    """The combinations that no calls reach in an edition, each with its reason."""
+    reached = configurations(edition)
+    return {
+        it: next(why for why, holds in UNREACHABLE.items() if holds(edition, it))
+        for it in COMBINATIONS
+        if it not in reached
+    }
+
+
+def configuration_grid() -> str:
+    """The configurations of Caffe's machine, by host and device memory."""
+    reached = configurations()
+    rows = [
+        (
+            f"device memory {MEMORY[gpu]}",
+            *(
+                " ".join(f"`{it}`" for it in COMBINATIONS if (it.cpu, it.gpu) == (cpu, gpu) and it in reached)
+                for cpu in Side
+            ),
+        )
+        for gpu in Side
+    ]
+    return table(("", *(f"host memory {MEMORY[cpu]}" for cpu in Side)), rows)
+
+
+def configuration_counts() -> str:
+    """How many configurations each edition reaches, by head."""
+    rows = [
+        (
+            f"`{edition}`",
+            *(str(sum(it.head is head for it in configurations(edition))) for head in SyncedHead),
+            str(len(configurations(edition))),
+        )
+        for edition in EDITIONS
+    ]
+    return table(("edition", *(f"`{head.name}`" for head in SyncedHead), "together"), rows)
+
+
+def configuration_reasons() -> str:
+    """How many combinations each reason rules out in each edition."""
+    missing = [list(why_unreachable(edition).values()) for edition in EDITIONS]
+    rows = [(why, *(str(it.count(why) or "–") for it in missing)) for why in UNREACHABLE]
+    return table(
+        ("reason", *(f"`{edition}`" for edition in EDITIONS)), [*rows, ("together", *map(str, map(len, missing)))]
+    )
+
+
 PAGES = {
     "errata.md": errata_page,
     "mutation.md": mutation_page,
@@ -481,6 +564,11 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "../README.md": {"trust": trust},
     "index.md": {"trust": trust},
     "blobs.md": {"caffe": blob_table},
+    "configurations.md": {
+        "grid": configuration_grid,
+        "counts": configuration_counts,
+        "missing": configuration_reasons,
+    },
     "conformance.md": {"calls": blob_calls},
     "port-protocol.md": {
         "levels": protocol_levels,

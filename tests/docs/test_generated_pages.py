@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from generated_pages import (
+    COMBINATIONS,
     PAGES,
     PARTS,
+    UNREACHABLE,
     blob_table,
     committed_sentence,
     errata_page,
@@ -19,9 +21,10 @@ from generated_pages import (
     stale,
     suite_table,
     table,
+    why_unreachable,
 )
 
-from syncedmem.model import Refusal
+from syncedmem.model import EDITIONS, Refusal, configurations
 from syncedmem.spec import REQUIREMENTS
 from syncedmem.spec.errata import ERRATA
 from syncedmem.spec.vectors import ALL_SUITES
@@ -58,6 +61,16 @@ def test_what_is_not_up_to_date_is_said_and_written(tmp_path: Path, capsys: pyte
 def test_a_part_that_is_wanted_and_not_there_is_an_error(text: str, there: str) -> None:
     with pytest.raises(ValueError, match=f"parts some are needed, and the page has {there}"):
         filled(text, {"some": str})
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_a_combination_is_a_configuration_or_has_a_reason(edition: str) -> None:
+    """No reason holds for a configuration that calls reach."""
+    reasons = [holds for holds in UNREACHABLE.values() if any(holds(edition, it) for it in COMBINATIONS)]
+
+    assert 3 <= len(reasons)
+    assert sorted(map(str, COMBINATIONS)) == sorted(map(str, [*configurations(edition), *why_unreachable(edition)]))
+    assert [] == [it for it in configurations(edition) if any(holds(edition, it) for holds in reasons)]
 
 
 def test_every_suite_and_refusal_is_in_its_table() -> None:
