@@ -11,8 +11,6 @@ Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from . import display, errors
 from .compiled import head_machine
 from .errors import *  # noqa: F403 -- every error is public, and its module lists them
@@ -21,9 +19,6 @@ from .head import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Edition, Fact, G
 from .machine import BoundHead, Declaration, HeadMachine
 from .mode import Mode, current_mode, set_mode, using_mode
 from .suites import hsi_suite, minimal_machine, tour
-
-if TYPE_CHECKING:
-    from .machine import AnyEdition
 
 __all__: list[str] = [
     "EDITIONS",
@@ -60,13 +55,7 @@ __all__: list[str] = [
 __all__ += errors.__all__
 
 
-def _shown(edition: AnyEdition, **options: Any) -> display.Bundle:  # noqa: ANN401 -- passed on as they are
-    from .exports.notebook import bundle  # noqa: PLC0415 -- it loads all that draws, so only when a notebook asks
-
-    return bundle(edition, **options)
-
-
-display.draw_with(_shown)
+display.draw_with(f"{__name__}.exports.notebook")  # it loads all that draws, so only when a notebook asks
 
 
 def __dir__() -> list[str]:

@@ -6,22 +6,22 @@ which they may not import.  So they ask here, and `syncedmem.model` says who dra
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 __all__ = ["Bundle", "draw_with", "shown"]
 
 Bundle = dict[str, str]
 """Contents by their media type."""
 
-_drawers: dict[str, Callable[..., Bundle]] = {}
+_drawers: dict[str, str] = {}
+# Names, because a function of a package keeps the modules of the package alive.  At the exit of the interpreter Python
+# empties modules that are still alive, and then nothing of them works for memories that are freed later.
 
 
-def draw_with(drawer: Callable[..., Bundle]) -> None:
-    """Let a function draw from now on.  It takes what `shown` is given."""
-    _drawers["diagram"] = drawer
+def draw_with(module: str) -> None:
+    """Let the function ``bundle`` of a module draw from now on.  It takes what `shown` is given."""
+    _drawers["diagram"] = module
 
 
 def shown(edition: object, **options: Any) -> Bundle:  # noqa: ANN401 -- passed on as they are
@@ -33,4 +33,5 @@ def shown(edition: object, **options: Any) -> Bundle:  # noqa: ANN401 -- passed 
     **options
         Of ``syncedmem.model.diagrams.diamond.diamond_svg``.
     """
-    return _drawers["diagram"](edition, **options)
+    found: Bundle = import_module(_drawers["diagram"]).bundle(edition, **options)
+    return found

@@ -193,8 +193,10 @@ class SimulatedStream:
                 except (MemoryError, RecursionError):
                     raise
                 except Exception as error:
-                    self._failures[number] = str(error) if isinstance(error, SimulatedDeviceError) else said(error)
-                    self._drop(entry)
+                    try:
+                        self._failures[number] = str(error) if isinstance(error, SimulatedDeviceError) else said(error)
+                    finally:  # at the exit of the interpreter nothing may be left that says what is wrong
+                        self._drop(entry)
                     raise
                 self._drop(entry)
 

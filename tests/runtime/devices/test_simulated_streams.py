@@ -233,3 +233,22 @@ def test_a_stream_of_another_device_is_refused_before_anything_happens(device: S
     assert (True, [7] * SIZE) == (foreign.done, block.get().tolist())
     with pytest.raises(InvalidArgumentError):
         device.check_stream(None)
+
+
+def test_an_error_that_cannot_be_said_leaves_the_queue(device: SimulatedDeviceAllocator) -> None:
+    """As at the exit of the interpreter, when the modules are empty that would say it; who waits must not wait on."""
+
+    class MuteError(SimulatedDeviceError):
+        def __str__(self) -> str:
+            raise TypeError("nothing says it")
+
+    def fail() -> None:
+        raise MuteError
+
+    stream = device.stream()
+    stream.put(fail)
+    event = stream.record()
+    event.synchronize()
+
+    assert stream.done
+    assert event.done
