@@ -329,8 +329,9 @@ TOO_LONG: list[Any] = [[]] * (MOST_STEPS + 1)
         {"findings": [{"program": [1]}, {"program": TOO_LONG}]},
         {"devices": [{}, {"violations": [{"reproducer": "memory.cpu_data()\n" * (MOST_STEPS + 1)}]}]},
         [{"steps": ["cpu_data"]}, {"steps": TOO_LONG}],
+        {"program": [["repeat", MOST_STEPS + 1, [["free", 0]]]]},
     ],
-    ids=["vector", "replay", "report of fuzz", "report of verify", "list"],
+    ids=["vector", "replay", "report of fuzz", "report of verify", "list", "loop"],
 )
 def test_a_trace_that_is_too_long_is_one_line(document: object, refused: Refuse, tmp_path: Path) -> None:
     trace = tmp_path / "trace"

@@ -118,14 +118,21 @@ def test_a_fork_has_no_more_memory_than_its_limit(tmp_path: Path) -> None:
     assert found["failed"].startswith("MemoryError")
 
 
-def test_an_interrupt_ends_the_fork_too(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_fork_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    def fork(real: Callable[[], int] = os.fork) -> int:
+        begun.append(real())
+        return begun[-1]
+
     def interrupt() -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setattr("os.fork", fork)
     with pytest.raises(KeyboardInterrupt):
         in_fork(lambda: time.sleep(600), tmp_path / "answer", Limits(), interrupt)
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(begun[0], os.WNOHANG)
 
 
 class LeftError(Exception):
