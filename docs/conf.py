@@ -48,6 +48,7 @@ WIDE = (
     "errata",
     "requirements",
     "peers",
+    "fuzzing-proof",
 )  # their tables need the space of the side bar
 html_theme = "pydata_sphinx_theme"
 html_title = "syncedmem"
