@@ -25,10 +25,12 @@ EDITABLE := -m pip install --quiet --disable-pip-version-check --no-deps --no-bu
 EXTRAS := cli exports opencl proto
 
 # Tests run in as many processes as there are processors.
-PARALLEL := -n auto
-# For logs: without the tables of seeded bugs, which `make test` prints, so that what failed is near the end; and
-# with the same examples every time, where `make test` looks for new ones.
+PARALLEL := -n auto --dist worksteal
+# For logs: without the tables of seeded bugs, so that what failed is near the end; and with the same examples every time,
+# where `make test` looks for new ones.
 LOGGED := $(PARALLEL) --quiet --hypothesis-profile=repeatable
+# In the gate a few tests that fail run once more: GATE=--gate=FOLDER, see tests/support/gate.py.
+GATE ?=
 
 # What is needed beyond Python and make, for `make system-deps`: the one list of it.  Debian packages of libraries; and
 # programs with the package that has each, which is installed only where the program is missing: it may come from elsewhere.
@@ -37,8 +39,10 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test new-seeds bugs port-bugs mutation proof coverage counted hostcuda test-hostcuda test-caffe lint types docs generated check-generated kills \
-    bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
+.PHONY: help environment verify test deep deep-tests new-seeds mutation mutation-sample proof proof-sample coverage \
+    hostcuda hostcuda-verify hostcuda-quick hostcuda-lagging hostcuda-no-lag test-hostcuda test-caffe test-caffe-deep \
+    port-bugs lint types docs generated check-generated kills bench wheel wheel-twice installed-wheel test-wheel \
+    test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -75,8 +79,16 @@ verify: $(STAMPS)/package  ## check the model, then every device of this machine
 
 # pytest and coverage are run as scripts: `python -m` would put this directory on sys.path, and with it
 # packages called model, runtime and spec.
-test: $(STAMPS)/test  ## run the tests; SEED=n takes the examples that follow from n
-	$(BIN)/pytest $(PARALLEL) $(SEED:%=--hypothesis-seed=%)
+test: $(STAMPS)/test  ## run the quick tests; SEED=n takes the examples that follow from n
+	$(BIN)/pytest $(PARALLEL) -m 'not deep' $(SEED:%=--hypothesis-seed=%) tests README.md
+
+# Its parts and their files: tests/support/deep.py.
+deep: $(STAMPS)/test  ## run what takes longer, in parts, and print a line for each; PART=races runs one
+	@$(BIN)/python tests/support/deep.py $(PART)
+
+# Called by a part of it.
+deep-tests: $(STAMPS)/test
+	$(BIN)/pytest $(PARALLEL) --hypothesis-profile=repeatable -m deep $(OPTIONS) $(TESTS)
 
 new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with seeds that nobody has tried
 	$(BIN)/python tests/support/new_seeds.py $(SEED:%=--seed %)
@@ -85,20 +97,18 @@ new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with
 mutation: $(STAMPS)/test  ## say how many mutants of FILE the tests kill; without FILE of all files, which takes hours
 	$(BIN)/python tests/support/mutation.py $(FILE); found=$$?; $(BIN)/python docs/generated_pages.py; exit $$found
 
-bugs: $(STAMPS)/test  ## run every suite against every seeded bug, and print the table
-	$(BIN)/pytest $(PARALLEL) --every-suite tests/spec/test_seeded_bugs.py
-
-# Every test runs once, against the wheel, and coverage is mapped back to the rooms.  The modules for CUDA count too: the
-# tests of them run over hostcuda.  tests/support/uncounted.py alone decides which modules cannot run on this machine.
+# All tests of the two rooms but those of interrupts, the quick tests of the others, and what needs CUDA, over hostcuda and
+# without a lag, which takes no other lines.  tests/support/uncounted.py alone decides which modules cannot run here.
 COVERAGE := build/coverage
-coverage: test-hostcuda counted  ## run all tests against the wheel; every line and branch has to be taken
-	$(BIN)/coverage combine --quiet --keep $(COVERAGE) $(HOSTCUDA)/coverage
-	$(BIN)/coverage report --omit="$$($(BIN)/python tests/support/uncounted.py)"
-
-counted: installed-wheel
+TRACED := --cov --cov-report= --cov-fail-under=0 --cov-append
+COVERED := tests/model tests/runtime
+coverage: export COVERAGE_FILE := $(COVERAGE)/coverage
+coverage: hostcuda  ## test the model and the runtime; every line and branch of them has to be taken
 	rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
-	$(call from_nowhere,COVERAGE_FILE="$$root/$(COVERAGE)/.coverage.wheel") --cov --cov-config "$$root/pyproject.toml" \
-	    --cov-report= --cov-fail-under=0 "$$root/tests"
+	$(BIN)/pytest $(LOGGED) $(TRACED) --ignore-glob='*interrupt*' $(COVERED)
+	$(BIN)/pytest $(LOGGED) $(TRACED) -m 'not deep' tests/cli tests/docs tests/project tests/spec
+	PYTHONPATH=$(CURDIR)/$(HOSTCUDA) $(BIN)/pytest $(LOGGED) $(TRACED) -k cuda $(COVERED)
+	$(BIN)/coverage report --omit="$$($(BIN)/python tests/support/uncounted.py)"
 
 # ------------------------------------------------------------------------------------- CUDA on the host
 
@@ -121,28 +131,32 @@ hostcuda: $(STAMPS)/test $(VENV)-hostcuda/ready  ## build the stand-in for CUDA,
 	    OUT=$(CURDIR)/$(HOSTCUDA) PYTHON=$(CURDIR)/$(HOSTCUDA_BIN)/python CUPY=$(CUPY) \
 	    CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
 
-# Everything twice: without a lag, and with 2,000 microseconds before each operation that is queued on a stream, so that
-# what forgets to wait is seen.
-HOSTCUDA_LAGS := 2000 0
-test-hostcuda: hostcuda  ## run everything that needs CUDA over the stand-in
-	@rm -f $(HOSTCUDA)/coverage
-	@$(MAKE) --no-print-directory --jobs --output-sync=target \
-	    $(HOSTCUDA_LAGS:%=hostcuda-verify-%) $(HOSTCUDA_LAGS:%=hostcuda-tests-%)
+# So many microseconds pass before each operation that is queued on a stream, so that what forgets to wait is seen.
+# Tests that are marked with no_lag run without.
+LAG := 2000
+test-hostcuda: hostcuda  ## run everything that needs CUDA over the stand-in, with delayed operations
+	@$(MAKE) --no-print-directory --jobs --output-sync=target hostcuda-verify hostcuda-lagging
 
-OVER_HOSTCUDA = PYTHONPATH=$(CURDIR)/$(HOSTCUDA) HOSTCUDA_LAG=$*
-hostcuda-verify-%:
-	@echo; echo 'syncedmem verify over hostcuda, not a GPU; $* microseconds before each queued operation:'
-	@$(OVER_HOSTCUDA) $(BIN)/syncedmem verify --device cuda --out $(HOSTCUDA)/verify-$*
+OVER_HOSTCUDA = PYTHONPATH=$(CURDIR)/$(HOSTCUDA)
+hostcuda-verify: hostcuda
+	@echo; echo 'syncedmem verify over hostcuda, not a GPU; $(LAG) microseconds before each queued operation:'
+	@$(OVER_HOSTCUDA) HOSTCUDA_LAG=$(LAG) $(BIN)/syncedmem verify --device cuda --out $(HOSTCUDA)/verify-$(LAG)
 
-# What has run is counted once; the lag takes no other lines.  Tests of the rooms that are left out name CUDA only in texts.
-# While operations lag the processors are idle, so there are more processes.
-hostcuda-tests-0: CHOSEN := -n 2 --cov --cov-report= --cov-fail-under=0
-$(patsubst %,hostcuda-tests-%,$(filter-out 0,$(HOSTCUDA_LAGS))): CHOSEN := -n 4 -m 'not no_lag'
+# Tests of the rooms that are left out name CUDA only in texts.
 NO_CUDA := cli model project
-hostcuda-tests-%:
-	@echo; echo 'Tests over hostcuda, not a GPU; $* microseconds before each queued operation:'
-	@$(OVER_HOSTCUDA) COVERAGE_FILE=$(CURDIR)/$(HOSTCUDA)/coverage \
-	    $(BIN)/pytest --quiet --hypothesis-profile=repeatable $(NO_CUDA:%=--ignore=tests/%) -k cuda $(CHOSEN)
+HOSTCUDA_TESTS = $(OVER_HOSTCUDA) HOSTCUDA_LAG=$(LAG) $(BIN)/pytest $(LOGGED) $(GATE) $(NO_CUDA:%=--ignore=tests/%) -k cuda
+
+# While operations lag the processors are idle, so there are more processes.
+hostcuda-lagging:
+	@$(HOSTCUDA_TESTS) -n 4 -m 'not no_lag'
+	@$(MAKE) --no-print-directory LAG=0 hostcuda-no-lag
+
+hostcuda-no-lag:
+	@$(HOSTCUDA_TESTS) -m no_lag
+
+hostcuda-quick: hostcuda  ## run the kit and the quick tests that need CUDA over the stand-in, without delays
+	@$(MAKE) --no-print-directory LAG=0 hostcuda-verify
+	@$(HOSTCUDA_TESTS) -m 'not deep'
 
 # ----------------------------------------------------------------------------------------- Caffe itself
 
@@ -150,11 +164,21 @@ hostcuda-tests-%:
 CAFFE := build/caffe
 BROCOLLI := $(shell sed -n 's/^brocolli-caffe==//p' requirements/constraints.txt)
 
-test-caffe: $(STAMPS)/test  ## compile Caffe's own SyncedMemory, and test it as a port
+test-caffe: CHOSEN := -m 'not deep'
+test-caffe: test-caffe-deep  ## compile Caffe's own SyncedMemory, and test it as a port
+
+test-caffe-deep: $(STAMPS)/test  ## the same with all tests
 	@command -v g++ >/dev/null || { echo 'test-caffe needs g++, which is not installed: make system-deps' >&2; exit 1; }
 	@$(MAKE) --no-print-directory -C tests/caffe OUT=$(CURDIR)/$(CAFFE) PYTHON=$(CURDIR)/$(BIN)/python \
 	    VERSION=$(BROCOLLI) CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
-	CAFFE=$(CURDIR)/$(CAFFE) $(BIN)/pytest -n 0 --quiet tests/caffe
+	CAFFE=$(CURDIR)/$(CAFFE) $(BIN)/pytest -n 0 --quiet $(GATE) $(CHOSEN) tests/caffe
+
+# One file, whose survivors are known, and nothing is written down.
+mutation-sample: $(STAMPS)/test
+	$(BIN)/python tests/support/mutation.py --tests tests/model/test_dispatch.py model/dispatch.py
+
+proof-sample: $(STAMPS)/test
+	$(BIN)/python tests/support/fuzz_proof.py --seeds 2 --out build/proof/sample.json
 
 port-bugs: $(STAMPS)/test  ## write again what is said of the bugs in the C++ port; then `make generated`
 	PORT_BUGS=write $(BIN)/pytest -n 0 -k 'a_bug' tests/spec/ports/test_example_ports.py
@@ -219,42 +243,38 @@ bench: $(STAMPS)/test  ## measure every speed that is promised
 	$(BIN)/python benchmarks/explorer.py
 	$(BIN)/python benchmarks/port_vectors.py
 
-# The second time from the sdist, now, and with files that only their owner may read: the bytes have to be the same.
-AGAIN := build/again
-wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check both; twice, for the same bytes
-	rm -rf dist $(AGAIN)
+wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check both
+	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/check-wheel-contents dist/*.whl
-	mkdir -p $(AGAIN)
+
+# The second time from the sdist, now, and with files that only their owner may read: the bytes have to be the same.
+AGAIN := build/again
+wheel-twice: wheel  ## build both a second time and compare the bytes
+	rm -rf $(AGAIN) && mkdir -p $(AGAIN)
 	umask 077; tar --extract --gzip --file dist/*.tar.gz --directory $(AGAIN) --strip-components 1 --touch --no-same-permissions
 	umask 077; $(BIN)/python -m build --no-isolation --sdist --wheel $(AGAIN)
 	@for file in dist/*; do cmp $$file $(AGAIN)/$$file; done && echo 'The same bytes twice.'
 
-WHEEL := $(VENV)-wheel
-installed-wheel: wheel
+# The wheel over the environment of the checkout: what PYTHONPATH names comes before the editable package.
+WHEEL := build/wheel/site-packages
+installed-wheel: wheel $(STAMPS)/test
 	rm -rf $(WHEEL)
-	$(PYTHON) -m venv $(WHEEL)
-	@$(call locked_pip,$(WHEEL))
-	$(WHEEL)/bin/python requirements/declared.py $(EXTRAS) > $(WHEEL)/declared.txt
-	$(WHEEL)/bin/python $(PIP_INSTALL) --requirement $(WHEEL)/declared.txt --requirement requirements/test.txt
-	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
-	$(WHEEL)/bin/python -m pip check
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(WHEEL) dist/*.whl
 
-# pytest of the wheel's environment, from an empty directory, so that nothing of the checkout can be imported.
-define from_nowhere
-@set -eu; root=$$PWD; empty=$$(mktemp -d); trap 'rm -rf "$$empty"' EXIT; cd "$$empty"; \
-"$$root/$(WHEEL)/bin/python" -c 'import importlib.util as u, syncedmem.model as m; print(m.__file__); \
-    assert "site-packages" in m.__file__; assert not any(map(u.find_spec, ("model", "runtime", "spec", "src")))'; \
-$(1) "$$root/$(WHEEL)/bin/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(LOGGED)
-endef
-
-test-wheel: installed-wheel  ## install the wheel elsewhere and run the tests against it
-	$(call from_nowhere) "$$root/tests"
+# From an empty directory, so that nothing of the checkout can be imported.
+test-wheel: installed-wheel  ## run the quick tests against the wheel
+	@set -eu; root=$$PWD; empty=$$(mktemp -d); trap 'rm -rf "$$empty"' EXIT; cd "$$empty"; \
+	export PYTHONPATH="$$root/$(WHEEL)"; \
+	"$$root/$(BIN)/python" -c 'import importlib.util as u, syncedmem.model as m; print(m.__file__); \
+	    assert m.__file__.startswith("$(CURDIR)/$(WHEEL)"); assert not any(map(u.find_spec, ("model", "runtime", "spec", "src")))'; \
+	"$$root/$(BIN)/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(LOGGED) $(GATE) \
+	    -m 'not deep' "$$root/tests" "$$root/README.md"
 
 # Modules that use each library and all of the command line, and take less than a minute.
 QUICK := $(foreach name,adoption arithmetic array_files blob_access blob_from_arrays blob_proto blob_protocols \
     buffer caffemodel dispatch exports help host machine memory memory_close mode opencl proofs public, \
-    $(wildcard tests/*/test_$(name).py tests/*/*/test_$(name).py)) tests/runtime/interop
+    $(wildcard tests/*/test_$(name).py tests/*/*/test_$(name).py)) tests/runtime/interop -m 'not deep'
 
 # Old releases of libraries use what their own dependencies have deprecated since.
 LOWEST := $(VENV)-lowest
@@ -287,11 +307,13 @@ lock: $(STAMPS)/lock  ## write requirements/hashes.txt: the hashes of all files 
 	$(BIN)/uv pip compile --quiet --no-deps --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --no-emit-index-url --no-emit-find-links requirements/constraints.txt --output-file requirements/hashes.txt
 
-system-deps:  ## install the Debian packages (as root)
+system-deps:  ## install the Debian packages (as root); without one, tests that need it are skipped by name
 	@missing=$$( \
 	    for name in $(SYSTEM_LIBRARIES); do dpkg --status $$name >/dev/null 2>&1 || echo $$name; done; \
 	    for pair in $(SYSTEM_PROGRAMS); do command -v $${pair%:*} >/dev/null || echo $${pair#*:}; done); \
-	if [ -n "$$missing" ]; then apt-get update && apt-get install --yes --no-install-recommends $$missing; fi
+	if [ -n "$$missing" ]; then apt-get update && \
+	    for name in $$missing; do apt-cache show $$name >/dev/null 2>&1 && echo $$name || \
+	        echo "there is no package $$name here" >&2; done | xargs apt-get install --yes --no-install-recommends; fi
 
 clean:  ## remove everything that was made here
 	rm -rf $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-newest $(VENV)-hostcuda

@@ -16,9 +16,11 @@ collect_ignore = [] if "hostcuda_cupy" in sys.modules else ["tests/hostcuda"]
 
 pytest_plugins = [
     "allowed_skips",
+    "deep_tests",
     "explorer_fixtures",
     "kill_table",
     "fuzz_table",
+    "gate",
     "interop_fixtures",
     "interrupt_table",
     "memory_fixtures",

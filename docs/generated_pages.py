@@ -151,7 +151,7 @@ def _reach() -> Iterator[str]:
         "A subject is judged by the requirements of its profile, up to its level, and by no others. A Python maker is "
         "seen at L4. There every seeded bug that breaks a requirement of the profile is killed at the default number "
         "of steps, but for those in the second table. [A test](../tests/spec/test_seeded_bugs.py) runs some of them "
-        "each time, and `make bugs` all of them."
+        "each time, and `make deep PART=seeded-bugs` all of them."
     )
     known = requirements_of("memory", "blob").values()
     bugs = [*MEMORY_BUGS.values(), *BLOB_BUGS.values()]

@@ -68,7 +68,7 @@ def violated(report: dict[str, Any]) -> set[str]:
 
 
 @EDITIONS
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_caffe_is_caffe(edition: str, seed: int, built: Path) -> None:
     """The kit finds nothing, at the default number of steps, in every transition of the model."""
     report = conform(built / CAFFE_LIBRARIES[edition], "--profile", "caffe", "--seed", str(seed))
@@ -82,6 +82,7 @@ def test_caffe_is_caffe(edition: str, seed: int, built: Path) -> None:
     assert {it["status"] for it in level["requirements"]} == {"passed"}
 
 
+@pytest.mark.deep
 @EDITIONS
 def test_caffe_has_the_declared_machine(edition: str, built: Path, tmp_path: Path) -> None:
     """What is learned of it from outside is the declaration, in every cell."""
@@ -96,6 +97,7 @@ def test_caffe_has_the_declared_machine(edition: str, built: Path, tmp_path: Pat
     assert report["verdict"].endswith(f" cells, if the port has at most {states} states")
 
 
+@pytest.mark.deep
 @EDITIONS
 def test_caffe_is_not_safe(edition: str, built: Path) -> None:
     """Beyond Caffe's promises the kit finds exactly what is known of Caffe."""
@@ -105,7 +107,7 @@ def test_caffe_is_not_safe(edition: str, built: Path) -> None:
 
 
 @EDITIONS
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_the_blobs_of_caffe_are_caffes(edition: str, seed: int, built: Path) -> None:
     """The kit finds only what is known of this form of Caffe, in every cell of the tables."""
     excepted = [option for name in CAFFE_BLOBS_EXCEPT for option in ("--except", name)]
@@ -117,6 +119,7 @@ def test_the_blobs_of_caffe_are_caffes(edition: str, seed: int, built: Path) -> 
     assert {it["requirement"] for it in level["requirements"] if it["status"] != "passed"} == set(CAFFE_BLOBS_EXCEPT)
 
 
+@pytest.mark.deep
 @EDITIONS
 def test_the_blobs_of_caffe_are_not_safe(edition: str, built: Path) -> None:
     """Beyond Caffe's promises the kit finds exactly what is known; the extents would hide everything else."""
@@ -160,6 +163,7 @@ def test_the_blobs_of_caffe_pass_the_vectors(
     assert (vectors, lines) == ({"caffe": 144 + 64, "cpu_only": 48 + 38}[edition], [])
 
 
+@pytest.mark.deep
 @EDITIONS
 def test_the_vectors_that_caffe_does_not_pass_are_known(
     edition: str, built: Path, failed_vectors: Callable[[Path, str, str], tuple[int, list[str]]]

@@ -226,6 +226,7 @@ def test_a_target_that_there_is_not_is_said(
 # --- the archive
 
 
+@pytest.mark.deep
 def test_the_archive_is_written(tmp_path: Path) -> None:
     result = run("vectors", "--archive", "--out", str(tmp_path))
     (path,) = tmp_path.iterdir()

@@ -120,6 +120,7 @@ class Page(HTMLParser):
         return found
 
 
+@pytest.mark.deep
 def test_verify_passes_and_reports(tmp_path: Path) -> None:
     """Every device of this machine passes, every transition is taken, and the report and the page say so."""
     result, report = verified(tmp_path, "--processes", "2")
@@ -161,6 +162,7 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     assert all(name in text for name in requirements_of(*KINDS))
 
 
+@pytest.mark.deep
 def test_a_process_that_dies_loses_only_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The report still has the other parts and the other devices. So has a device that some part could not open."""
     ends: dict[str, object] = {
@@ -221,7 +223,7 @@ def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> 
     assert {"not checked"} == {it["status"] for it in report["requirements"]}
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("columns", ["80", "40"])
 def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     """The width is 80 in a file, and less in a narrow terminal. All possible devices are listed."""
@@ -246,7 +248,7 @@ def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.Mo
     assert all(report in run("devices").output for report in ("available", "what it is, or what is missing"))
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,6 +276,7 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     assert {"verify", "verify-cpu+opencl"} == {path.name for path in (tmp_path / "build").iterdir()}
 
 
+@pytest.mark.deep
 def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit status is 1, and the output has the requirement and a reproducer in Python."""
     use(monkeypatch, device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make))
@@ -291,7 +294,7 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
     assert "1 vectors, 0 failed" in run("replay", str(path)).output
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The printed reproducer runs on the real memory, which has no bug."""
     subject = device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)
@@ -304,7 +307,7 @@ def test_a_reproducer_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All checks pass, but one transition is not taken."""
     use(monkeypatch, host_subject())
@@ -317,7 +320,7 @@ def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.Monke
     assert f"cpu: {missing} transitions of memories were never taken" in result.output
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_too_few_generated_moves_are_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All checks pass, but the generator has nothing new, so there are fewer moves than were wanted."""
     use(monkeypatch, host_subject())
@@ -342,6 +345,7 @@ def test_a_model_that_differs_from_caffe_is_a_failure(tmp_path: Path, monkeypatc
     assert "something else" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("known")
 def test_what_is_not_checked_for_want_of_a_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The output, the page and the data say how to install the package. If nothing is missing, they say nothing."""
@@ -404,6 +408,7 @@ def test_the_seed_is_in_the_report(tmp_path: Path) -> None:
     assert 41 == report["seed"]
 
 
+@pytest.mark.deep
 def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The marks show the transitions that the devices took."""
     use(monkeypatch, device_subject())
@@ -592,6 +597,7 @@ class FullDisk(io.StringIO):
         return 0
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("when", ["write", "flush"])
 @pytest.mark.parametrize("command", ["devices", "devices --json", "--help", "--version", "vectors --suite tour --out"])
 def test_a_full_standard_output_is_said_by_name(
@@ -711,7 +717,7 @@ KEEPING: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("command", KEEPING)
 def test_nothing_is_left_in_the_current_folder_but_reports(command: str, tmp_path: Path) -> None:
     """Hypothesis keeps files only in a folder that the user names."""
@@ -771,6 +777,7 @@ def test_every_format_has_an_ending() -> None:
     assert set(FORMATS) == {name for names in ENDINGS.values() for name in names}
 
 
+@pytest.mark.deep
 def test_version_and_help() -> None:
     """Help names every command. Importing the command line loads neither NumPy nor Hypothesis."""
     program = (
@@ -857,7 +864,7 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert (0, f"{__version__}\n") == (caught.value.code, capsys.readouterr().out)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["simulated:1", "simulated-seeded:2"])
 def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its buffers and allocators are; the rest, which takes long, is asked for by the same name."""

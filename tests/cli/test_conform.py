@@ -18,6 +18,8 @@ from syncedmem.spec import check_conformance
 if TYPE_CHECKING:
     from syncedmem.spec import Subject
 
+pytestmark = pytest.mark.deep
+
 WRONG = Path(__file__).parents[1] / "support" / "wrong_port.py"
 
 

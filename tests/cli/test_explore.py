@@ -74,7 +74,6 @@ def test_the_server_listens_to_this_machine_alone(server: ThreadingHTTPServer) -
     assert ipaddress.ip_address(str(server.server_address[0])).is_loopback
 
 
-@pytest.mark.no_cover
 def test_a_written_page_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
     path = tmp_path / "new" / "machine.html"
     result = CliRunner().invoke(app, ["explore", "--out", str(path)])

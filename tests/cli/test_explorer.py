@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Configuration
 
+pytestmark = pytest.mark.deep
+
 SIZE = 16
 
 
@@ -63,7 +65,6 @@ def refused_with(entry: Entry, asked: Input, head: SyncedHead) -> str:
 # --- the machine
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_cell_does_what_the_model_says(explorer: Explorer, edition: str) -> None:
     """An address leads to the configuration, and a button makes the call: 153 cells in Caffe's edition."""
@@ -89,7 +90,6 @@ def test_every_cell_does_what_the_model_says(explorer: Explorer, edition: str) -
             assert refused_with(entry, asked, before.head) in shown.refusal
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_a_tour_takes_every_transition_as_the_model_does(explorer: Explorer, edition: str) -> None:
     """The mode is an input too: 558 transitions in Caffe's edition, with flags and mode compared after each step."""
@@ -156,7 +156,6 @@ def compare_bytes(shown: Shown, memory: SyncedMemory) -> None:
         assert shown.bytes["gpu"] == bytes(memory.gpu_data().get()).hex()
 
 
-@pytest.mark.no_cover
 def test_every_action_can_fail_and_nothing_has_changed(explorer: Explorer) -> None:
     """Every action of every cell fails once. The page shows the strong guarantee, and the next call works."""
     from browser import Program, address
@@ -210,7 +209,6 @@ def test_zero_bytes_take_the_same_heads_and_allocate_nothing(explorer: Explorer)
 # --- going back, addresses
 
 
-@pytest.mark.no_cover
 def test_undo_goes_back_and_step_goes_on(explorer: Explorer) -> None:
     seen = [explorer.shown()]
     for call in ("mutable_cpu_data", "gpu_data", "set_gpu_data", "cpu_data"):
@@ -227,7 +225,6 @@ def test_undo_goes_back_and_step_goes_on(explorer: Explorer) -> None:
     assert explorer.shown() == seen[0]
 
 
-@pytest.mark.no_cover
 def test_an_address_brings_back_what_was_there(explorer: Explorer) -> None:
     for call in ("set_mode(CPU)", "cpu_data", "set_cpu_data(NULL)", "mutable_gpu_data", "release"):
         explorer.call(call)
@@ -241,7 +238,6 @@ def test_an_address_brings_back_what_was_there(explorer: Explorer) -> None:
     assert explorer.shown().configuration == "released"
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("asked", "said", "kept"),
     [

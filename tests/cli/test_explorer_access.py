@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from browser import Explorer
 
+pytestmark = pytest.mark.deep
+
 DESKTOP, PHONE = (1360, 1000), (390, 844)
 LOOKS = {
     "desktop": (*DESKTOP, False),
@@ -98,7 +100,6 @@ def test_each_step_is_told_to_a_screen_reader(explorer: Explorer) -> None:
     assert "refused" in explorer.text("live")
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("look", LOOKS)
 def test_nothing_is_found_by_axe(explorer: Explorer, look: str) -> None:
     """Axe is a widely used checker of names, roles, contrast and structure."""
@@ -132,7 +133,6 @@ return [...document.querySelectorAll(arguments[0])].filter((it) => it.checkVisib
 """
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("look", "wanted"),
     [((1366, 660), ("#drawing rect.smd-box", 4)), ((390, 844), ("#heads li", 4)), ((950, 760), ("#heads li", 4))],
@@ -160,7 +160,6 @@ return [...document.querySelectorAll("button:enabled")].filter((it) => it.checkV
 """
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("look", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_nothing_lies_over_a_button(explorer: Explorer, look: tuple[int, int]) -> None:
     """A click on a button reaches the button. Other tests press buttons with scripts, which would not notice."""
@@ -191,7 +190,6 @@ def test_what_is_wider_than_the_page_says_that_it_slides(explorer: Explorer) -> 
     assert explorer.run(hint) == "none"
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("look", LOOKS)
 def test_the_page_fits_its_window(explorer: Explorer, look: str, pictures: Path) -> None:
     """Only tables and the drawing may need to be scrolled sideways. With --screenshots, the test saves pictures."""

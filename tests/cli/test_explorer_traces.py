@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from browser import Explorer, Shown
 
+pytestmark = pytest.mark.deep
+
 # --- suites, tests, cells
 
 
@@ -66,7 +68,6 @@ def test_a_cell_of_the_matrix_takes_one_there(explorer: Explorer) -> None:
     assert explorer.find("tr.here").get_attribute("data-row") == "C:ee"
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_page_explores_what_the_model_counts(explorer: Explorer, edition: str) -> None:
     explorer.go(edition=edition)
@@ -136,7 +137,6 @@ LONG = 60
 """Vectors with at least this many steps are left out, because they take too long."""
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_file_of_vectors_ends_where_they_say(explorer: Explorer, suite: str) -> None:
     """The test compares heads, flags, actions and fresh sides after each step, for some vectors of every suite."""
@@ -226,7 +226,6 @@ def test_several_traces_in_one_file_are_a_choice(explorer: Explorer) -> None:
     explorer.wait_for_address("edition=early")
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -253,7 +252,6 @@ def test_what_is_no_trace_says_so_and_changes_nothing(explorer: Explorer, text: 
     assert explorer.shown() == was
 
 
-@pytest.mark.no_cover
 def test_as_many_steps_as_there_may_be_are_played(explorer: Explorer) -> None:
     load(explorer, "cpu_data " * MOST_STEPS)
     explorer.press("#forward")
@@ -323,7 +321,6 @@ def test_long_names_do_not_widen_the_page(explorer: Explorer, width: int, height
     assert explorer.run(wide) == 0
 
 
-@pytest.mark.no_cover
 def test_a_trace_that_the_page_was_made_with_is_loaded(explorer: Explorer, tmp_path: Path) -> None:
     explorer.visit(made_with("cpu_data\ngpu_data\n", tmp_path))
 
@@ -331,7 +328,6 @@ def test_a_trace_that_the_page_was_made_with_is_loaded(explorer: Explorer, tmp_p
     assert explorer.text("unclear") == "Not understood:"
 
 
-@pytest.mark.no_cover
 def test_a_page_that_was_made_with_a_report_without_violations_says_so(explorer: Explorer, tmp_path: Path) -> None:
     """The message is at the top, so that the reader need not scroll to see that there is no trace."""
     explorer.visit(made_with('{"devices": []}', tmp_path))

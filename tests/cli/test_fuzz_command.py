@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTwice"].target
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -89,6 +90,7 @@ def test_what_cannot_be_used_is_refused_in_a_line_before_anything_is_tested(
     assert not (tmp_path / "build").exists()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("target", ["no.such:Thing", "missing.py:Pool", "./missing.so:alloc,free", "./missing.c:a,b"])
 def test_a_target_that_is_not_there_is_refused_in_a_line(
     target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -103,6 +105,7 @@ def test_a_target_that_is_not_there_is_refused_in_a_line(
     assert target.partition(":")[0].removeprefix("./") in error
 
 
+@pytest.mark.deep
 def test_a_full_disk_under_a_report_costs_only_that_report(tmp_path: Path) -> None:
     arguments = ["fuzz", POOL, "--steps", "200", "--seconds", "0.1", "--out", str(tmp_path / "out")]
     run = CliRunner().invoke(app, [*arguments, "--json", "/dev/full", "--junit", str(tmp_path / "report.xml")])
@@ -114,7 +117,7 @@ def test_a_full_disk_under_a_report_costs_only_that_report(tmp_path: Path) -> No
     assert (tmp_path / "out" / "report.json").is_file()
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_both_reports_may_go_to_standard_output(tmp_path: Path) -> None:
     """Nothing else is written there."""
     run: Any = CliRunner().invoke
@@ -124,7 +127,7 @@ def test_both_reports_may_go_to_standard_output(tmp_path: Path) -> None:
     assert 3 == json.loads(run(app, [*common, "--json", "-"]).stdout)["format"]
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_replay_of_what_never_repeated_makes_the_run_again_and_says_what_that_is_worth(tmp_path: Path) -> None:
     steps = (Step("allocate", (0, 8, 0, 0)),)
     unseen = Replay(POOL, {}, Finding("A22-no-crash", "it died", steps, repeats=False), steps=300)
@@ -139,6 +142,7 @@ def test_a_replay_of_what_never_repeated_makes_the_run_again_and_says_what_that_
     assert "still breaks A01-distinct-pointers" in loud.output
 
 
+@pytest.mark.deep
 def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path) -> None:
     """Its steps are no reproducer, so the printed Python lines make the whole run again."""
     file = tmp_path / "moody.py"
@@ -164,6 +168,7 @@ def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path)
     assert (tmp_path / "out" / "A05-served.json").is_file()
 
 
+@pytest.mark.deep
 def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
     file = tmp_path / "crowded.py"
     file.write_text(
@@ -213,7 +218,7 @@ def test_an_object_is_replayed_where_it_is(tmp_path: Path) -> None:
         Replay.read(file).run()
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_class_is_named_so_that_its_lines_run() -> None:
     bug = ALLOCATOR_BUGS["PutBackTwice"]
     report = fuzz(bug.make, promises=bug.promises, steps=2_000)
@@ -228,7 +233,6 @@ def test_a_misspelt_promise_is_refused_with_the_class() -> None:
         type("Misspelt", (AllocatorTests,), {"target": Pool, "promises": {"speed": "64"}})
 
 
-@pytest.mark.no_cover
 def test_the_machine_stops_at_one_bug_and_soon() -> None:
     """A user's test should not need minutes to report a bug."""
     bug = ALLOCATOR_BUGS["OneByteShort"]  # all examples show it by the same requirement
@@ -247,7 +251,6 @@ def test_time_ends_the_second_generator_too() -> None:
     assert not report.operations
 
 
-@pytest.mark.no_cover
 def test_who_refuses_now_and_then_does_not_leak() -> None:
     """`FailingAllocator` refuses requests on purpose."""
     fuzz(lambda: FailingAllocator(CPUDeviceAllocator(), probability=0.2, seed=3), steps=6_000).require()
@@ -300,6 +303,7 @@ def test_shortening_drops_steps_on_blocks_that_are_not_there() -> None:
     assert (program[1], program[3], program[5]) == shortened(program, fails) == asked[0]
 
 
+@pytest.mark.deep
 def test_a_hang_is_said_to_be_one_and_what_was_lost_too() -> None:
     bug = ALLOCATOR_BUGS["WaitsForItself"]
     report = fuzz(bug.target, steps=3_000, hang=1, first=True)
@@ -311,6 +315,7 @@ def test_a_hang_is_said_to_be_one_and_what_was_lost_too() -> None:
     assert "undefined: nothing is promised of it" == reasons["A11-foreign-free"]
 
 
+@pytest.mark.deep
 def test_a_crash_at_the_end_is_told_by_the_call_that_crashed(tmp_path: Path) -> None:
     """The report does not name the last step: all blocks are given back after it."""
     file = tmp_path / "dying.py"
@@ -349,6 +354,7 @@ def test_more_than_can_be_counted_is_asked_for_where_blocks_are_counted() -> Non
         assert not driver.request_too_many(2, 2)
 
 
+@pytest.mark.deep
 def test_the_report_of_a_sanitizer_is_printed(tmp_path: Path) -> None:
     source = tmp_path / "pool.c"
     source.write_text(
@@ -414,7 +420,7 @@ def test_a_target_that_cannot_be_used_any_more_is_an_error_after_the_report(
     assert (["it is gone"], False) == (kept["errors"], kept["passed"])
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_target_that_a_sanitizer_cannot_run_ends_the_run_with_a_report(tmp_path: Path) -> None:
     """That shows only when the other generators are done; what they have found is not lost."""
     source = tmp_path / "pool.c"
@@ -436,6 +442,7 @@ def test_a_target_that_a_sanitizer_cannot_run_ends_the_run_with_a_report(tmp_pat
     assert {"fast", "hypothesis"} == {it["generator"] for it in asked["generators"]}
 
 
+@pytest.mark.deep
 def test_a_run_without_a_compiler_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

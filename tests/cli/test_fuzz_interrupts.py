@@ -19,6 +19,8 @@ from syncedmem.cli import app
 from syncedmem.model import FileAccessError
 from syncedmem.spec.fuzz import Replay
 
+pytestmark = pytest.mark.deep
+
 BUG = "syncedmem.spec.mutants.allocator.placement:OneByteShort"
 POOL = "syncedmem.spec.mutants.allocator:Pool"
 MARK = "SYNCEDMEM_TEST_OF_INTERRUPTS"
@@ -34,7 +36,6 @@ def processes(mark: str) -> list[str]:
     return found
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_ends_with_a_report(number: signal.Signals, status: int, tmp_path: Path) -> None:
     """Replays are kept, and there is no temporary folder and no process left."""

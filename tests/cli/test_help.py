@@ -19,6 +19,7 @@ from syncedmem.cli.display import help_of
 COMMANDS = sorted(getattr(get_command(app), "commands"))  # noqa: B009 -- whose type differs from release to release of typer
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", [None, *COMMANDS])
 def test_a_command_prints_its_help(command: str | None) -> None:
     words = [sys.executable, "-m", "syncedmem", *([command] if command else []), "--help"]

@@ -112,6 +112,7 @@ def test_cells_that_are_not_reached_are_counted(tmp_path: Path, monkeypatch: pyt
     assert "Not compared: 7 of 27 cells. The calls did not reach them." in done.output
 
 
+@pytest.mark.deep
 def test_a_port_without_a_machine(tmp_path: Path, makers: Path) -> None:
     done = maker(tmp_path, f"{makers}:Grows")
 
@@ -153,6 +154,7 @@ def test_no_memory_can_be_made(tmp_path: Path, makers: Path) -> None:
     assert "subject.make(5" in (tmp_path / "out" / "new.py").read_text(encoding="utf-8")
 
 
+@pytest.mark.deep
 def test_a_program_that_crashes(tmp_path: Path) -> None:
     command = shlex.join((sys.executable, "-S", str(WRONG), "crash"))
     done = learn(tmp_path, "--command", command, "--timeout", "60", "--level", "L0", "--states", "2", "--steps", "0")
@@ -162,6 +164,7 @@ def test_a_program_that_crashes(tmp_path: Path) -> None:
     assert "wrong_port.py crash < " in done.output
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

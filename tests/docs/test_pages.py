@@ -66,7 +66,7 @@ YOURS = {
 """The files that the pages take for those of the reader."""
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("arguments", COMMANDS)
 def test_a_command_of_the_pages_runs_as_it_is_written(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

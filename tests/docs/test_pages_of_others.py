@@ -110,6 +110,7 @@ def test_where_there_are_no_pictures_a_text_says_what_is_there(project: Path, bu
     assert "allocate_gpu" in text
 
 
+@pytest.mark.deep
 def test_print_has_the_pdf(project: Path) -> None:
     out = built(project, "latex")
     (tex,) = out.glob("mine.tex")
@@ -120,7 +121,7 @@ def test_print_has_the_pdf(project: Path) -> None:
     assert all(it.stem in tex.read_text(encoding="utf-8") for it in out.glob("syncedmem-*.pdf"))
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_pages_are_read_and_written_by_several_processes(project: Path) -> None:
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "-j", "2", "-b", "html", str(project), str(project / "out")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -107,6 +107,7 @@ def ones(device: Any) -> Any:
     return x
 
 
+@pytest.mark.deep
 def test_a_sum_keeps_a_whole_gpu_busy(device: Any) -> None:
     """The sum has more blocks of threads than the largest GPU has multiprocessors. CuPy uses one block for each row."""
     x = ones(device)

@@ -19,6 +19,8 @@ from syncedmem.spec.ports.targets import ProgramTarget
 
 ROOT = Path(__file__).parents[2]
 HEADERS = sorted(ROOT.glob(".venv*-hostcuda/lib/python*/site-packages/nvidia/*/include"))
+pytestmark = pytest.mark.deep
+
 LIBRARY = Path(str(sys.modules["hostcuda_cupy"].__file__)).parent / "libcuda.so.1"
 
 

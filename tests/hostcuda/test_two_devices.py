@@ -119,6 +119,7 @@ def test_auto_never_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert named_device("cuda") is named_device("auto")
 
 
+@pytest.mark.deep
 def test_a_report_of_what_was_checked_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The terminal, the page and the JSON report say so. Nothing is checked in this test."""
 

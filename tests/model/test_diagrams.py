@@ -144,7 +144,6 @@ def test_svg_nothing_overlaps(edition: str, *, marks: bool) -> None:
     assert not [name for name, (x, y, to_x, to_y) in things if min(x, y, width - to_x, height - to_y) < 8]
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS])
 @pytest.mark.parametrize("calls", ["", "cpu_data gpu_data mutable_gpu_data cpu_data", EVERYWHERE * 9, LATE])
 @pytest.mark.parametrize("edition", ["caffe", "early"])

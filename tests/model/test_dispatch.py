@@ -105,7 +105,6 @@ def test_the_table_is_what_the_machine_does(edition: str, cells: int) -> None:
     assert [] == differences(dispatch(edition), machine)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("mutate", MUTATIONS)
 def test_a_wrong_cell_is_found(mutate: Callable[[Cell], Cell | None]) -> None:
     """The comparison reports the one cell that was changed, and no other."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from browser import Explorer
 
+pytestmark = pytest.mark.deep
+
 HOST = "cpu_data mutable_cpu_data set_cpu_data"
 TRACES = ("", HOST, f"{HOST} " * 40)
 
@@ -88,7 +90,6 @@ def lies_on(drawing: Shown, words: list[list[Any]]) -> list[tuple[str, str]]:
     return [pair for pair in dict.fromkeys(found) if pair[0] != pair[1]]
 
 
-@pytest.mark.no_cover
 def test_no_word_lies_on_anything(browser: Explorer, tmp_path: Path) -> None:
     drawings = shown()
     opened(browser, tmp_path / "all.html", "".join(text for _, text in drawings))

@@ -262,7 +262,7 @@ def test_without_cairo_pictures_are_made_by_graphviz(kind: str, monkeypatch: pyt
     assert found.startswith(STARTS[kind])
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", PICTURES)
 @pytest.mark.parametrize("detail", Detail)
 def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> None:
@@ -277,7 +277,7 @@ def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> N
         assert abs(high - 2 * float(root.attrib["height"])) <= 1
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize(("theme", "palette"), [(Theme.AUTO, LIGHT), (Theme.LIGHT, LIGHT), (Theme.DARK, DARK)])
 def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) -> None:
     """The painter is not a browser. The test checks that the picture is not blank and that no style is missing."""
@@ -292,7 +292,7 @@ def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) ->
     assert "#000000" not in counts
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("of", ["CairoSVG", "Graphviz"])
 @pytest.mark.parametrize("kind", PICTURES)
 def test_a_picture_is_the_same_bytes_at_any_time(kind: str, of: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,6 +321,7 @@ def chunks(png: bytes) -> dict[bytes, bytes]:
     return found
 
 
+@pytest.mark.deep
 def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
     """The PNG has the width and height of the PDF: in points, computed with the density that the PNG states."""
     pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
@@ -349,6 +350,7 @@ def inflated(pdf: bytes) -> bytes:
     return pdf + b"".join(zlib.decompressobj().decompress(part) for part in parts if part.startswith(b"x"))
 
 
+@pytest.mark.deep
 def test_pictures_carry_their_title_and_edition(monkeypatch: pytest.MonkeyPatch) -> None:
     """So they can be found when they are files among others."""
     pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
@@ -365,6 +367,7 @@ def test_pictures_carry_their_title_and_edition(monkeypatch: pytest.MonkeyPatch)
     assert chunks(drawn)[b"tEXt"] == b"Title\0" + title
 
 
+@pytest.mark.deep
 def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
     """A trace with one call fewer is painted."""
     pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")

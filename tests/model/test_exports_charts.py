@@ -137,7 +137,6 @@ def nulls(edition: str) -> list[Input]:
     return [asked for asked in inputs(edition, null=True) if not asked.data]
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_scxml_with_guards_is_the_machine(edition: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A tour takes every transition, and NULL data is tried after every step."""
@@ -157,7 +156,7 @@ def test_scxml_with_guards_is_the_machine(edition: str, capsys: pytest.CaptureFi
     assert len(taken) == sum(asked.call is not Call.RELEASE for _, asked in cases(edition))
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_scxml_with_configurations_is_the_matrix(edition: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The tour is the same. A change of mode is not an event in this document."""
@@ -177,7 +176,6 @@ def test_scxml_with_configurations_is_the_matrix(edition: str, capsys: pytest.Ca
     assert len(taken) == sum(map(len, found.values()))
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("edition", EDITIONS)
 @pytest.mark.parametrize("detail", [Detail.GUARDS, Detail.CONFIGURATIONS])
 def test_scxml_ends_with_release(edition: str, detail: Detail, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+pytestmark = pytest.mark.deep
+
 C = """\
 #include <stdio.h>
 #include "machine.h"

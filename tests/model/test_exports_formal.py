@@ -89,20 +89,19 @@ def by_spin(text: str, folder: Path, modulus: int) -> tuple[int, int, str]:
     return int(errors[1]), int(states[1]), said
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(("modulus", "states"), COUNTS.items())
 def test_tla_has_our_states_and_breaks_nothing(modulus: int, states: int) -> None:
     assert (True, states, "None") == by_tla(exported("tla"), config_of(modulus=modulus))
     assert states == explored("caffe", modulus)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize(("modulus", "states"), COUNTS.items())
 def test_spin_has_our_states_and_breaks_nothing(modulus: int, states: int, tmp_path: Path) -> None:
     assert (0, states) == by_spin(exported("promela"), tmp_path, modulus)[:2]
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_engines_agree_about_every_edition(edition: str, tmp_path: Path) -> None:
     states = explored(edition, 4)
@@ -130,6 +129,7 @@ WRONG = {
 """Wrong tables, by the invariant that has to find the error.  ``early`` and ``cpu_only`` are not needed here."""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("invariant", WRONG)
 def test_a_wrong_table_breaks_the_invariant(invariant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = HeadMachine(Declaration.of("caffe", WRONG[invariant]))

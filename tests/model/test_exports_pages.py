@@ -116,11 +116,13 @@ def told(language: str, folder: Path, *, undoes: bool = True) -> list[str]:
     return subprocess.run([folder / "main"], capture_output=True, text=True, check=True).stdout.splitlines()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("language", ["c", "rust"])
 def test_a_port_of_the_page_leaks_nothing_when_an_action_fails(language: str, tmp_path: Path) -> None:
     assert [*TOLD, *RELEASED[language]] == told(language, tmp_path)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("language", ["c", "rust"])
 def test_without_its_undoing_it_would(language: str, tmp_path: Path) -> None:
     leaked = [line.split()[-1] for line in told(language, tmp_path, undoes=False)[: len(TOLD)]]

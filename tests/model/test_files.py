@@ -231,6 +231,7 @@ def test_an_error_of_ours_comes_out_as_it_is(tmp_path: Path) -> None:
     assert error is caught.value
 
 
+@pytest.mark.deep
 def test_a_disk_that_is_full_until_the_end_closes_the_file(tmp_path: Path) -> None:
     """Closing the file cannot write the rest of the buffer either."""
     program = (
@@ -251,6 +252,7 @@ def test_a_disk_that_is_full_until_the_end_closes_the_file(tmp_path: Path) -> No
 # ------------------------------------------------------------------------------ files that are left over
 
 
+@pytest.mark.deep
 def test_a_killed_save_leaves_the_old_file_and_the_next_save_tidies_up(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"before")
@@ -287,6 +289,7 @@ def test_two_that_save_at_once_leave_each_other_alone(tmp_path: Path) -> None:
     assert (2, ["a"], b"first") == (len(during), names(tmp_path), (tmp_path / "a").read_bytes())
 
 
+@pytest.mark.deep
 def test_two_processes_that_save_all_the_time_get_no_error(tmp_path: Path) -> None:
     program = (
         "import sys; from syncedmem.model.files import write_whole\n"
@@ -398,7 +401,7 @@ LOADS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
 }
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @UNCLOSED
 @pytest.mark.parametrize(("kind", "error"), [*(("npy", it) for it in INTERRUPTS), ("binaryproto", MemoryError)])
 def test_an_interrupted_save_leaves_one_whole_file(
@@ -436,7 +439,6 @@ def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str, error: t
     interrupt_everywhere(lambda: path, load, check, error).require(at_least=100)
 
 
-@pytest.mark.no_cover
 @UNCLOSED
 @pytest.mark.parametrize("kind", [kind for kind in SAVES if kind != "npz"])
 def test_a_save_under_real_signals_leaves_one_whole_file(

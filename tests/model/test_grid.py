@@ -120,7 +120,6 @@ def overlaps(root: ET.Element) -> list[tuple[str, str]]:
     return found + [(name, "the border") for name, box in (*words, *ways, *states.items()) if not within(box, inner)]
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_nothing_overlaps(edition: str, *, traced: bool) -> None:

@@ -32,7 +32,7 @@ def test_it():
 LISTED, UNLISTED = "no OpenCL here: there is no driver", "it was in the way"
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize(
     ("program", "reason", "passes"),

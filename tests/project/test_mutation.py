@@ -62,7 +62,7 @@ def run(*words: str | Path) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_planted_survivor_is_found_and_is_killed_by_a_better_test(tmp_path: Path) -> None:
     """A mutant that was killed is not run again."""
     tests = "tests/model/test_spelling.py"
@@ -79,6 +79,7 @@ def test_a_planted_survivor_is_found_and_is_killed_by_a_better_test(tmp_path: Pa
     assert (0, True) == (status, told.startswith(f"model/spelling.py: {every} mutants, {left} to judge\n"))
 
 
+@pytest.mark.deep
 def test_a_file_that_is_not_on_the_list_is_refused() -> None:
     done = subprocess.run(
         [sys.executable, SUPPORT / "mutation.py", "model/nothing.py"], capture_output=True, text=True, check=False

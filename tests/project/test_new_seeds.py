@@ -82,7 +82,7 @@ def test_generated_tests_are_run_with_one_seed_after_the_other(monkeypatch: pyte
     assert ["--seconds=30.0", "--seconds=1.0"] == [command[-1] for command in commands[2:]]
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_failure_that_repeats_is_found_by_pytest_itself(folder: Path) -> None:
     """The commands are real. They run only the generated test, which fails in both runs."""
     (folder / "test_small.py").write_text(
@@ -100,7 +100,7 @@ def test_a_failure_that_repeats_is_found_by_pytest_itself(folder: Path) -> None:
         assert 1 == run.returncode
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("workers", [0, 2])
 def test_each_seed_has_an_order_of_its_own(folder: Path, workers: int) -> None:
     (folder / "test_small.py").write_text(TWENTY.replace("0.2", "0"), encoding="utf-8")
@@ -116,7 +116,7 @@ def test_each_seed_has_an_order_of_its_own(folder: Path, workers: int) -> None:
     assert workers or orders[0] == orders[1]
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_no_test_begins_after_the_end(folder: Path) -> None:
     """A test that does not begin is no failure.  The first test always runs."""
     (folder / "test_small.py").write_text(TWENTY, encoding="utf-8")

@@ -62,6 +62,7 @@ def test_links_are_relative() -> None:
     assert {room: (PACKAGE / room).readlink() for room in ROOMS} == {room: Path("../..", room) for room in ROOMS}
 
 
+@pytest.mark.deep
 def test_checkout_with_links_builds(checkout: Path) -> None:
     make_links(checkout)
     done = run_setup(checkout)
@@ -81,6 +82,7 @@ def advice_of(done: subprocess.CompletedProcess[str]) -> str:
     return message.partition("In the directory of setup.py, run: ")[2]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("left", ["text", "nothing"])
 @pytest.mark.parametrize("broken", [("spec",), ROOMS])
 def test_what_an_archive_without_links_is_told_helps(checkout: Path, broken: tuple[str, ...], left: str) -> None:
@@ -103,6 +105,7 @@ def test_what_an_archive_without_links_is_told_helps(checkout: Path, broken: tup
     }
 
 
+@pytest.mark.deep
 def test_what_a_repository_without_links_is_told_helps(checkout: Path) -> None:
     def git(*words: str) -> None:
         names = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.invalid")
@@ -132,6 +135,7 @@ def built(checkout: Path, umask: int) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (checkout / "dist").iterdir()}
 
 
+@pytest.mark.deep
 def test_two_builds_have_the_same_bytes(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The dates and modes of the files, the place of the checkout and the umask are different."""
     make_links(checkout)
@@ -147,6 +151,7 @@ def test_two_builds_have_the_same_bytes(checkout: Path, tmp_path_factory: pytest
     assert first == second
 
 
+@pytest.mark.deep
 def test_the_date_of_a_build_is_the_one_that_is_asked_for(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_links(checkout)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", str(10**9))
@@ -156,6 +161,7 @@ def test_the_date_of_a_build_is_the_one_that_is_asked_for(checkout: Path, monkey
         assert {10**9} == {member.mtime for member in members}
 
 
+@pytest.mark.deep
 def test_the_sdist_holds_no_tests_and_the_page_of_the_package(checkout: Path) -> None:
     make_links(checkout)
     (checkout / "tests").mkdir()
@@ -241,6 +247,7 @@ def test_a_hook_of_pre_commit_is_a_gate_of_lint() -> None:
     assert entries == gates
 
 
+@pytest.mark.deep
 def test_hostcuda_makes_the_environment_that_its_commands_run_in() -> None:
     """It installs pytest and CuPy into a new environment. CONTRIBUTING.md has the commands."""
     make = [

@@ -55,6 +55,7 @@ def test_all_that_a_room_lists_as_a_whole_is_public() -> None:
     assert len(NAMES) == len({*NAMES})
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("library", "name"), [("cupy", "CUDADeviceAllocator"), ("pyopencl", "OpenCLDeviceAllocator")])
 def test_an_allocator_whose_library_is_missing_says_so(library: str, name: str) -> None:
     """Its name is not listed then, so every listed name can be imported."""
@@ -96,6 +97,7 @@ def test_rooms_export_what_they_list(room: str) -> None:
     assert all(hasattr(module, name) for name in module.__all__)
 
 
+@pytest.mark.deep
 def test_importing_the_package_loads_no_room() -> None:
     program = "import sys, syncedmem; print(sorted(m for m in sys.modules if m.startswith('syncedmem.')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -102,6 +102,7 @@ def without(absent: str, program: str) -> subprocess.CompletedProcess[str]:
 NEEDED = [name_of(line) for line in PYPROJECT["project"]["dependencies"]]
 
 
+@pytest.mark.deep
 def test_the_library_works_alone() -> None:
     """It needs three packages. One of them, transitions, needs the package six."""
     assert ["numpy", "scipy", "transitions"] == NEEDED
@@ -129,6 +130,7 @@ print(len(dir(syncedmem)) > 50, len(export("json")) > 1000)
 KIT = "syncedmem.spec needs the package hypothesis: pip install hypothesis"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("program", ["import syncedmem.spec", "from syncedmem import check_conformance"])
 def test_the_kit_says_what_it_needs(program: str) -> None:
     done = without("top == 'hypothesis'", program)
@@ -138,6 +140,7 @@ def test_the_kit_says_what_it_needs(program: str) -> None:
 COMMAND_LINE = "the command line needs the package {}: pip install hypothesis rich typer"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("missing", "said"),
     [("typer", COMMAND_LINE.format("typer")), ("rich", COMMAND_LINE.format("rich")), ("hypothesis", KIT)],
@@ -180,6 +183,7 @@ def declared(*words: str, script: Path = REQUIREMENTS / "declared.py") -> subpro
     return subprocess.run([sys.executable, script, *words], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.deep
 def test_the_lower_bound_of_every_dependency_is_a_version() -> None:
     project = PYPROJECT["project"]
     extras = [lines for extra, lines in project["optional-dependencies"].items() if extra != "cuda13"]
@@ -196,6 +200,7 @@ def test_the_lower_bound_of_every_dependency_is_a_version() -> None:
     assert "numpy==2.2.5" in lines
 
 
+@pytest.mark.deep
 def test_a_dependency_without_a_lower_bound_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "requirements" / "declared.py"
     script.parent.mkdir()
@@ -208,6 +213,7 @@ def test_a_dependency_without_a_lower_bound_is_refused(tmp_path: Path) -> None:
     assert (1, "pyproject.toml: 'rich' has no lower bound\n") == (done.returncode, done.stderr)
 
 
+@pytest.mark.deep
 def test_the_other_constraints_are_those_that_nothing_else_decides() -> None:
     constraints = (REQUIREMENTS / "constraints.txt").read_text(encoding="utf-8").splitlines()
     rest = declared("--rest").stdout.splitlines()
@@ -217,6 +223,7 @@ def test_the_other_constraints_are_those_that_nothing_else_decides() -> None:
     assert set(rest) <= set(constraints)
 
 
+@pytest.mark.deep
 def test_the_extras_that_are_named_are_added() -> None:
     lines = declared("opencl").stdout.splitlines()
     project = PYPROJECT["project"]
@@ -301,6 +308,7 @@ def test_that_there_is_no_other_python_is_said(
     assert {f"python{own}", "python3.10", "python3.96"} == set(re.findall(r"/(python3\.\d+): ", said.err))
 
 
+@pytest.mark.deep
 def test_a_real_python_is_asked(newest_python: Any) -> None:
     """It is the Python of this test. `make` installs nothing into a free-threaded build, so it is not one."""
     assert sys.version_info[:3] == newest_python.version_of(Path(sys.executable))

@@ -82,7 +82,6 @@ def declared_owners() -> dict[str, set[str]]:
     return owners
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(("library", "owners"), declared_owners().items())
 def test_each_optional_library_is_imported_by_its_own_module(library: str, owners: set[str]) -> None:
     assert importers(library, everything()) == owners
@@ -103,15 +102,18 @@ def test_the_model_imports_no_heavy_library(library: str) -> None:
     assert not importers(library, modules_below("model"))
 
 
+@pytest.mark.deep
 def test_importing_the_model_loads_no_heavy_library() -> None:
     assert not HEAVY & loaded_by("import syncedmem.model")
 
 
+@pytest.mark.deep
 def test_templates_alone_load_their_engine() -> None:
     assert "jinja2" not in loaded_by("from syncedmem.model.exports.formats import export; export('xstate')")
     assert "jinja2" in loaded_by("from syncedmem.model.exports.formats import export; export('c')")
 
 
+@pytest.mark.deep
 def test_a_heavy_library_is_seen_when_loaded() -> None:
     assert HEAVY & loaded_by("import syncedmem.model, numpy") == {"numpy"}
 
@@ -125,7 +127,7 @@ RUNNING = (
 )
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("statement", ["import syncedmem.spec, syncedmem.spec.fuzz", RUNNING], ids=["imported", "run"])
 def test_who_does_not_ask_for_seeded_bugs_loads_none(statement: str) -> None:
     loaded = loaded_by(statement)
@@ -134,6 +136,7 @@ def test_who_does_not_ask_for_seeded_bugs_loads_none(statement: str) -> None:
     assert not {name for name in loaded if name.startswith("syncedmem.spec.mutants")}
 
 
+@pytest.mark.deep
 def test_who_asks_for_seeded_bugs_of_one_kind_loads_those() -> None:
     loaded = loaded_by("import syncedmem.spec.mutants.allocator")
     kinds = {name for name in loaded if name.startswith("syncedmem.spec.mutants.") and name.count(".") == len("...")}

@@ -48,7 +48,7 @@ def caught(make: Any, *suites: str, profile: Any = "safe") -> Violation:
 # --- blobs that pass
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("make", "subject"),
     [(Blob, device_subject), (Blob, host_subject), (ReferenceBlob, device_subject), (ReferenceBlob, host_subject)],
@@ -168,7 +168,6 @@ def test_a_number_of_steps_is_asked_for(steps: Any) -> None:
         check_blobs(blob_device_subject(), steps=steps)
 
 
-@pytest.mark.no_cover
 def test_no_steps_are_none_and_progress_is_told() -> None:
     told: list[tuple[str, int]] = []
 
@@ -201,7 +200,7 @@ def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
     assert "(required: Sharing makes both blobs use one memory object" in found.sentence
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["UpdateAdds", "CopiesByHead", "ShapeBeforeCheck", "FloatsFirst", "Hoards"])
 def test_a_reproducer_runs_as_it_stands(name: str) -> None:
     """It needs only a subject, not the kit."""
@@ -235,7 +234,7 @@ def test_a_maker_that_raises_is_found() -> None:
     assert ("B02-lazy", "making a blob raised ValueError: no blobs today") == (found.requirement, found.message)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_walk_finds_what_takes_several_blobs() -> None:
     """The kit then shrinks the walk as far as possible."""
 

@@ -45,7 +45,7 @@ def watching(base: Any, used: set[str], **more: Any) -> Any:
     return type(base.__name__, (base,), {"__getattribute__": look, **more})
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("base", "profile", "subject"),
     [
@@ -101,7 +101,6 @@ def told(function: Any) -> list[tuple[Any, ...]]:
 # --- reproducers of rules
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("bug", "lines"),
     [

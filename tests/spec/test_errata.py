@@ -60,10 +60,12 @@ def printed() -> str:
     return (ROOT / "tests" / "support" / "misprints.hpp").read_text(encoding="utf-8")
 
 
+@pytest.mark.deep
 def test_without_misprints_it_compiles() -> None:
     assert compiles(printed())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("line", [*RIGHT_AND_WRONG, GUARD])
 def test_a_misprint_does_not_compile(line: str) -> None:
     text = printed()

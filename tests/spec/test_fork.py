@@ -96,6 +96,17 @@ def test_an_answer_that_could_not_be_written_is_said(tmp_path: Path) -> None:
     assert {"failed": f"its answer could not be written to {tmp_path / 'answer'}"} == done(half, tmp_path)
 
 
+def test_a_crash_in_the_middle_of_an_answer_is_one(tmp_path: Path) -> None:
+    """A target that has damaged the heap of malloc may end the process anywhere."""
+
+    def half() -> None:
+        (tmp_path / "answer").write_text("{", encoding="utf-8")
+        abort()
+
+    assert Death("crash", "SIGABRT", last_line="last words") == done(half, tmp_path)
+
+
+@pytest.mark.deep
 def test_who_stands_still_is_ended_and_who_moves_is_not(tmp_path: Path) -> None:
     marks = iter(range(1 << 30))
 

@@ -18,7 +18,7 @@ from syncedmem.spec.engine import subject as subject_module
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "allocator",
     [it for it in devices() if it.device_type is not DeviceType.CUDA],
@@ -42,7 +42,7 @@ def test_the_runtime_without_a_device_meets_every_requirement() -> None:
     assert (24, 6, 48) == (verdict.coverage.cells, verdict.coverage.states, verdict.coverage.transitions)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
 def test_the_runtime_passes_on_a_device_with_a_seeded_scheduler(seed: int) -> None:
     """Queued copies run at arbitrary moments, and the results that a caller sees stay the same."""
@@ -51,14 +51,14 @@ def test_the_runtime_passes_on_a_device_with_a_seeded_scheduler(seed: int) -> No
     check_conformance(subject, steps=400, seed=seed).require()
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_the_reference_without_a_bug_passes() -> None:
     """So the violation of a seeded bug comes from the bug, not from the reference."""
     check_conformance(reference_subject(), steps=300).require()
     check_conformance(host_subject(ReferenceMemory), steps=100).require()
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_subject_of_the_caffe_profile_is_not_asked_for_more() -> None:
     """A memory that keeps only Caffe's rules passes in the Caffe profile and fails in the safe profile."""
     unsafe = MEMORY_BUGS["WriteableReadView"].make
@@ -69,7 +69,7 @@ def test_a_subject_of_the_caffe_profile_is_not_asked_for_more() -> None:
     assert not check_conformance(device_subject(unsafe), suites=["cells"]).passed
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("bug", ["WritesInFlight", "FreesInFlight", "AdoptsInFlight", "ReadsInFlight"])
 def test_in_the_caffe_profile_waiting_for_a_push_is_the_callers_duty(bug: str) -> None:
     """In Caffe the only caller waits itself, so a memory that does not wait passes in this profile."""
@@ -78,7 +78,7 @@ def test_in_the_caffe_profile_waiting_for_a_push_is_the_callers_duty(bug: str) -
     check_conformance(replace(device_subject(careless), profile="caffe"), steps=300).require()
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize(("steps", "seed"), [(200, 0), (500, 1), (930, 2), (931, 3), (5000, 4)])
 def test_the_memory_of_the_page_passes_the_caffe_profile(steps: int, seed: int) -> None:
     """It does what Caffe does, so no number of steps and no seed may find anything; the page runs all suites."""
@@ -166,6 +166,7 @@ def test_a_maker_that_asks_is_told_of_page_locked_memory() -> None:
     assert Subject("in C", written_in_c, host, device).make is written_in_c
 
 
+@pytest.mark.deep
 def test_the_kit_is_pointed_at_any_maker() -> None:
     """A maker may be a plain function."""
 

@@ -178,7 +178,7 @@ def test_a_wrong_head_is_wrong_in_any_form(shown: object) -> None:
     assert f"the head is {shown!r}, expected UNINITIALIZED" == found.message
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("suite", ["tour", "walks"])
 def test_who_wants_no_shortest_reproducer_gets_the_first(suite: str) -> None:
     """It is quicker, and the requirement is the same."""

@@ -84,7 +84,7 @@ def find(suite: str, **wanted: Any) -> dict[str, Any]:
 # --- the content of vectors
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_the_suites_have_the_size_that_is_known() -> None:
     """Counted in vectors and steps, for Caffe; the final release of a vector is a step."""
     found = {suite: [len(it["steps"]) for it in written("caffe", suite)] for suite in SUITES}
@@ -105,7 +105,6 @@ def test_the_suites_have_the_size_that_is_known() -> None:
     }
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(("edition", "suite"), EACH)
 def test_every_line_is_valid_and_has_a_name_of_its_own(edition: str, suite: str) -> None:
     schema = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
@@ -157,7 +156,6 @@ def test_the_digests_of_the_editions_differ() -> None:
     assert len({model_digest(edition) for edition in EDITIONS}) == len(EDITIONS)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(("edition", "suite"), [it for it in QUICK if "early" not in it.values])
 def test_the_oracle_says_the_same(edition: str, suite: str) -> None:
     """The vectors come from the table, which the oracle never reads."""
@@ -270,7 +268,6 @@ def test_cycles_are_repeated(edition: str) -> None:
 # --- replays
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("make", [SyncedMemory, ReferenceMemory])
 @pytest.mark.parametrize(("edition", "suite"), EACH)
 def test_our_memories_pass(edition: str, suite: str, make: Maker) -> None:
@@ -402,7 +399,7 @@ def test_the_page_says_how_many_seeded_bugs_some_vector_refuses() -> None:
     )
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep(quick=9)
 @pytest.mark.parametrize(("edition", "suite"), EACH)
 @settings(max_examples=12)
 @given(data=st.data())
@@ -417,6 +414,7 @@ def test_a_sample_of_the_kills_is_measured_again(edition: str, suite: str, data:
     assert refused(bug, subject(edition), found[number]) == (bug.name in known[number])
 
 
+@pytest.mark.deep
 def test_measuring_finds_what_a_bug_does() -> None:
     """A new measurement gives the known kills, and a memory without a bug is not refused."""
     gc.collect()
@@ -454,6 +452,7 @@ def measured(kept: Path, processes: int = 1) -> tuple[list[str], Kills]:
     return told, kills
 
 
+@pytest.mark.deep
 def test_only_what_has_changed_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug is measured again if its own source changes, but not if another bug of its module changes."""
     few_bugs(monkeypatch, "FourthPushSkipped", "WritesInFlight", "CudaFreeWithoutDevice")
@@ -474,6 +473,7 @@ def test_only_what_has_changed_is_measured_again(tmp_path: Path, monkeypatch: py
     assert (["FourthPushSkipped"], kills) == measured(tmp_path)
 
 
+@pytest.mark.deep
 def test_several_processes_measure_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [*MEMORY_BUGS][::60]
     few_bugs(monkeypatch, *names)
@@ -515,6 +515,7 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["vectors", *arguments])
 
 
+@pytest.mark.deep
 def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
     """A file that is changed or missing is named."""
     few = ("--suite", "cpu_only/tour, counters")
@@ -531,7 +532,7 @@ def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
     assert [tmp_path / "early" / "counters.jsonl", tmp_path / "manifest.json"] == sorted(map(Path, named))
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_the_committed_vectors_are_up_to_date() -> None:
     committed = sorted(str(it.relative_to(ROOT / "vectors"))[:-6] for it in (ROOT / "vectors").rglob("*.jsonl"))
     result = run("--out", str(ROOT / "vectors"), *(word for name in committed for word in ("--suite", name)), "--check")
@@ -555,6 +556,7 @@ def test_the_manifest_tells_of_every_file() -> None:
 _SHOWN = ("tour", "aliases")
 
 
+@pytest.mark.deep
 def test_kills_are_measured_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few_bugs(monkeypatch, "FourthPushSkipped", "CudaFreeWithoutDevice")
     monkeypatch.setattr("syncedmem.spec.engine.supervisor.processors", lambda: 1)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 NEEDS_Z3 = pytest.mark.skipif(not available(), reason="z3-solver is not installed: pip install z3-solver")
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep(quick=2)
 @pytest.mark.parametrize(("contents", "states"), [(2, 186), (3, 374), (4, 626), (16, 8642)])
 def test_the_count_is_that_of_other_checkers(contents: int, states: int) -> None:
     """SPIN, Rumur and a TLA+ checker found the same numbers, each from its own model."""
@@ -90,7 +90,6 @@ def test_exploration_refuses_a_mutant(mutant: Mutant) -> None:
     assert 1 <= len(sequences[mutant.breaks]) <= 4
 
 
-@pytest.mark.no_cover
 @NEEDS_Z3
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda it: it.name)
 def test_induction_refuses_a_mutant(mutant: Mutant) -> None:
@@ -173,7 +172,7 @@ def test_the_summary_tells_what_is_broken(monkeypatch: pytest.MonkeyPatch) -> No
     assert any(it.startswith("set_gpu_data in U:--: caffe") for it in problems)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_the_model_is_verified_with_its_proofs() -> None:
     verdict = verify_model()
 

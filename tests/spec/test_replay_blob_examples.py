@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     Run = Callable[[str, Path, Path], subprocess.CompletedProcess[str]]
 
+pytestmark = pytest.mark.deep
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LANGUAGES = ("c", "rs", "py")
 C = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O1")
@@ -127,7 +129,6 @@ def test_a_runner_is_short(language: str) -> None:
     assert 100 < len(lines) < MOST_LINES
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_port_in_cpp_passes_all_vectors_of_blobs(
     language: str, built: Callable[..., Path], run: Run, vectors: Path
@@ -137,7 +138,6 @@ def test_the_port_in_cpp_passes_all_vectors_of_blobs(
         assert (0, f"{count} vectors, 0 failed\n") == (done.returncode, done.stdout)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("name", MISTAKES)
 def test_every_runner_finds_a_mistake(name: str, built: Callable[..., Path], run: Run, vectors: Path) -> None:
     """Each prints the same ids, and says step, expected and seen."""
@@ -192,7 +192,6 @@ def in_python(bridge: BlobBridge, path: Path) -> int:
         return int(runner.replay_blobs(port, table, lines)[0])
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_runner_refuses_what_the_kills_say(
     language: str, vectors: Path, inside: Callable[[str], Callable[[BlobBridge, Path], int]], tmp_path: Path
@@ -222,7 +221,6 @@ def test_a_port_without_blobs_is_not_judged(language: str, without_blobs: Path, 
     assert (0, "no blobs, 144 vectors left out\n") == (done.returncode, done.stdout)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_is_no_vector_of_blobs_fails(
     language: str, built: Callable[..., Path], run: Run, vectors: Path, tmp_path: Path

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     Replay = Callable[[Bridge, Path], int]
 
+pytestmark = pytest.mark.deep
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PORT = Path(__file__).parents[1] / "support" / "ports" / "port.c"
 LANGUAGES = ("c", "rs", "py")
@@ -208,7 +210,6 @@ def test_a_runner_is_short(language: str) -> None:
         assert len(lines) < MOST_LINES + 20 * (name == "lent"), name
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_right_port_passes_everything_of_its_profile(
     language: str, vectors: Path, header: Path, tmp_path: Path
@@ -224,7 +225,6 @@ def test_a_right_port_passes_everything_of_its_profile(
             assert (0, f"{len(kept)} vectors, 0 failed\n") == (done.returncode, done.stdout), name
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("name", MISTAKES)
 def test_every_runner_finds_a_seeded_bug(name: str, vectors: Path, header: Path, tmp_path: Path) -> None:
     """Each prints the same ids, and says step, expected and seen."""
@@ -243,7 +243,6 @@ def test_every_runner_finds_a_seeded_bug(name: str, vectors: Path, header: Path,
     assert all(ids == found[0] for ids in found)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("edition", EDITIONS)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_our_reference_passes_every_suite(
@@ -255,7 +254,6 @@ def test_our_reference_passes_every_suite(
     assert [] == [name for name in names if run(bridge, vectors / edition / f"{name}.jsonl") != 0]
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_runner_refuses_what_the_kills_say(
     language: str, vectors: Path, runners: Callable[[str], Replay], tmp_path: Path

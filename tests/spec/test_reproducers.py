@@ -116,7 +116,7 @@ def kept_mode() -> Iterator[None]:
         yield
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep(quick=8)
 @pytest.mark.parametrize("bug", MEMORY_BUGS.values(), ids=MEMORY_BUGS)
 def test_a_reproducer_of_a_seeded_bug_runs(bug: SeededBug) -> None:
     """It runs to its end, or to the wrong error, and its last line says what is wrong."""
@@ -189,6 +189,7 @@ def test_a_violation_is_printed_with_its_program() -> None:
     assert "none: a" == str(Violation("none", "a"))
 
 
+@pytest.mark.deep
 def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """The blocks of docs/conformance.md print exactly the output that the page shows."""
     page = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")

@@ -48,6 +48,7 @@ _SHARES = 24
 """One bug of so many is in the sample."""
 
 
+@pytest.mark.deep(quick=45)
 @pytest.mark.parametrize("bug", ALL.values(), ids=ALL)
 def test_the_kit_catches(bug: SeededBug, report_kill: Callable[[Kill], None], every_suite: bool) -> None:
     """Some suite refuses it and names the requirement that it breaks."""
@@ -66,6 +67,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("sampled", chosen, ids=lambda bug: bug.name)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_profile_judges_its_requirements_and_nothing_else(sampled: SeededBug, profile: Profile) -> None:
     """Whatever is wrong, no violation names a requirement that the verdict did not check; with a device and without."""
@@ -77,7 +79,6 @@ def test_a_profile_judges_its_requirements_and_nothing_else(sampled: SeededBug, 
         assert {found.requirement for found in verdict.violations} <= set(verdict.checked), verdict.violations
 
 
-@pytest.mark.no_cover
 def test_profile_caffe_kills_what_it_claims(sampled: SeededBug, every_suite: bool) -> None:
     """A bug that breaks a requirement of Caffe's is caught in this profile too, or is listed with the reason."""
     claimed = REQUIREMENTS[sampled.requirement].profile == "caffe"
@@ -141,7 +142,7 @@ def test_every_suite_is_tried_on_a_bug() -> None:
     assert set(QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_every_suite_of_blobs_is_tried_on_a_bug() -> None:
     """It is the same as for memories."""
     bug = BLOB_BUGS["ScaleAllocates"]
@@ -152,6 +153,7 @@ def test_every_suite_of_blobs_is_tried_on_a_bug() -> None:
     assert set(BLOBS_QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
 
 
+@pytest.mark.deep
 def test_a_bug_is_a_wrong_memory_and_not_a_broken_class() -> None:
     """With zero bytes or one byte, the kit finds the seeded error and never a programming mistake in the class."""
     sequences = [sequence for sequence in tour() if len(sequence) > 1]
@@ -168,7 +170,6 @@ def test_a_bug_is_a_wrong_memory_and_not_a_broken_class() -> None:
     assert {"CudaFreeWithoutDevice"} == set(slips)  # in which it is the seeded error
 
 
-@pytest.mark.no_cover
 def test_a_memory_without_a_bug_is_not_caught() -> None:
     """The table can also say that nothing was caught."""
     healthy = SeededBug("Healthy", "R01-lazy", "a control", ReferenceMemory)
@@ -177,7 +178,6 @@ def test_a_memory_without_a_bug_is_not_caught() -> None:
     assert ({}, False) == (kill.caught, kill.killed)
 
 
-@pytest.mark.no_cover
 def test_a_blob_without_a_bug_is_not_caught() -> None:
     healthy = SeededBug("Healthy", "B01-empty", "a control", ReferenceBlob)
     kill = run_bug(healthy, blob_device_subject(), steps=60, suites=["rules", "tables"])

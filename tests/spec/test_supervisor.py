@@ -56,7 +56,7 @@ def unwatched(_: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("processes", [1, 2])
 def test_every_job_answers_from_a_process_of_its_own(processes: int) -> None:
     """At most the requested number of processes runs at a time."""
@@ -78,6 +78,7 @@ def test_progress_is_told_now_and_then() -> None:
     assert len(watcher.told["a"]) < 500
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(os.name != "posix", reason="there are no signals elsewhere")
 def test_a_process_that_dies_ends_only_itself(capfd: pytest.CaptureFixture[str]) -> None:
     """A crash, an exit or an exception in one process does not end the others."""
@@ -148,6 +149,7 @@ def test_who_stands_still_is_ended() -> None:
     assert not active_children()
 
 
+@pytest.mark.deep
 def test_what_moves_is_not_ended() -> None:
     """The caller may pass a function that reports other signs of progress."""
     marks = iter(range(1 << 30))
@@ -163,6 +165,7 @@ def test_memory_can_be_limited() -> None:
 ECHO = "import sys\nfor line in sys.stdin: print(line.strip() * 2, flush=True)"
 
 
+@pytest.mark.deep
 def test_a_program_answers_lines() -> None:
     with Command([sys.executable, "-c", ECHO], limits=Limits(seconds=60, memory=8 << 30)) as command:
         assert ["abab", "cc"] == [command.ask("ab"), command.ask("c")]
@@ -171,6 +174,7 @@ def test_a_program_answers_lines() -> None:
         assert Death("crash", "SIGKILL") == command.ask("again")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("program", "death"),
     [
@@ -186,6 +190,7 @@ def test_how_a_program_ends_is_told(program: str, death: Death) -> None:
         assert death == it.ask("x")
 
 
+@pytest.mark.deep
 def test_a_program_that_does_not_end_is_ended() -> None:
     program = "import sys, time; print(sys.stdin.readline().strip(), flush=True); time.sleep(600)"
     with Command([sys.executable, "-c", program], limits=Limits(seconds=0.2, first=60)) as command:
@@ -194,6 +199,7 @@ def test_a_program_that_does_not_end_is_ended() -> None:
     assert command.process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("program", ["import time; time.sleep(600)", "import os, time; os.close(1); time.sleep(600)"])
 def test_a_program_that_does_not_read_or_closes_its_output_hangs(program: str) -> None:
     with Command(
@@ -205,6 +211,7 @@ def test_a_program_that_does_not_read_or_closes_its_output_hangs(program: str) -
     assert "hang" == found.kind
 
 
+@pytest.mark.deep
 def test_a_process_that_is_gone_needs_no_limit() -> None:
     with Command([sys.executable, "-c", ""]) as command:
         command.process.wait()

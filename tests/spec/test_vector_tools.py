@@ -25,7 +25,7 @@ from syncedmem.spec.vectors.keys import schema
 # --- the archive
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_the_archive_has_every_file_and_is_the_same_each_time() -> None:
     name, content = archive("1.2.3")
     assert (name, content) == archive("1.2.3")
@@ -45,7 +45,6 @@ def test_the_archive_has_every_file_and_is_the_same_each_time() -> None:
 # --- violations
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("bug", "calls"),
     [
@@ -148,7 +147,6 @@ def subject_of(edition: str, make: Any) -> Any:
     return host_subject(make) if edition == "cpu_only" else device_subject(make)
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("suite", BLOB_SUITES)
 @pytest.mark.parametrize("edition", ["caffe", "cpu_only"])
 @pytest.mark.parametrize("make", [Blob, ReferenceBlob])

@@ -94,6 +94,7 @@ def test_any_order_composes_on_any_device(order: tuple[str, ...], upstream: Any)
     assert before == upstream.live_blocks
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("order", SAMPLE[:2], ids="-".join)
 def test_a_memory_over_adaptors_conforms(order: tuple[str, ...]) -> None:
     """The adaptors are on the host side and on the device side."""

@@ -66,7 +66,7 @@ CALLS: list[tuple[str, tuple[Any, ...]]] = [
 ]
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("keeper", ["guarding", "pool"])
 @pytest.mark.parametrize("counter", COUNTING)
 def test_what_counts_blocks_does_not_show_through_an_adaptor_that_keeps_them(keeper: str, counter: str) -> None:

@@ -51,7 +51,6 @@ KEEPERS = {"pool", "guarding"}
 """A pool reuses old memory, and a guarding allocator overwrites it on purpose."""
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("requirement", REQUIREMENTS)
 @pytest.mark.parametrize("name", ALLOCATORS)
 def test_the_contract_is_kept(name: str, requirement: str) -> None:

@@ -126,7 +126,6 @@ def releasing(heap: Heap) -> Heap:
     return heap
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("error", INTERRUPTS)
 @pytest.mark.parametrize("scenario", POOL)
 def test_an_interrupted_pool_is_whole(
@@ -158,7 +157,7 @@ CALLS: dict[str, tuple[Callable[[Heap], Heap], Callable[[Heap], object]]] = {
 CASES = [(names, call) for names in STACKS for call in CALLS if call != "allocate again" or "pool" in names]
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep(quick=12)
 @pytest.mark.parametrize("error", BOTH)
 @pytest.mark.parametrize(("names", "call"), CASES, ids=lambda it: it if isinstance(it, str) else "-".join(it))
 def test_an_interrupted_stack_is_whole(
@@ -294,7 +293,6 @@ FINALISERS: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
 }
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("error", INTERRUPTS)
 @pytest.mark.parametrize("scenario", FINALISERS)
 def test_an_interrupted_finaliser_gives_everything_back(
@@ -318,7 +316,7 @@ def test_a_block_whose_finaliser_is_interrupted_is_given_back(
 # --- real signals
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("names", STACKS[8:], ids="-".join)
 def test_real_signals_leave_a_stack_whole(names: list[str], require_unbroken: Callable[[Report], None]) -> None:
     """Some thousand signals come at any moment while the stacks work."""

@@ -154,6 +154,7 @@ def test_threads_may_share_a_pool() -> None:
     assert ([], 0, pool.idle_blocks) == (wrong, pool.live_blocks, upstream.live_blocks)
 
 
+@pytest.mark.deep
 def test_everything_is_given_back_at_exit() -> None:
     """In KuiperLLama nothing is given back."""
     program = """

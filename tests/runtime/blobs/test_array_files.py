@@ -328,7 +328,6 @@ def contents(path: Path) -> Any:
     return found.data, found.diff
 
 
-@pytest.mark.no_cover
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kind=st.sampled_from(sorted(LOADERS)), compressed=st.booleans(), data=st.data())
 def test_a_damaged_file_is_read_right_or_refused_in_little_memory(
@@ -384,6 +383,7 @@ def test_data_and_diff_have_one_shape(tmp_path: Path) -> None:
     assert not names(tmp_path)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", sorted(SAVERS))
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, kind: str) -> None:
     """A limit on the size of files imitates a full disk."""

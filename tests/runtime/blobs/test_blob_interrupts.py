@@ -129,6 +129,7 @@ def seen(blob: Any) -> Any:
     return blob.shape, numbers
 
 
+@pytest.mark.deep(quick=2)
 @pytest.mark.parametrize(("way", "error"), CASES, ids=str)
 def test_an_interrupt_anywhere_leaves_a_blob_as_before_or_as_after(
     way: str, error: type[BaseException], require_unbroken: Require

@@ -70,6 +70,7 @@ def test_other_types_are_refused(dtype: Any) -> None:
         Blob((2, 3), dtype=dtype, device=None)
 
 
+@pytest.mark.deep
 def test_bfloat16_is_refused_with_what_to_install() -> None:
     """Without the package NumPy has no such type; after its import it has."""
     asked = "from syncedmem import Blob; Blob((2,), dtype='bfloat16', device=None)"

@@ -294,7 +294,6 @@ def copied(mode: Mode, source: SyncedHead, target: SyncedHead) -> list[str]:
     return [*log, "across" if side == "device" else "host copy"]
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("side", ["data", "diff"])
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(HEADS, HEADS)))
 def test_copies_are_made_where_the_mode_says(

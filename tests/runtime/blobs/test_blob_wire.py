@@ -161,7 +161,7 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(wire)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @settings(max_examples=500, deadline=None)
 @given(damaged())
 @example(b"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01")

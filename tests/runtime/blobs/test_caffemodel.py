@@ -352,6 +352,7 @@ SMALL = {
 """They make files of a megabyte, in which everything is as small as can be."""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", SMALL)
 def test_what_a_hostile_file_takes_is_in_proportion_to_its_size(tmp_path: Path, kind: str) -> None:
     """It takes at most the documented 64 bytes for each of its own, whatever protobuf makes of it."""

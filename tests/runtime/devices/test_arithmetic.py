@@ -122,7 +122,7 @@ def _axpy_and_scal(place: Any, dtype: Any, case: tuple[int, int, float], alpha: 
     assert close(got(on_device), overflows(dtype, expected), bound)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep(quick=4)
 def test_axpy_and_scal_stay_within_their_bounds(place: Any, dtype: Any) -> None:
     _axpy_and_scal(place, dtype)
 
@@ -144,7 +144,7 @@ def _sums(place: Any, dtype: Any, case: tuple[int, int, float]) -> None:
         assert close(result, *expected)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep(quick=4)
 @pytest.mark.no_lag
 def test_sums_stay_within_their_bounds(place: Any, dtype: Any) -> None:
     _sums(place, dtype)
@@ -198,7 +198,7 @@ def test_float16_does_not_overflow_where_it_is_summed(place: Any) -> None:
     assert arithmetic_of(place).sumsq(there) == 100_000 * 2.0**30
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.no_lag
 def test_large_arrays_are_as_right_as_small_ones(place: Any, dtype: Any) -> None:
     arithmetic = arithmetic_of(place)
@@ -218,6 +218,7 @@ def test_large_arrays_are_as_right_as_small_ones(place: Any, dtype: Any) -> None
     assert got(target).tobytes() == got(there).tobytes()
 
 
+@pytest.mark.deep
 def test_a_hundred_million_ones_are_a_hundred_million() -> None:
     """A count in ``float32`` would stop at 16,777,216."""
     ones = np.ones(10**8, np.float32)
@@ -226,7 +227,6 @@ def test_a_hundred_million_ones_are_a_hundred_million() -> None:
     assert HostArithmetic().sumsq(ones) == 1e8
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("name", DTYPES)
 def test_the_host_needs_less_than_a_mebibyte_more(name: str) -> None:
     arithmetic = HostArithmetic()

@@ -112,6 +112,7 @@ def kind_of_memory(address: int) -> int:
 # --- the kit
 
 
+@pytest.mark.deep
 def test_the_gpu_conforms(device: Any) -> None:
     """Every requirement is checked, with the enumerated suites and some random walks."""
     elsewhere = CUDADeviceAllocator(1) if GPUS > 1 else None

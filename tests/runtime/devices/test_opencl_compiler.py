@@ -164,7 +164,7 @@ def test_without_mako_there_are_no_reductions(monkeypatch: pytest.MonkeyPatch) -
     assert "the package mako" in reason
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_blobs_conform_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only arithmetic needs one; the test of `syncedmem verify` checks all with the device's own compiler."""
     monkeypatch.setenv(COMPILER_VARIABLE, "fails")
@@ -206,6 +206,7 @@ def test_nothing_stays_mapped_after_an_error(monkeypatch: pytest.MonkeyPatch) ->
     assert 1 == len(mapped)
 
 
+@pytest.mark.deep
 def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,7 +258,7 @@ main()
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("driver", [None, "libmissing.so", "pocl.icd"], ids=["none", "missing", "no library"])
 def test_a_machine_without_a_driver_says_what_is_missing(driver: str | None, tmp_path: Path) -> None:
     """There is no driver, as without PoCL; or the library of a driver is missing, or is not a library."""
@@ -271,7 +272,7 @@ def test_a_machine_without_a_driver_says_what_is_missing(driver: str | None, tmp
     assert {row["name"]: row for row in listed}["opencl"]["detail"].startswith(MISSING)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_machine_without_a_driver_verifies_the_rest(tmp_path: Path) -> None:
     names = ("--device", "cpu", "--device", "opencl")
     options = ("--steps", "10", "--processes", "1", "--out", str(tmp_path / "report"))

@@ -58,6 +58,7 @@ def test_malloc_of_libc_is_an_allocator() -> None:
         libc.allocate(1 << 62)
 
 
+@pytest.mark.deep
 def test_the_functions_for_torch_get_size_device_and_stream(tmp_path: Path) -> None:
     library = ctypes.CDLL(compiled(tmp_path, TORCH))
     calls = (ctypes.c_long * 4).in_dll(library, "calls")
@@ -73,6 +74,7 @@ def test_the_functions_for_torch_get_size_device_and_stream(tmp_path: Path) -> N
         theirs.allocate(1 << 21)
 
 
+@pytest.mark.deep
 def test_a_library_that_is_none_is_refused(tmp_path: Path) -> None:
     """The error comes at once, and is one line."""
     library = compiled(tmp_path, TORCH)
@@ -142,6 +144,7 @@ def test_device_memory_of_torch_waits_for_its_stream(monkeypatch: pytest.MonkeyP
     assert ([0x70, 0], 0) == (waited, cpu.live_blocks)
 
 
+@pytest.mark.deep
 def test_a_round_trip_through_c_is_the_same_memory(cpu: CPUDeviceAllocator, tmp_path: Path) -> None:
     """Our memory is exported as theirs, and that again as ours."""
     source = """

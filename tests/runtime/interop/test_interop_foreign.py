@@ -68,6 +68,7 @@ def test_what_an_allocator_leaves_goes_back_with_it(heap: Heap) -> None:
     assert [address] == heap.returned
 
 
+@pytest.mark.deep
 def test_nothing_goes_back_when_the_process_ends() -> None:
     """Arrays may still be read then, and libraries may be gone: neither their memory nor ours is given back."""
     program = """

@@ -131,6 +131,7 @@ def test_a_full_device_of_numba_is_an_allocation_error(numba: Any) -> None:
         numba.from_resource(Failing(codes.CUDA_ERROR_LAUNCH_FAILED), device=None).allocate(SIZE)
 
 
+@pytest.mark.deep
 def test_the_simulator_of_numba_says_what_it_lacks(numba: Any) -> None:
     del numba
     program = "from syncedmem.interop import numba"

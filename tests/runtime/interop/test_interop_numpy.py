@@ -221,6 +221,7 @@ def test_what_fails_is_null_and_changes_nothing(
     assert [True] * 2 == [isinstance(error, InvalidPointerError) for error in printed[2:]]
 
 
+@pytest.mark.deep
 def test_a_handler_outlives_everything_but_the_process() -> None:
     """An array may be freed last, when Python exits: nothing is printed, and nothing crashes."""
     program = """

@@ -40,6 +40,7 @@ def test_an_unknown_library_is_an_attribute_error() -> None:
         _ = interop.umf  # type: ignore[attr-defined]
 
 
+@pytest.mark.deep
 def test_importing_the_package_imports_no_library() -> None:
     program = "import sys; from syncedmem import interop; print({'rmm', 'cupy', 'numba', 'warp'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

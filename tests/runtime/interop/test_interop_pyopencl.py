@@ -182,6 +182,7 @@ def test_an_exported_buffer_is_left_alone_when_python_goes(pyopencl: Any, opencl
     assert 1 == opencl.live_blocks
 
 
+@pytest.mark.deep
 def test_an_exported_buffer_may_be_the_last_to_go(pyopencl: Any, opencl: Any) -> None:
     del pyopencl, opencl
     program = """

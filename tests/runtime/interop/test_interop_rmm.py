@@ -124,6 +124,7 @@ def test_an_rmm_resource_is_given_the_stream(rmm: Any) -> None:
         assert [(SIZE, expected), (-SIZE, expected)] == spy.calls[-2:]
 
 
+@pytest.mark.deep
 def test_a_pool_of_rmm_may_be_the_last_to_go(rmm: Any) -> None:
     """When Python exits, nothing calls an object that is gone."""
     del rmm

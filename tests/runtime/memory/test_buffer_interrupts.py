@@ -96,7 +96,7 @@ CASES = [
 ]
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep(quick=5)
 @pytest.mark.parametrize(("way", "error"), CASES, ids=str)
 def test_an_interrupt_anywhere_leaves_a_buffer_as_before_or_as_after(
     way: str, error: type[BaseException], require_unbroken: Require
@@ -136,7 +136,6 @@ def test_an_interrupt_anywhere_leaves_a_buffer_as_before_or_as_after(
         assert not report.silent
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("error", INTERRUPTS)
 def test_an_interrupt_while_a_buffer_is_made_or_goes_loses_nothing(
     error: type[BaseException], require_unbroken: Require

@@ -8,6 +8,8 @@ import sys
 import pytest
 from subjects import devices
 
+pytestmark = pytest.mark.deep
+
 SIMULATED = """
 import os, signal, threading
 from syncedmem import SyncedMemory

@@ -176,7 +176,7 @@ def interrupted(error: type[BaseException], *ways: Callable[[World], object], **
     return report
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep(quick=4)
 @pytest.mark.parametrize(("way", "error"), CASES, ids=str)
 def test_an_interrupt_anywhere_leaves_a_memory_as_before_or_as_after(
     way: str, error: type[BaseException], require_unbroken: Require
@@ -237,7 +237,7 @@ ENDS: dict[str, tuple[Callable[[World], object], ...]] = {
 }
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep(quick=1)
 @pytest.mark.parametrize("error", INTERRUPTS)
 @pytest.mark.parametrize("end", ENDS)
 def test_a_finaliser_finishes(end: str, error: type[BaseException], require_unbroken: Require) -> None:
@@ -291,7 +291,7 @@ def test_an_interrupt_in_a_finaliser_is_raised_behind_it() -> None:
     assert (code, device.live_blocks) == (3, 0)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_real_signals_leave_a_memory_that_can_be_used(require_unbroken: Require) -> None:
     world = World()
 

@@ -124,6 +124,7 @@ def test_a_memory_is_initialised_once(memory: SyncedMemory, device: SimulatedDev
     assert device.live_blocks == 0
 
 
+@pytest.mark.deep
 def test_nothing_is_leaked_at_interpreter_exit() -> None:
     """Memories in globals and in cycles are released before the interpreter exits, without a message."""
     program = """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from syncedmem.spec.fuzz import Report
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 def test_a_real_allocator_passes(backend: Backend, report_backend: Callable[[str, Report], None]) -> None:
     """It is called from several threads too, if it allows that."""

@@ -53,6 +53,7 @@ def relatives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "symbols",
     [
@@ -68,6 +69,7 @@ def test_correct_relatives_of_malloc_pass(relatives: Path, symbols: str) -> None
     assert passed(f"{relatives}:{symbols}", alignment="16").checked["A03-aligned"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("symbols", "requirement", "said"),
     [
@@ -75,7 +77,7 @@ def test_correct_relatives_of_malloc_pass(relatives: Path, symbols: str) -> None
         ("boastful_*", "", ""),
         ("modest_*", "A08-size-known", "has a usable size of"),
         ("mute_*", "A05-served", "posix_memalign returned 0, and the pointer None"),
-        pytest.param("rounding_*", "", "", marks=pytest.mark.no_cover),
+        pytest.param("rounding_*", "", "", marks=pytest.mark.deep),
         ("wrapping_*", "A06-out-of-memory", "was met"),
         ("partial_*", "A14-resize-keeps", "resized to"),
     ],
@@ -90,6 +92,7 @@ def test_wrong_relatives_of_malloc_are_caught(relatives: Path, symbols: str, req
     assert said in message
 
 
+@pytest.mark.deep
 def test_a_posix_memalign_without_memory_is_a_refusal(relatives: Path) -> None:
     with driver_of(f"{relatives}:tight_*") as driver:
         assert driver.allocate(0, 101, 64)
@@ -132,6 +135,7 @@ def test_aligned_memory_is_freed_as_c23_wants(relatives: Path) -> None:
         assert [0, 1, 2] == list(driver.blocks)
 
 
+@pytest.mark.deep
 def test_a_state_that_is_made_as_new_shows_what_an_old_one_hides(relatives: Path) -> None:
     """KuiperLLama's pool keeps its state for as long as the library is loaded."""
     assert [False, True] == [Source(f"{relatives}:{it}").makes_fresh for it in ("stale_*", "stale_*,reset=stale_reset")]
@@ -198,6 +202,7 @@ def test_names_by_position_are_found(relatives: Path, symbols: str, found: tuple
     assert found == (None if plain is None else plain.symbols)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["libc.so.6:*", "libjemalloc.so.2:*", "libtcmalloc_minimal.so.4:*"])
 def test_real_libraries_pass_with_all_their_functions(name: str) -> None:
     try:
@@ -222,6 +227,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ["good", "own"])
 def test_a_correct_memory_resource_passes(objects: Path, name: str) -> None:
     """It may be equal only to itself; and if it is equal to another, the other frees half of its blocks."""
@@ -231,6 +237,7 @@ def test_a_correct_memory_resource_passes(objects: Path, name: str) -> None:
     assert passed(target).checked["A24-closes"] > 1
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "requirement", "said"),
     [
@@ -249,6 +256,7 @@ def test_a_wrong_memory_resource_is_caught(objects: Path, name: str, requirement
     assert said in message
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "size", "requirement"),
     [
@@ -281,7 +289,7 @@ def test_a_correct_device_allocator_passes(objects: Path, name: str) -> None:
     passed(f"{objects}:{name}_*?abi=nep49", zero_size="null")
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize(("name", "requirement"), [("forgets", "A16-no-leaks"), ("shares", "A09-zero-size")])
 def test_the_defects_of_kuiperllamas_pool_show_in_its_shape(objects: Path, name: str, requirement: str) -> None:
     """Each round has a new pool, so what an old one hides is found."""
@@ -303,14 +311,14 @@ def rust(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "librust.so"
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_correct_global_alloc_passes(rust: Path) -> None:
     checked = passed(f"{rust}:good_*?abi=resource").checked
 
     assert {"A03-aligned", "A13-zeroed", "A14-resize-keeps"} <= checked.keys()
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "requirement"), [("crooked", "A03-aligned"), ("dirty", "A13-zeroed"), ("moving", "A14-resize-keeps")]
 )
@@ -328,6 +336,7 @@ def umf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("names", "kind"),
     [
@@ -344,6 +353,7 @@ def test_correct_pools_and_providers_pass(umf: Path, names: str, kind: str) -> N
     assert passed(target).checked["A24-closes"] > 1
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("names", "requirement"),
     [
@@ -357,6 +367,7 @@ def test_wrong_pools_and_providers_are_caught(umf: Path, names: str, requirement
     assert broken(f"{umf}:{names}?abi=umf", alignment="8" if "crooked" in names else "1")[0] == requirement
 
 
+@pytest.mark.deep
 def test_a_result_of_libumf_that_is_no_refusal_is_a_finding(umf: Path) -> None:
     target = Source(f"{umf}:provider=brokenProviderOps?abi=umf").open()
 
@@ -426,7 +437,6 @@ def test_wrong_tensors_are_caught(target: object, requirement: str) -> None:
     assert broken(target)[0] == requirement
 
 
-@pytest.mark.no_cover
 def test_tensors_of_pytorch_pass() -> None:
     torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 
@@ -450,7 +460,6 @@ def test_wrong_allocators_of_arrays_are_caught(target: object, requirement: str)
     assert broken(target)[0] == requirement
 
 
-@pytest.mark.no_cover
 def test_allocators_of_gt4py_pass() -> None:
     reason = "gt4py is not installed: pip install gt4py"
     allocators: Any = pytest.importorskip("gt4py.storage.allocators", reason=reason)

@@ -496,7 +496,7 @@ def test_a_full_journal_still_shows_progress() -> None:
     assert before != journal.mark()
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_the_default_run_of_the_c_library_finds_nothing() -> None:
     report = fuzz(LIBC, steps=600_000, seconds=600)
     report.require()

@@ -36,6 +36,7 @@ INLINE = [
 ]
 
 
+@pytest.mark.deep(quick=6)
 @pytest.mark.parametrize("bug", INLINE, ids=lambda it: it.name)
 def test_a_bug_is_caught_in_this_process_too(bug: SeededBug) -> None:
     """An object has no name by which a worker process could find it, so it is tested in this process."""
@@ -47,7 +48,7 @@ def test_a_bug_is_caught_in_this_process_too(bug: SeededBug) -> None:
         report.require()
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("make", [Pool, CachingPool])
 def test_a_correct_pool_passes_every_generator(make: type) -> None:
     promises = ALL if make is Pool else {"zero_size": "null", "double_free": "detect", "thread_safe": "yes"}
@@ -60,6 +61,7 @@ def test_a_correct_pool_passes_every_generator(make: type) -> None:
     assert make is not Pool or unchecked <= {"A08-size-known", "A22-no-crash", "A23-no-hang", "A25-no-starvation"}
 
 
+@pytest.mark.deep(quick=1)
 @pytest.mark.parametrize(
     "name", ["OneByteShort", "CallocInWords", "CopiesBackwards", "AsksTheWrongStream", "TrustsSizes", "ForgetsFrees"]
 )
@@ -148,7 +150,6 @@ def test_time_ends_a_campaign() -> None:
     assert 0 < several.operations < 1 << 30
 
 
-@pytest.mark.no_cover
 def test_memory_behind_get_and_set_is_checked() -> None:
     report = fuzz(SimulatedDeviceAllocator, steps=1_000)
     report.require()
@@ -156,6 +157,7 @@ def test_memory_behind_get_and_set_is_checked() -> None:
     assert report.checked["A04-contents-kept"]
 
 
+@pytest.mark.deep
 def test_a_campaign_may_be_a_few_rounds() -> None:
     source = Source(Pool)
     outcome = campaign(source, source.open().capabilities, Journal(), seed=0, steps=1 << 40, seconds=60, rounds=2)

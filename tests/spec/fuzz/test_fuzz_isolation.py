@@ -85,6 +85,7 @@ def test_a_worker_answers_each_line_of_standard_input(
     assert [{"answer": 1}, {"answer": 2}] == [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
+@pytest.mark.deep
 def test_a_worker_that_is_gone_is_replaced() -> None:
     with Isolated(POOL, 1.0) as place:
         place.worker.process.kill()
@@ -93,6 +94,7 @@ def test_a_worker_that_is_gone_is_replaced() -> None:
         assert place.perform({"job": "describe", "promises": {}})["fresh"]
 
 
+@pytest.mark.deep
 def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
     file = tmp_path / "dies.py"
     file.write_text("import os\nos.abort()\n", encoding="utf-8")
@@ -101,9 +103,10 @@ def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
         fuzz(f"{file}:x")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "requirement"),
-    [("EndsTheProcess", "A22"), pytest.param("WaitsForItself", "A23", marks=pytest.mark.no_cover)],
+    [("EndsTheProcess", "A22"), pytest.param("WaitsForItself", "A23", marks=pytest.mark.deep)],
 )
 def test_crashes_and_hangs_are_findings_with_their_steps(name: str, requirement: str) -> None:
     """The campaign continues after them."""

@@ -161,6 +161,7 @@ def test_pieces_of_a_log_are_varied(tmp_path: Path) -> None:
     assert [] == programs_of(written(tmp_path, HEADER), 0, streams=False)
 
 
+@pytest.mark.deep
 def test_the_requests_of_a_log_find_a_bug(tmp_path: Path) -> None:
     """The bug needs that a block is freed and two of its size are requested."""
     rows = ("allocate,0x1", "free,0x1", "allocate,0x1", "allocate,0x2")
@@ -171,7 +172,7 @@ def test_the_requests_of_a_log_find_a_bug(tmp_path: Path) -> None:
     assert [("log", 1)] == [(it.name, it.cases) for it in report.suites]
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_correct_allocator_passes_with_a_log(tmp_path: Path) -> None:
     done: list[tuple[str, int, int]] = []
     report = fuzz(
@@ -187,7 +188,7 @@ def test_a_correct_allocator_passes_with_a_log(tmp_path: Path) -> None:
     assert report.suites[0].steps == [at for name, at, _ in done if name == "log"][-1]
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_the_command_takes_logs(tmp_path: Path) -> None:
     path = written(tmp_path, RMM.replace("allocate failure", "loan"))
     arguments = [

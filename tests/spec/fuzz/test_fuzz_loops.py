@@ -200,7 +200,7 @@ class Crowd:
         return live > self.most
 
 
-@pytest.mark.parametrize("most", [200, 1000, pytest.param(1 << 14, marks=pytest.mark.no_cover)])
+@pytest.mark.parametrize("most", [200, 1000, pytest.param(1 << 14, marks=pytest.mark.deep)])
 def test_a_crowd_becomes_a_loop_within_a_few_times_its_steps(most: int) -> None:
     """How far a loop went until it failed gives its times; halving would run the loop another sixteen times."""
     program = tuple(taken(number, number * number % 97 + 1) for number in range(most + most // 8))
@@ -211,7 +211,6 @@ def test_a_crowd_becomes_a_loop_within_a_few_times_its_steps(most: int) -> None:
     assert bug.steps_of_all_tries <= 12 * len(program)
 
 
-@pytest.mark.no_cover
 def test_the_steps_of_all_tries_have_a_limit() -> None:
     """A long program that is no loop, and of which nearly all is needed, was once shortened for minutes."""
     program = tuple(taken(number, number * number % 1009 + 1) for number in range(30_000))

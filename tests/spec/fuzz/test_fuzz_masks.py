@@ -50,7 +50,7 @@ def both(tmp_path: Path) -> Any:
     return make
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(TWELVE, 2)))
 def test_of_two_bugs_both_are_reported(one: str, other: str, both: Any) -> None:
     """A crash or a hang costs its round; what was found is left out of every second job."""
@@ -75,6 +75,7 @@ def test_a_skipped_requirement_is_left_unjudged() -> None:
         named("A99")
 
 
+@pytest.mark.deep
 def test_a_crash_may_be_skipped(tmp_path: Path) -> None:
     file = tmp_path / "dies.py"
     file.write_text(
@@ -86,6 +87,7 @@ def test_a_crash_may_be_skipped(tmp_path: Path) -> None:
     assert fuzz(f"{file}:Dies", steps=500, skip=["A22"]).passed
 
 
+@pytest.mark.deep
 def test_a_known_finding_is_no_failure(tmp_path: Path) -> None:
     file = tmp_path / "known.txt"
     keys = [it.key for it in fuzz(ALLOCATOR_BUGS["PeakIsNow"].make, steps=2_000).findings]
@@ -170,6 +172,7 @@ def test_what_comes_after_another_finding_says_so() -> None:
 # --- a corpus
 
 
+@pytest.mark.deep
 def test_a_corpus_keeps_what_is_new_or_fails_and_the_next_run_begins_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "made" / "corpus"
     bug = ALLOCATOR_BUGS["OneByteShort"].make
@@ -186,6 +189,7 @@ def test_a_corpus_keeps_what_is_new_or_fails_and_the_next_run_begins_with_it(tmp
     assert kept <= set(folder.iterdir())
 
 
+@pytest.mark.deep
 def test_a_corpus_of_what_passes_grows_less_and_less(tmp_path: Path) -> None:
     fuzz(Pool, steps=3_000, corpus=tmp_path)
     kept = set(tmp_path.iterdir())

@@ -21,6 +21,8 @@ from syncedmem.spec.mutants.allocator import Pool
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+pytestmark = pytest.mark.deep
+
 SUPPORT = Path(__file__).parents[2] / "support"
 RACES = {"pop": "A01", "count": "A01", "aba": "A01", "flag": "A01", "lock": "A01", "home": "A01", "order": "A23"}
 """The seeded races of racing_allocators.c, and how each shows; it may also show as a crash or a hang."""
@@ -252,7 +254,6 @@ def test_other_targets_have_no_native_driver() -> None:
 # --- in a whole run
 
 
-@pytest.mark.no_cover
 def test_a_run_with_threads_uses_it() -> None:
     target = f"{SUPPORT / 'racing_allocators.c'}:pop_malloc,pop_free"
     report = fuzz(target, threads=4, steps=400_000)
@@ -382,7 +383,6 @@ def command_for(tmp_path: Path) -> str:
     return f"{library}:pop_malloc,pop_free?sanitizer=thread&build={command}"
 
 
-@pytest.mark.no_cover
 def test_a_race_is_in_the_report_of_a_sanitizer(tmp_path: Path) -> None:
     report = finding(command_for(tmp_path), 4, steps=4_000_000)
 

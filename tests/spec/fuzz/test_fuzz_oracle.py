@@ -226,7 +226,6 @@ def test_many_freed_blocks_are_not_all_remembered() -> None:
         assert driver.free_again(99)
 
 
-@pytest.mark.no_cover
 def test_who_reports_a_rough_number_may_report_more() -> None:
     class Rough(Pool):
         @property
@@ -331,7 +330,6 @@ class Hoards(Pool):
         return super().allocate(size, alignment, stream)
 
 
-@pytest.mark.no_cover
 def test_growing_once_is_no_leak_and_growing_every_time_is() -> None:
     """In a process with many threads, other memory may grow while a cycle is measured."""
     with driver_of(Hoards(200, 500)) as driver:

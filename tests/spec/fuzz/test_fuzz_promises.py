@@ -42,6 +42,7 @@ def test_a_record_is_data_and_back() -> None:
     assert Capabilities().with_promises({"host_readable": "no"}).host_readable is False
 
 
+@pytest.mark.deep
 def test_promises_that_the_target_cannot_keep_are_refused() -> None:
     with pytest.raises(TargetError, match="stream_ordered=yes contradicts the target"):
         fuzz(Warp, promises={"stream_ordered": "yes"})

@@ -30,6 +30,7 @@ def test_no_bug_escaped_and_every_allocator_passed() -> None:
     assert [] == [it["name"] for it in COMMITTED["out of reach"] if it["findings"]]
 
 
+@pytest.mark.deep
 def test_a_bug_is_measured_with_its_seed() -> None:
     assert {"found": "A01-distinct-pointers", "lines": 6, "seed": 3}.items() <= measured(
         Job("bug", "PutBackTwice", 3)

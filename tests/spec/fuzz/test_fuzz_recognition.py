@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("target", "kind"),
     [
@@ -64,7 +65,7 @@ def test_every_convention_is_recognised_and_fuzzed(target: object, kind: str) ->
     assert {"passed"} == {it.status for it in report.verdicts() if it.requirement == "A04-contents-kept"}
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("sized", [True, False])
 def test_streams_are_passed_to_those_who_take_them(sized: bool) -> None:
     seen: set[str] = set()
@@ -334,7 +335,6 @@ def test_a_copy_is_called_as_its_parameters_say() -> None:
     assert [None] * 3 == found[3:]
 
 
-@pytest.mark.no_cover
 def test_a_copy_in_the_order_of_c_passes() -> None:
     class Copying(Memory):
         malloc = Memory.take

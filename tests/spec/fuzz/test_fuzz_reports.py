@@ -45,6 +45,7 @@ def run(*arguments: str, code: int = 0) -> Result:
     return result
 
 
+@pytest.mark.deep
 def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
     report = fuzz(TWICE, steps=2_000, first=True)
     found = report.replay(report.findings[0])
@@ -64,7 +65,7 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
         exec(found.python(), {})  # noqa: S102 -- the printed program must run
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_finding_of_threads_is_replayed_by_its_seed() -> None:
     bug = ALLOCATOR_BUGS["NoLocks"]
     finding = Finding("A20-threads", "what threads do", (), repeats=False)
@@ -183,6 +184,7 @@ def test_what_is_no_replay_is_one_line_and_status_two(
     assert f"syncedmem: {tmp_path}: it is a directory\n" == refused(monkeypatch, capsys, "replay", str(tmp_path), POOL)
 
 
+@pytest.mark.deep
 def test_a_replay_imports_nothing_that_only_the_file_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -222,6 +224,7 @@ def test_a_name_that_a_terminal_would_act_on_is_quoted_and_not_advised(
     assert "trust" not in line
 
 
+@pytest.mark.deep
 def test_a_replay_of_an_object_says_that_it_has_no_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -234,6 +237,7 @@ def test_a_replay_of_an_object_says_that_it_has_no_name(
     assert "no longer breaks A01-distinct-pointers" in run("replay", str(file), POOL).output
 
 
+@pytest.mark.deep
 def test_the_command_passes_what_passes(tmp_path: Path) -> None:
     arguments = ("fuzz", "libc.so.6:malloc,free", "--steps", "3000", "--out", str(tmp_path), "--threads", "2")
     result = run(*arguments, "--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "junit.xml"))
@@ -248,6 +252,7 @@ def test_the_command_passes_what_passes(tmp_path: Path) -> None:
     assert len(suite) == len(required)
 
 
+@pytest.mark.deep
 def test_the_command_shows_what_is_wrong(tmp_path: Path) -> None:
     arguments = ("fuzz", TWICE, "--steps", "2000", "--out", str(tmp_path), "--promise", "alignment=64", "--first")
     result = run(*arguments, "--json", "-", "--junit", str(tmp_path / "junit.xml"), code=1)
@@ -260,6 +265,7 @@ def test_the_command_shows_what_is_wrong(tmp_path: Path) -> None:
     assert "<failure" in (tmp_path / "junit.xml").read_text(encoding="utf-8")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "arguments",
     [("libnothing.so:a,b",), ("os:sep",), (POOL, "--promise", "alignment=5"), (POOL, "--promise", "alignment")],
@@ -275,6 +281,7 @@ def test_bad_input_is_one_line_and_status_two(
     assert 1 == len(capsys.readouterr().err.strip().splitlines())
 
 
+@pytest.mark.deep
 def test_reasons_name_what_is_missing() -> None:
     report = fuzz("libc.so.6:malloc,free", steps=500)
     reasons = {it.requirement: it.detail for it in report.verdicts() if it.status == "not checked"}
@@ -302,6 +309,7 @@ def listing(tmp_path: Path, *names: str) -> Path:
     return file
 
 
+@pytest.mark.deep
 def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
     class Twice(AllocatorTests):
         target = TWICE
@@ -342,7 +350,6 @@ def test_a_target_may_be_a_function_and_has_to_be_said() -> None:
         AllocatorMachine()
 
 
-@pytest.mark.no_cover
 def test_progress_is_told() -> None:
     told: list[str] = []
     fuzz(Pool, steps=500, on_progress=lambda generator, done, of: told.append(f"{generator} {done <= of or done}"))
@@ -358,6 +365,7 @@ def test_the_page_says_how_many_bugs_there_are_at_least() -> None:
     assert int(said) < len(ALLOCATOR_BUGS) < int(said) + 50
 
 
+@pytest.mark.deep
 def test_the_command_needs_no_report(tmp_path: Path) -> None:
     """Without --json and --junit it writes only replays."""
     run("fuzz", TWICE, "--steps", "4000", "--out", str(tmp_path), code=1)

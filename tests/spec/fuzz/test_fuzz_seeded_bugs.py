@@ -90,14 +90,14 @@ def catch(report_catch: Callable[[str, Report, float], None]) -> Catch:
     return look
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("bug", [it for it in ALLOCATOR_BUGS.values() if it.name not in LOOPS], ids=lambda it: it.name)
 def test_the_fuzzer_catches(bug: SeededBug, catch: Catch) -> None:
     """It names the broken requirement."""
     catch(bug.name, bug.target, bug.requirement, bug.promises, bug.threads)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("name", LOOPS)
 def test_the_fuzzer_catches_what_takes_very_many_calls_and_shows_a_loop(name: str, catch: Catch) -> None:
     """Its program has a hundred thousand steps, and can be tried only a few times."""
@@ -107,7 +107,7 @@ def test_the_fuzzer_catches_what_takes_very_many_calls_and_shows_a_loop(name: st
     assert [LOOPS[name]] == [str(it) for it in folded(finding.program)]
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("bug", IN_C, ids=lambda it: it.symbols.partition(",")[0])
 def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path, catch: Catch) -> None:
     """A function in C may end the process, or never return."""
@@ -132,6 +132,7 @@ def test_every_bug_says_what_is_wrong_and_where_it_was_seen() -> None:
     assert all(bug.text.endswith(".") and bug.source for bug in ALLOCATOR_BUGS.values())
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("symbols", "abi"),
     [

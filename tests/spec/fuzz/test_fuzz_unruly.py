@@ -13,6 +13,8 @@ from syncedmem.spec.fuzz.isolation import Isolated
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.deep
+
 START = """
 import os, signal, time
 from syncedmem.spec.mutants.allocator import Pool
@@ -43,7 +45,6 @@ def target(tmp_path: Path, act: str) -> str:
     return f"{file}:Unruly"
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("name", PEACEFUL)
 def test_what_is_no_bug_of_an_allocator_is_none(name: str, tmp_path: Path) -> None:
     act = (
@@ -54,7 +55,6 @@ def test_what_is_no_bug_of_an_allocator_is_none(name: str, tmp_path: Path) -> No
     assert ([], []) == ([it.message for it in report.findings], report.errors)
 
 
-@pytest.mark.no_cover
 def test_a_crash_is_one_although_a_child_stays(tmp_path: Path) -> None:
     """It was once reported as a hang, because the child kept the pipe open."""
     act = f"\n            {FORKS_AND_LEAVES_A_CHILD}\n            os.abort()"
@@ -65,7 +65,6 @@ def test_a_crash_is_one_although_a_child_stays(tmp_path: Path) -> None:
     assert len(report.replay(report.findings[0]).python().splitlines()) <= 10
 
 
-@pytest.mark.no_cover
 def test_who_ends_the_process_that_watches_is_an_error_of_nobody(tmp_path: Path) -> None:
     report = fuzz(target(tmp_path, "os.kill(os.getppid(), signal.SIGKILL)"), steps=500, hang=20)
 
@@ -122,7 +121,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("seed", range(5))
 def test_who_refuses_at_random_is_legal(seed: int, library: Path) -> None:
     """Hypothesis once failed on it, and the process that it ended in was a crash of the target."""

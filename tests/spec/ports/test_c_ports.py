@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from syncedmem.spec.ports.memory import RemoteMemory
     from syncedmem.spec.requirements import Profile
 
+pytestmark = pytest.mark.deep
+
 LIMITS = Limits(seconds=30, first=30)
 
 
@@ -40,7 +42,6 @@ def verdict(path: str, **wanted: Any) -> PortReport:
     return conform_program(library(path), Wanted("caffe", **wanted), LIMITS)
 
 
-@pytest.mark.no_cover
 def test_a_port_in_c_conforms(c_port: Callable[[str], str]) -> None:
     report = verdict(c_port("port"))
     assert report.line.startswith("conforms to caffe/L4: ")
@@ -82,7 +83,6 @@ def test_a_port_frees_what_a_dropped_memory_owns(profile: Profile, c_port: Calla
                 list(dropped_by_program(subject))
 
 
-@pytest.mark.no_cover
 def test_a_rude_port_is_found_with_its_shortest_program(c_port: Callable[[str], str]) -> None:
     """It touches device memory from the host, and writes beside blocks and to freed memory."""
     report = verdict(c_port("rude"), level="L4")

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     Build = Callable[..., Path]
     Replayed = Callable[..., tuple[int, list[str]]]
 
+pytestmark = pytest.mark.deep
+
 ROOT = Path(__file__).parents[3]
 PORTS = ROOT / "examples" / "ports"
 COMPILERS = {"c": "cc", "cpp": "c++", "rust": "rustc"}
@@ -116,7 +118,6 @@ def first_violation(library: Path, seconds: float, *, blobs: bool) -> Violation:
 # --- the ports
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("name", COMPILERS)
 def test_an_example_port_reaches_the_highest_level(name: str, build: Build) -> None:
     report = conformed(build(name))
@@ -218,13 +219,11 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Replayed:
     return replay
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("name", COMPILERS)
 def test_an_example_port_replays_all_vectors(name: str, build: Build, replayed: Replayed) -> None:
     assert replayed(build(name)) == (0, [])
 
 
-@pytest.mark.no_cover
 def test_the_blobs_of_the_port_in_cpp_reach_the_highest_level_and_replay_all_vectors(
     build: Build, replayed: Replayed
 ) -> None:
@@ -242,7 +241,6 @@ def test_the_runner_in_c_says_where_a_bug_shows(bug: PortBug, build: Build, repl
     compare(bug, "runner", lines[0] if lines else f"nothing: {NOT_IN_VECTORS[bug.name]}")
 
 
-@pytest.mark.no_cover
 def test_a_library_may_print(build: Build) -> None:
     """The harness keeps standard output for its answers."""
     report = conformed(build("cpp", HARMLESS), "L2")

@@ -23,6 +23,8 @@ from syncedmem.spec.ports.harness import DEVICE, HOST, PINNED, Harness, Heap, Li
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.deep
+
 SCRIPT = Path(harness.__file__)
 
 

@@ -17,6 +17,8 @@ from syncedmem.spec.ports.harness import Harness, Library, Wrong
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.deep
+
 
 def asking(path: str, level: str = "L4") -> Callable[..., dict[str, Any]]:
     """Return a function that asks a library, and checks that each answer fits the protocol."""

@@ -52,6 +52,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "ends.py"
 
 
+@pytest.mark.deep
 def test_a_maker_that_ends_its_process_has_the_shortest_program(file: Path) -> None:
     report = conform_maker(MakerTarget(f"{file}:Ends", ALLOCATORS), Wanted("safe", "L2"), LIMITS)
 
@@ -67,6 +68,7 @@ def test_a_maker_that_ends_its_process_has_the_shortest_program(file: Path) -> N
     assert 'failures="1"' in report.as_junit()
 
 
+@pytest.mark.deep
 def test_what_was_found_before_it_ended_is_kept(file: Path) -> None:
     reports: list[PortReport] = []
     target = MakerTarget(f"{file}:LooksAway", ALLOCATORS)
@@ -77,6 +79,7 @@ def test_what_was_found_before_it_ended_is_kept(file: Path) -> None:
     assert [len(it.found) for it in reports] == list(range(1, len(report.found)))
 
 
+@pytest.mark.deep
 def test_what_the_statements_alone_do_not_end_is_said(file: Path) -> None:
     report = conform_maker(MakerTarget(f"{file}:CountsMemories", ALLOCATORS), Wanted("safe", "L0"), LIMITS)
 
@@ -87,6 +90,7 @@ def test_what_the_statements_alone_do_not_end_is_said(file: Path) -> None:
     assert violation.statements
 
 
+@pytest.mark.deep
 def test_a_maker_that_conforms_is_reported_as_it_is_tested() -> None:
     reports: list[PortReport] = []
     stages: list[str] = []
@@ -166,6 +170,7 @@ def test_a_process_must_end_in_the_same_way() -> None:
     assert () == shorten(last(lines, Death("crash", "SIGABRT")), progress=ignore)
 
 
+@pytest.mark.deep
 def test_a_hang_is_one_however_long_it_was() -> None:
     hanging = last(("import time", "1 + 1", "time.sleep(600)"), Death("hang", "60"))._replace(limits=Limits(seconds=2))
 

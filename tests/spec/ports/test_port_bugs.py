@@ -24,6 +24,8 @@ from syncedmem.spec.requirements import requirements_of
 if TYPE_CHECKING:
     from syncedmem.spec.mutants.registry import SeededBug
 
+pytestmark = pytest.mark.deep
+
 RIGHT = (sys.executable, "-S", str(PORT))
 PUSH = Case((Input(Call.CPU_DATA), Input(Call.ASYNC_GPU_PUSH), Fail(Input(Call.SET_CPU_DATA), 1)))
 READ = Case((Input(Call.MUTABLE_CPU_DATA), Input(Call.GPU_DATA), Input(Call.CPU_DATA)))
@@ -34,7 +36,6 @@ def command_of(name: str) -> tuple[str, ...]:
     return sys.executable, "-c", f"from syncedmem.spec.mutants.port import main; main({[name, *RIGHT]!r})"
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("bug", PORT_BUGS.values(), ids=PORT_BUGS)
 def test_a_wrong_port_is_refused_for_the_right_reason(bug: SeededBug) -> None:
     command = command_of(bug.name)

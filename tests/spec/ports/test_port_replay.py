@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from syncedmem.spec.ports.process import Port
     from syncedmem.spec.requirements import Level
 
+pytestmark = pytest.mark.deep
+
 WRONG = str(PORT.with_name("wrong_port.py"))
 LIMITS = Limits(seconds=60, first=60)
 

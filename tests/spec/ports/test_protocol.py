@@ -50,7 +50,7 @@ def test_the_names_are_those_of_the_model() -> None:
     assert {"cpu_data", "release", "async_gpu_push"} <= set(CALLS)
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_every_line_that_is_exchanged_fits_the_schema() -> None:
     """The committed schema is the one that `make check-generated` compares."""
     made = json.loads((ROOT / "docs" / "port-protocol.schema.json").read_text(encoding="utf-8"))

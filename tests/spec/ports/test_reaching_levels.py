@@ -54,7 +54,7 @@ def example(name: str) -> ProgramTarget:
     return ProgramTarget(name, (program, str(PLACE / name)))
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize("profile", ["caffe", "safe"])
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_conform_to_their_level(name: str, profile: Profile) -> None:
@@ -79,7 +79,7 @@ def test_the_examples_are_short() -> None:
     assert sizes["port.mjs"] <= 90
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.parametrize(("edition", "transitions"), [("early", 140), ("cpu_only", 48)])
 @pytest.mark.parametrize("level", ["L0", "L2"])
 def test_a_port_may_be_of_another_edition(edition: str, transitions: int, level: Level) -> None:
@@ -105,7 +105,7 @@ def test_the_reference_is_of_every_edition(edition: str, transitions: int, level
     assert ("R24-pinned-by-mode" in found.checked) == (edition == "cpu_only")
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_pushes_may_happen_later() -> None:
     with wrong("defers").connect(LIMITS, "") as port:
         found = check_conformance(subject_of(port, "defers", "safe", "L4"), suites=("flights",), steps=0)
@@ -116,7 +116,7 @@ def test_pushes_may_happen_later() -> None:
     assert not again.violations
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_sizes_that_are_too_large_for_a_port_are_left_out() -> None:
     with wrong("small").connect(LIMITS, "") as port:
         subject = subject_of(port, "small", "caffe", "L0")
@@ -137,7 +137,7 @@ def few_suites(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", only("tour"))
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 @pytest.mark.usefixtures("few_suites")
 def test_the_highest_level_that_a_port_reaches_is_found() -> None:
     changes: list[str] = []
@@ -202,6 +202,7 @@ def test_a_maker_names_the_highest_level_but_a_subject_its_own(tmp_path: Path) -
     assert "L1" == MakerTarget(f"{tmp_path / 'names_a_level.py'}:lower", ALLOCATORS).top()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("few_suites")
 def test_a_level_may_be_wanted() -> None:
     report = bench("needless copy", Wanted("caffe", "L2"))
@@ -213,6 +214,7 @@ def test_a_level_may_be_wanted() -> None:
         bench("right", Wanted("caffe", "L4"))
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("few_suites")
 def test_a_requirement_may_be_excepted() -> None:
     report = bench("needless copy", Wanted("caffe", "L2", excepted=("R09-no-needless-copy",)))
@@ -222,6 +224,7 @@ def test_a_requirement_may_be_excepted() -> None:
     assert report.line.endswith("transitions, except R09-no-needless-copy")
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("few_suites")
 def test_a_suite_may_go_on_after_a_violation() -> None:
     report = bench("free", Wanted("caffe", "L2", keep_going=True))
@@ -229,6 +232,7 @@ def test_a_suite_may_go_on_after_a_violation() -> None:
     assert {"R28-freed-once"} == {it.requirement for it in report.violations}
 
 
+@pytest.mark.deep
 def test_walks_go_on_too() -> None:
     with wrong("needless copy").connect(LIMITS, "") as port:
         tolerance = Tolerance(keep_going=True)
@@ -240,7 +244,7 @@ def test_walks_go_on_too() -> None:
     assert 2 <= len([it for it in found.suites if it.cases])
 
 
-@pytest.mark.no_cover
+@pytest.mark.deep
 def test_a_port_that_misses_transitions_does_not_conform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", only("flights"))
 
@@ -260,6 +264,7 @@ def test_a_maker_in_python_istested_too() -> None:
     assert "conforms to caffe/L1: 14 of 14 requirements, 558 of 558 transitions" == report.line
 
 
+@pytest.mark.deep
 def test_a_maker_may_make_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncedmem.spec.blob.kit.blob_suite_names", only("shapes"))
     found = MakerTarget("syncedmem.spec:ReferenceBlob", ALLOCATORS)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from syncedmem.spec import Subject
     from syncedmem.spec.requirements import Level, Profile
 
+pytestmark = pytest.mark.deep
+
 PORT = Path(__file__).parents[2] / "support" / "blob_port.py"
 MEMORIES = Path(__file__).parents[3] / "examples" / "ports" / "json" / "port.py"
 LIMITS = Limits(seconds=60, memory=8 << 30)
@@ -110,7 +112,6 @@ def test_what_is_wrong_with_an_answer_is_said(answer: object, sentence: str) -> 
 # --- the right port
 
 
-@pytest.mark.no_cover
 @with_subject("", "safe")
 def test_the_reference_passes_the_kit_through_the_protocol(subject: Subject) -> None:
     verdict = check_blobs(subject, steps=200, seed=3, suites=["rules", "tables", "failures", "walks"])
@@ -175,7 +176,6 @@ def test_without_a_device_memory_on_it_is_a_buffer_of_the_host(subject: Subject)
     assert driver.steps == 2
 
 
-@pytest.mark.no_cover
 def test_the_command_finds_the_level_of_a_port() -> None:
     report = conform_program(port("caffe"), Wanted("caffe", steps=0, blobs=True), LIMITS)
     assert report.line == "conforms to caffe/L4: 49 of 49 requirements, 144 of 144 cells"
@@ -212,7 +212,6 @@ WRONG: dict[str, tuple[Level, str, str]] = {
 }
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("bug", WRONG)
 def test_a_wrong_blob_is_refused_at_the_level_that_shows_it(bug: str) -> None:
     level, suite, requirement = WRONG[bug]
@@ -230,7 +229,6 @@ def test_a_blob_that_loses_numbers_when_an_action_fails_is_refused() -> None:
     assert caught.value.requirement == "B57-failure-keeps-numbers"
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize("bug", ["UpdateAdds", "EagerData"])
 def test_a_lower_level_does_not_see_it(bug: str) -> None:
     level, suite, _ = WRONG[bug]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from syncedmem.spec import Subject
     from syncedmem.spec.requirements import Level
 
+pytestmark = pytest.mark.deep
+
 WRONG = PORT.with_name("wrong_port.py")
 LIMITS = Limits(seconds=60, memory=8 << 30)
 READS = (Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.GPU_DATA), Input(Call.CPU_DATA))
@@ -130,7 +132,6 @@ def test_a_port_need_not_show_every_flag_and_may_show_adoptions(way: str) -> Non
         run_case(subject_of(port, way, "caffe", "L3"), Case((*READS, ADOPT)))
 
 
-@pytest.mark.no_cover
 @pytest.mark.parametrize(("way", "requirement", "first", "last"), FREES)
 def test_wrong_frees_are_found(way: str, requirement: str, first: Input, last: Input) -> None:
     assert requirement == found(way, first, last).requirement
