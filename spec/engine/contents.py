@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .call_log import TO_DEVICE, TO_HOST
@@ -15,6 +16,7 @@ __all__ = ["Watched", "contrasted", "fetch", "pattern", "put"]
 _WHEEL = bytes(range(251)) * 2
 
 
+@lru_cache(maxsize=8)  # a call, what is expected of it and what is written after it ask for the same one
 def pattern(number: int, size: int) -> bytes:
     """Bytes that differ from the pattern of every other number, at every position if possible."""
     start = number * 7 % 251

@@ -14,6 +14,7 @@ import subprocess
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing import connection, get_context
 from typing import IO, TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, cast
 
@@ -246,7 +247,7 @@ def side_by_side(
     job : callable
         Called with a name, and with a function that reports progress.
     names : iterable of str
-        In the order in which their jobs start.
+        In the order in which their jobs start; a name is taken only when its job can start.
     processes : int
         The number of processes at a time.
     watch : callable
@@ -259,14 +260,16 @@ def side_by_side(
     (str, object)
         A name and the answer, or the `Death` of its process, in the order in which they end.
     """
-    waiting = list(names)
+    waiting = iter(names)
     running: dict[str, tuple[Child[AnswerT], ExitStack]] = {}
     with ExitStack() as everything:
-        while waiting or running:
-            while waiting and len(running) < processes:
-                name, stack = waiting.pop(0), everything.enter_context(ExitStack())
+        while True:
+            for name in islice(waiting, processes - len(running)):
+                stack = everything.enter_context(ExitStack())
                 progress = stack.enter_context(watch(name))
                 running[name] = stack.enter_context(Child(job, name, limits=limits, progress=progress)), stack
+            if not running:
+                return
             connection.wait([child.connection for child, _ in running.values()], _PAUSE)
             for name in [name for name, (child, _) in running.items() if child.listen(0)]:
                 child, stack = running.pop(name)

@@ -75,7 +75,9 @@ def walks(edition: str, first: tuple[Input, ...], *, failures: bool = True) -> s
     move = st.one_of(call, call, wait, *others)
     start = st.sampled_from(tuple(access_sequences(edition).values()))
     small = st.sampled_from(_SIZES)
-    size = st.one_of(small, small, st.integers(1, 300), st.sampled_from(_LARGE))
+    # A large memory takes a thousand times as long as a small one, and suites have large ones too.
+    large = st.sampled_from(_LARGE)
+    size = st.integers(0, 19).flatmap(lambda k: small if k < 12 else st.integers(1, 300) if k < 19 else large)  # noqa: PLR2004
 
     def joined(sizes: tuple[int, ...], others: list[tuple[Input, ...]], moves: list[tuple[int, Move]]) -> Walk:
         starts = (first, *others)

@@ -6,6 +6,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from syncedmem.model import (
@@ -263,13 +264,27 @@ def verify(
         raise InvalidArgumentError("processes", processes, "an integer, 1 or more")
     start = time.perf_counter()
     model = verify_model()
-    # The last devices and the first parts take longest, and what takes longest should not begin last.
-    jobs = [f"{name} {part}" for part in PARTS for name in devices[::-1]]
+    found: dict[str, DeviceVerdict | Death] = {}
+    jobs = _jobs(devices, found)
     job = partial(verify_part, steps=steps, seed=seed)
     beside = partial(side_by_side, processes=processes, watch=watch, limits=Limits(seconds=_PATIENCE))
-    found = dict(_one_by_one(job, jobs, watch) if processes == 1 else beside(job, jobs))
+    found.update(_one_by_one(job, jobs, watch) if processes == 1 else beside(job, jobs))
     verdicts = [_whole(name, {part: found[f"{name} {part}"] for part in PARTS}) for name in devices]
     return Verification(seed, model, verdicts, time.perf_counter() - start, _unchecked())
+
+
+def _jobs(devices: Sequence[str], found: dict[str, DeviceVerdict | Death]) -> Iterator[str]:
+    """The parts of each device, in the order in which they start; not those of one that its first part did not find.
+
+    The last devices and the first parts take longest, and what takes longest should not begin last.
+    """
+    first = next(iter(PARTS))
+    for part, name in product(PARTS, devices[::-1]):
+        answer = found.get(f"{name} {first}")
+        if isinstance(answer, DeviceVerdict) and answer.reason:
+            found[f"{name} {part}"] = answer
+        else:
+            yield f"{name} {part}"
 
 
 def _unchecked() -> str:
