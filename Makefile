@@ -46,27 +46,30 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 # ------------------------------------------------------------------------------------------ environment
 
 $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; sys.exit("syncedmem needs Python 3.11 or newer, this is " + sys.version.split()[0] \
 	    + "; say which to use: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
+	@echo 'Making a virtual environment: $(VENV)'
+	@$(PYTHON) -m venv $(VENV)
 	@$(call locked_pip,$(VENV))
 	@mkdir -p $(STAMPS) && touch $@
 
 # The package itself, editable.
 $(STAMPS)/package: pyproject.toml setup.py src/README.md src/syncedmem/__init__.py requirements/constraints.txt $(STAMPS)/venv
-	$(BIN)/python requirements/declared.py $(EXTRAS) > $(STAMPS)/declared.txt
-	$(BIN)/python $(PIP_INSTALL) setuptools --requirement $(STAMPS)/declared.txt
-	$(BIN)/python $(EDITABLE)
+	@echo 'Installing syncedmem and what it needs: $(EXTRAS)'
+	@$(BIN)/python requirements/declared.py $(EXTRAS) > $(STAMPS)/declared.txt
+	@$(BIN)/python $(PIP_INSTALL) setuptools --requirement $(STAMPS)/declared.txt
+	@$(BIN)/python $(EDITABLE)
 	@touch $@
 
 # What a job needs: requirements/<job>.txt.
 $(STAMPS)/%: requirements/%.txt requirements/constraints.txt $(STAMPS)/package
-	$(BIN)/python $(PIP_INSTALL) --requirement $<
+	@echo 'Installing what $< names'
+	@$(BIN)/python $(PIP_INSTALL) --requirement $<
 	@touch $@
 
 # All that .venv can hold.
@@ -167,7 +170,7 @@ BROCOLLI := $(shell sed -n 's/^brocolli-caffe==//p' requirements/constraints.txt
 test-caffe: CHOSEN := -m 'not deep'
 test-caffe: test-caffe-deep  ## compile Caffe's own SyncedMemory, and test it as a port
 
-test-caffe-deep: $(STAMPS)/test  ## the same with all tests
+test-caffe-deep: $(STAMPS)/test  ## compile it, and run all tests of it
 	@command -v g++ >/dev/null || { echo 'test-caffe needs g++, which is not installed: make system-deps' >&2; exit 1; }
 	@$(MAKE) --no-print-directory -C tests/caffe OUT=$(CURDIR)/$(CAFFE) PYTHON=$(CURDIR)/$(BIN)/python \
 	    VERSION=$(BROCOLLI) CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'

@@ -51,6 +51,8 @@ class Part:
         The other files and folders that its result depends on.
     programs : tuple of str
         Programs without which it is not possible.
+    asks : tuple of str
+        A command that prints nothing if it is not possible, and says why on its standard error.
     """
 
     about: str
@@ -59,6 +61,14 @@ class Part:
     options: tuple[str, ...] = ()
     reads: tuple[str, ...] = PRODUCT
     programs: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+
+    def impossible(self) -> str:
+        """Why it is not possible here; empty if it is."""
+        if missing := [program for program in self.programs if shutil.which(program) is None]:
+            return f"there is no {' and no '.join(missing)}: make system-deps"
+        answer = subprocess.run(self.asks, cwd=ROOT, capture_output=True, text=True, check=False) if self.asks else None
+        return "" if answer is None or answer.stdout else answer.stderr.partition("\n")[0]
 
     @property
     def command(self) -> list[str]:
@@ -145,7 +155,12 @@ PARTS = {
     "site": Part("the site, and all its blocks", (), "docs", reads=(*PRODUCT, "docs", "examples", "README.md")),
     "package": Part("the same wheel twice", (), "wheel-twice", reads=(*PRODUCT, "setup.py", "MANIFEST.in")),
     "lowest": Part("the lower bound of every dependency", (), "test-lowest", reads=(*PRODUCT, "tests")),
-    "pythons": Part("the newest other Python", (), "test-newest-python", reads=(*PRODUCT, "tests")),
+    "pythons": Part(
+        "the newest other Python",
+        target="test-newest-python",
+        reads=(*PRODUCT, "tests"),
+        asks=(sys.executable, "requirements/newest_python.py"),
+    ),
     "new-seeds": Part("examples that nobody has tried", (), "new-seeds", reads=(*PRODUCT, "tests")),
     "mutation": Part(
         "small changes of a file that no test notices", (), "mutation-sample", reads=("model", "tests/model")
@@ -168,9 +183,8 @@ class Result:
 
 def run(name: str, part: Part) -> Result | str:
     """Run a part, unless it passed with the same files; return its result, or why there is none."""
-    missing = [program for program in part.programs if shutil.which(program) is None]
-    if missing:
-        return f"not possible here: there is no {' and no '.join(missing)}: make system-deps"
+    if reason := part.impossible():
+        return f"not possible here: {reason}"
     file, digest = KEPT / f"{name}.json", part.digest()
     kept = Result(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
     if kept is not None and kept.passed and kept.digest == digest:
