@@ -100,15 +100,15 @@ new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with
 mutation: $(STAMPS)/test  ## say how many mutants of FILE the tests kill; without FILE of all files, which takes hours
 	$(BIN)/python tests/support/mutation.py $(FILE); found=$$?; $(BIN)/python docs/generated_pages.py; exit $$found
 
-# All tests of the two rooms but those of interrupts, the quick tests of the others, and what needs CUDA, over hostcuda and
-# without a lag, which takes no other lines.  tests/support/uncounted.py alone decides which modules cannot run here.
+# All tests of the two rooms, the quick tests of the others, and what needs CUDA, over hostcuda and without a lag, which
+# takes no other lines.  tests/support/uncounted.py alone decides which modules cannot run here.
 COVERAGE := build/coverage
 TRACED := --cov --cov-report= --cov-fail-under=0 --cov-append
 COVERED := tests/model tests/runtime
 coverage: export COVERAGE_FILE := $(COVERAGE)/coverage
 coverage: hostcuda  ## test the model and the runtime; every line and branch of them has to be taken
 	rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
-	$(BIN)/pytest $(LOGGED) $(TRACED) --ignore-glob='*interrupt*' $(COVERED)
+	$(BIN)/pytest $(LOGGED) $(TRACED) $(COVERED)
 	$(BIN)/pytest $(LOGGED) $(TRACED) -m 'not deep' tests/cli tests/docs tests/project tests/spec
 	PYTHONPATH=$(CURDIR)/$(HOSTCUDA) $(BIN)/pytest $(LOGGED) $(TRACED) -k cuda $(COVERED)
 	$(BIN)/coverage report --omit="$$($(BIN)/python tests/support/uncounted.py)"
