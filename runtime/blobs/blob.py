@@ -676,7 +676,7 @@ class Blob(Generic[ScalarT]):
         ----------
         data : buffer
             As for `SyncedMemory.set_cpu_data`, with at least `count` elements.  If it has an element type, that is the
-            blob's, or one of a single byte.
+            blob's, or one of a single byte.  If it has `count` elements in several axes, these are the blob's.
 
         Raises
         ------
@@ -1074,9 +1074,9 @@ class Blob(Generic[ScalarT]):
             try:
                 theirs.check_adoptable(blob.dtype)
                 (blob.set_gpu_data if theirs.on_device else blob.set_cpu_data)(theirs.view)
-            except BufferMismatchError:
+            except BufferMismatchError as error:
                 if copy is not None:
-                    raise
+                    raise BufferMismatchError("from_array", array, f"{error.reason}; it would need a copy") from error
             else:
                 return blob
         theirs.copied_to(blob._data, blob._memory)
