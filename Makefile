@@ -36,7 +36,7 @@ GATE ?=
 # programs with the package that has each, which is installed only where the program is missing: it may come from elsewhere.
 SYSTEM_LIBRARIES := libc6-dev libcairo2 libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-driver dot:graphviz node:nodejs npm:npm \
-    rustc:rustc spin:spin
+    pdflatex:texlive-latex-base rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
 .PHONY: help environment verify test deep deep-tests new-seeds mutation mutation-sample proof proof-sample coverage \

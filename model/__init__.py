@@ -2,7 +2,7 @@
 
 Start at `syncedmem.model.head`, which holds the table.  The other modules, each built on those before it:
 ``errors`` and ``mode``; ``machine`` (the table as a `transitions` machine), ``dispatch`` (that machine
-compiled), ``soundness`` (what is refused), ``editions`` (the shared machines and tables), ``exploration`` (their
+compiled), ``soundness`` (what is refused), ``compiled`` (the shared machines and tables), ``exploration`` (their
 reachable states), ``suites`` (tour and HSI) and ``vocabulary`` (what the names of the table mean).  Two rooms are
 above these: ``diagrams`` lays out and paints the state diagram, and ``exports`` has every format.
 

@@ -44,6 +44,7 @@ __all__ = [
     "NoDeviceError",
     "NoScopeError",
     "NotCopyableError",
+    "NotInitializedError",
     "ReentrantCallError",
     "ReleaseError",
     "SyncedMemoryError",
@@ -69,8 +70,8 @@ class InvalidSizeError(SyncedMemoryError, ValueError):
     A size of a wrong type is an `InvalidArgumentError`.
     """
 
-    def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"size must be between 0 and {limit} bytes, got {shown(size)}")
+    def __init__(self, size: int, limit: int, argument: str = "size") -> None:
+        super().__init__(f"{argument} must be between 0 and {limit} bytes, got {shown(size)}")
         self.size = size
 
 
@@ -269,6 +270,14 @@ class NotCopyableError(SyncedMemoryError, TypeError):
 
     def __init__(self, kind: str, advice: str, why: str = "owns memory") -> None:
         super().__init__(f"{_with_article(kind)} {why} and cannot be copied or pickled; {advice}")
+        self.kind = kind
+
+
+class NotInitializedError(SyncedMemoryError, RuntimeError):
+    """A subclass whose ``__init__`` does not call ``super().__init__()``."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"{kind}.__init__ must call super().__init__() with the arguments of its base class")
         self.kind = kind
 
 

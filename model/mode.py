@@ -17,6 +17,7 @@ from .spelling import Spelled
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from contextlib import AbstractContextManager
 
 __all__ = ["Mode", "current_mode", "set_mode", "using_mode"]
 
@@ -47,16 +48,20 @@ def set_mode(mode: Mode | None) -> None:
     _mode.set(_checked(mode))
 
 
-@contextmanager
-def using_mode(mode: Mode | None) -> Generator[None, None, None]:
+def using_mode(mode: Mode | None) -> AbstractContextManager[None]:
     """Set the mode inside a ``with`` block, and restore the old mode after it, also after an exception.
 
     Raises
     ------
     InvalidArgumentError
-        As `set_mode`.
+        As `set_mode`, at once and not first at the ``with``.
     """
-    token = _mode.set(_checked(mode))
+    return _using(_checked(mode))
+
+
+@contextmanager
+def _using(mode: Mode | None) -> Generator[None, None, None]:
+    token = _mode.set(mode)
     try:
         yield
     finally:

@@ -136,7 +136,8 @@ def notes(edition: AnyEdition, calls: Collection[Call] = ()) -> tuple[Note, ...]
 
 def _note(call: str, refusal: str | None, rows: list[Transition], every: tuple[SyncedHead, ...]) -> Note:
     heads = tuple(head for head in every if any(head in row.source for row in rows))
-    result = f"{effect(rows)}, then the end" if refusal is None else f"refused, {refusal}"
+    done = effect(rows)
+    result = f"refused, {refusal}" if refusal is not None else f"{done}, then the end" if done else "the end"
     identifiers = tuple(row.identifier(head) for row in rows for head in row.source)
     return Note(f"{call} in {_where(heads, every)}: {result}", heads, refusal is None, identifiers)
 

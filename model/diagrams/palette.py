@@ -58,16 +58,28 @@ def palette_of(theme: Theme) -> Palette:
     return DARK if theme is Theme.DARK else LIGHT
 
 
+_SCHEMES = {
+    ".smd:root": "light dark",
+    # Themes such as Furo and Material for MkDocs say in an attribute what the reader chose, and not in the page's
+    # color-scheme.
+    '[data-theme="light"] .smd,[data-md-color-scheme="default"] .smd': "light",
+    '[data-theme="dark"] .smd,[data-md-color-scheme="slate"] .smd': "dark",
+    '[data-theme="auto"] .smd': "light dark",
+}
+"""Where a drawing has which ``color-scheme``."""
+
+
 def dark_layer() -> str:
     """CSS for SVG whose elements name their colours in classes: light or dark, as the place where it is shown.
 
-    A file of its own follows the reader's system.  In a page a drawing has the ``color-scheme`` of the page, so it
-    changes with the page's own switch.  Programs that do not know ``light-dark()`` leave all rules out, and show the
-    attributes.
+    A file of its own follows the reader's system.  In a page a drawing has the ``color-scheme`` of the page, or what an
+    attribute of the theme says, so it changes with the page's own switch.  Programs that do not know ``light-dark()``
+    leave all rules out, and show the attributes.
     """
     rules = (
         f".smd .smd-{use}-{name}{{{use}:light-dark({light},{dark})}}"
         for (name, light), dark in zip(LIGHT._asdict().items(), DARK, strict=True)
         for use in ("fill", "stroke")
     )
-    return "@supports (color:light-dark(#000,#fff)){\n.smd:root{color-scheme:light dark}\n" + "\n".join(rules) + "\n}\n"
+    schemes = [f"{where}{{color-scheme:{scheme}}}" for where, scheme in _SCHEMES.items()]
+    return "@supports (color:light-dark(#000,#fff)){\n" + "\n".join((*schemes, *rules)) + "\n}\n"

@@ -20,7 +20,7 @@ from .mermaid import mermaid
 from .page import markdown_page
 from .pictures import pdf_picture, png_picture
 from .schema import schema_json
-from .tables import csv_table, html_table, markdown_matrix, markdown_table, rst_table
+from .tables import csv_table, html_table, latex_table, markdown_matrix, markdown_table, rst_table
 from .xstate import xstate_json
 
 if TYPE_CHECKING:
@@ -103,12 +103,14 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "markdown": Format("table of calls in Markdown", "md", markdown_table, _TABLES, calls=True),
         "rst": Format("table of calls in reStructuredText", "rst", rst_table, _TABLES, calls=True),
         "html": Format("table of calls in HTML", "html", html_table, _TABLES, calls=True),
+        "latex": Format("table of calls in LaTeX", "tex", latex_table, _TABLES, calls=True),
         "csv": Format("transitions or cells in CSV, one in each row", "csv", csv_table, _CHARTS, calls=True),
         "matrix": Format("table of configurations and calls in Markdown", "md", markdown_matrix),
         "page": Format("Markdown page with the diagram and all tables", "md", markdown_page),
         "json": Format("machine as data, with all editions or one", "json", machine_json, every=True),
         "schema": Format("JSON Schema of the format json", "json", _schema),
-        "xstate": Format("configuration of XState", "json", xstate_json, _CHARTS, calls=True),
+        # The default runs as it is; with guards there are names to implement.
+        "xstate": Format("configuration of XState", "json", xstate_json, _CHARTS[::-1], calls=True),
         "scxml": Format("state chart in SCXML of the W3C", "scxml", details=_CHARTS, calls=True, also=("xml",)),
         "c": Format("C header", "h"),
         "port-header": Format("C header for ports that `syncedmem conform` tests, the same for all editions", "h"),

@@ -64,9 +64,10 @@ def export_options(edition: AnyEdition, given: Mapping[str, str]) -> dict[str, A
     Raises
     ------
     InvalidExportError
-        If there is no such call, detail or theme; or a size that is no number of bytes, or has no trace.
-    DeclarationError, TraceError
-        If there is no such edition, or if it does not take the trace.
+        If there is no such call, detail or theme; a size that is no number of bytes, or has no trace; or a trace that
+        the edition does not take.
+    DeclarationError
+        If there is no such edition.
     """
     found: dict[str, Any] = {"edition": edition}
     if "calls" in given:

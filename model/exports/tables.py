@@ -1,4 +1,4 @@
-"""The machine as two tables in Markdown, reStructuredText, HTML and CSV: head by call, and configuration by call."""
+"""The machine as two tables in Markdown, reStructuredText, HTML, LaTeX and CSV: head or configuration by call."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ __all__ = [
     "csv_table",
     "flag_changes",
     "html_table",
+    "latex_table",
     "markdown_matrix",
     "markdown_table",
     "rst_table",
@@ -268,6 +269,54 @@ def html_table(
     lines += ["</tbody>", "</table>"]
     if table.legend:
         lines.append(f"<p>{', '.join(f'{_HTML.code(code)} {escape(meaning)}' for code, meaning in table.legend)}.</p>")
+    return "\n".join(lines) + "\n"
+
+
+_TEX = str.maketrans(
+    {
+        **{mark: f"\\{mark}" for mark in "&%$#{}_"},
+        "\\": "\\textbackslash{}",
+        "~": "\\textasciitilde{}",
+        "^": "\\textasciicircum{}",
+    }
+)
+"""What has a meaning in TeX."""
+
+_LATEX = Markup("\\texttt{{{}}}".format, "\\textbf{{{}}}".format)
+
+
+def _tex(text: str) -> str:
+    return text.translate(_TEX)
+
+
+def _tex_line(line: Line, *, coded: bool) -> str:
+    guards, flags = map(_tex, line.guards), map(_tex, line.flags)
+    escaped = Line((*guards,), _tex(line.steps), (*flags,), _tex(line.end), line.refused)
+    return _LATEX.said(escaped, coded=coded).replace("→", "$\\to$")
+
+
+def latex_table(
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+) -> str:
+    """A table as a ``tabularx`` of LaTeX, as wide as the text; parameters and errors are those of `table_of`."""
+    table = table_of(edition, calls=calls, detail=detail)
+    columns = f"l*{{{len(table.header) - 1}}}{{>{{\\raggedright\\arraybackslash}}X}}"
+    lines = [
+        f"% Head machine of SyncedMemory, edition {edition}. In the preamble: \\usepackage{{tabularx}}",
+        # Long names may be broken after an underscore, so that no cell sticks out.
+        "{\\let\\plainunderscore\\_\\def\\_{\\plainunderscore\\allowbreak}%",
+        f"\\noindent\\begin{{tabularx}}{{\\linewidth}}{{{columns}}}",
+        "\\hline",
+        " & ".join(_tex(text).replace("(", "\\allowbreak(") for text in table.header) + " \\\\ \\hline",
+    ]
+    for called, cells in table.rows:
+        said = (" \\newline ".join(_tex_line(line, coded=table.coded) for line in cell) for cell in cells)
+        name = _LATEX.code(_tex(called)) if table.coded else _tex(called)
+        lines.append(" & ".join((name, *said)) + " \\\\[2pt]")
+    lines += ["\\hline", "\\end{tabularx}"]
+    if table.legend:
+        lines += ["", ", ".join(f"{_LATEX.code(_tex(code))} {_tex(meaning)}" for code, meaning in table.legend) + "."]
+    lines.append("}")
     return "\n".join(lines) + "\n"
 
 

@@ -1,9 +1,9 @@
 """The machine as a configuration of XState (version 5), as plain JSON.
 
-With guards, states are the heads, and the context has the facts and the mode.  You implement three names:
-the guard ``met`` and the actions ``perform`` and ``refuse``.  All that they need is in their parameters;
-``docs/exports.md`` has the fifteen lines.  With configurations there is neither guard nor context; you need to
-implement the actions only if you want to see them.
+With configurations, the default, it runs as it is: there is neither guard nor context, and you implement the actions
+only if you want to see them.  With guards, states are the heads, and the context has the facts and the mode.  You
+implement three names: the guard ``met`` and the actions ``perform`` and ``refuse``.  All that they need is in their
+parameters; ``docs/exports.md`` has the fifteen lines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ END = "RELEASED"
 
 
 def xstate_machine(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.CONFIGURATIONS
 ) -> Json:
     """The argument of ``createMachine``.
 
@@ -57,7 +57,7 @@ def xstate_machine(
 
 
 def xstate_json(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.CONFIGURATIONS
 ) -> str:
     """The configuration as text, with a newline at the end."""
     return json.dumps(xstate_machine(edition, calls=calls, detail=detail), indent=2) + "\n"

@@ -85,7 +85,7 @@ def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int =
         return byte_size  # the usual case, and every allocator comes here
     size = as_integer(byte_size, argument, "an integer number of bytes")
     if not 0 <= size <= limit:
-        raise InvalidSizeError(size, limit)
+        raise InvalidSizeError(size, limit, argument)
     return size
 
 

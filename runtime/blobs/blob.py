@@ -43,6 +43,7 @@ from syncedmem.model.files import write_whole
 
 from ..allocators.failures import where_of
 from ..allocators.pointers import as_flag
+from ..allocators.subclasses import require_init
 from ..devices.registry import AUTOMATIC, resolve_device, resolve_sides
 from ..memory.synced_memory import SyncedMemory
 from . import arithmetic
@@ -145,6 +146,10 @@ class Blob(Generic[ScalarT]):
         "_shape_memory",
     )
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        require_init(cls, "_data")
+
     @overload
     def __init__(self: Blob[np.float32], *shape: Extents, dtype: None = None, **on: Unpack[Where]) -> None: ...
     @overload
@@ -242,7 +247,7 @@ class Blob(Generic[ScalarT]):
         return "(0)" if self._shape is None else shapes.shape_string(self._shape)
 
     def canonical_axis_index(self, axis: SupportsIndex) -> int:
-        """The number of an axis, counted from the front; a negative `index` counts from the back.
+        """The number of an axis, counted from the front; a negative `axis` counts from the back.
 
         Raises
         ------
@@ -671,7 +676,7 @@ class Blob(Generic[ScalarT]):
         ----------
         data : buffer
             As for `SyncedMemory.set_cpu_data`, with at least `count` elements.  If it has an element type, that is the
-            blob's, or one of a single byte.
+            blob's, or one of a single byte.  If it has `count` elements in several axes, these are the blob's.
 
         Raises
         ------
@@ -845,11 +850,11 @@ class Blob(Generic[ScalarT]):
         return arithmetic.total("sumsq_diff", "sumsq", self._diff)
 
     def scale_data(self, factor: SupportsFloat) -> None:
-        """Multiply the data by `scale_factor`, on the side where it is fresh; does nothing if it was never written."""
+        """Multiply the data by `factor`, on the side where it is fresh; does nothing if it was never written."""
         arithmetic.scale("scale_data", factor, self._data)
 
     def scale_diff(self, factor: SupportsFloat) -> None:
-        """Multiply the diff by `scale_factor`, on the side where it is fresh."""
+        """Multiply the diff by `factor`, on the side where it is fresh."""
         arithmetic.scale("scale_diff", factor, self._diff)
 
     # --- messages and files (blob.cpp:410-554): a call checks and allocates everything before it overwrites an element
@@ -1069,9 +1074,9 @@ class Blob(Generic[ScalarT]):
             try:
                 theirs.check_adoptable(blob.dtype)
                 (blob.set_gpu_data if theirs.on_device else blob.set_cpu_data)(theirs.view)
-            except BufferMismatchError:
+            except BufferMismatchError as error:
                 if copy is not None:
-                    raise
+                    raise BufferMismatchError("from_array", array, f"{error.reason}; it would need a copy") from error
             else:
                 return blob
         theirs.copied_to(blob._data, blob._memory)

@@ -165,7 +165,7 @@ class Elements:
         """Make a buffer one side of the memory; errors call it `name`.
 
         The element type of the buffer has to be this one or of a single byte, and its address a multiple of the size of
-        an element.  The memory checks everything else.
+        an element.  As many elements in several axes have to be in the same axes.  The memory checks everything else.
 
         Raises
         ------
@@ -186,9 +186,18 @@ class Elements:
             return
         if dtype.itemsize > 1 and dtype != self.dtype:
             raise BufferMismatchError(call, buffer, f"its elements are {dtype}, and {self.dtype} are needed")
+        shape = tuple(getattr(buffer, "shape", None) or ())
+        if dtype == self.dtype and len(shape) > 1 and prod(shape) == self.count and not _fit(shape, self.shape):
+            reason = f"its shape is {shape}, and {self.shape} is needed, or a single axis"
+            raise BufferMismatchError(call, buffer, reason)
         if self.count and _address(buffer) % self.dtype.itemsize:
             reason = f"it does not start at a multiple of {self.dtype.itemsize} bytes, as {self.dtype} must"
             raise BufferMismatchError(call, buffer, reason)
+
+
+def _fit(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two shapes differ at most in axes of length one."""
+    return [n for n in shape if n != 1] == [n for n in other if n != 1]
 
 
 def _dtype_of(buffer: Any) -> np.dtype[Any] | None:

@@ -55,7 +55,6 @@ class ForeignArray:
     ------
     BufferMismatchError
         With the reason, if there is no such view.
-        If it cannot be looked at like that; the reason says why.
     """
 
     def __init__(self, array: Any, device: DeviceAllocator | None) -> None:

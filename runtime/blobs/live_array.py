@@ -40,11 +40,23 @@ class Holder(Protocol):
     def diff_memory(self) -> SyncedMemory: ...
 
 
+def _checking(name: str) -> Any:
+    """A method of arrays that writes; the array of a memory refuses it."""
+
+    def method(self: LiveArray, *arguments: Any, **options: Any) -> Any:
+        if not self.flags.writeable:
+            raise self._unwriteable(name)  # pyright: ignore[reportPrivateUsage] -- a method of that class
+        return getattr(np.ndarray, name)(self, *arguments, **options)
+
+    method.__name__, method.__doc__ = name, getattr(np.ndarray, name).__doc__
+    return method
+
+
 class LiveArray(np.ndarray[Any, np.dtype[Any]]):
     """The elements on a memory's host side, or a part of them.
 
-    Results of computations with it are ordinary arrays, and so are copies of it.  For other ways to write, such as
-    ``fill`` or ``numpy.copyto``, it is read-only; use ``mutable_cpu_data()`` for them.
+    Results of computations with it are ordinary arrays, and so are copies of it.  Other ways to write, such as ``fill``
+    or ``numpy.copyto``, are refused with an `InvalidPointerError` that says what to do instead.
     """
 
     memory: SyncedMemory | None = None
@@ -89,6 +101,21 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         given = tuple(new if old is None else old for old, new in zip(out, results, strict=True))
         return given if len(out) > 1 else given[0]
 
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        """What NumPy's functions do, of which some write: ``copyto``, ``put``, ``place``."""
+        try:
+            return super().__array_function__(function, types, arguments, options)
+        except ValueError as error:
+            if "read-only" not in str(error):
+                raise
+            raise self._unwriteable(f"numpy.{function.__name__}") from None
+
+    fill = _checking("fill")
+    partition = _checking("partition")
+    put = _checking("put")
+    setfield = _checking("setfield")
+    sort = _checking("sort")
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _plain(self).__reduce_ex__(protocol)
 
@@ -132,6 +159,10 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         except (TypeError, ValueError, OverflowError):  # the elements are outside of the present buffer
             raise self._outdated("its memory has other bytes by now") from None
         return start
+
+    def _unwriteable(self, name: str) -> InvalidPointerError:
+        way = "assign to it, as in blob.data[...] = x, or write to blob.mutable_cpu_data() or mutable_cpu_diff()"
+        return InvalidPointerError(name, self, f"it is read-only, so that no write goes unnoticed; {way}")
 
     def _outdated(self, reason: str) -> InvalidPointerError:
         return InvalidPointerError("the host", self, f"{reason}; take blob.data or blob.diff again")

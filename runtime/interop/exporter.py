@@ -76,7 +76,6 @@ class Exporter:
         -------
         int
             The address of the memory, or 0 for zero bytes.
-            The address; 0 for zero bytes.
 
         Raises
         ------

@@ -53,7 +53,6 @@ def allocator_over(source: Source, device: int | None) -> DeviceAllocator:
     Raises
     ------
     NoDeviceError
-        If there is no such device, or CuPy is missing, which reaches it.
         If there is no such device, or no CuPy to reach it with.
     """
     if device is None:

@@ -46,7 +46,6 @@ def from_resource(
     Raises
     ------
     InvalidArgumentError
-        If the library cannot be loaded, or has no such function.
         If the library cannot be loaded, or lacks a function.
     NoDeviceError
         If there is no such device here.

@@ -27,6 +27,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 from ..allocators.base import DeviceAllocator, check_allocator
 from ..allocators.failures import reporting, where_of
 from ..allocators.pointers import check_byte_size
+from ..allocators.subclasses import require_init
 from ..devices.host import cpu_allocator
 from .flight import queue_copy
 from .owned import Finaliser, Holding, OwnedBlock, finish
@@ -84,6 +85,10 @@ class Buffer:
         "_lock",
         "_ptr",
     )
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        require_init(cls, "_ptr")
 
     def __init__(
         self,

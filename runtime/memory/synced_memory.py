@@ -43,6 +43,7 @@ from syncedmem.model.machine import refusal_error
 
 from ..allocators.failures import reporting
 from ..allocators.pointers import check_byte_size
+from ..allocators.subclasses import require_init
 from ..devices.registry import AUTOMATIC, resolve_sides
 from .bindings import BINDINGS, EMPTY_BINDINGS
 from .owned import Finaliser, Holding, finish
@@ -191,6 +192,10 @@ class SyncedMemory:
     _read_gpu: Callable[[], DeviceArray] | None
     _write_gpu: Callable[[], DeviceArray] | None
     _makers: Makers
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        require_init(cls, "_size")
 
     def __init__(
         self,

@@ -89,7 +89,11 @@ _ROOMS = {
 }
 """Where each public name comes from, but for those that a room lists as a whole."""
 
-_LIBRARIES = {"CUDADeviceAllocator": "cupy", "OpenCLDeviceAllocator": "pyopencl"}
+_LIBRARIES = {
+    "CUDADeviceAllocator": "cupy",
+    "OpenCLDeviceAllocator": "pyopencl",
+    **dict.fromkeys(("Subject", "check_blobs", "check_conformance"), "hypothesis"),
+}
 """Names that need a library.  Without it they are not listed, and asking for one says what is missing."""
 
 _WHOLE = ("model.errors", "runtime.allocators")

@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from syncedmem import __version__, cli
 from syncedmem.cli import app, diagram, main, output
-from syncedmem.model import EDITIONS, Call, InvalidArgumentError
+from syncedmem.model import EDITIONS, Call, InvalidArgumentError, NoDeviceError
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import Theme
@@ -39,8 +39,19 @@ from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.requirements import requirements_of
-from syncedmem.verification import KINDS, DeviceVerdict, checks, page
+from syncedmem.verification import (
+    KINDS,
+    MARKS,
+    DeviceVerdict,
+    ModelVerdict,
+    Verification,
+    checks,
+    page,
+    verify_model,
+)
 from syncedmem.verification.allocators import allocators_over
+from syncedmem.verification.glossary import GLOSSARY
+from syncedmem.verification.surroundings import commit, processor, surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +159,7 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     # Six of the allocators keep released memory, and are exempt from one requirement.
     allocators = len(allocators_over(SimulatedDeviceAllocator())) * len(requirements_of("device allocator")) - 6
     assert {"buffers": (len(requirements_of("buffer")), 0), "allocators": (allocators, 0)} == counted
-    assert all(report[key] for key in ("date", "platform", "python"))
+    assert all(report[key] for key in ("date", "host", "processor", "platform", "python"))
     assert version("numpy") == report["libraries"]["numpy"]
 
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
@@ -201,10 +212,70 @@ def test_wrong_numbers_are_refused_before_anything_starts() -> None:
         checks.verify(("gpu",), steps=1, seed=0)
 
 
+PASSED: Any = SimpleNamespace(passed=True)
+
+
+@pytest.mark.parametrize(
+    ("named", "verdict"),
+    [((), "passed"), (("cpu",), "passed"), (("cpu", "cuda"), "incomplete"), (("cuda",), "incomplete")],
+)
+def test_without_a_device_that_was_named_the_verdict_is_incomplete(named: tuple[str, ...], verdict: str) -> None:
+    devices = [DeviceVerdict("cpu", "", {"memories": PASSED}), DeviceVerdict("cuda", "CUDA needs CuPy")]
+    found = Verification(0, ModelVerdict({}, []), devices, named=named)
+    assert (found.verdict, found.passed) == (verdict, verdict == "passed")
+    assert found.missing == (["cuda"] if "cuda" in named else [])
+
+
+@pytest.mark.parametrize("problem", ["model", "device"])
+def test_a_failure_is_one_whatever_is_missing(problem: str) -> None:
+    model = ModelVerdict({}, ["differs"] if problem == "model" else [])
+    broken: Any = SimpleNamespace(passed=problem != "device")
+    devices = [DeviceVerdict("cpu", "", {"memories": broken}), DeviceVerdict("cuda", "CUDA needs CuPy")]
+    assert Verification(0, model, devices, named=("cuda",)).verdict == "failed"
+
+
+@pytest.mark.deep
+def test_a_named_device_that_is_not_here_is_status_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = checks.make_subject
+
+    def some(name: str, seed: int) -> Subject:
+        if name == "cuda":
+            raise NoDeviceError("CUDA needs CuPy")
+        return make(name, seed)
+
+    monkeypatch.setattr(checks, "make_subject", some)
+    result, report = verified(tmp_path, "--device", "cpu", "--device", "cuda", "--steps", "0", code=1)
+
+    assert "incomplete. You asked for cuda, and it is not here. Report: " in result.output
+    assert ("incomplete", False, ["cuda"]) == (report["verdict"], report["passed"], report["missing"])
+    assert "You asked for cuda, and it is not here.<" in (tmp_path / "report" / "index.html").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_a_report_explains_every_word_and_number() -> None:
+    """Each title of a number and each status has an entry in the glossary."""
+    model = ModelVerdict(dict.fromkeys(verify_model().counts, 7), [])
+    text = page(Verification(0, model, [DeviceVerdict("cuda", "CUDA needs CuPy")]))
+    titles = {*re.findall("<dt>(.*?)</dt>", text), *re.findall('<th class="number">([^<]+)', text)}
+    assert len(titles) > 15
+    assert titles | {*MARKS, "incomplete", "unavailable"} <= {*GLOSSARY}
+    assert all(f"<th>{word}<" in text for word in GLOSSARY)
+
+
+def test_a_report_says_where_it_was_made(tmp_path: Path) -> None:
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor\t: 0\nmodel name\t: A fine one\n", encoding="utf-8")
+    assert processor(info).startswith("A fine one, ")
+    assert processor(tmp_path / "nothing").endswith(" logical processors")
+    assert commit(tmp_path) == ""
+    assert re.fullmatch(r"([0-9a-f]{12}( with changes)?)?", commit())
+    assert {"date", "host", "processor", "platform", "python", "commit", "libraries"} == {*surroundings()}
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="an unreachable GPU is certain only where the test makes it so")
 def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> None:
     """The report says what is missing. If no other device is checked, ``verify`` does not pass."""
-    from syncedmem.model import NoDeviceError
 
     def missing(*_: object) -> Subject:
         raise NoDeviceError("CUDA needs CuPy")
@@ -216,7 +287,9 @@ def test_a_device_that_is_not_here_is_said_and_does_not_fail(tmp_path: Path) -> 
     assert {"name": "cuda", "status": "unavailable", "reason": "CUDA needs CuPy"} == report["devices"][0]
     assert "cuda: CUDA needs CuPy" in result.output
     assert "nothing could be checked. Report: " in result.output
-    assert "Not available, so not checked: cuda<" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert "You asked for cuda, and it is not here.<" in (tmp_path / "report" / "index.html").read_text(
+        encoding="utf-8"
+    )
     assert not [
         line for line in result.output.splitlines() if "R01" in line or "requirement" in line or "walks" in line
     ]

@@ -143,6 +143,28 @@ def test_a_drawing_in_a_page_is_light_or_dark_as_the_page(  # noqa: PLR0913 -- a
     assert len(seen) >= 6
 
 
+@pytest.mark.parametrize("system", ["dark", "light"])
+@pytest.mark.parametrize(
+    ("attribute", "palette"),
+    [
+        ('data-theme="dark"', DARK),
+        ('data-theme="light"', LIGHT),
+        ('data-theme="auto"', None),
+        ('data-md-color-scheme="slate"', DARK),
+        ('data-md-color-scheme="default"', LIGHT),
+    ],
+)
+def test_a_drawing_changes_with_the_switch_of_a_theme(
+    browser: Explorer, tmp_path: Path, attribute: str, palette: Palette | None, system: str
+) -> None:
+    """Furo, PyData and Material for MkDocs say in an attribute what the reader chose; auto is the system."""
+    browser.look(1360, 1000, dark=system == "dark")
+    opened(browser, tmp_path / "theme.html", f"<div {attribute}>{diamond_svg(covered=())}</div>")
+    seen = set(browser.run(_SEEN)) - {"none"}
+    assert seen <= colours_of(palette or (DARK if system == "dark" else LIGHT))
+    assert len(seen) >= 6
+
+
 @pytest.mark.parametrize(("dark", "palette"), [(False, LIGHT), (True, DARK)])
 @pytest.mark.parametrize("page", ["light dark", "the file"])
 def test_a_drawing_follows_the_system_where_nothing_else_is_said(

@@ -37,12 +37,12 @@ from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
 from syncedmem.model.diagrams.palette import COLOURS, DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.plan import plan_of
 from syncedmem.model.diagrams.trace import Trace, trace_of
-from syncedmem.model.exports import pictures
+from syncedmem.model.exports import pictures, tables
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.graphviz import dot, laid_out
 from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.model.exports.rendering import FOLDER, rendered, templates
-from syncedmem.model.exports.tables import csv_table, html_table, markdown_table, rst_table
+from syncedmem.model.exports.tables import csv_table, html_table, latex_table, markdown_table, rst_table
 from syncedmem.model.vocabulary import Host
 
 PICTURES = ("png", "pdf")
@@ -78,7 +78,7 @@ def test_every_detail_is_another_text(name: str, detail: Detail) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PURE if FORMATS[name].calls])
 def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
-    text = str(export(name, calls=(Call.GPU_DATA,)))
+    text = str(export(name, calls=(Call.GPU_DATA,))).replace(r"\_", "_")
     assert re.search(r"\bgpu_data\b", text)
     assert not re.search(r"\b(mutable_gpu_data|cpu_data|set_cpu_data|async_gpu_push)\b", text)
 
@@ -443,7 +443,31 @@ def test_markups_say_the_same(detail: Detail) -> None:
     words.append(_bare(re.sub(r"<[^>]+>", " ", html)).split())
     rst = re.sub(r"^ *(\* )?- |^\.\. list-table::|^ +:.*$|\| |``", " ", rst_table(detail=detail), flags=re.MULTILINE)
     words.append(_bare(re.sub(r"^   \* -", "", rst, flags=re.MULTILINE)).split())
-    assert words[0] == words[1] == words[2]
+    lines = [line for line in latex_table(detail=detail).splitlines() if not re.match(r"%|{\\let|}$|.*tabularx", line)]
+    latex = "\n".join(lines).replace("\\_", "_").replace("$\\to$", "→").replace("\\allowbreak", "")
+    words.append(_bare(re.sub(r"\\text(tt|bf)|\\newline|\\hline|\\\\(\[2pt\])?|[{}&]", " ", latex)).split())
+    assert words[0] == words[1] == words[2] == words[3]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS, Detail.CONFIGURATIONS])
+def test_latex_fits_the_width_of_a_page(detail: Detail, tmp_path: Path) -> None:
+    (tmp_path / "table.tex").write_text(latex_table(detail=detail), encoding="utf-8")
+    (tmp_path / "page.tex").write_text(
+        "\\documentclass[a4paper]{article}\n\\usepackage[margin=2cm]{geometry}\n\\usepackage{tabularx}\n"
+        "\\begin{document}\\footnotesize\n\\input{table.tex}\n\\end{document}\n",
+        encoding="utf-8",
+    )
+    command = [program("pdflatex"), "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "Overfull" not in done.stdout
+
+
+def test_what_tex_would_take_for_itself_is_escaped() -> None:
+    """No name of ours has these marks."""
+    escaped = tables._tex("50% & $x_1 #2 {~^}\\")  # pyright: ignore[reportPrivateUsage] -- see above
+    assert escaped == r"50\% \& \$x\_1 \#2 \{\textasciitilde{}\textasciicircum{}\}\textbackslash{}"
 
 
 def _bare(text: str) -> str:

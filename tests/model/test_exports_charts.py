@@ -63,7 +63,7 @@ def test_xstate_with_guards_is_the_machine(edition: str) -> None:
         }
         for state, entry in cases(edition)
     ]
-    answer = run_node("run_xstate.mjs", {"machine": xstate_machine(edition), "cases": asked})
+    answer = run_node("run_xstate.mjs", {"machine": xstate_machine(edition, detail=Detail.GUARDS), "cases": asked})
     assert answer["initial"] == "UNINITIALIZED"
     for (state, entry), it in zip(cases(edition), answer["found"], strict=True):
         mode = it["context"].pop("mode")
@@ -90,7 +90,7 @@ def test_a_wrong_chart_is_found_out() -> None:
     machine = xstate_machine(detail=Detail.CONFIGURATIONS)
     machine["states"]["C:o-"]["on"]["gpu_data"]["actions"].pop()
     assert run_node("run_xstate.mjs", {"machine": machine, "cases": [case]})["found"][0]["actions"] == ["allocate_gpu"]
-    machine = xstate_machine()
+    machine = xstate_machine(detail=Detail.GUARDS)
     for row in machine["states"]["HEAD_AT_CPU"]["on"]["gpu_data"]:
         row["guard"]["params"]["GPU_POINTER"] ^= True
     case = {**case, "value": "HEAD_AT_CPU", "context": {"CPU_POINTER": True, "GPU_POINTER": False, "mode": "CPU"}}
@@ -217,3 +217,9 @@ def test_charts_of_some_calls_answer_those_alone(detail: Detail) -> None:
 
 def test_xstate_text_is_the_configuration() -> None:
     assert json.loads(xstate_json()) == xstate_machine()
+
+
+def test_the_default_of_xstate_runs_as_it_is() -> None:
+    """It needs no guard, which XState would call not implemented."""
+    assert '"guard"' not in exported("xstate")
+    assert '"guard"' in exported("xstate", detail=Detail.GUARDS)

@@ -12,17 +12,17 @@ import pytest
 from exported import exported
 from programs import program, run_node
 
-from syncedmem.model import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Fact, Mode, State, SyncedHead
+from syncedmem.model import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Fact, Mode, State, SyncedHead, Transition
 from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import state_of
 from syncedmem.model.exports import formal
+from syncedmem.model.exports.formats import export
 from syncedmem.model.head import Effect
 from syncedmem.model.machine import Declaration, HeadMachine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from syncedmem.model import Transition
 
 Model = tuple[State, int, int]
 COUNTS = {2: 186, 3: 374, 4: 626, 16: 8642}
@@ -107,6 +107,32 @@ def test_engines_agree_about_every_edition(edition: str, tmp_path: Path) -> None
     states = explored(edition, 4)
     assert (True, states, "None") == by_tla(exported("tla", edition), config_of(edition))
     assert (0, states) == by_spin(exported("promela", edition), tmp_path, 4)[:2]
+
+
+WITHOUT_FLAGS = Declaration(
+    replace(EDITIONS["caffe"], name="without_flags", flags=Fact(0), implied=Fact(0), cycles=()),
+    (
+        *(it for it in Declaration.of("caffe").rows if it.call.value.endswith("_data") and "set_" not in it.call.value),
+        Transition(Call.RELEASE, tuple(SyncedHead), None),
+    ),
+)
+"""A machine of somebody else, in which nobody owns anything."""
+
+
+@pytest.mark.deep
+def test_a_machine_without_flags_can_be_checked(tmp_path: Path) -> None:
+    """TLA+ got a definition without a body, and SPIN an assertion of nothing."""
+    text = export("tla", edition=WITHOUT_FLAGS)
+    config = str(export("tla-config", edition=WITHOUT_FLAGS))
+    success, states, message = by_tla(str(text), config)
+    assert (success, message) == (True, "None")
+    assert (0, states) == by_spin(str(export("promela", edition=WITHOUT_FLAGS)), tmp_path, 4)[:2]
+    assert states > len(SyncedHead)
+
+
+@pytest.mark.parametrize("name", ["mermaid", "plantuml"])
+def test_an_end_that_does_nothing_is_said_in_words(name: str) -> None:
+    assert "release in every head: the end" in str(export(name, edition=WITHOUT_FLAGS))
 
 
 def changed(call: Call, head: SyncedHead, **changes: object) -> tuple[Transition, ...]:

@@ -73,6 +73,17 @@ from syncedmem import {name}
     assert "pip install" in done.stderr.splitlines()[-1]
 
 
+def test_without_hypothesis_all_that_is_listed_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a plain installation, where ``from syncedmem import *`` and `pydoc` must not stop at the kit."""
+    kit = {"Subject", "check_blobs", "check_conformance"}
+    assert kit < {*dir(syncedmem)}
+
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+
+    assert not kit & {*dir(syncedmem)}
+    assert not kit & {*vars(syncedmem)["__getattr__"]("__all__")}
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'syncedmem' has no attribute 'Blobb'"):
         _ = syncedmem.Blobb  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 /* The native driver: takes random steps on a C target, from one thread or from several, with the oracle of oracle.h.
 
-   It is run by generator.py, with NAME=VALUE arguments, and does one campaign in one process.  All that it finds is in
+   It is run by running.py, with NAME=VALUE arguments, and does one campaign in one process.  All that it finds is in
    the journal, a file that both map: so nothing is lost when the target ends the process.  A line on its standard output
    says that it is done. */
 
@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-/* The numbers of the operations are those of generator.py. */
+/* The numbers of the operations are those of running.py. */
 enum operation { NOTHING, ALLOCATE, FREE, CHECK, CALLOC, RESIZE, TOO_MUCH, HAND_OVER };
 
 /* ------------------------------------------------------------------------------------------------- journal */

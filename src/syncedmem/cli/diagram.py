@@ -10,14 +10,17 @@ from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.diagrams.trace import trace_of
+from syncedmem.model.exports.blocks import END, MARK, fill_blocks
 from syncedmem.model.exports.declared import MACHINE, machine_named
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of
 from syncedmem.model.exports.options import named_calls, named_choice
+from syncedmem.model.files import read_text
 from syncedmem.model.head import DEFAULT_EDITION
 
-from .output import file_place, named, write
+from .output import file_place, named, place, write
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["diagram"]
@@ -88,14 +91,31 @@ def diagram(  # noqa: PLR0913 -- the options of the command
             help="Write to this file. Missing folders are created. Default: standard output, which is also named -.",
         ),
     ] = None,
+    insert: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the blocks of this page of Markdown again, which are between marks, see below. Repeat the "
+            "option for more pages.",
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(
-            "--check", metavar="", help="Write nothing. Compare the --out file with what would be written to it."
+            "--check", metavar="", help="Write nothing. Compare the file with what --out or --insert would write."
         ),
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", metavar="", help="Replace the --out file, even if it is not of the format."),
     ] = False,
 ) -> None:
     """Draw the head machine, or write it in another format."""
+    if insert:
+        options: dict[str, object] = {"--format": format_, "--edition": edition, "--calls": calls, "--detail": detail}
+        options |= {"--trace": trace, "--size": size, "--theme": theme, "--out": out, "--force": force}
+        _insert(insert, options, check=check)
+        return
     path = None if out is None else file_place(out)
     if check and path is None:
         raise InvalidExportError("--check needs a file to compare with: -o FILE")
@@ -112,20 +132,57 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         theme=None if theme is None else named_choice(Theme, theme),
     )
     if path is None or not check:
-        write(path, found)
+        _write(path, found, force=force)
     elif not path.exists() or _read(path) != (found.encode() if isinstance(found, str) else found):
         typer.echo(f"{path} is not up to date: write it again without --check", err=True)
         raise typer.Exit(1)
 
+
+def _write(path: Path | None, content: str | bytes, *, force: bool) -> None:
+    """Write it, unless it would replace a file that somebody wrote by hand."""
+    data = content.encode() if isinstance(content, str) else content
+    if path is not None and path.is_file() and not force:
+        begins, there = data[:_BEGIN], _read(path)
+        if there.strip() and not there.startswith(begins):
+            raise InvalidExportError(
+                f"{path} is there, and does not begin like the file that would replace it; --force replaces it, and "
+                "--insert writes into a page of Markdown"
+            )
+    write(path, data)
+
+
+def _insert(pages: Sequence[str], others: Mapping[str, object], *, check: bool) -> None:
+    """Write the blocks of pages again: all of them, or none if one is wrong."""
+    if given := [option for option, value in others.items() if value]:
+        raise InvalidExportError(f"with --insert the marks have the options, so {given[0]} cannot be given")
+    paths = [place("--insert", page, "page of Markdown") for page in pages]
+    texts = {path: read_text(path, "a page of Markdown") for path in paths}
+    results = {path: fill_blocks(text, str(path)) for path, text in texts.items()}
+    stale = [path for path in texts if texts[path] != results[path]]
+    for path in stale:
+        if check:
+            typer.echo(f"{path} is not up to date: write it again without --check", err=True)
+        else:
+            write(path, results[path])
+    if check and stale:
+        raise typer.Exit(1)
+
+
+_BEGIN = 16
+"""So many bytes at the beginning are enough to know a file of a format again."""
 
 diagram.__doc__ = f"""{diagram.__doc__}
 
 Formats:
 {_FORMATS}
 
+With --insert, what is between two marks in a page of Markdown is written again, by the options of the first mark:
+  {MARK}
+  {END}
+
 Exit status:
   0  it was written, or with --check the file is up to date
-  1  with --check, the file is missing or not up to date
+  1  with --check, a file is missing or not up to date
   2  the command line is wrong, or a file cannot be read or written
 """
 

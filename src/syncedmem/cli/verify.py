@@ -83,11 +83,11 @@ def verify(  # noqa: PLR0913 -- options
 
     The model is compared with what was observed of Caffe. On each device of this machine, memories, blobs, buffers and
     all allocators and adaptors are tested against every requirement. A device that is not available is listed with the
-    reason; this is not a failure.
+    reason. This is no failure, but if you named it with --device, the verdict is "incomplete".
 
     Exit status:
       0  the model and every available device passed
-      1  something failed, or no device was available
+      1  something failed, or no device or not every named one was available
       2  the command line is wrong, or a file cannot be written
     """
     from syncedmem.spec.engine.supervisor import processors
@@ -109,6 +109,7 @@ def verify(  # noqa: PLR0913 -- options
             processes=processes or processors(),
             watch=lambda name: _followed(progress, name),
         )
+    result.named = tuple(device or ())
     data = json.dumps(result.as_json(), indent=2) + "\n"
     write(folder / "index.html", page(result))
     write(folder / "report.json", data)
@@ -175,9 +176,11 @@ def _print_verification(console: Console, result: Verification) -> None:
         console.print(_device_table(result))
     for device in result.devices:
         _print_failure(console, device)
-    failed = "failed" if result.ran else "nothing could be checked"
-    console.print("[green]passed[/green]" if result.passed else f"[bold red]{failed}[/bold red]", end=". ")
-    if result.ran and result.unavailable:
+    verdict = result.verdict if result.ran else "nothing could be checked"
+    console.print(f"[{'green' if result.passed else 'bold red'}]{verdict}[/]", end=". ")
+    if result.ran and result.missing:
+        console.print(f"You asked for {', '.join(result.missing)}, and it is not here.", end=" ", highlight=False)
+    elif result.ran and result.unavailable:
         console.print(f"Not available, so not checked: {', '.join(result.unavailable)}.", end=" ", highlight=False)
 
 

@@ -9,6 +9,7 @@ from syncedmem import __version__
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.spec.requirements import requirements_of
 
+from .glossary import GLOSSARY
 from .verdicts import KINDS, MARKS
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ body { margin: 0 auto; padding: 1.2rem; max-width: 62rem; font: 16px/1.5 system-
        color: var(--text); background: var(--back); }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
 p { margin: .4rem 0; } .soft { color: var(--soft); } .small { font-size: .8rem; }
-.passed { color: var(--good); } .failed { color: var(--bad); font-weight: 600; } .unavailable { color: var(--soft); }
+.passed { color: var(--good); } .failed, .incomplete { color: var(--bad); font-weight: 600; }
+.unavailable { color: var(--soft); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .875rem; }
 th, td { padding: .35rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 thead th { vertical-align: bottom; }
@@ -57,7 +59,7 @@ _KINDS: Mapping[Kind, str] = {
 
 def page(result: Verification) -> str:
     """The whole report."""
-    verdict = "passed" if result.passed else "failed"
+    verdict = result.verdict
     drawn = "".join(
         f"<h2>The machine, as {title}</h2><figure>{diamond_svg(edition, covered=covered)}</figure>"
         for title, edition, covered in _drawings(result)
@@ -85,12 +87,16 @@ def page(result: Verification) -> str:
 a suite stopped before. · not applicable: the device does not need it, or it belongs to another profile.</p>
 <p class="soft">{escape(result.unchecked)}</p>
 {_requirements(result)}
+<h2>What the words mean</h2>
+{_glossary()}
 </body>
 </html>
 """
 
 
 def _unavailable(result: Verification) -> str:
+    if result.missing:
+        return f'<p class="incomplete">You asked for {escape(", ".join(result.missing))}, and it is not here.</p>'
     names = escape(", ".join(result.unavailable))
     return f'<p class="soft">Not available, so not checked: {names}</p>' if names else ""
 
@@ -98,8 +104,11 @@ def _unavailable(result: Verification) -> str:
 def _surroundings(result: Verification) -> str:
     it = result.surroundings
     libraries = ", ".join(f"{name} {version}" for name, version in it["libraries"].items())
-    where = f"{it['date']}, {it['platform']}, Python {it['python']}"
-    return f'<p class="soft">{escape(where)}</p><p class="soft small">{escape(libraries)}</p>'
+    commit = f"commit {it['commit']}, " if it["commit"] else ""
+    when = f"{it['date']}, {commit}host {it['host']}: {it['processor']}"
+    where = f"{it['platform']}, Python {it['python']}"
+    lines = (("soft", when), ("soft", where), ("soft small", libraries))
+    return "".join(f'<p class="{kind}">{escape(line)}</p>' for kind, line in lines)
 
 
 def _model(result: Verification) -> str:
@@ -193,6 +202,11 @@ def _requirements(result: Verification) -> str:
         '<p class="soft">Sources: syncedmem.cpp:42-47 is lines 42 to 47 of Caffe\'s file of that name (BVLC/caffe '
         "9b8915401); H1 to H20 are known hazards of Caffe; #1234 is an issue of BVLC/caffe.</p>"
     )
+
+
+def _glossary() -> str:
+    rows = "".join(f'<tr><th>{escape(word)}<td class="wide">{escape(text)}' for word, text in GLOSSARY.items())
+    return f'<div class="scroll"><table><tbody>{rows}</tbody></table></div>'
 
 
 def _requirement(it: Requirement, ran: list[DeviceVerdict]) -> str:

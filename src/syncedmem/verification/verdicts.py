@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from syncedmem import __version__
-from syncedmem.model.packages import LIBRARIES
 from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import overall
 from syncedmem.spec.requirements import requirements_of
+
+from .surroundings import surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from syncedmem.spec.engine.report import Status
     from syncedmem.spec.requirements import Kind
 
-__all__ = ["KINDS", "MARKS", "DeviceVerdict", "ModelVerdict", "Verification", "surroundings"]
+__all__ = ["KINDS", "MARKS", "DeviceVerdict", "ModelVerdict", "Verification"]
 
 MARKS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
 """What stands for the status of a requirement in a report."""
@@ -29,23 +27,6 @@ MARKS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "not checked": "�
 
 KINDS: tuple[Kind, ...] = ("memory", "blob", "buffer", "device allocator")
 """The kinds of requirements that are checked on a device, in the order of the report."""
-
-
-def surroundings() -> dict[str, Any]:
-    """Where and when a report is made: the date in UTC, the platform, Python, and the libraries that are installed."""
-    optional = {it.partition("[")[0] for names in LIBRARIES.values() for it in names}
-    libraries: dict[str, str] = {}
-    for name in ("numpy", "scipy", "transitions", *sorted(optional)):
-        try:
-            libraries[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "platform": platform.platform(),
-        "python": platform.python_version(),
-        "libraries": libraries,
-    }
 
 
 @dataclass(frozen=True)
@@ -150,6 +131,8 @@ class Verification:
     seconds : float
     unchecked : str
         Which requirements are checked on no device for want of a package, and how to install it; empty if none.
+    named : tuple of str
+        The devices that were asked for by their names.
     surroundings : dict
         What `surroundings` returns.
     """
@@ -159,6 +142,7 @@ class Verification:
     devices: list[DeviceVerdict] = field(default_factory=list[DeviceVerdict])
     seconds: float = 0.0
     unchecked: str = ""
+    named: tuple[str, ...] = ()
     surroundings: dict[str, Any] = field(default_factory=surroundings)
 
     @property
@@ -172,10 +156,22 @@ class Verification:
         return [device.name for device in self.devices if not device.parts]
 
     @property
-    def passed(self) -> bool:
-        """Whether the model agrees, no device failed, and at least one ran."""
+    def missing(self) -> list[str]:
+        """The devices that were asked for by their names and are not here."""
+        return [name for name in self.named if name in self.unavailable]
+
+    @property
+    def verdict(self) -> str:
+        """``"failed"`` if the model or a device is wrong, or none ran; else ``"incomplete"`` if one is missing."""
         statuses = [device.status for device in self.devices]
-        return not self.model.problems and "failed" not in statuses and "passed" in statuses
+        if self.model.problems or "failed" in statuses or "passed" not in statuses:
+            return "failed"
+        return "incomplete" if self.missing else "passed"
+
+    @property
+    def passed(self) -> bool:
+        """Whether the model agrees, no device failed, at least one ran, and none that was named is missing."""
+        return self.verdict == "passed"
 
     def requirement_status(self, requirement: str) -> Status:
         """A requirement's status over all devices: failed on one is failed."""
@@ -187,7 +183,9 @@ class Verification:
             "format": 1,
             "syncedmem": __version__,
             **self.surroundings,
+            "verdict": self.verdict,
             "passed": self.passed,
+            "missing": self.missing,
             "seed": self.seed,
             "seconds": round(self.seconds, 2),
             "model": {**self.model.counts, "induction": self.model.induction, "problems": self.model.problems},

@@ -76,6 +76,11 @@ def test_addresses_are_those_of_each_kind_of_device() -> None:
 # --- limiting
 
 
+def test_a_limit_that_is_no_size_is_named_as_the_limit() -> None:
+    with pytest.raises(InvalidSizeError, match=r"^limit must be between 0 and \d+ bytes, got -1$"):
+        LimitingAllocator(CPUDeviceAllocator(), -1)
+
+
 def test_a_limit_is_reached_and_not_passed() -> None:
     limiting = LimitingAllocator(CPUDeviceAllocator(), 100)
     block = limiting.allocate(60)

@@ -44,6 +44,8 @@ def test_a_buffer_is_let_go_when_another_takes_its_place(place: Any, side: str) 
         (np.zeros(6, np.int32).data, "its elements are int32, and float32 are needed"),
         (memoryview(bytearray(32))[1:], "it does not start at a multiple of 4 bytes, as float32 must"),
         (np.zeros(12, np.float32)[::2], "it is not contiguous"),
+        (np.zeros((3, 2), np.float32), r"its shape is \(3, 2\), and \(6,\) is needed, or a single axis"),
+        (np.zeros((3, 2), np.float32).data, r"its shape is \(3, 2\), and \(6,\) is needed, or a single axis"),
         (b"0123456789" * 3, "it is read-only"),
         (None, "a buffer is needed"),
         (7, "it is not host memory"),
