@@ -24,20 +24,20 @@ EDITABLE := -m pip install --quiet --disable-pip-version-check --no-deps --no-bu
 # every format, and what messages of blobs need.
 EXTRAS := cli exports opencl proto
 
-# Tests run in as many processes as there are processors.
-PARALLEL := -n auto
+# Tests run in as many processes as there are processors; who has none left takes some of another.
+PARALLEL := -n auto --dist worksteal
 # For logs: without the tables of seeded bugs, which `make test` prints, so that what failed is near the end; and
 # with the same examples every time, where `make test` looks for new ones.
 LOGGED := $(PARALLEL) --quiet --hypothesis-profile=repeatable
 
 # What is needed beyond Python and make, for `make system-deps`: the one list of it.  Debian packages of libraries; and
 # programs with the package that has each, which is installed only where the program is missing: it may come from elsewhere.
-SYSTEM_LIBRARIES := libc6-dev libcairo2 libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
-SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-driver dot:graphviz node:nodejs npm:npm \
-    rustc:rustc spin:spin
+SYSTEM_LIBRARIES := libc6-dev libcairo2 libclang-rt-14-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
+SYSTEM_PROGRAMS := gcc:gcc g++:g++ clang:clang chromium:chromium chromedriver:chromium-driver dot:graphviz node:nodejs npm:npm \
+    plantuml:plantuml rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test new-seeds bugs port-bugs mutation proof coverage counted hostcuda test-hostcuda test-caffe lint types docs generated check-generated kills \
+.PHONY: help environment verify test long new-seeds bugs port-bugs mutation proof coverage counted untraced hostcuda test-hostcuda hostcuda-verify hostcuda-tests test-caffe test-mfem lint types docs screenshots generated check-generated kills \
     bench wheel installed-wheel test-wheel test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -75,8 +75,13 @@ verify: $(STAMPS)/package  ## check the model, then every device of this machine
 
 # pytest and coverage are run as scripts: `python -m` would put this directory on sys.path, and with it
 # packages called model, runtime and spec.
-test: $(STAMPS)/test  ## run the tests; SEED=n takes the examples that follow from n
-	$(BIN)/pytest $(PARALLEL) $(SEED:%=--hypothesis-seed=%)
+test: $(STAMPS)/test  ## run the tests but the long ones; SEED=n runs all, with the examples that follow from n
+	$(BIN)/pytest $(PARALLEL) $(if $(SEED),--hypothesis-seed=$(SEED),-m 'not long')
+
+# By the time that each takes.
+long: $(STAMPS)/test  ## run all tests, which takes half an hour, and list those that make test leaves out
+	$(BIN)/pytest $(PARALLEL) --quiet --junitxml=build/times.xml
+	$(BIN)/python tests/support/find_long.py build/times.xml
 
 new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with seeds that nobody has tried
 	$(BIN)/python tests/support/new_seeds.py $(SEED:%=--seed %)
@@ -85,8 +90,9 @@ new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with
 mutation: $(STAMPS)/test  ## say how many mutants of FILE the tests kill; without FILE of all files, which takes hours
 	$(BIN)/python tests/support/mutation.py $(FILE); found=$$?; $(BIN)/python docs/generated_pages.py; exit $$found
 
-bugs: $(STAMPS)/test  ## run every suite against every seeded bug, and print the table
-	$(BIN)/pytest $(PARALLEL) --every-suite tests/spec/test_seeded_bugs.py
+bugs: $(STAMPS)/test  ## run every suite against every seeded bug, of ports too, and the fuzzer against every pair
+	$(BIN)/pytest $(PARALLEL) --every-suite tests/spec/test_seeded_bugs.py tests/spec/ports/test_example_ports.py \
+	    tests/spec/fuzz/test_fuzz_masks.py tests/spec/fuzz/test_fuzz_seeded_bugs.py tests/spec/fuzz/test_fuzz_backends.py
 
 # Every test runs once, against the wheel, and coverage is mapped back to the rooms.  The modules for CUDA count too: the
 # tests of them run over hostcuda.  tests/support/uncounted.py alone decides which modules cannot run on this machine.
@@ -95,10 +101,19 @@ coverage: test-hostcuda counted  ## run all tests against the wheel; every line 
 	$(BIN)/coverage combine --quiet --keep $(COVERAGE) $(HOSTCUDA)/coverage
 	$(BIN)/coverage report --omit="$$($(BIN)/python tests/support/uncounted.py)"
 
+# Traced tests run by themselves, so that whatever is made only once in a process is made by one of them.
 counted: installed-wheel
 	rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
-	$(call from_nowhere,COVERAGE_FILE="$$root/$(COVERAGE)/.coverage.wheel") --cov --cov-config "$$root/pyproject.toml" \
-	    --cov-report= --cov-fail-under=0 "$$root/tests"
+	$(call from_nowhere,COVERAGE_FILE="$$root/$(COVERAGE)/.coverage.wheel") $(TRACED) -m 'not no_cover' "$$root/tests"
+	$(call from_nowhere) -m no_cover "$$root/tests"
+
+TRACED := --cov --cov-config "$$root/pyproject.toml" --cov-report= --cov-fail-under=0
+EACH := build/each-test
+untraced: installed-wheel  ## find the tests that need not be traced, which takes most of an hour
+	rm -rf $(EACH) && mkdir -p $(EACH)
+	$(call from_nowhere,COVERAGE_FILE="$$root/$(EACH)/coverage") $(TRACED) -m 'not no_cover' --trace-all \
+	    --cov-context=test --junitxml="$$root/$(EACH)/times.xml" "$$root/tests"
+	$(BIN)/python tests/support/find_untraced.py $(EACH)/coverage $(EACH)/times.xml
 
 # ------------------------------------------------------------------------------------- CUDA on the host
 
@@ -121,28 +136,27 @@ hostcuda: $(STAMPS)/test $(VENV)-hostcuda/ready  ## build the stand-in for CUDA,
 	    OUT=$(CURDIR)/$(HOSTCUDA) PYTHON=$(CURDIR)/$(HOSTCUDA_BIN)/python CUPY=$(CUPY) \
 	    CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
 
-# Everything twice: without a lag, and with 2,000 microseconds before each operation that is queued on a stream, so that
-# what forgets to wait is seen.
-HOSTCUDA_LAGS := 2000 0
+# With a lag of so many microseconds before each operation that is queued on a stream, so that what forgets to wait is seen.
+# Tests that are marked with no_lag run without one.
+LAG := 2000
 test-hostcuda: hostcuda  ## run everything that needs CUDA over the stand-in
-	@rm -f $(HOSTCUDA)/coverage
-	@$(MAKE) --no-print-directory --jobs --output-sync=target \
-	    $(HOSTCUDA_LAGS:%=hostcuda-verify-%) $(HOSTCUDA_LAGS:%=hostcuda-tests-%)
+	@$(MAKE) --no-print-directory --jobs --output-sync=target hostcuda-verify hostcuda-tests
 
-OVER_HOSTCUDA = PYTHONPATH=$(CURDIR)/$(HOSTCUDA) HOSTCUDA_LAG=$*
-hostcuda-verify-%:
-	@echo; echo 'syncedmem verify over hostcuda, not a GPU; $* microseconds before each queued operation:'
-	@$(OVER_HOSTCUDA) $(BIN)/syncedmem verify --device cuda --out $(HOSTCUDA)/verify-$*
+OVER_HOSTCUDA = PYTHONPATH=$(CURDIR)/$(HOSTCUDA) COVERAGE_FILE=$(CURDIR)/$(HOSTCUDA)/coverage
+hostcuda-verify:
+	@echo; echo 'syncedmem verify over hostcuda, not a GPU; $(LAG) microseconds before each queued operation:'
+	@$(OVER_HOSTCUDA) HOSTCUDA_LAG=$(LAG) $(BIN)/syncedmem verify --device cuda --out $(HOSTCUDA)/verify
 
-# What has run is counted once; the lag takes no other lines.  Tests of the rooms that are left out name CUDA only in texts.
-# While operations lag the processors are idle, so there are more processes.
-hostcuda-tests-0: CHOSEN := -n 2 --cov --cov-report= --cov-fail-under=0
-$(patsubst %,hostcuda-tests-%,$(filter-out 0,$(HOSTCUDA_LAGS))): CHOSEN := -n 4 -m 'not no_lag'
+# Tests of the rooms that are left out name CUDA only in texts.  While operations lag the processors are idle, so there are
+# more processes.
 NO_CUDA := cli model project
-hostcuda-tests-%:
-	@echo; echo 'Tests over hostcuda, not a GPU; $* microseconds before each queued operation:'
-	@$(OVER_HOSTCUDA) COVERAGE_FILE=$(CURDIR)/$(HOSTCUDA)/coverage \
-	    $(BIN)/pytest --quiet --hypothesis-profile=repeatable $(NO_CUDA:%=--ignore=tests/%) -k cuda $(CHOSEN)
+HOSTCUDA_TESTS = $(BIN)/pytest --quiet --hypothesis-profile=repeatable $(NO_CUDA:%=--ignore=tests/%) -k cuda \
+    --cov --cov-report= --cov-fail-under=0
+hostcuda-tests:
+	@rm -f $(HOSTCUDA)/coverage
+	@echo; echo 'Tests over hostcuda, not a GPU; $(LAG) microseconds before each queued operation:'
+	@$(OVER_HOSTCUDA) HOSTCUDA_LAG=$(LAG) $(HOSTCUDA_TESTS) -n 4 -m 'not no_lag'
+	@$(OVER_HOSTCUDA) $(HOSTCUDA_TESTS) -n 2 -m no_lag --cov-append
 
 # ----------------------------------------------------------------------------------------- Caffe itself
 
@@ -156,8 +170,19 @@ test-caffe: $(STAMPS)/test  ## compile Caffe's own SyncedMemory, and test it as 
 	    VERSION=$(BROCOLLI) CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
 	CAFFE=$(CURDIR)/$(CAFFE) $(BIN)/pytest -n 0 --quiet tests/caffe
 
+# MFEM alone: numba, which its package would install too, is needed only for functions of users.
+MFEM := build/mfem
+MFEM_VERSION := $(shell sed -n 's/^mfem==//p' requirements/constraints.txt)
+$(MFEM)/$(MFEM_VERSION): requirements/mfem.txt $(STAMPS)/test
+	rm -rf $(MFEM)
+	$(BIN)/python $(PIP_INSTALL) --no-deps --only-binary mfem --target $(MFEM) --requirement $<
+	@touch $@
+
+test-mfem: $(MFEM)/$(MFEM_VERSION)  ## compare a machine of examples/machines with MFEM itself, call by call
+	MFEM=$(CURDIR)/$(MFEM) $(BIN)/pytest -n 0 --quiet tests/mfem
+
 port-bugs: $(STAMPS)/test  ## write again what is said of the bugs in the C++ port; then `make generated`
-	PORT_BUGS=write $(BIN)/pytest -n 0 -k 'a_bug' tests/spec/ports/test_example_ports.py
+	PORT_BUGS=write $(BIN)/pytest -n 0 --every-suite -k 'a_bug' tests/spec/ports/test_example_ports.py
 
 proof: $(STAMPS)/test  ## fuzz real allocators, and every seeded bug with 20 seeds, and write docs/fuzzing-proof.md
 	$(BIN)/python tests/support/fuzz_proof.py; found=$$?; $(BIN)/python docs/generated_pages.py; exit $$found
@@ -180,7 +205,10 @@ docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks 
 	rm -rf build/site
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
 	@echo 'The site: build/site/index.html'
-	$(BIN)/pytest README.md src/README.md docs tests/docs/test_pages.py tests/docs/test_site.py
+	$(BIN)/pytest README.md src/README.md docs tests/docs/test_site.py tests/docs/site_in_browser.py
+
+screenshots: docs  ## take pictures of the main pages of the site, on a phone and a screen, light and dark
+	$(BIN)/python tests/docs/site_in_browser.py build/screenshots
 
 # Vectors that are kept for reading; the manifest has the digests of all others.
 COMMITTED := caffe/modes caffe/aliases cpu_only/tour
@@ -192,8 +220,13 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem diagram --format page -o docs/machine.md $(CHECK)
 	$(BIN)/syncedmem diagram --format json -o docs/machine.json $(CHECK)
 	$(BIN)/syncedmem diagram --format schema -o docs/machine.schema.json $(CHECK)
+	$(BIN)/syncedmem diagram --format schema --edition examples/machines/msi.py:LINE -o docs/declared.schema.json $(CHECK)
 	$(BIN)/syncedmem diagram --format svg --trace '$(ROUND_TRIP)' --size 4096 -o docs/pictures/round-trip.svg $(CHECK)
 	$(BIN)/syncedmem diagram --format svg --detail configurations -o docs/pictures/configurations.svg $(CHECK)
+	$(BIN)/syncedmem diagram --edition examples/machines/petsc.py:OFFLOAD_MASK -o docs/pictures/petsc.svg $(CHECK)
+	$(BIN)/syncedmem diagram --edition examples/machines/mfem.py:FLAGS -o docs/pictures/mfem.svg $(CHECK)
+	$(BIN)/syncedmem diagram --edition examples/machines/dualview.py:COUNTERS -o docs/pictures/dualview.svg $(CHECK)
+	$(BIN)/syncedmem diagram --edition examples/machines/msi.py:LINE -o docs/pictures/msi.svg $(CHECK)
 	$(BIN)/syncedmem diagram --format port-header -o examples/ports/syncedmem_port.h $(CHECK)
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
 	$(BIN)/python docs/generated_pages.py $(CHECK)
@@ -218,6 +251,7 @@ bench: $(STAMPS)/test  ## measure every speed that is promised
 	$(BIN)/python benchmarks/exports.py
 	$(BIN)/python benchmarks/explorer.py
 	$(BIN)/python benchmarks/port_vectors.py
+	$(BIN)/python benchmarks/cluster.py
 
 # The second time from the sdist, now, and with files that only their owner may read: the bytes have to be the same.
 AGAIN := build/again
@@ -253,8 +287,8 @@ test-wheel: installed-wheel  ## install the wheel elsewhere and run the tests ag
 
 # Modules that use each library and all of the command line, and take less than a minute.
 QUICK := $(foreach name,adoption arithmetic array_files blob_access blob_from_arrays blob_proto blob_protocols \
-    buffer caffemodel dispatch exports help host machine memory memory_close mode opencl proofs public, \
-    $(wildcard tests/*/test_$(name).py tests/*/*/test_$(name).py)) tests/runtime/interop
+    buffer caffemodel dispatch exports help host learn machine memory memory_close mode opencl proofs public, \
+    $(wildcard tests/*/test_$(name).py tests/*/*/test_$(name).py)) tests/runtime/interop -m 'not long'
 
 # Old releases of libraries use what their own dependencies have deprecated since.
 LOWEST := $(VENV)-lowest
@@ -287,11 +321,14 @@ lock: $(STAMPS)/lock  ## write requirements/hashes.txt: the hashes of all files 
 	$(BIN)/uv pip compile --quiet --no-deps --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --no-emit-index-url --no-emit-find-links requirements/constraints.txt --output-file requirements/hashes.txt
 
+# A name of a library has its version in it, so another Debian may not have it; then tests that need it are skipped.
 system-deps:  ## install the Debian packages (as root)
 	@missing=$$( \
 	    for name in $(SYSTEM_LIBRARIES); do dpkg --status $$name >/dev/null 2>&1 || echo $$name; done; \
 	    for pair in $(SYSTEM_PROGRAMS); do command -v $${pair%:*} >/dev/null || echo $${pair#*:}; done); \
-	if [ -n "$$missing" ]; then apt-get update && apt-get install --yes --no-install-recommends $$missing; fi
+	if [ -n "$$missing" ]; then apt-get update && \
+	    for name in $$missing; do apt-cache show $$name >/dev/null 2>&1 && echo $$name || \
+	        echo "there is no package $$name here" >&2; done | xargs apt-get install --yes --no-install-recommends; fi
 
 clean:  ## remove everything that was made here
 	rm -rf $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-newest $(VENV)-hostcuda

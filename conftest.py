@@ -9,7 +9,10 @@ from hypothesis import HealthCheck, settings
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
-pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser(), SkipParser()], patterns=["*.md"]).pytest()
+# The blocks of a tutorial are files of its reader; tests/docs/test_tutorials.py runs them.
+pytest_collect_file = Sybil(
+    parsers=[PythonCodeBlockParser(), SkipParser()], patterns=["*.md"], excludes=["docs/tutorials/*.md"]
+).pytest()
 
 # Tests that need the stand-in for CUDA: make test-hostcuda loads it.
 collect_ignore = [] if "hostcuda_cupy" in sys.modules else ["tests/hostcuda"]
@@ -21,6 +24,7 @@ pytest_plugins = [
     "fuzz_table",
     "interop_fixtures",
     "interrupt_table",
+    "listed_tests",
     "memory_fixtures",
     "new_seeds",
     "port_fixtures",

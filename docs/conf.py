@@ -15,7 +15,7 @@ copyright = "The syncedmem developers, BSD-2-Clause"  # noqa: A001 -- the name t
 version = release = __version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",  # with myst_parser
     "sphinx.ext.autodoc",
     "numpydoc",
     "sphinx_copybutton",
@@ -27,6 +27,10 @@ nitpicky = True
 # --- pages
 myst_heading_anchors = 3
 myst_fence_as_directive = ["mermaid"]  # GitHub draws these blocks; here the model draws them
+
+# Only pages that say so are notebooks.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
 
 # --- reference
 default_role = "py:obj"
@@ -46,6 +50,7 @@ WIDE = (
     "configurations",
     "machine",
     "errata",
+    "errors",
     "requirements",
     "peers",
     "fuzzing-proof",

@@ -9,11 +9,17 @@ import json
 import re
 import sys
 import tomllib
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import EDITIONS, Configuration, Side, SyncedHead, configurations
+from syncedmem.model import EDITIONS, Configuration, Side, SyncedHead, configurations, head_machine, space
+from syncedmem.model.exports.declared import machine_named
+from syncedmem.model.exports.tables import markdown_table
+from syncedmem.model.vocabulary import Verb, has_verb
+from syncedmem.report.glossary import GLOSSARY
+from syncedmem.report.schema import schema as schema_of_reports
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.memory.coverage import transitions_of
@@ -33,6 +39,7 @@ from syncedmem.spec.vectors.kills import Kills
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from syncedmem.model.machine import AnyEdition
     from syncedmem.spec.mutants.registry import SeededBug
     from syncedmem.spec.requirements import Kind, Profile
     from syncedmem.spec.vectors.keys import Key
@@ -321,6 +328,11 @@ def protocol_schema() -> str:
     return json.dumps(schema(), indent=2) + "\n"
 
 
+def report_schema() -> str:
+    """The JSON Schema of the reports of verify, conform and fuzz."""
+    return json.dumps(schema_of_reports(), indent=2) + "\n"
+
+
 def mutation_page() -> str:
     """The page of mutation testing: what was measured of each file, and why mutants survive."""
     measured: dict[str, Any] = json.loads((SUPPORT / "mutation.json").read_text(encoding="utf-8"))
@@ -472,11 +484,11 @@ def trust() -> str:
     bugs = sum(it["found"] == it["seeds"] for it in proof["bugs"])
     ported = len(json.loads((SUPPORT / "port_bugs.json").read_text(encoding="utf-8")))
     lines = (
-        "Caffe's own `syncedmem.cpp` and `blob.cpp`, unmodified, pass the same kit in every run of the CI:",
-        f"all {caffe} transitions.",
+        "The *kit* tests any memory of this kind from the outside, in any language. Caffe's own `syncedmem.cpp` and",
+        f"`blob.cpp`, unmodified, pass it in every run of the CI, with all {caffe} transitions of the machine.",
         f"\n- {required} numbered requirements say what is right, each with its source.",
         f"{len(_SEEDED_BUGS)} *seeded bugs*, which are implementations that are wrong on purpose, test the tests:",
-        f"each is found, or listed with the reason. So are {ported} more in the C++ port.",
+        f"each is found, or listed with the reason. {ported} more are in the C++ port.",
         "\n- Z3, SPIN and TLA+ check the invariants, each on its own export of the model.",
         f"\n- The fuzzer has run on allocators of {', '.join(others[:-1])} and {others[-1]}, and finds each of {bugs}",
         "seeded bugs of allocators with each of 20 seeds.",
@@ -554,11 +566,64 @@ def configuration_reasons() -> str:
     )
 
 
+MACHINES = {
+    "petsc": ("OFFLOAD_MASK", "CPU", "GPU"),
+    "mfem": ("FLAGS", "HOST", "DEVICE"),
+    "dualview": ("COUNTERS", "HOST_NEWER", "DEVICE_NEWER"),
+    "msi": ("LINE", "", ""),
+}
+"""The machines of ``examples/machines``: the name in the file, and the heads that say that only one side is fresh."""
+
+
+def _machine(name: str) -> AnyEdition:
+    return machine_named(f"{HERE.parent / 'examples' / 'machines' / name}.py:{MACHINES[name][0]}")
+
+
+def compared_machines() -> str:
+    """What each machine can do, counted and found in its space: every state, and every call in it."""
+    named: list[tuple[str, AnyEdition, str, str]] = [("caffe", "caffe", "HEAD_AT_CPU", "HEAD_AT_GPU")]
+    named += [(name, _machine(name), host, device) for name, (_, host, device) in MACHINES.items()]
+    header = (
+        "machine",
+        "heads",
+        "states",
+        "pairs that copy",
+        "lets go of the only fresh side without a copy",
+        "refuses",
+    )
+    return table(header, [_compared(*it) for it in named])
+
+
+def _compared(name: str, machine: AnyEdition, host: str, device: str) -> list[str]:
+    steps = [
+        (state, entry, step)
+        for state, row in space(machine).steps.items()
+        for entry, step in row.items()
+        if entry.call is not None
+    ]
+    copies = [step for _, _, step in steps if any(has_verb(action, Verb.COPY) for action in step.actions)]
+    lost = {
+        str(entry): None
+        for state, entry, step in steps
+        if state.head.name in (host, device) and step.after.head is not state.head and step not in copies
+    }
+    refused = {str(entry): None for _, entry, step in steps if step.refusal is not None}
+    counts = (len(head_machine(machine).edition.heads), len(space(machine).steps), len(copies))
+    named = [", ".join(f"`{call}`" for call in calls) or "nothing" for calls in (lost, refused)]
+    return [name, *map(str, counts), named[0] if host else "it has no two sides", named[1]]
+
+
+def table_of_machine(name: str) -> str:
+    """The table of calls of a machine, as ``syncedmem diagram --format markdown`` writes it."""
+    return markdown_table(_machine(name)).rstrip()
+
+
 PAGES = {
     "errata.md": errata_page,
     "mutation.md": mutation_page,
     "requirements.md": requirements_page,
     "port-protocol.schema.json": protocol_schema,
+    "report.schema.json": report_schema,
 }
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "../README.md": {"trust": trust},
@@ -576,6 +641,10 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "answers": protocol_answers,
         "actions": protocol_actions,
     },
+    "other-machines.md": {
+        "compared": compared_machines,
+        **{name: partial(table_of_machine, name) for name in MACHINES},
+    },
     "fuzzing-proof.md": {
         "machine": proof_machine,
         "allocators": proof_allocators,
@@ -584,6 +653,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "beyond": proof_beyond,
     },
     "port-bugs.md": {"bugs": port_bugs},
+    "reports.md": {"words": lambda: table(("word", "meaning"), GLOSSARY.items())},
     "vectors.md": {
         "suites": suite_table,
         "line": lambda: table(("key", "meaning"), [(f"`{it.name}`", it.text) for it in LINE]),

@@ -11,8 +11,9 @@ Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 
 from __future__ import annotations
 
-from . import display, errors
+from . import errors
 from .compiled import head_machine
+from .declare import Rule, declare
 from .errors import *  # noqa: F403 -- every error is public, and its module lists them
 from .exploration import Configuration, Input, Side, State, configurations, inputs, matrix, space
 from .head import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Edition, Fact, Guard, Refusal, SyncedHead, Transition
@@ -36,12 +37,14 @@ __all__: list[str] = [
     "Input",
     "Mode",
     "Refusal",
+    "Rule",
     "Side",
     "State",
     "SyncedHead",
     "Transition",
     "configurations",
     "current_mode",
+    "declare",
     "head_machine",
     "hsi_suite",
     "inputs",
@@ -53,9 +56,6 @@ __all__: list[str] = [
     "using_mode",
 ]
 __all__ += errors.__all__
-
-
-display.draw_with(f"{__name__}.exports.notebook")  # it loads all that draws, so only when a notebook asks
 
 
 def __dir__() -> list[str]:

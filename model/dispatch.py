@@ -4,7 +4,7 @@ The runtime looks calls up here, because triggering `transitions` is about a hun
 The table is compiled by walking the built machine, not the declaration.  The tests compare every entry
 with the running machine, so the two always mean the same.
 
-A *state* is a small integer: ``head.value << 5 | facts``.
+A *state* is a small integer: ``head.value << 5 | facts``; a machine with another number of facts has another shift.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import DeclarationError
-from .head import Action, Call, Fact, Refusal, SyncedHead
+from .head import CAFFE_NAMES, Action, Call, Fact, Refusal, SyncedHead, Vocabulary
 from .machine import HeadMachine, Row, guard_bits
 from .mode import Mode
 
@@ -24,11 +24,10 @@ __all__ = ["Cell", "Dispatch", "compile_dispatch", "facts_of", "head_of", "state
 
 _FACT_BITS = len(Fact)
 _FACTS = 1 << _FACT_BITS
-_STATES = len(SyncedHead) * _FACTS
 
 
 def state_of(head: SyncedHead, facts: int = 0) -> int:
-    """Pack a head and its facts into one integer."""
+    """Pack one of Caffe's heads and its facts into one integer."""
     return head.value << _FACT_BITS | facts
 
 
@@ -76,10 +75,13 @@ class Dispatch:
         An entry is None if the edition has no such head.
     start : int
         The packed state of a new memory.
+    names : Vocabulary
+        What packs and unpacks its states.
     """
 
     columns: Mapping[Call, tuple[Column, Column]]
     start: int
+    names: Vocabulary = CAFFE_NAMES
 
     def cell(self, call: Call, state: int, *, data: bool = True) -> Cell | None:
         """One entry, or None if the edition has no such call or head."""
@@ -96,28 +98,31 @@ def compile_dispatch(machine: HeadMachine) -> Dispatch:
         (`transitions` would silently take the first, or do nothing and return False.)
     """
     columns = {call: (_column(machine, call, False), _column(machine, call, True)) for call in machine.calls}
-    return Dispatch(columns, state_of(machine.edition.initial))
+    return Dispatch(columns, machine.names.state_of(machine.edition.initial), machine.names)
 
 
 def _column(machine: HeadMachine, call: Call, data: bool) -> Column:
-    column: list[Cell | None] = [None] * _STATES
+    names = machine.names
+    column: list[Cell | None] = [None] * (len(names.heads) * names.data)
     for head in machine.edition.heads:
         rows = machine.rows_at(call, head)
-        for facts in range(_FACTS):
-            found = guard_bits(facts, data=data)
+        for facts in range(names.data):
+            found = guard_bits(facts, data=data, names=names)
             enabled = [row for row in rows if row.fires(found)]
             if len(enabled) != 1:
                 problem = f"{len(enabled)} rows are enabled at once" if enabled else "no row is enabled"
                 named = ", ".join(row.identifier for row in enabled or rows) or "it has no row there"
-                where = f"{call.value} in {head.name} with {Fact(facts)!r} and data={data}"
+                held = ", ".join(str(fact.name).lower() for fact in names.facts(facts)) or "no fact"
+                argument = f" and {'data' if data else 'no data'}" if call.takes_data else ""
+                where = f"{call.value} in {head.name} with {held}{argument}"
                 raise DeclarationError(f"{machine.edition.name}: {where}: {problem}: {named}")
-            column[state_of(head, facts)] = _cell(enabled[0], facts)
+            column[names.state_of(head, facts)] = _cell(enabled[0], facts, names)
     return tuple(column)
 
 
-def _cell(row: Row, facts: int) -> Cell:
-    state = state_of(row.head, facts)
+def _cell(row: Row, facts: int, names: Vocabulary) -> Cell:
+    state = names.state_of(row.head, facts)
     if row.refusal is not None:
         return Cell((), (state, state), row.refusal, idle=False)
-    cpu, gpu = (state_of(row.dest, row.facts_after(facts, mode)) for mode in Mode)
+    cpu, gpu = (names.state_of(row.dest, row.facts_after(facts, mode)) for mode in Mode)
     return Cell(row.actions, (cpu, gpu), None, idle=not row.actions and cpu == state)

@@ -131,8 +131,8 @@ class InvalidValueError(SyncedMemoryError, ValueError):
 class IllegalCallError(SyncedMemoryError, RuntimeError):
     """A call that the head does not allow: ``async_gpu_push`` anywhere but ``HEAD_AT_CPU``, or a blob's ``update``."""
 
-    def __init__(self, call: str, head: SyncedHead, needs: str = "HEAD_AT_CPU") -> None:
-        super().__init__(f"{call} is not allowed in head {head.name}; it needs {needs}")
+    def __init__(self, call: str, head: SyncedHead, needs: str = "", *, why: str = "") -> None:
+        super().__init__(f"{call} is not allowed in head {head.name}{f': {why}' if why else f'; it needs {needs}'}")
         self.call = call
         self.head = head
 

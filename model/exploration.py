@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .compiled import dispatch, head_machine
-from .dispatch import Dispatch, facts_of, head_of
-from .head import DEFAULT_EDITION, Action, Call, Fact, Refusal, SyncedHead
+from .errors import DeclarationError
+from .head import CAFFE_NAMES, DEFAULT_EDITION, Action, Call, Fact, Refusal, SyncedHead, Transition, Vocabulary
 from .mode import Mode
 from .spelling import Spelled
 
 if TYPE_CHECKING:
+    from .dispatch import Dispatch
     from .machine import AnyEdition
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Step",
     "configurations",
     "explore",
+    "firing",
     "inputs",
     "matrix",
     "space",
@@ -66,24 +68,37 @@ class Configuration(NamedTuple):
 
 
 class State(NamedTuple):
-    """A packed state of the dispatch table together with the mode."""
+    """A packed state of the dispatch table together with the mode, and the names that unpack it."""
 
     packed: int
     mode: Mode
+    names: Vocabulary = CAFFE_NAMES
+
+    def __repr__(self) -> str:
+        names = "" if self.names is CAFFE_NAMES else f", names={self.names!r}"
+        return f"State(packed={self.packed}, mode={self.mode!r}{names})"
 
     @property
     def head(self) -> SyncedHead:
         """The head."""
-        return head_of(self.packed)
+        return self.names.head_of(self.packed)
 
     @property
     def facts(self) -> Fact:
         """The pointers and flags."""
-        return facts_of(self.packed)
+        return self.names.facts_of(self.packed)
 
     @property
     def configuration(self) -> Configuration:
-        """The state without mode and pinned flag."""
+        """The state without mode and pinned flag.
+
+        Raises
+        ------
+        DeclarationError
+            If the machine has names of its own: then nothing says which facts are the pointers of a side.
+        """
+        if self.names is not CAFFE_NAMES:
+            raise DeclarationError("a machine with names of its own has no configurations of Caffe's two sides")
         facts = self.facts
         return Configuration(
             self.head,
@@ -142,7 +157,7 @@ def inputs(
     found = [Input(call) for call in calls]
     if null:
         found += [Input(call, data=False) for call in calls if call.takes_data]
-    if mode:
+    if mode and head_machine(edition).names.has_modes:
         found += [Input(None, mode=value) for value in Mode]
     if end:
         found += [Input(call) for call in dispatch(edition).columns if call.ends]
@@ -170,7 +185,7 @@ class Space(NamedTuple):
 
 def explore(table: Dispatch, alphabet: tuple[Input, ...], mode: Mode = Mode.GPU) -> Space:
     """Search breadth-first for everything that these inputs can reach from a new memory."""
-    start = State(table.start, mode)
+    start = State(table.start, mode, table.names)
     steps: dict[State, dict[Input, Step]] = {}
     waiting = deque([start])
     while waiting:
@@ -184,11 +199,11 @@ def explore(table: Dispatch, alphabet: tuple[Input, ...], mode: Mode = Mode.GPU)
 
 def _step(table: Dispatch, state: State, entry: Input) -> Step:
     if entry.call is None:
-        return Step((), State(state.packed, entry.mode or state.mode), None)
+        return Step((), state._replace(mode=entry.mode or state.mode), None)
     cell = table.cell(entry.call, state.packed, data=entry.data)
     if cell is None:
         raise KeyError(f"{entry} has no row in {state.configuration}")
-    return Step(cell.actions, State(cell.next[state.mode.value], state.mode), cell.refusal)
+    return Step(cell.actions, state._replace(packed=cell.next[state.mode.value]), cell.refusal)
 
 
 @cache
@@ -201,6 +216,33 @@ def space(edition: AnyEdition = DEFAULT_EDITION) -> Space:
 def configurations(edition: AnyEdition = DEFAULT_EDITION) -> tuple[Configuration, ...]:
     """The reachable configurations of an edition, in breadth-first order: 17 for ``caffe``."""
     return tuple(dict.fromkeys(state.configuration for state in space(edition).steps))
+
+
+@cache
+def firing(edition: AnyEdition = DEFAULT_EDITION) -> tuple[Transition, ...]:
+    """The rows of an edition, in their order, each with only the heads in which it can apply.
+
+    A machine has a row for each set of facts, also for those that never occur.  A row that applies in no state that
+    can be reached is left out.
+
+    Raises
+    ------
+    DeclarationError
+        If there is no such edition.
+    """
+    machine, asked = head_machine(edition), inputs(edition, null=True, end=True)
+    states = explore(dispatch(edition), inputs(edition, null=True)).steps
+    applies = {
+        machine.row(entry.call, state.head, state.facts, entry.data).identifier(state.head)
+        for state in states
+        for entry in asked
+        if entry.call is not None
+    }
+    found = (
+        replace(row, source=tuple(head for head in row.source if row.identifier(head) in applies))
+        for row in machine.declaration.rows
+    )
+    return tuple(row for row in found if row.source)
 
 
 class Entry(NamedTuple):

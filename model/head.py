@@ -34,16 +34,17 @@ Sources: BVLC/caffe 9b8915401, ``src/caffe/syncedmem.cpp`` and ``include/caffe/s
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .spelling import Spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = [
+    "CAFFE_NAMES",
     "DEFAULT_EDITION",
     "EDITIONS",
     "EFFECTS",
@@ -57,6 +58,7 @@ __all__ = [
     "Refusal",
     "SyncedHead",
     "Transition",
+    "Vocabulary",
 ]
 
 
@@ -200,6 +202,76 @@ EFFECTS: Mapping[Action, Effect] = MappingProxyType(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The names that a machine is written in, and what each action does to the facts.
+
+    Caffe's names are ``CAFFE_NAMES``.  `syncedmem.model.declare` makes others.  Signatures say `SyncedHead`, `Call` and
+    so on for the names of any machine: a type checker checks Caffe's, and names of others are checked when they are
+    declared.
+
+    Attributes
+    ----------
+    heads, calls, facts, guards, actions, refusals : type
+        Enumerations with the members and properties of Caffe's; the values of heads count from zero.
+    effects : mapping of Action to Effect
+    always : Fact
+        The facts that every edition has.
+    """
+
+    heads: type[SyncedHead]
+    calls: type[Call]
+    facts: type[Fact]
+    guards: type[Guard]
+    actions: type[Action]
+    refusals: type[Refusal]
+    effects: Mapping[Action, Effect]
+    always: Fact
+
+    def __repr__(self) -> str:
+        return f"<names {', '.join(head.name for head in self.heads)}...>"
+
+    def __deepcopy__(self, memo: object) -> Vocabulary:
+        return self
+
+    def __reduce__(self) -> str:
+        if self is not CAFFE_NAMES:
+            raise TypeError("names of somebody's own cannot be pickled: pickle the arguments of declare")
+        return "CAFFE_NAMES"
+
+    @property
+    def data(self) -> int:
+        """The bit for "the call has data" among those that guards test."""
+        return 1 << len(self.facts)
+
+    @property
+    def has_modes(self) -> bool:
+        """Whether an action does something else in another mode."""
+        return any(effect.by_mode for effect in self.effects.values())
+
+    def bits(self, guards: Iterable[Guard]) -> int:
+        """The bits that these guards test."""
+        return sum({self.data if guard.fact is None else int(guard.fact) for guard in guards})
+
+    def state_of(self, head: SyncedHead, facts: int = 0) -> int:
+        """Pack a head and its facts into one integer."""
+        return head.value << len(self.facts) | facts
+
+    def head_of(self, state: int) -> SyncedHead:
+        """The head of a packed state."""
+        return self.heads(state >> len(self.facts))
+
+    def facts_of(self, state: int) -> Fact:
+        """The facts of a packed state."""
+        return self.facts(state & self.data - 1)
+
+
+CAFFE_NAMES = Vocabulary(
+    SyncedHead, Call, Fact, Guard, Action, Refusal, EFFECTS, always=Fact.CPU_POINTER | Fact.GPU_POINTER
+)
+"""Caffe's names, which all ``EDITIONS`` are written in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Edition:
     """A build or an older version of Caffe: a selection of rows from the one table, never a copy of it.
@@ -224,6 +296,8 @@ class Edition:
     cycles : tuple of tuple of Call
         Sequences of calls that can be repeated from a new memory.  Together they do all that the edition can repeat:
         copy, push, adopt.  Test suites repeat them.
+    names : Vocabulary
+        The names that its rows are written in.
     """
 
     name: str
@@ -234,11 +308,12 @@ class Edition:
     never: frozenset[Guard]
     cite: str
     cycles: tuple[tuple[Call, ...], ...]
+    names: Vocabulary = field(default=CAFFE_NAMES, repr=False)
 
     @property
     def facts(self) -> Fact:
-        """The facts of this edition: the pointers, its flags, and the implied flag."""
-        return Fact.CPU_POINTER | Fact.GPU_POINTER | self.flags | self.implied
+        """The facts of this edition: those that every edition has, its flags, and the implied flag."""
+        return self.names.always | self.flags | self.implied
 
     @property
     def initial(self) -> SyncedHead:

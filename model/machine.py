@@ -19,8 +19,8 @@ from transitions import Machine
 from .display import shown
 from .errors import BufferMismatchError, DeclarationError, IllegalCallError, NoDeviceError
 from .head import (
+    CAFFE_NAMES,
     EDITIONS,
-    EFFECTS,
     TRANSITIONS,
     Action,
     Call,
@@ -30,16 +30,17 @@ from .head import (
     Refusal,
     SyncedHead,
     Transition,
+    Vocabulary,
 )
 from .mode import Mode, current_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from .display import Bundle
+    from .head import Effect
 
 __all__ = [
-    "DATA",
     "AnyEdition",
     "BoundHead",
     "Declaration",
@@ -50,18 +51,10 @@ __all__ = [
     "refusal_error",
 ]
 
-DATA = 1 << len(Fact)
-"""The bit for "the call has data" among those that guards test."""
 
-_BITS = {guard: DATA if guard.fact is None else int(guard.fact) for guard in Guard}
-_BITS_BY_NAME = {guard.value: bit for guard, bit in _BITS.items()}
-_STEPS: dict[str, Action | Refusal] = {step.value: step for step in (*Action, *Refusal)}
-"""The steps that the names among a row's callbacks stand for."""
-
-
-def guard_bits(facts: int, *, data: bool) -> int:
+def guard_bits(facts: int, *, data: bool, names: Vocabulary = CAFFE_NAMES) -> int:
     """The bits that guards test: the facts, and one more bit for "the call has data"."""
-    return int(facts) | DATA * data
+    return int(facts) | names.data * data
 
 
 class Guards(NamedTuple):
@@ -71,9 +64,9 @@ class Guards(NamedTuple):
     excluded: int
 
     @classmethod
-    def of(cls, conditions: Iterable[Guard], unless: Iterable[Guard]) -> Guards:
+    def of(cls, conditions: Iterable[Guard], unless: Iterable[Guard], names: Vocabulary = CAFFE_NAMES) -> Guards:
         """The guards of a row."""
-        return cls(sum({_BITS[guard] for guard in conditions}), sum({_BITS[guard] for guard in unless}))
+        return cls(names.bits(conditions), names.bits(unless))
 
     def unmet(self, found: int) -> int:
         """The guards that keep the row from firing with such bits; zero if the row fires."""
@@ -84,7 +77,7 @@ class Row(NamedTuple):
     """A transition in one of its heads, compiled: numbers instead of names, and everything about the row in one place.
 
     A fact is a bit.  A row fires if ``facts & required == required`` and ``facts & excluded == 0``, with one more
-    bit, `DATA`, for "the call has data".  The facts afterwards are ``facts & kept | sets``, with a pair of masks for
+    bit for "the call has data".  The facts afterwards are ``facts & kept | sets``, with a pair of masks for
     each mode.
 
     Attributes
@@ -184,7 +177,7 @@ class Declaration:
         if name not in EDITIONS:
             raise DeclarationError(f"unknown edition {name!r}; there are {', '.join(EDITIONS)}")
         for row in table:
-            _check_names(row)
+            _check_names(row, CAFFE_NAMES)
         edition = EDITIONS[name]
         rows = (row for row in table if name in row.editions and edition.never.isdisjoint(row.conditions))
         return cls(edition, tuple(_projected(row, edition) for row in rows))
@@ -205,12 +198,13 @@ class Declaration:
             if not there:
                 raise DeclarationError(f"{name}: this machine has no {what}")
         for row in self.rows:
-            _check_names(row)
+            _check_names(row, self.edition.names)
             for head in (*row.source, row.dest):
                 if head is not None and head not in heads:
                     raise DeclarationError(f"{name} has no head {head.name}, which the row {row} names")
-        if not any(row.call.ends for row in self.rows):
-            raise DeclarationError(f"{name} has no row for release, with which every memory ends")
+        ending = [call for call in self.edition.names.calls if call.ends]
+        if ending and not any(row.call.ends for row in self.rows):
+            raise DeclarationError(f"{name} has no row for {_listed(ending)}, with which every memory ends")
         used = {call for sequence in self.edition.cycles for call in sequence} - {row.call for row in self.rows}
         if used:
             raise DeclarationError(f"{name} has no rows for {_listed(used)}, which its cycles call")
@@ -234,21 +228,21 @@ def _listed(calls: Iterable[Call]) -> str:
     return ", ".join(sorted(call.value for call in calls))
 
 
-def _check_names(row: Transition) -> None:
+def _check_names(row: Transition, names: Vocabulary) -> None:
     # Type checkers check this too, but a table may be written without one.  `transitions` would
     # find an unknown name when it fires, or never.
     kinds: tuple[tuple[type, Iterable[object]], ...] = (
-        (Call, (row.call,)),
-        (SyncedHead, (*row.source, *_given(row.dest))),
-        (Action, row.actions),
-        (Guard, (*row.conditions, *row.unless)),
-        (Refusal, _given(row.refusal)),
+        (names.calls, (row.call,)),
+        (names.heads, (*row.source, *_given(row.dest))),
+        (names.actions, row.actions),
+        (names.guards, (*row.conditions, *row.unless)),
+        (names.refusals, _given(row.refusal)),
     )
-    unknown = [f"{kind.__name__} {name!r}" for kind, names in kinds for name in names if not isinstance(name, kind)]
+    unknown = [f"{kind.__name__} {name!r}" for kind, used in kinds for name in used if not isinstance(name, kind)]
     unknown += [f"edition {name!r}" for name in row.editions if name not in EDITIONS]
     if unknown:
         raise DeclarationError(f"unknown {', '.join(unknown)} in the row {row}")
-    without = [action.value for action in row.actions if action not in EFFECTS]
+    without = [action.value for action in row.actions if action not in names.effects]
     if without:
         raise DeclarationError(f"no effect of {', '.join(without)}: add it to EFFECTS")
     if row.refusal is not None and (row.actions or row.dest is not None):
@@ -284,6 +278,7 @@ class HeadMachine:
     def __init__(self, declaration: Declaration) -> None:
         self.declaration = declaration
         self.edition: Edition = declaration.edition
+        self.names: Vocabulary = self.edition.names
         self._machine = Machine(
             model=None,
             states=list(self.edition.heads),
@@ -297,7 +292,7 @@ class HeadMachine:
     @cached_property
     def calls(self) -> tuple[Call, ...]:
         """The calls of this edition, in the order of their declaration."""
-        return tuple(call for call in Call if call.value in self._machine.events)
+        return tuple(call for call in self.names.calls if call.value in self._machine.events)
 
     def event(self, call: Call) -> Dispatchable:
         """The `transitions` event of a call; KeyError if the edition has no such call."""
@@ -311,7 +306,7 @@ class HeadMachine:
         KeyError
             If the edition has no such call or head.
         """
-        found = guard_bits(facts, data=data)
+        found = guard_bits(facts, data=data, names=self.names)
         for row in self.rows_at(call, head):
             if row.fires(found):
                 return row.declared
@@ -334,18 +329,28 @@ class HeadMachine:
     def _compiled(self, row: Transition, head: SyncedHead, built: Built) -> Row:
         """A row in one of its heads, compiled from the row that `transitions` built."""
         required, excluded = (
-            [Guard(it.func) for it in built.conditions if it.target is wanted] for wanted in (True, False)
+            [self.names.guards(it.func) for it in built.conditions if it.target is wanted] for wanted in (True, False)
         )
-        steps = [_STEPS[name] for name in built.before]
-        actions = tuple(step for step in steps if isinstance(step, Action))
-        refusal = next((step for step in steps if isinstance(step, Refusal)), None)
+        steps = [self.steps[name] for name in built.before]
+        actions = tuple(step for step in steps if isinstance(step, self.names.actions))
+        refusal = next((step for step in steps if isinstance(step, self.names.refusals)), None)
         # An action sets, clears or keeps each fact, so its effect on all facts and on none tells its effect on any.
         kept, sets = (
             (self.facts_after(facts, actions, Mode.CPU), self.facts_after(facts, actions, Mode.GPU))
-            for facts in (DATA - 1, 0)
+            for facts in (self.names.data - 1, 0)
         )
-        dest = SyncedHead[built.dest] if built.dest else head
-        return Row(row, head, dest, *Guards.of(required, excluded), actions, refusal, kept, sets)
+        dest = self.names.heads[built.dest] if built.dest else head
+        return Row(row, head, dest, *Guards.of(required, excluded, self.names), actions, refusal, kept, sets)
+
+    @cached_property
+    def steps(self) -> dict[str, Action | Refusal]:
+        """The steps that the names among a row's callbacks stand for."""
+        return {step.value: step for step in (*self.names.actions, *self.names.refusals)}
+
+    @cached_property
+    def guard_bits(self) -> dict[str, int]:
+        """The bit that each guard tests, by its name."""
+        return {guard.value: self.names.bits((guard,)) for guard in self.names.guards}
 
     @cached_property
     def _places(self) -> dict[tuple[Call, SyncedHead], tuple[Row, ...]]:
@@ -361,7 +366,7 @@ class HeadMachine:
 
     def facts_after(self, facts: int, actions: Iterable[Action], mode: Mode) -> int:
         """The facts of this edition after these actions, by their declared effects."""
-        return _apply_effects(facts, actions, mode) & int(self.edition.facts)
+        return _apply_effects(facts, actions, mode, self.names.effects) & int(self.edition.facts)
 
     def bind(self, actions: object) -> BoundHead:
         """Make a head that drives an object with a method for every action.
@@ -411,7 +416,7 @@ class BoundHead:
         self._machine = machine
         self._actions = actions
         self.head: SyncedHead = machine.edition.initial
-        self.facts: Fact = Fact(0)
+        self.facts: Fact = machine.names.facts(0)
 
     def trigger(self, call: Call, argument: object = None) -> None:
         """Make a call: its actions in order, then the flags and the head.
@@ -432,43 +437,45 @@ class BoundHead:
         KeyError
             If the edition has no such call.
         """
-        choice = _Choice(self.head, guard_bits(self.facts, data=argument is not None))
+        found = guard_bits(self.facts, data=argument is not None, names=self._machine.names)
+        choice = _Choice(self._machine, self.head, found)
         self._machine.event(call).trigger(choice)
         if choice.refusal is not None:
             raise refusal_error(choice.refusal, call.value, self.head, argument)
         for action in choice.actions:
             getattr(self._actions, action.value)(argument)
         facts = self._machine.facts_after(self.facts, choice.actions, current_mode())
-        self.head, self.facts = choice.head, Fact(facts)
+        self.head, self.facts = choice.head, self._machine.names.facts(facts)
 
 
 class _Choice:
     """The model of `transitions` for one call: it has every guard, and records what must be done."""
 
-    def __init__(self, head: SyncedHead, found: int) -> None:
+    def __init__(self, machine: HeadMachine, head: SyncedHead, found: int) -> None:
+        self._machine = machine
         self.head = head
         self.actions: list[Action] = []
         self.refusal: Refusal | None = None
         self._bits = found
 
     def __getattr__(self, name: str) -> object:
-        if name in _BITS_BY_NAME:
-            return bool(_BITS_BY_NAME[name] & self._bits)
-        if name in _STEPS:
-            return partial(self._note, _STEPS[name])
+        if name in self._machine.guard_bits:
+            return bool(self._machine.guard_bits[name] & self._bits)
+        if name in self._machine.steps:
+            return partial(self._note, self._machine.steps[name])
         raise AttributeError(f"{name!r} is neither a guard nor an action nor a refusal")
 
     def _note(self, step: Action | Refusal) -> None:
-        if isinstance(step, Refusal):
+        if isinstance(step, self._machine.names.refusals):
             self.refusal = step
-        else:
+        if isinstance(step, self._machine.names.actions):
             self.actions.append(step)
 
 
-def _apply_effects(facts: int, actions: Iterable[Action], mode: Mode) -> int:
+def _apply_effects(facts: int, actions: Iterable[Action], mode: Mode, effects: Mapping[Action, Effect]) -> int:
     """All facts after these actions, also facts that an edition does not have."""
     for action in actions:
-        effect = EFFECTS[action]
+        effect = effects[action]
         sets, clears = (effect.by_mode, 0) if mode is Mode.GPU else (0, effect.by_mode)
         # Plain integers: operations on flags are ten times slower, and this runs for every cell of the table.
         facts = (facts | int(effect.sets) | int(sets)) & ~(int(effect.clears) | int(clears))
@@ -476,11 +483,11 @@ def _apply_effects(facts: int, actions: Iterable[Action], mode: Mode) -> int:
 
 
 def refusal_error(refusal: Refusal, call: str, head: SyncedHead, argument: object) -> Exception:
-    """The exception for a declared refusal."""
+    """The exception for a declared refusal; a refusal of somebody's own is said by its name."""
     if refusal is Refusal.NULL_DATA:
         return BufferMismatchError(call, argument, "a buffer is needed")
     if refusal.needs is not None:
         return IllegalCallError(call, head, refusal.needs.name)
     if refusal is Refusal.NO_GPU:
         return NoDeviceError(f"{call}: cannot use a GPU in a CPU-only memory (it was made with device=None)")
-    return DeclarationError(f"{call} in {head.name}: no error is declared for the refusal {refusal.name}")
+    return IllegalCallError(call, head, why=refusal.value.replace("_", " "))

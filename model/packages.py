@@ -15,7 +15,7 @@ from typing import Final
 __all__ = ["LIBRARIES", "install"]
 
 LIBRARIES: Final[dict[str, tuple[str, ...]]] = {
-    "cli": ("hypothesis", "rich", "typer"),
+    "cli": ("hypothesis", "jinja2", "rich", "typer"),
     "kit": ("hypothesis",),
     "opencl": ("mako", "pyopencl", "pocl-binary-distribution"),
     "proto": ("protobuf",),
@@ -29,6 +29,7 @@ LIBRARIES: Final[dict[str, tuple[str, ...]]] = {
     "proofs": ("z3-solver",),
     "warp": ("warp-lang",),
     "learn": ("aalpy",),
+    "cluster": ("distributed", "fsspec"),
 }
 """The libraries of each extra."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .dispatch import Dispatch, facts_of, head_of
 from .errors import DeclarationError
 from .machine import Guards, HeadMachine, guard_bits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .dispatch import Dispatch
     from .head import Transition
 
 __all__ = ["check_soundness"]
@@ -37,7 +37,7 @@ def check_soundness(machine: HeadMachine, table: Dispatch) -> None:
     """
     name = machine.edition.name
     reached = _reachable(table)
-    missing = set(machine.edition.heads) - {head_of(state) for state in reached}
+    missing = set(machine.edition.heads) - {machine.names.head_of(state) for state in reached}
     if missing:
         leading = [
             row.identifier(head)
@@ -45,12 +45,12 @@ def check_soundness(machine: HeadMachine, table: Dispatch) -> None:
             for head in row.source
             if row.dest in missing and head not in missing
         ]
-        why = (
-            f"only {', '.join(leading)}, which never fires" if leading else "no row leads there from a head that can be"
-        )
+        why = "no row leads there from a head that can be"
+        if leading:
+            why = f"what leads there never fires: {', '.join(leading)}"
         raise DeclarationError(f"{name}: cannot be reached: {', '.join(sorted(head.name for head in missing))} ({why})")
     for row in machine.declaration.rows:
-        _check_row(name, row, reached)
+        _check_row(machine, row, reached)
 
 
 def _reachable(table: Dispatch) -> set[int]:
@@ -66,19 +66,20 @@ def _reachable(table: Dispatch) -> set[int]:
     return reached
 
 
-def _check_row(edition: str, row: Transition, reached: Iterable[int]) -> None:
+def _check_row(machine: HeadMachine, row: Transition, reached: Iterable[int]) -> None:
+    names, edition = machine.names, machine.edition.name
     name = f"{edition}: {', '.join(row.identifier(head) for head in row.source) or row}"
-    guards = Guards.of(row.conditions, row.unless)
+    guards = Guards.of(row.conditions, row.unless, names)
     arguments = (True, False) if row.call.takes_data else (True,)
     unmet = {
-        guards.unmet(guard_bits(facts_of(state), data=data))
+        guards.unmet(guard_bits(names.facts_of(state), data=data, names=names))
         for state in reached
-        if head_of(state) in row.source
+        if names.head_of(state) in row.source
         for data in arguments
     }
     if 0 not in unmet:
         raise DeclarationError(f"{name}: this row never fires")
     for guard in row.conditions + row.unless:
         # In some state this guard alone must keep the row from firing.
-        if Guards.of((guard,), ()).required not in unmet:
+        if names.bits((guard,)) not in unmet:
             raise DeclarationError(f"{name}: the guard {guard.value} never matters")

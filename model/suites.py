@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .compiled import head_machine
 from .exploration import Input, Space, State, space
-from .head import DEFAULT_EDITION, Fact
+from .head import CAFFE_NAMES, DEFAULT_EDITION, Fact
 from .vocabulary import Host, Verb, place_of, verb_of
 
 if TYPE_CHECKING:
@@ -236,10 +236,12 @@ def output(found: Space, state: State, entry: Input) -> Output:
     """What can be observed of a step: allocator calls in order, with the kind of host memory, or the refusal."""
     step = found.steps[state][entry]
     seen: list[object] = [] if step.refusal is None else [step.refusal]
+    if state.names is not CAFFE_NAMES:  # only Caffe's facts say which host memory is pinned
+        return (*seen, *step.actions)
+    pinned = Fact.CPU_MALLOC_USE_CUDA in step.after.facts  # what is freed does not change it
     for action in step.actions:
-        pinned = step.after.facts if verb_of(action) is Verb.ALLOCATE else state.facts
         host = place_of(action) is Host.CPU and verb_of(action) in (Verb.ALLOCATE, Verb.FREE)
-        seen.append((action, bool(pinned & Fact.CPU_MALLOC_USE_CUDA)) if host else action)
+        seen.append((action, pinned) if host else action)
     return tuple(seen)
 
 

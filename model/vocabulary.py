@@ -10,13 +10,15 @@ import enum
 import re
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from .head import TRANSITIONS, Action, Call, Fact, SyncedHead, Transition
 from .spelling import Spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from .head import Vocabulary
 
 __all__ = [
     "Cited",
@@ -27,9 +29,14 @@ __all__ = [
     "cited",
     "code_of",
     "contents_after",
+    "done_of",
+    "has_verb",
     "phrase_of",
     "place_of",
     "role_of",
+    "side_of",
+    "sides_of",
+    "title_of",
     "verb_of",
 ]
 
@@ -98,6 +105,16 @@ _CONTENTS: Mapping[Verb, str] = MappingProxyType(
 
 _LETTERS: Mapping[Verb, str] = MappingProxyType({Verb.ALLOCATE: "A", Verb.ZERO: "Z", Verb.ADOPT: "E", Verb.FREE: "F"})
 _SHORT: Mapping[Verb, str] = MappingProxyType({Verb.ALLOCATE: "alloc"})
+_DONE: Mapping[Verb, str] = MappingProxyType(
+    {
+        Verb.ALLOCATE: "allocated on",
+        Verb.ZERO: "zeroed on",
+        Verb.COPY: "copied to",
+        Verb.ADOPT: "adopted on",
+        Verb.FREE: "freed on",
+    }
+)
+_TITLES: Mapping[Host, str] = MappingProxyType({Host.CPU: "host", Host.GPU: "device"})
 
 
 def verb_of(action: Action) -> Verb:
@@ -105,9 +122,18 @@ def verb_of(action: Action) -> Verb:
     return Verb(action.value.split("_")[0])
 
 
+def has_verb(action: Action, verb: Verb) -> bool:
+    """Whether an action of any machine has this verb; the first word of somebody's own action may be no verb."""
+    return action.value.split("_")[0] == verb.value
+
+
 def place_of(name: Action | Call) -> Host | None:
-    """The place that an action or a call is named after; None for ``release``."""
-    return next((place for place in Host if place.value in name.value.split("_")), None)
+    """The place that an action or a call of any machine is named after, as in ``copy_to_gpu`` or ``copy_to_device``.
+
+    None for ``release``.
+    """
+    words = name.value.split("_")
+    return next((place for place in Host if place.value in words or _TITLES[place] in words), None)
 
 
 def asynchronous(action: Action) -> bool:
@@ -126,12 +152,46 @@ def code_of(action: Action) -> str:
     return ("D" if on_device else "H") + _LETTERS[verb]
 
 
-def phrase_of(action: Action) -> str:
-    """A few words for drawings.  Only a copy names its side; other actions are on the side that their call names."""
-    verb, place = verb_of(action), place_of(action)
-    if verb is Verb.COPY and place is not None:
-        return f"{'async ' if asynchronous(action) else ''}copy to {place.name}"
+def side_of(action: Action) -> str | None:
+    """The word for the place of an action: device for ``copy_to_device``, and GPU for ``copy_to_gpu``."""
+    place = place_of(action)
+    return place and (title_of(place) if title_of(place) in action.value.split("_") else place.name)
+
+
+def sides_of(names: Vocabulary) -> Mapping[Host, str]:
+    """The words for the two places in the names of a machine; CPU and GPU, if its copies name no others."""
+    copies = [action for action in names.actions if has_verb(action, Verb.COPY)]
+    said = {place_of(action): side_of(action) for action in reversed(copies)}
+    return {place: said.get(place) or place.name for place in Host}
+
+
+def phrase_of(action: Action, label: Callable[[str], str] = str) -> str:
+    """A few words for drawings.  Only a copy names its side; other actions are on the side that their call names.
+
+    An action without a verb of Caffe's, of somebody's own machine, is said by its whole name.
+
+    Parameters
+    ----------
+    action : Action
+    label : callable
+        Takes the word for a side, and returns what is shown instead.
+    """
+    if not any(has_verb(action, verb) for verb in Verb):
+        return action.value.replace("_", " ")
+    verb, side = verb_of(action), side_of(action)
+    if verb is Verb.COPY and side is not None:
+        return f"{'async ' if asynchronous(action) else ''}copy to {label(side)}"
     return _SHORT.get(verb, verb.value)
+
+
+def title_of(place: Host) -> str:
+    """The word for a place in a sentence: host or device."""
+    return _TITLES[place]
+
+
+def done_of(action: Action) -> str:
+    """What a sentence says of an action of Caffe's that was done: ``copied to the host``."""
+    return f"{_DONE[verb_of(action)]} the {title_of(cast('Host', place_of(action)))}"
 
 
 def contents_after(action: Action) -> str:
@@ -179,9 +239,10 @@ _LINES = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 def cited(row: Transition) -> tuple[Cited, ...]:
-    """The lines of Caffe that a row follows, in the order of the citation."""
+    """The lines of Caffe that a row follows, in the order of the citation; other texts are left out."""
     return tuple(
         Cited(_FILES[text], int(lines[1]), int(lines[2] or lines[1]))
         for text, places in _PLACE.findall(row.cite)
+        if text in _FILES
         for lines in _LINES.finditer(places)
     )

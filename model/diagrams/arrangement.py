@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GUARDED", "NUMBERED", "Arrangement", "Arrow", "Box", "Group", "taken"]
 
-GUARDED = "(step) depends on a guard"
+GUARDED = "(step): only in some cases"
 NUMBERED = "3: the third call of the list, 3…: and later ones"
 """Texts of the legend: about effects, and about a trace."""
 

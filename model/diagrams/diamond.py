@@ -15,6 +15,7 @@ from ..errors import InvalidExportError
 from ..head import DEFAULT_EDITION
 from .drawing import Detail, Kind, drawing, kind_of
 from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
+from .labels import PLAIN, Labels
 from .layout import MARGIN, width_of
 from .painting import Brush, framed
 from .palette import COLOURS, Theme, palette_of
@@ -44,6 +45,7 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
     at: str = "",
+    labels: Labels = PLAIN,
 ) -> str:
     """Draw the machine as SVG that can be inlined into a page.
 
@@ -64,6 +66,8 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
         ``AUTO`` is light, or dark if the reader's system is set to dark.
     at : str
         The name of a state, as it is drawn.  It gets a thick border, and the title of the drawing names it.
+    labels : Labels
+        Texts instead of names.  If the diamond has no room for one of them, the heads are drawn in layers.
 
     Returns
     -------
@@ -80,7 +84,7 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     """
     if covered is not None and detail is Detail.CONFIGURATIONS:
         raise InvalidExportError("coverage is shown for heads and guards, not for configurations")
-    drawn = drawing(edition, calls=calls, detail=detail)
+    drawn = drawing(edition, calls=calls, detail=detail, labels=labels)
     check_shape(edition, drawn, detail)
     if at:
         names = [node.name for node in drawn.nodes]
@@ -156,8 +160,9 @@ def _legend(
     found = [brush.path(f"M{MARGIN} {y}H{width - MARGIN}", "ink", width=1, look="rule", more=' opacity="0.35"')]
     x = MARGIN
     for kind in laid.kinds:
-        found.append(inscriber.item((x, y + 12), Item([("call", kind.value)], BULLETS[kind], COLOURS[kind])))
-        x += 38 + width_of(kind.value, "call")
+        meaning = laid.drawn.meanings[kind]
+        found.append(inscriber.item((x, y + 12), Item([("call", meaning)], BULLETS[kind], COLOURS[kind])))
+        x += 38 + width_of(meaning, "call")
     y += 46
     for text in texts:
         found.append(brush.text((MARGIN, y), text, "step"))

@@ -12,13 +12,14 @@ import enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..compiled import head_machine
-from ..exploration import Input, matrix
-from ..head import DEFAULT_EDITION, Action, Call, Guard, SyncedHead, Transition
+from ..exploration import Input, firing, matrix
+from ..head import CAFFE_NAMES, DEFAULT_EDITION, Action, Call, Guard, SyncedHead, Transition
 from ..spelling import Spelled
-from ..vocabulary import Host, Verb, phrase_of, place_of, verb_of
+from ..vocabulary import Host, Verb, has_verb, phrase_of, place_of, sides_of
+from .labels import PLAIN, Labels
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from ..machine import AnyEdition
 
@@ -35,7 +36,9 @@ __all__ = [
     "effect",
     "guards_of",
     "kind_of",
+    "meanings_of",
     "notes",
+    "title_of",
     "without_kind",
 ]
 
@@ -61,16 +64,17 @@ Arrows = dict[tuple[SyncedHead, SyncedHead], dict[Call, list[Transition]]]
 class Kind(Spelled, enum.Enum):
     """What a line copies; the kind of an arrow is the first kind in this order that one of its lines has."""
 
-    GPU = "copies to GPU"
-    CPU = "copies to CPU"
-    NONE = "no copy"
-    ADOPT = "adopts a pointer"
+    GPU = "gpu"
+    CPU = "cpu"
+    NONE = "none"
+    ADOPT = "adopt"
 
 
 def _kind(action: Action) -> Kind:
-    if verb_of(action) is Verb.COPY:
-        return Kind.GPU if place_of(action) is Host.GPU else Kind.CPU
-    return Kind.ADOPT if verb_of(action) is Verb.ADOPT else Kind.NONE
+    place = place_of(action)
+    if has_verb(action, Verb.COPY) and place is not None:
+        return Kind.GPU if place is Host.GPU else Kind.CPU
+    return Kind.ADOPT if has_verb(action, Verb.ADOPT) else Kind.NONE
 
 
 class Note(NamedTuple):
@@ -78,6 +82,7 @@ class Note(NamedTuple):
 
     Attributes
     ----------
+    call : str
     text : str
         The call, the heads, and the result.
     heads : tuple of SyncedHead
@@ -87,6 +92,7 @@ class Note(NamedTuple):
         The transitions that it stands for.
     """
 
+    call: str
     text: str
     heads: tuple[SyncedHead, ...]
     final: bool
@@ -94,7 +100,7 @@ class Note(NamedTuple):
 
 
 def arrows(edition: AnyEdition) -> Arrows:
-    """The edges between heads, in the order of the heads, each with its rows by call.
+    """The edges between heads, in the order of the heads, each with the rows that can apply, by call.
 
     Raises
     ------
@@ -102,17 +108,17 @@ def arrows(edition: AnyEdition) -> Arrows:
         If there is no such edition.
     """
     found: Arrows = {}
-    for row in head_machine(edition).declaration.rows:
+    for row in firing(edition):
         for head in row.source:
             if row.dest is not None:
                 found.setdefault((head, row.dest), {}).setdefault(row.call, []).append(row)
-    order = list(SyncedHead)
+    order = list(head_machine(edition).names.heads)
     return dict(sorted(found.items(), key=lambda item: [order.index(head) for head in item[0]]))
 
 
-def effect(rows: Iterable[Acting]) -> str:
+def effect(rows: Iterable[Acting], labels: Labels = PLAIN) -> str:
     """The actions of the rows of one line, in order; an action that only some of the rows have is in brackets."""
-    variants = [[phrase_of(action) for action in row.actions] for row in rows]
+    variants = [[labels.of_action(action) for action in row.actions] for row in rows]
     steps = dict.fromkeys(word for variant in sorted(variants, key=len, reverse=True) for word in variant)
     return " + ".join(word if all(word in variant for variant in variants) else f"({word})" for word in steps)
 
@@ -123,27 +129,58 @@ def kind_of(rows: Iterable[Acting]) -> Kind:
     return next((kind for kind in Kind if kind in kinds), Kind.NONE)
 
 
-def notes(edition: AnyEdition, calls: Collection[Call] = ()) -> tuple[Note, ...]:
+def notes(edition: AnyEdition, calls: Collection[Call] = (), labels: Labels = PLAIN) -> tuple[Note, ...]:
     """The refusals of an edition in the order of their declaration, then its destructor; optionally of some calls."""
-    declaration = head_machine(edition).declaration
+    rows, every = firing(edition), head_machine(edition).edition.heads
     groups: dict[tuple[str, str | None], list[Transition]] = {}
-    for row in declaration.rows:
+    for row in rows:
         if row.dest is None and (not calls or row.call in calls):
-            call = str(Input(row.call, data=Guard.HAS_DATA not in row.unless))
+            call = labels.of_input(Input(row.call, data=Guard.HAS_DATA not in row.unless))
             groups.setdefault((call, row.refusal.value if row.refusal else None), []).append(row)
-    return tuple(_note(call, refusal, rows, declaration.edition.heads) for (call, refusal), rows in groups.items())
+    found: list[Note] = []
+    for (call, refusal), group in groups.items():
+        others = [row for row in rows if row.call is group[0].call and row not in group]
+        found.append(_note(call, refusal, group, others, every, labels))
+    return tuple(found)
 
 
-def _note(call: str, refusal: str | None, rows: list[Transition], every: tuple[SyncedHead, ...]) -> Note:
+def _note(  # noqa: PLR0913, PLR0917 -- what a note says
+    call: str,
+    refusal: str | None,
+    rows: list[Transition],
+    others: list[Transition],
+    every: tuple[SyncedHead, ...],
+    labels: Labels,
+) -> Note:
     heads = tuple(head for head in every if any(head in row.source for row in rows))
-    result = f"{effect(rows)}, then the end" if refusal is None else f"refused, {refusal}"
+    done = ", then ".join(filter(None, (effect(rows, labels), "the end")))
+    result = done if refusal is None else f"refused, {labels.of(refusal)}"
+    where = ", ".join(filter(None, (f"{call} in {_where(heads, every, labels)}", _condition(rows, others, labels))))
     identifiers = tuple(row.identifier(head) for row in rows for head in row.source)
-    return Note(f"{call} in {_where(heads, every)}: {result}", heads, refusal is None, identifiers)
+    return Note(call, f"{where}: {result}", heads, refusal is None, identifiers)
 
 
-def _where(heads: tuple[SyncedHead, ...], every: tuple[SyncedHead, ...]) -> str:
-    others = ", ".join(head.name for head in every if head not in heads)
-    return f"every head but {others}" if others else "every head"
+def _condition(rows: list[Transition], others: list[Transition], labels: Labels) -> str:
+    """When these rows apply; empty if no others of their call do.  The guard about data is part of its name."""
+    asked = [guards_of(row, labels) for row in rows]
+    common = tuple(guard for guard in asked[0] if all(guard in guards for guards in asked))
+    if common:
+        return _when(common)
+    heads = {head for row in rows for head in row.source}
+    partial = all(asked) and any(not heads.isdisjoint(row.source) for row in others)
+    return ", or ".join(map(_when, dict.fromkeys(asked))) if partial else ""
+
+
+def _when(guards: tuple[str, ...]) -> str:
+    return "if " + " and ".join(f"not {guard[1:]}" if guard.startswith("!") else guard for guard in guards)
+
+
+def _where(heads: tuple[SyncedHead, ...], every: tuple[SyncedHead, ...], labels: Labels) -> str:
+    others = tuple(head for head in every if head not in heads)
+    if not others:
+        return "every head"
+    named = ", ".join(labels.of(head.name) for head in (others if len(others) < len(heads) else heads))
+    return f"every head but {named}" if len(others) < len(heads) else named
 
 
 class Line(NamedTuple):
@@ -217,21 +254,33 @@ class Drawing(NamedTuple):
         In the first node a memory starts.
     edges : tuple of Edge
     notes : tuple of Note
+    meanings : mapping of Kind to str
+        What a legend says of each kind.
     """
 
     title: str
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     notes: tuple[Note, ...]
+    meanings: Mapping[Kind, str]
 
     @property
     def ends(self) -> set[SyncedHead]:
         """The heads from which the destructor leads to the end."""
         return {head for note in self.notes if note.final for head in note.heads}
 
+    @property
+    def ending(self) -> str:
+        """The calls that lead to the end."""
+        return ", ".join(dict.fromkeys(note.call for note in self.notes if note.final))
+
 
 def drawing(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS
+    edition: AnyEdition = DEFAULT_EDITION,
+    *,
+    calls: Collection[Call] = (),
+    detail: Detail = Detail.HEADS,
+    labels: Labels = PLAIN,
 ) -> Drawing:
     """The diagram of an edition.
 
@@ -242,6 +291,8 @@ def drawing(
     calls : collection of Call
         Draw only these calls; if empty, all calls.
     detail : Detail
+    labels : Labels
+        Texts instead of names; configurations are codes and have none.
 
     Raises
     ------
@@ -253,37 +304,61 @@ def drawing(
         nodes = tuple(Node(str(configuration), configuration.head) for configuration in matrix(edition))
         edges = _configuration_edges(edition, calls)
     else:
-        nodes = tuple(Node(head.name, head) for head in heads)
-        edges = _head_edges(edition, calls, guarded=detail is Detail.GUARDS)
-    return Drawing(f"Head machine of SyncedMemory, edition {edition}", nodes, edges, notes(edition, calls))
+        nodes = tuple(Node(labels.of(head.name), head) for head in heads)
+        edges = _head_edges(edition, calls, labels, guarded=detail is Detail.GUARDS)
+    return Drawing(title_of(edition), nodes, edges, notes(edition, calls, labels), meanings_of(edition, labels))
 
 
-def _head_edges(edition: AnyEdition, calls: Collection[Call], *, guarded: bool) -> tuple[Edge, ...]:
+def meanings_of(edition: AnyEdition, labels: Labels = PLAIN) -> Mapping[Kind, str]:
+    """What a legend says of each kind.  An action of somebody's own may copy, though its name does not say so."""
+    names = head_machine(edition).names
+    known = all(any(has_verb(action, verb) for verb in Verb) for action in names.actions)
+    sides = sides_of(names)
+    return {
+        Kind.GPU: f"copies to {labels.of(sides[Host.GPU])}",
+        Kind.CPU: f"copies to {labels.of(sides[Host.CPU])}",
+        Kind.NONE: "no copy" if known else "anything else",
+        Kind.ADOPT: "adopts a pointer",
+    }
+
+
+def title_of(edition: AnyEdition) -> str:
+    """The title of drawings and tables; a machine with names of its own is none of SyncedMemory."""
+    found = head_machine(edition).edition
+    if found.names is CAFFE_NAMES:
+        return f"Head machine of SyncedMemory, edition {edition}"
+    return f"{found.about} ({edition})"
+
+
+def _head_edges(edition: AnyEdition, calls: Collection[Call], labels: Labels, *, guarded: bool) -> tuple[Edge, ...]:
     found: list[Edge] = []
     for (source, dest), rows_of in arrows(edition).items():
         lines = [
             Line(
-                call.value, _steps(rows, guarded=guarded), kind_of(rows), tuple(row.identifier(source) for row in rows)
+                labels.of(call.value),
+                _steps(rows, labels, guarded=guarded),
+                kind_of(rows),
+                tuple(row.identifier(source) for row in rows),
             )
             for call, rows in rows_of.items()
             if not calls or call in calls
         ]
         if lines:
-            found.append(Edge(source.name, dest.name, tuple(lines)))
+            found.append(Edge(labels.of(source.name), labels.of(dest.name), tuple(lines)))
     return tuple(found)
 
 
-def _steps(rows: list[Transition], *, guarded: bool) -> tuple[str, ...]:
+def _steps(rows: list[Transition], labels: Labels, *, guarded: bool) -> tuple[str, ...]:
     if not guarded or not guards_of(rows[0]):
-        done = effect(rows)
+        done = effect(rows, labels)
         return (done,) if done else ()
-    return tuple(f"{', '.join(guards_of(row))}: {effect([row])}" for row in rows)
+    return tuple(f"{', '.join(guards_of(row, labels))}: {effect([row], labels) or 'nothing'}" for row in rows)
 
 
-def guards_of(row: Transition, *, data: bool = False) -> tuple[str, ...]:
+def guards_of(row: Transition, labels: Labels = PLAIN, *, data: bool = False) -> tuple[str, ...]:
     """The guards of a row; a guard that must not hold has an exclamation mark.  `data` adds the guard about data."""
     asked = [(guard, "") for guard in row.conditions] + [(guard, "!") for guard in row.unless]
-    return tuple(f"{mark}{guard.value}" for guard, mark in asked if data or guard is not Guard.HAS_DATA)
+    return tuple(f"{mark}{labels.of(guard.value)}" for guard, mark in asked if data or guard is not Guard.HAS_DATA)
 
 
 def _configuration_edges(edition: AnyEdition, calls: Collection[Call]) -> tuple[Edge, ...]:

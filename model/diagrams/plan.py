@@ -1,14 +1,15 @@
-"""The plan of a drawing: its heads as a diamond, or its configurations as a grid."""
+"""The plan of a drawing: its heads as a diamond or in layers, or its configurations as a grid."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..head import SyncedHead
 from .arrangement import GUARDED, NUMBERED, Arrangement, Arrow, Box
 from .drawing import Detail
 from .grid import grid
+from .layers import layered
 from .layout import HALF_HEIGHT, HALF_WIDTH, MARGIN, frame_of
+from .shape import is_diamond
 
 if TYPE_CHECKING:
     from .drawing import Drawing
@@ -27,7 +28,10 @@ def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
     room : int
         The number of letters before each call.
     """
-    laid = grid(drawn, room) if detail is Detail.CONFIGURATIONS else _diamond(drawn, detail, room)
+    if detail is Detail.CONFIGURATIONS:
+        laid = grid(drawn, room)
+    else:
+        laid = (_diamond if is_diamond(drawn) else layered)(drawn, detail, room)
     return laid._replace(abbreviations=(*laid.abbreviations, NUMBERED)) if room else laid
 
 
@@ -35,9 +39,9 @@ def _diamond(drawn: Drawing, detail: Detail, room: int) -> Arrangement:
     """The four heads as a diamond, UNINITIALIZED on top."""
     frame = frame_of(detail, room)
     boxes = tuple(Box(node.name, frame.places[node.head], (HALF_WIDTH, HALF_HEIGHT)) for node in drawn.nodes)
-    arrows: list[Arrow] = []
+    heads, arrows = {node.name: node.head for node in drawn.nodes}, list[Arrow]()
     for edge in drawn.edges:
-        points, anchor = frame.route(SyncedHead[edge.source], SyncedHead[edge.dest])
+        points, anchor = frame.route(heads[edge.source], heads[edge.dest])
         arrows.append(Arrow((edge.source,), edge.dest, edge.lines, points, anchor))
     lowest = max(y for _, (_, y), _, _ in boxes)
     height = lowest + (92 if lowest > frame.middle[1] else 34)

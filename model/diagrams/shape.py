@@ -1,12 +1,15 @@
-"""Whether there is a place in our pictures for every arrow of somebody's machine.
+"""Whether a drawing is shaped like Caffe's, so that our pictures of Caffe's machine have a place for all of it.
 
-The pictures are laid out for machines that are shaped like Caffe's.  Another machine has arrows for which no way is
-known, and these would run through boxes and labels.  So it is refused, and the formats that lay out by themselves
-are named.
+Heads are drawn as a diamond if they are Caffe's, there is a way for each arrow, and no text is longer than Caffe's.
+All others are drawn in layers.
+The grid of configurations is only for the configurations of Caffe's editions; others are refused, and the formats that
+lay out by themselves are named.
 """
 
 from __future__ import annotations
 
+import operator
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidExportError
@@ -18,40 +21,61 @@ if TYPE_CHECKING:
     from ..machine import AnyEdition
     from .drawing import Drawing
 
-__all__ = ["check_shape"]
+__all__ = ["check_shape", "is_diamond"]
 
 _OTHERS = "mermaid, plantuml and the tables can show it"
 
 Edges = dict[tuple[str, str], tuple[tuple[str, tuple[str, ...]], ...]]
 
 
+def is_diamond(drawn: Drawing) -> bool:
+    """Whether the diamond has a place for every head, a way for every arrow, and room for every text.
+
+    No way leads back to its top, and none from its top to its bottom.
+    """
+    heads = {node.name: node.head for node in drawn.nodes}
+    top, bottom = SyncedHead.UNINITIALIZED, SyncedHead.SYNCED
+    if not all(head in list(SyncedHead) for head in heads.values()):
+        return False
+    return all(map(operator.le, _lengths(drawn), _longest())) and all(
+        edge.source == edge.dest
+        or (heads[edge.dest] is not top and (heads[edge.source], heads[edge.dest]) != (top, bottom))
+        for edge in drawn.edges
+    )
+
+
+def _lengths(drawn: Drawing) -> tuple[int, int, int]:
+    """The lengths of the longest name of a head, the longest call and the longest effect."""
+    lines = [line for edge in drawn.edges for line in edge.lines]
+    return (
+        max(len(node.name) for node in drawn.nodes),
+        max((len(line.call) for line in lines), default=0),
+        max((len(step) for line in lines for step in line.steps), default=0),
+    )
+
+
+@cache
+def _longest() -> tuple[int, ...]:
+    """What the diamond has room for: the lengths of Caffe's own texts."""
+    plain = [_lengths(drawing(edition, detail=Detail.GUARDS)) for edition in EDITIONS]
+    return tuple(map(max, zip(*plain, strict=True)))
+
+
 def check_shape(edition: AnyEdition, drawn: Drawing, detail: Detail) -> None:
-    """Refuse a drawing of a declaration that our pictures have no place for; an edition of ours has its place.
+    """Refuse configurations of a declaration that our grid has no place for; an edition of ours has its place.
 
     Raises
     ------
     InvalidExportError
-        The error names the first arrow without a way.
+        The error names the formats that can show them.
     """
-    if not isinstance(edition, Declaration):
+    if not isinstance(edition, Declaration) or detail is not Detail.CONFIGURATIONS:
         return
-    if detail is not Detail.CONFIGURATIONS:
-        for edge in drawn.edges:
-            if not _has_way(SyncedHead[edge.source], SyncedHead[edge.dest]):
-                raise InvalidExportError(
-                    f"the picture of {edition} has no way for the arrow from {edge.source} to {edge.dest}; {_OTHERS}"
-                )
-    elif not any(_shown(drawn) == _shown(drawing(name, detail=detail), drawn) for name in EDITIONS):
+    if not any(_shown(drawn) == _shown(drawing(name, detail=detail), drawn) for name in EDITIONS):
         raise InvalidExportError(
             f"the picture of {edition} has no place for its configurations, which are not those of an edition of "
             f"Caffe; {_OTHERS}"
         )
-
-
-def _has_way(source: SyncedHead, dest: SyncedHead) -> bool:
-    """Whether the diamond has a way: none leads back to its top, and none from its top to its bottom."""
-    top, bottom = SyncedHead.UNINITIALIZED, SyncedHead.SYNCED
-    return source is dest or (dest is not top and (source, dest) != (top, bottom))
 
 
 def _shown(drawn: Drawing, like: Drawing | None = None) -> Edges:

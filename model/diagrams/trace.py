@@ -8,10 +8,11 @@ from ..compiled import dispatch, head_machine
 from ..display import shown
 from ..errors import InvalidExportError
 from ..exploration import Input, State, inputs
-from ..head import DEFAULT_EDITION, Action, Refusal
+from ..head import CAFFE_NAMES, DEFAULT_EDITION
 from ..mode import Mode
-from ..vocabulary import Host, Verb, place_of, verb_of
+from ..vocabulary import Host, Verb, has_verb, place_of, sides_of
 from .drawing import Detail, effect
+from .labels import PLAIN, Labels
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -54,11 +55,14 @@ class Trace(NamedTuple):
     steps : tuple of Step
     edition : str or Declaration
         The machine of the walk.
+    labels : Labels
+        The texts of the drawing in which it is shown.
     """
 
     size: int | None
     steps: tuple[Step, ...]
     edition: AnyEdition = DEFAULT_EDITION
+    labels: Labels = PLAIN
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
         """The diagram with this walk, in a notebook."""
@@ -69,7 +73,7 @@ class Trace(NamedTuple):
         return [
             number
             for number, step in enumerate(self.steps, 1)
-            if step.identifier in identifiers and source in (step.before.head.name, str(step.before.configuration))
+            if step.identifier in identifiers and source in self._places(step.before)
         ]
 
     def numbered(self, call: str, numbers: list[int]) -> str:
@@ -100,7 +104,8 @@ class Trace(NamedTuple):
     def lines(self, detail: Detail = Detail.HEADS) -> tuple[str, ...]:
         """The trace in words: a line for each step, with the states as drawn, and the sum of what was copied."""
         said = [f"{number}. {self._said(step, detail)}" for number, step in enumerate(self.steps, 1)]
-        sums = ", ".join(f"{self._amount(self.copies(place))} to {place.name}" for place in reversed(Host))
+        sides = sides_of(head_machine(self.edition).names)
+        sums = ", ".join(f"{self._amount(self.copies(it))} to {self.labels.of(sides[it])}" for it in reversed(Host))
         return (*said, f"Copied: {sums}.")
 
     def _amount(self, times: int) -> str:
@@ -110,28 +115,35 @@ class Trace(NamedTuple):
         return "nothing" if not times else "all bytes" if times == 1 else f"all bytes {times:,} times"
 
     def _said(self, step: Step, detail: Detail) -> str:
-        start = _named(step.before, detail)
+        asked, start = self.labels.of_input(step.asked), self._named(step.before, detail)
         if step.refusal is not None:
-            return f"{step.asked} in {start}: refused, {step.refusal.value}"
+            return f"{asked} in {start}: refused, {self.labels.of(step.refusal.value)}"
         copies = [self._amount(1) for place in Host if _copies(step, place)]
-        end = "the end" if step.asked.ends else _named(step.after, detail)
-        return f"{step.asked}: {start} → {end}, {', '.join([_done(step), *copies])}"
+        end = "the end" if step.asked.ends else self._named(step.after, detail)
+        return f"{asked}: {start} → {end}, {', '.join([_done(step, self.labels), *copies])}"
+
+    def _places(self, state: State) -> tuple[str, ...]:
+        """The names of the nodes that show a state."""
+        head = self._named(state, Detail.HEADS)
+        return (head, str(state.configuration)) if state.names is CAFFE_NAMES else (head,)
+
+    def _named(self, state: State, detail: Detail) -> str:
+        return str(state.configuration) if detail is Detail.CONFIGURATIONS else self.labels.of(state.head.name)
 
 
-def _named(state: State, detail: Detail) -> str:
-    return str(state.configuration) if detail is Detail.CONFIGURATIONS else state.head.name
-
-
-def _done(step: Step) -> str:
+def _done(step: Step, labels: Labels) -> str:
     """The effect of a step.  The name of the destructor has no side, so each of its frees is named with its side."""
     if not step.asked.ends:
-        return effect([step]) or "nothing"
-    freed = [place for place in Host if place in map(place_of, step.actions)]
-    return " + ".join(f"{effect([step])} {place.name}" for place in freed) or "nothing"
+        return effect([step], labels) or "nothing"
+    sides, words = sides_of(step.before.names), list[str]()
+    for action in step.actions:
+        place = place_of(action) if has_verb(action, Verb.FREE) else None
+        words.append(labels.of_action(action) + (f" {labels.of(sides[place])}" if place else ""))
+    return " + ".join(words) or "nothing"
 
 
 def _copies(step: Step, place: Host) -> int:
-    return sum(verb_of(action) is Verb.COPY and place_of(action) is place for action in step.actions)
+    return sum(has_verb(action, Verb.COPY) and place_of(action) is place for action in step.actions)
 
 
 def trace_of(
@@ -143,7 +155,7 @@ def trace_of(
     ----------
     calls : str or iterable of str
         Names of calls, at least one, separated by blanks or commas; ``set_cpu_data(NULL)`` and ``set_mode(CPU)`` are
-        calls too.  ``release`` can only be the last one.
+        calls too.  ``release`` can only be the last one, unless it is refused.
     edition : str or Declaration
         A name from ``EDITIONS``, or a `Declaration`.
     size : int, optional
@@ -165,21 +177,22 @@ def trace_of(
         raise InvalidExportError("a trace has at least one call, got none")
     if size is not None and size < 0:
         raise InvalidExportError(f"a memory has at least 0 bytes, got {size}")
-    state, steps = State(dispatch(edition).start, mode), list[Step]()
+    table = dispatch(edition)
+    state, steps = State(table.start, mode, table.names), list[Step]()
     for number, name in enumerate(names, 1):
         if name not in known:
             raise InvalidExportError(f"{name!r} is not a call of edition {edition}; its calls are {', '.join(known)}")
-        if known[name].ends and number < len(names):
-            raise InvalidExportError(f"release is the end, and {names[number]} follows it")
         steps.append(_step(edition, state, known[name]))
+        if known[name].ends and steps[-1].refusal is None and number < len(names):
+            raise InvalidExportError(f"{name} is the end, and {names[number]} follows it")
         state = steps[-1].after
     return Trace(size, tuple(steps), edition)
 
 
 def _step(edition: AnyEdition, state: State, asked: Input) -> Step:
     if asked.call is None:
-        return Step(asked, state, State(state.packed, asked.mode or state.mode), "", (), None)
+        return Step(asked, state, state._replace(mode=asked.mode or state.mode), "", (), None)
     row = head_machine(edition).row(asked.call, state.head, state.facts, data=asked.data)
     cell = dispatch(edition).cell(asked.call, state.packed, data=asked.data)
-    after = state if cell is None else State(cell.next[state.mode.value], state.mode)
+    after = state if cell is None else state._replace(packed=cell.next[state.mode.value])
     return Step(asked, state, after, row.identifier(state.head), row.actions, row.refusal)

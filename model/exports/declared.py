@@ -6,7 +6,7 @@ import runpy
 from typing import TYPE_CHECKING
 
 from ..compiled import head_machine
-from ..errors import DeclarationError, said
+from ..errors import DeclarationError, said, words
 from ..files import read_text
 from ..head import EDITIONS
 from ..machine import Declaration
@@ -62,6 +62,8 @@ def _of_python(place: str, name: str) -> Declaration:
     read_text(place, "a Declaration in Python")  # so that a missing file is an error of the system, and not of the file
     try:
         names = runpy.run_path(place, run_name="syncedmem_declared")
+    except DeclarationError as error:
+        raise DeclarationError(f"{place}: {words(error)}") from error
     except (Exception, SystemExit) as error:  # whatever the file raises
         raise DeclarationError(f"{place} cannot be run: {said(error)}".partition("\n")[0]) from error
     if name not in names:

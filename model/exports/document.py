@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 from ..compiled import head_machine
 from ..dispatch import state_of
 from ..exploration import configurations, inputs, matrix, space
-from ..head import EDITIONS, EFFECTS, Action, Call, Fact, Guard, Refusal, SyncedHead, Transition
+from ..head import CAFFE_NAMES, EDITIONS, EFFECTS, Action, Call, Fact, Guard, Refusal, SyncedHead, Transition
 from ..machine import refusal_error
 from ..mode import Mode
 from ..vocabulary import asynchronous, cited, contents_after, place_of, role_of, verb_of
+from .own_document import declared_json
 
 if TYPE_CHECKING:
     from ..exploration import Configuration, Entry, Input
@@ -73,7 +74,13 @@ def vocabulary() -> dict[str, list[Json]]:
 
 
 def machine_json(*editions: AnyEdition) -> str:
-    """The document as text: a line per item, a newline at the end, and the same bytes for the same machine."""
+    """The document as text: a line per item, a newline at the end, and the same bytes for the same machine.
+
+    A machine with names of its own has a document of its own, as `declared_document` describes it.
+    """
+    machine = head_machine(*editions) if len(editions) == 1 else None
+    if machine is not None and machine.names is not CAFFE_NAMES:
+        return declared_json(machine.declaration)
     return _laid_out(machine_document(*editions)) + "\n"
 
 

@@ -9,17 +9,18 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..compiled import dispatch
+from ..compiled import dispatch, head_machine
 from ..diagrams.diamond import diamond_svg
 from ..diagrams.drawing import Detail
+from ..diagrams.labels import PLAIN, Labels
 from ..errors import InvalidExportError, MissingPackageError
-from ..head import DEFAULT_EDITION, Call
+from ..head import CAFFE_NAMES, DEFAULT_EDITION, Call
 from .document import machine_json
 from .graphviz import dot
 from .mermaid import mermaid
 from .page import markdown_page
 from .pictures import pdf_picture, png_picture
-from .schema import schema_json
+from .schema import declared_schema, schema_json
 from .tables import csv_table, html_table, markdown_matrix, markdown_table, rst_table
 from .xstate import xstate_json
 
@@ -48,10 +49,12 @@ class Format(NamedTuple):
         Takes the edition, and the options by name; returns text or bytes.  If None, a template is used.
     details : tuple of Detail
         The details that it supports, its default first; empty if it has no choice of detail.
-    calls, trace, theme : bool
-        Whether it can show a choice of calls, can show a trace, and has colours.
+    calls, trace, theme, labels : bool
+        Whether it can show a choice of calls, can show a trace, has colours, and can show labels instead of names.
     every : bool
         Whether it exports every edition if none is named.
+    own : bool
+        Whether it can show a machine with names of its own, as `declare` makes.
     also : tuple of str
         Other extensions.
     """
@@ -63,12 +66,14 @@ class Format(NamedTuple):
     calls: bool = False
     trace: bool = False
     theme: bool = False
+    labels: bool = False
     every: bool = False
+    own: bool = False
     also: tuple[str, ...] = ()
 
 
-def _schema(_edition: str) -> str:
-    return schema_json()
+def _schema(edition: AnyEdition) -> str:
+    return schema_json() if head_machine(edition).names is CAFFE_NAMES else schema_json(declared_schema())
 
 
 _TABLES = (Detail.GUARDS, Detail.HEADS, Detail.CONFIGURATIONS)
@@ -77,10 +82,38 @@ _CHARTS = (Detail.GUARDS, Detail.CONFIGURATIONS)
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         "mermaid": Format(
-            "state diagram, which GitHub draws in Markdown", "mmd", mermaid, _ALL, calls=True, also=("mermaid", "md")
+            "state diagram, which GitHub draws in Markdown",
+            "mmd",
+            mermaid,
+            _ALL,
+            calls=True,
+            own=True,
+            labels=True,
+            also=("mermaid",),
         ),
-        "dot": Format("state diagram for Graphviz", "dot", dot, _ALL, calls=True, trace=True, theme=True, also=("gv",)),
-        "svg": Format("state diagram as a picture", "svg", diamond_svg, _ALL, calls=True, trace=True, theme=True),
+        "dot": Format(
+            "state diagram for Graphviz",
+            "dot",
+            dot,
+            _ALL,
+            calls=True,
+            own=True,
+            labels=True,
+            trace=True,
+            theme=True,
+            also=("gv",),
+        ),
+        "svg": Format(
+            "state diagram as a picture",
+            "svg",
+            diamond_svg,
+            _ALL,
+            calls=True,
+            own=True,
+            labels=True,
+            trace=True,
+            theme=True,
+        ),
         "png": Format(
             "picture in pixels; needs CairoSVG or Graphviz",
             "png",
@@ -89,6 +122,8 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             calls=True,
             trace=True,
             theme=True,
+            own=True,
+            labels=True,
         ),
         "pdf": Format(
             "picture for print; needs CairoSVG or Graphviz",
@@ -98,16 +133,22 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             calls=True,
             trace=True,
             theme=True,
+            own=True,
+            labels=True,
         ),
-        "plantuml": Format("state diagram for PlantUML", "puml", details=_ALL, calls=True),
-        "markdown": Format("table of calls in Markdown", "md", markdown_table, _TABLES, calls=True),
-        "rst": Format("table of calls in reStructuredText", "rst", rst_table, _TABLES, calls=True),
-        "html": Format("table of calls in HTML", "html", html_table, _TABLES, calls=True),
-        "csv": Format("transitions or cells in CSV, one in each row", "csv", csv_table, _CHARTS, calls=True),
+        "plantuml": Format("state diagram for PlantUML", "puml", details=_ALL, calls=True, own=True, labels=True),
+        "markdown": Format(
+            "table of calls in Markdown", "md", markdown_table, _TABLES, calls=True, own=True, labels=True
+        ),
+        "rst": Format(
+            "table of calls in reStructuredText", "rst", rst_table, _TABLES, calls=True, own=True, labels=True
+        ),
+        "html": Format("table of calls in HTML", "html", html_table, _TABLES, calls=True, own=True, labels=True),
+        "csv": Format("transitions or cells in CSV, one in each row", "csv", csv_table, _CHARTS, calls=True, own=True),
         "matrix": Format("table of configurations and calls in Markdown", "md", markdown_matrix),
         "page": Format("Markdown page with the diagram and all tables", "md", markdown_page),
-        "json": Format("machine as data, with all editions or one", "json", machine_json, every=True),
-        "schema": Format("JSON Schema of the format json", "json", _schema),
+        "json": Format("machine as data, with all editions or one", "json", machine_json, every=True, own=True),
+        "schema": Format("JSON Schema of the format json", "json", _schema, own=True),
         "xstate": Format("configuration of XState", "json", xstate_json, _CHARTS, calls=True),
         "scxml": Format("state chart in SCXML of the W3C", "scxml", details=_CHARTS, calls=True, also=("xml",)),
         "c": Format("C header", "h"),
@@ -170,6 +211,7 @@ def export(  # noqa: PLR0913 -- the options of all formats
     detail: Detail | None = None,
     trace: Trace | None = None,
     theme: Theme | None = None,
+    labels: Labels = PLAIN,
 ) -> str | bytes:
     """The machine in one of the ``FORMATS``.
 
@@ -187,6 +229,8 @@ def export(  # noqa: PLR0913 -- the options of all formats
         A walk to draw.
     theme : Theme, optional
         Light, dark, or automatic (the default): as the reader's system is set, and light if it cannot be asked.
+    labels : Labels
+        Texts instead of names.
 
     Returns
     -------
@@ -207,27 +251,31 @@ def export(  # noqa: PLR0913 -- the options of all formats
     if format_ not in FORMATS:
         raise InvalidExportError.unknown("format", format_, FORMATS)
     found = FORMATS[format_]
+    _check_names(format_, edition or DEFAULT_EDITION, detail)
+    _check_labels(labels, detail)
     options: dict[str, Any] = {}
     if calls:
         options["calls"] = _had(found.calls, format_, "a choice of calls", calls)
         _check_calls(format_, edition or DEFAULT_EDITION, calls, trace)
     if trace is not None:
-        options["trace"] = _had(found.trace, format_, "a trace", trace)
+        options["trace"] = _had(found.trace, format_, "a trace", trace._replace(labels=labels))
     if theme is not None:
         options["theme"] = _had(found.theme, format_, "a theme", theme)
+    if labels != PLAIN:
+        options["labels"] = _had(found.labels, format_, "labels", labels)
     if detail is not None and detail not in found.details:
         had = f"it has {', '.join(found.details)}" if found.details else "it has no details"
         raise InvalidExportError(f"the format {format_} has no detail {detail}; {had}")
     if detail is not None:
         options["detail"] = detail
     if found.write is None:
-        return _rendered(format_, edition or DEFAULT_EDITION, calls, detail)
+        return _rendered(format_, edition or DEFAULT_EDITION, calls, detail, labels)
     if edition is None and found.every:
         return found.write()
     return found.write(edition or DEFAULT_EDITION, **options)
 
 
-def _rendered(format_: str, edition: AnyEdition, calls: Collection[Call], detail: Detail | None) -> str:
+def _rendered(format_: str, edition: AnyEdition, calls: Collection[Call], detail: Detail | None, labels: Labels) -> str:
     """The text that the template of a format makes of an edition."""
     try:
         from .rendering import rendered  # noqa: PLC0415 -- it needs Jinja2, which the other formats do not need
@@ -235,7 +283,23 @@ def _rendered(format_: str, edition: AnyEdition, calls: Collection[Call], detail
         raise MissingPackageError(f"the format {format_}", "jinja2", "exports") from error
     found = FORMATS[format_]
     default = found.details[0] if found.details else None
-    return rendered(f"{format_}.{found.extension}.jinja", edition, calls, detail or default)
+    return rendered(f"{format_}.{found.extension}.jinja", edition, calls, detail or default, labels)
+
+
+def _check_names(format_: str, edition: AnyEdition, detail: Detail | None) -> None:
+    """Refuse what has a place only for Caffe's names."""
+    if head_machine(edition).names is CAFFE_NAMES:
+        return
+    if not FORMATS[format_].own:
+        others = ", ".join(name for name, found in FORMATS.items() if found.own)
+        raise InvalidExportError(f"the format {format_} has Caffe's names, and {edition} has its own: use {others}")
+    if detail is Detail.CONFIGURATIONS:
+        raise InvalidExportError(f"{edition} has names of its own, and no configurations of Caffe's two sides")
+
+
+def _check_labels(labels: Labels, detail: Detail | None) -> None:
+    if labels != PLAIN and detail is Detail.CONFIGURATIONS:
+        raise InvalidExportError("configurations are codes, and have no labels")
 
 
 def _check_calls(format_: str, edition: AnyEdition, calls: Collection[Call], trace: Trace | None) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..diagrams.arrangement import taken
 from ..diagrams.drawing import Detail, Kind, drawing
+from ..diagrams.labels import PLAIN, Labels
 from ..diagrams.layout import MARGIN, block_at, width_of
 from ..diagrams.palette import COLOURS, Theme, palette_of
 from ..diagrams.plan import plan_of
@@ -48,13 +49,14 @@ _POINTS = {"call": 12, "brief": 10}
 _FONT = 'fontname="DejaVu Sans Mono"'
 
 
-def dot(
+def dot(  # noqa: PLR0913 -- what a drawing can show
     edition: AnyEdition = DEFAULT_EDITION,
     *,
     calls: Collection[Call] = (),
     detail: Detail = Detail.HEADS,
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
+    labels: Labels = PLAIN,
 ) -> str:
     """Draw the machine in DOT.
 
@@ -69,6 +71,8 @@ def dot(
         Number the edges that it takes, and make the others faint.
     theme : Theme
         ``AUTO`` is light.
+    labels : Labels
+        Texts instead of names.
 
     Returns
     -------
@@ -82,7 +86,7 @@ def dot(
     InvalidExportError
         If the picture has no place for a part of the declaration.
     """
-    drawn = drawing(edition, calls=calls, detail=detail)
+    drawn = drawing(edition, calls=calls, detail=detail, labels=labels)
     check_shape(edition, drawn, detail)
     return dot_of(drawn, detail, trace=trace, theme=theme)
 
@@ -173,7 +177,8 @@ class _Pen(NamedTuple):
         rows = [self._row(plan.drawn.title, self.palette.ink, 11)]
         for kind in plan.kinds:
             mark = f'<font color="{getattr(self.palette, COLOURS[kind])}">{_MARKS[kind]}</font>'
-            rows.append(f'<tr><td align="left"><font point-size="11">{mark} {escape(kind.value)}</font></td></tr>')
+            meaning = escape(plan.drawn.meanings[kind])
+            rows.append(f'<tr><td align="left"><font point-size="11">{mark} {meaning}</font></td></tr>')
         rows += [self._row(text, self.palette.soft, 10) for text in plan.abbreviations]
         said = [note.text for note in plan.drawn.notes] if self.trace is None else self.trace.lines(self.detail)
         rows += [self._row(text, self.palette.ink, 10) for text in said]

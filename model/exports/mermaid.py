@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..diagrams.drawing import Detail, drawing
+from ..diagrams.labels import PLAIN, Labels
 from ..head import DEFAULT_EDITION
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ..diagrams.drawing import Drawing
+    from ..diagrams.drawing import Drawing, Node
     from ..head import Call
     from ..machine import AnyEdition
 
@@ -22,7 +23,11 @@ _ROOM = '%%{init: {"state": {"nodeSpacing": 150, "rankSpacing": 180}}}%%'
 
 
 def mermaid(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS
+    edition: AnyEdition = DEFAULT_EDITION,
+    *,
+    calls: Collection[Call] = (),
+    detail: Detail = Detail.HEADS,
+    labels: Labels = PLAIN,
 ) -> str:
     """Draw the machine as a Mermaid ``stateDiagram-v2``, which GitHub renders inside Markdown.
 
@@ -33,6 +38,8 @@ def mermaid(
     calls : collection of Call
         Draw only these calls; if empty, all calls.
     detail : Detail
+    labels : Labels
+        Texts instead of names.
 
     Returns
     -------
@@ -44,12 +51,12 @@ def mermaid(
     DeclarationError
         If there is no such edition.
     """
-    return mermaid_of(drawing(edition, calls=calls, detail=detail))
+    return mermaid_of(drawing(edition, calls=calls, detail=detail, labels=labels))
 
 
 def mermaid_of(drawn: Drawing) -> str:
     """Any drawing in Mermaid; see `mermaid`."""
-    names = {node.name: _identifier(node.name) for node in drawn.nodes}
+    names = {node.name: _identifier(node) for node in drawn.nodes}
     first = names[drawn.nodes[0].name]
     lines = [_ROOM, "stateDiagram-v2"]
     lines += [f'    state "{name}" as {alias}' for name, alias in names.items() if name != alias]
@@ -63,7 +70,7 @@ def mermaid_of(drawn: Drawing) -> str:
 _LETTERS = {"-": "n"}
 
 
-def _identifier(name: str) -> str:
-    """A name that Mermaid accepts: ``C:o-`` becomes ``C_on``, with ``n`` for null."""
-    head, mark, sides = name.partition(":")
-    return f"{head}_{''.join(_LETTERS.get(letter, letter) for letter in sides)}" if mark else head
+def _identifier(node: Node) -> str:
+    """A name that Mermaid accepts: ``C:o-`` becomes ``C_on``, with ``n`` for null; a head is itself."""
+    head, mark, sides = node.name.partition(":")
+    return f"{head}_{''.join(_LETTERS.get(letter, letter) for letter in sides)}" if mark else node.head.name

@@ -1,4 +1,4 @@
-"""A declaration from the JSON document: the opposite of `machine_document`.
+"""A declaration from the JSON document: the opposite of `machine_document`, and of `declared_document`.
 
 Only the edition and its rows are read.  Everything else in the document is computed from them, so it is not believed
 but computed again.  The vocabulary and the effects of actions must be those of this version.
@@ -15,6 +15,8 @@ from ..files import parsed_json, read_text
 from ..head import Action, Call, Edition, Fact, Guard, Refusal, SyncedHead, Transition
 from ..machine import Declaration
 from .document import FORMAT, VERSION, vocabulary
+from .own_document import FORMAT as DECLARED
+from .own_document import declared_of
 
 if TYPE_CHECKING:
     import enum
@@ -47,7 +49,7 @@ def read_declaration(path: str | Path, name: str | None = None) -> Declaration:
 
 
 def declaration_of(document: object, name: str | None = None, *, source: str = "the document") -> Declaration:
-    """The declaration in a document that `machine_document` made.
+    """The declaration in a document that `machine_document` or `declared_document` made.
 
     Parameters
     ----------
@@ -62,9 +64,13 @@ def declaration_of(document: object, name: str | None = None, *, source: str = "
     FileFormatError
         If it is no such document, if it is of another version, if its vocabulary is not the one of this version, or if
         it does not have the edition.
+    DeclarationError
+        If a machine with names of its own is not sound; the error names the row.
     """
     try:
         found: Any = document
+        if found["format"] == DECLARED:
+            return _checked_name(source, declared_of(found, source), name)
         if found["format"] != FORMAT:
             raise FileFormatError(source, f"its format is {found['format']!r}, not {FORMAT!r}")
         _check_version(source, str(found["version"]))
@@ -78,6 +84,12 @@ def declaration_of(document: object, name: str | None = None, *, source: str = "
         if isinstance(error, (FileFormatError, DeclarationError)):
             raise
         raise FileFormatError(source, f"this is no machine in JSON: {error}") from error
+
+
+def _checked_name(source: str, found: Declaration, name: str | None) -> Declaration:
+    if name not in (None, found.edition.name):
+        raise FileFormatError(source, f"it has no edition {name}; it has {found.edition.name}")
+    return found
 
 
 def _check_version(source: str, version: str) -> None:

@@ -2,7 +2,7 @@
 
 A template looks like its format.  ``${...}`` is a value, because braces alone mean something in most formats, and
 ``{% ... %}`` is a statement.  A statement on a line of its own leaves no line.  A template gets its data through
-the names in `SOURCES`; the user's options are ``edition``, ``calls`` and ``detail``.
+the names in `SOURCES`; the user's options are ``edition``, ``calls``, ``detail`` and ``labels``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 from ..compiled import head_machine
 from ..diagrams.drawing import drawing
-from ..head import EDITIONS, Call, Refusal, SyncedHead
+from ..diagrams.labels import PLAIN, Labels
+from ..head import CAFFE_NAMES, EDITIONS, Call, Refusal, SyncedHead
 from ..interface import BLOB_CALLS
-from ..machine import DATA
 from ..mode import Mode
 from .document import machine_document
 from .formal import formal_model
@@ -37,7 +37,7 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
     {
         "machine_document": machine_document,
         "head_machine": head_machine,
-        "HAS_DATA": DATA,
+        "HAS_DATA": CAFFE_NAMES.data,
         "drawing": drawing,
         "formal_model": formal_model,
         "EDITIONS": EDITIONS,
@@ -52,7 +52,9 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
 declarations themselves."""
 
 
-def rendered(template: str, edition: AnyEdition, calls: Collection[Call], detail: Detail | None) -> str:
+def rendered(
+    template: str, edition: AnyEdition, calls: Collection[Call], detail: Detail | None, labels: Labels = PLAIN
+) -> str:
     """The text that a template makes of an edition.
 
     Parameters
@@ -65,13 +67,15 @@ def rendered(template: str, edition: AnyEdition, calls: Collection[Call], detail
         Show only these calls; if empty, all calls.
     detail : Detail or None
         None for formats that have no details.
+    labels : Labels
+        Texts instead of names; plain for formats that cannot show any.
 
     Raises
     ------
     DeclarationError
         If there is no such edition.
     """
-    return templates().get_template(template).render(edition=edition, calls=calls, detail=detail)
+    return templates().get_template(template).render(edition=edition, calls=calls, detail=detail, labels=labels)
 
 
 @cache

@@ -1,20 +1,22 @@
-"""The JSON Schema of the document: draft 2020-12, with every name of the machine enumerated."""
+"""The JSON Schemas of the documents: draft 2020-12; that of Caffe's machine has every name enumerated."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
+from ..declare import Rule
 from ..exploration import Side
 from ..head import Action, Call, Fact, Guard, Refusal, SyncedHead
 from ..mode import Mode
 from ..vocabulary import Host, Role, Verb
+from . import own_document
 from .document import FORMAT, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["machine_schema", "schema_json"]
+__all__ = ["declared_schema", "machine_schema", "schema_json"]
 
 Json = dict[str, Any]
 
@@ -50,7 +52,7 @@ def machine_schema() -> Json:
     document = _object(
         "The head machine of SyncedMemory.",
         format={"const": FORMAT},
-        version={"type": "string", "pattern": rf"^{VERSION.split('.')[0]}\.\d+$"},
+        version=_version(VERSION),
         **{key: _list(item) for key, item in items.items()},
         digest={
             "type": "string",
@@ -58,17 +60,49 @@ def machine_schema() -> Json:
             "description": "The digest of the document without this key: keys sorted, no blanks, ASCII.",
         },
     )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"{FORMAT} {VERSION}",
-        **document,
-        "$defs": _definitions(),
-    }
+    return {**_head(FORMAT, VERSION), **document, "$defs": _definitions()}
 
 
-def schema_json() -> str:
-    """The schema as text, with a newline at the end."""
-    return json.dumps(machine_schema(), indent=2) + "\n"
+def declared_schema() -> Json:
+    """The JSON Schema of what `declared_document` returns: a machine with names of its own."""
+    words = "; several names are separated by blanks"
+    row = _object(f"One row{words}.", **dict.fromkeys(Rule._fields, _TEXT))
+    document = _object(
+        f"A machine with names of its own: the arguments of declare{words}.",
+        format={"const": own_document.FORMAT},
+        version=_version(own_document.VERSION),
+        name={**_TEXT, "pattern": "^[a-z][a-z0-9_]*$"},
+        about=_TEXT,
+        cite={**_TEXT, "description": "Where the machine is described."},
+        heads={**_TEXT, "pattern": _words("[A-Z][A-Z0-9_]*"), "description": "A new object is in the first."},
+        calls={**_TEXT, "pattern": _words("[a-z][a-z0-9_]*")},
+        ends={**_TEXT, "description": "The calls after which there is no object."},
+        facts={**_TEXT, "description": "What is true or false besides; at first all are false."},
+        actions={
+            "type": "object",
+            "description": "The effect of each action: +fact makes a fact true, -fact makes it false.",
+            "additionalProperties": {**_TEXT, "pattern": r"^$|" + _words("[+-][a-z][a-z0-9_]*")},
+        },
+        rows={**_list({**row, "required": ["call", "source"]}), "minItems": 1},
+    )
+    return {**_head(own_document.FORMAT, own_document.VERSION), **document}
+
+
+def schema_json(schema: Json | None = None) -> str:
+    """A schema as text, with a newline at the end; that of Caffe's machine, if none is given."""
+    return json.dumps(schema or machine_schema(), indent=2) + "\n"
+
+
+def _head(name: str, version: str) -> Json:
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"{name} {version}"}
+
+
+def _version(version: str) -> Json:
+    return {"type": "string", "pattern": rf"^{version.split('.', maxsplit=1)[0]}\.\d+$"}
+
+
+def _words(name: str) -> str:
+    return f"^{name}( +{name})*$"
 
 
 def _definitions() -> Json:

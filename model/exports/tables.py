@@ -8,9 +8,10 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..compiled import head_machine
-from ..diagrams.drawing import Detail, effect, guards_of
-from ..exploration import inputs, matrix
-from ..head import DEFAULT_EDITION, EFFECTS, Action, Call, Fact, SyncedHead, Transition
+from ..diagrams.drawing import Detail, effect, guards_of, title_of
+from ..diagrams.labels import PLAIN, Labels
+from ..exploration import firing, inputs, matrix
+from ..head import DEFAULT_EDITION, Action, Call, Edition, Fact, SyncedHead, Transition
 from ..vocabulary import code_of
 
 if TYPE_CHECKING:
@@ -77,7 +78,11 @@ class Table(NamedTuple):
 
 
 def table_of(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyEdition = DEFAULT_EDITION,
+    *,
+    calls: Collection[Call] = (),
+    detail: Detail = Detail.GUARDS,
+    labels: Labels = PLAIN,
 ) -> Table:
     """The table of an edition.
 
@@ -88,9 +93,11 @@ def table_of(
     calls : collection of Call
         Show only these calls; if empty, all calls.
     detail : Detail
-        ``HEADS`` and ``GUARDS``: a row per call and a column per head.  Rows of the machine that differ only in
-        their guards are one line of a cell (``HEADS``) or a line each (``GUARDS``).  ``CONFIGURATIONS``: a row per
-        reachable configuration and a column per call, NULL data included.
+        ``HEADS`` and ``GUARDS``: a row per call and a column per head.  Rows of the machine that never apply are
+        left out.  Those that differ only in their guards are one line of a cell (``HEADS``) or a line each
+        (``GUARDS``).  ``CONFIGURATIONS``: a row per reachable configuration and a column per call, NULL data included.
+    labels : Labels
+        Texts instead of names; configurations are codes and have none.
 
     Raises
     ------
@@ -99,51 +106,54 @@ def table_of(
     """
     if detail is Detail.CONFIGURATIONS:
         return _configuration_table(edition, calls)
-    return _head_table(edition, calls, merged=detail is Detail.HEADS)
+    return _head_table(edition, calls, labels, merged=detail is Detail.HEADS)
 
 
-def _head_table(edition: AnyEdition, calls: Collection[Call], *, merged: bool) -> Table:
+def _head_table(edition: AnyEdition, calls: Collection[Call], labels: Labels, *, merged: bool) -> Table:
     machine = head_machine(edition)
     cells: dict[tuple[Call, SyncedHead], list[Transition]] = {}
-    for row in machine.declaration.rows:
+    for row in firing(edition):
         for head in row.source:
             cells.setdefault((row.call, head), []).append(row)
-    heads, flags = machine.edition.heads, machine.edition.flags
+    heads = machine.edition.heads
     lines = _merged if merged else _apart
     rows = tuple(
-        (call.value, tuple(lines(cells[call, head], flags) for head in heads))
+        (labels.of(call.value), tuple(lines(cells[call, head], machine.edition, labels) for head in heads))
         for call in machine.calls
         if not calls or call in calls
     )
-    return Table(("call", *(head.name for head in heads)), rows, (), coded=False)
+    return Table(("call", *(labels.of(head.name) for head in heads)), rows, (), coded=False)
 
 
-def _apart(rows: list[Transition], flags: Fact) -> tuple[Line, ...]:
-    return tuple(_line(row, ", ".join(action.value for action in row.actions), flags) for row in rows)
+def _apart(rows: list[Transition], edition: Edition, labels: Labels) -> tuple[Line, ...]:
+    return tuple(
+        _line(row, ", ".join(labels.of(action.value) for action in row.actions), edition, labels) for row in rows
+    )
 
 
-def _line(row: Transition, steps: str, flags: Fact) -> Line:
+def _line(row: Transition, steps: str, edition: Edition, labels: Labels) -> Line:
+    guards = guards_of(row, labels, data=True)
     if row.refusal is not None:
-        return Line(guards_of(row, data=True), "", (), row.refusal.value, refused=True)
-    end = row.dest.name if row.dest else "the end"
-    return Line(guards_of(row, data=True), steps or "nothing", flag_changes(row.actions, flags), end, refused=False)
+        return Line(guards, "", (), labels.of(row.refusal.value), refused=True)
+    end = labels.of(row.dest.name) if row.dest else "the end"
+    return Line(guards, steps or "nothing", flag_changes(row.actions, edition, labels), end, refused=False)
 
 
-def _merged(rows: list[Transition], flags: Fact) -> tuple[Line, ...]:
+def _merged(rows: list[Transition], edition: Edition, labels: Labels) -> tuple[Line, ...]:
     acting = [row for row in rows if row.refusal is None]
-    refused = [_line(row, "", flags) for row in rows if row.refusal is not None]
-    done = [_line(acting[0], effect(acting), flags)._replace(guards=(), flags=())] if acting else []
+    refused = [_line(row, "", edition, labels) for row in rows if row.refusal is not None]
+    done = [_line(acting[0], effect(acting, labels), edition, labels)._replace(guards=(), flags=())] if acting else []
     return (*refused, *done)
 
 
-def flag_changes(actions: Iterable[Action], flags: Fact) -> tuple[str, ...]:
-    """The changes of flags by these actions; if two actions change the same flag, the later change."""
+def flag_changes(actions: Iterable[Action], edition: Edition, labels: Labels = PLAIN) -> tuple[str, ...]:
+    """The changes of an edition's flags by these actions; if two actions change the same flag, the later change."""
     found: dict[str, str] = {}
     for action in actions:
-        change = EFFECTS[action]
+        change = edition.names.effects[action]
         for facts, text in ((change.sets, "+{}"), (change.clears, "-{}"), (change.by_mode, "{} by mode")):
-            found.update((fact.name or "", text) for fact in Fact if fact in facts & flags)
-    return tuple(text.format(name.lower()) for name, text in found.items())
+            found.update((fact.name or "", text) for fact in edition.names.facts if fact in facts & edition.flags)
+    return tuple(text.format(labels.of(name.lower())) for name, text in found.items())
 
 
 def _configuration_table(edition: AnyEdition, calls: Collection[Call]) -> Table:
@@ -184,7 +194,11 @@ _MARKDOWN = Markup("`{}`".format, "**{}**".format)
 
 
 def markdown_table(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyEdition = DEFAULT_EDITION,
+    *,
+    calls: Collection[Call] = (),
+    detail: Detail = Detail.GUARDS,
+    labels: Labels = PLAIN,
 ) -> str:
     """A table in Markdown; by default, head by call: the effect of each call in each head, and the next head.
 
@@ -196,7 +210,7 @@ def markdown_table(
     str
         The table with a newline at the end, and with a legend if it has codes.
     """
-    table = table_of(edition, calls=calls, detail=detail)
+    table = table_of(edition, calls=calls, detail=detail, labels=labels)
     name = _MARKDOWN.code if table.coded else str
     rows = [
         [name(called), *("<br>".join(_MARKDOWN.said(line, coded=table.coded) for line in cell) for cell in cells)]
@@ -228,10 +242,14 @@ _HTML = Markup(_code, _strong)
 
 
 def rst_table(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyEdition = DEFAULT_EDITION,
+    *,
+    calls: Collection[Call] = (),
+    detail: Detail = Detail.GUARDS,
+    labels: Labels = PLAIN,
 ) -> str:
     """A table as a ``list-table`` of reStructuredText; parameters and errors are those of `table_of`."""
-    table = table_of(edition, calls=calls, detail=detail)
+    table = table_of(edition, calls=calls, detail=detail, labels=labels)
     name = _RST.code if table.coded else str
     lines = [".. list-table::", "   :header-rows: 1", "   :stub-columns: 1", ""]
     lines += _rst_row([[text] for text in table.header])
@@ -254,11 +272,15 @@ def _rst_row(cells: list[list[str]]) -> list[str]:
 
 
 def html_table(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyEdition = DEFAULT_EDITION,
+    *,
+    calls: Collection[Call] = (),
+    detail: Detail = Detail.GUARDS,
+    labels: Labels = PLAIN,
 ) -> str:
     """A table as an HTML element with a caption and scopes; parameters and errors are those of `table_of`."""
-    table = table_of(edition, calls=calls, detail=detail)
-    lines = ["<table>", f"<caption>Head machine of SyncedMemory, edition {escape(str(edition))}</caption>", "<thead>"]
+    table = table_of(edition, calls=calls, detail=detail, labels=labels)
+    lines = ["<table>", f"<caption>{escape(title_of(edition))}</caption>", "<thead>"]
     header = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.header)
     lines += [f"<tr>{header}</tr>", "</thead>", "<tbody>"]
     name = _HTML.code if table.coded else escape
@@ -289,7 +311,7 @@ def _transitions(edition: AnyEdition, calls: Collection[Call]) -> Iterable[tuple
     yield ("id", "call", "head", "guards", "actions", "next", "flags", "refusal", "cite")
     machine = head_machine(edition)
     for row in machine.declaration.rows:
-        flags = "; ".join(flag_changes(row.actions, machine.edition.flags))
+        flags = "; ".join(flag_changes(row.actions, machine.edition))
         for head in row.source:
             if not calls or row.call in calls:
                 yield (row.identifier(head), row.call.value, head.name, *_does(row), flags, *_refused(row))

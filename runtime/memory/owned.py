@@ -18,6 +18,7 @@ to do, so there are three more rules.  With them no block is lost or owned twice
 from __future__ import annotations
 
 import ctypes
+import sys
 import warnings
 from contextlib import suppress
 from threading import get_ident
@@ -42,8 +43,12 @@ _raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _raise_in_thread.argtypes = ctypes.c_ulong, ctypes.py_object
 
 
-def _finalise(it: Holding | Finaliser) -> None:
-    """Do the work of ``__del__``, even if it is interrupted.  The interrupt is then raised where code can catch it."""
+def _finalise(it: Holding | Finaliser, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
+    """Do the work of ``__del__``, even if it is interrupted.  The interrupt is then raised where code can catch it.
+
+    At the exit of the interpreter the globals of modules may be gone, so that nothing works; then the memory goes with
+    the process.  The function that tells is a default for the same reason.
+    """
     interrupt: BaseException | None = None
     try:
         it.dispose()
@@ -51,7 +56,7 @@ def _finalise(it: Holding | Finaliser) -> None:
         raise  # warnings are errors in this process, and Python prints the error of a finaliser
     except BaseException as error:  # noqa: BLE001 -- an interrupt: raised again below, unless it did no harm
         interrupt = error
-    if interrupt is None:
+    if interrupt is None or is_over():
         return
     it.dispose()
     again, interrupt = _again(interrupt), None  # the traceback of the interrupt refers to this frame

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-from .supervisor import Death, limit_memory
+from .supervisor import Clock, Death, limit_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,22 +67,25 @@ def in_fork(
             raise
         if not answer.exists():
             return replace(death, last_line=_last_line(output))
-    try:
-        found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    except ValueError:
-        return {"failed": f"its answer could not be written to {answer}"}
+        try:
+            found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+        except ValueError:
+            if death.kind == "crash":  # in the middle of writing: a target that damages the heap ends anywhere
+                return replace(death, last_line=_last_line(output))
+            return {"failed": f"its answer could not be written to {answer}"}
     return found
 
 
 def _ended(process: int, limits: Limits, moved: Callable[[], object]) -> Death:
     """Wait for the end of a process, as long as it makes progress."""
-    mark, since, patience = moved(), time.monotonic(), limits.first or limits.seconds
+    clock = Clock(process)
+    mark, since, patience = moved(), clock.now(), limits.first or limits.seconds
     pause = _FIRST_PAUSE
     while True:
         ended, status = os.waitpid(process, os.WNOHANG)
         if ended:
             return Death.of(os.waitstatus_to_exitcode(status))
-        now, found = time.monotonic(), moved()
+        now, found = clock.now(), moved()
         if found != mark:
             mark, since, patience = found, now, limits.seconds
         if patience is not None and now - since >= patience:

@@ -15,6 +15,7 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, get_context
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int], None]
     Watch = Callable[[str], AbstractContextManager[Progress | None]]
 
-__all__ = ["Child", "Command", "Death", "Limits", "processors", "side_by_side"]
+__all__ = ["Child", "Clock", "Command", "Death", "Limits", "processors", "side_by_side"]
 
 AnswerT = TypeVar("AnswerT")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
@@ -87,7 +88,7 @@ class Limits:
     Attributes
     ----------
     seconds : float or None
-        The longest time without progress.
+        The longest time without progress, on the `Clock` of the process.
     first : float or None
         The longest time before its first progress, which includes imports; None for the same limit as later.
     memory : int or None
@@ -108,6 +109,68 @@ _NO_LIMITS = Limits()
 def processors() -> int:
     """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def waited(process: int) -> float:
+    """The seconds for which the first thread of a process could run, and had to wait for a processor.
+
+    Only Linux tells it; elsewhere, and for a process that is no more, it is 0.
+    """
+    try:
+        return int(Path(f"/proc/{process}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+class Clock:
+    """The time of a process: what has passed, without the time for which it waited for a processor.
+
+    On a busy machine a process may stand still for seconds, and it is not its fault.
+
+    Parameters
+    ----------
+    process : int
+        Its number.
+    """
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._waited = 0.0
+
+    def now(self) -> float:
+        """The seconds since some moment; they never go back, also not when the process has ended."""
+        passed = time.monotonic()
+        self._waited = max(self._waited, waited(self._process))
+        return passed - self._waited
+
+
+_PROMPT = 0.05
+"""Most answers come in so many seconds; until then no `Clock` is read, which takes longer than many an answer."""
+
+
+class Deadline:
+    """The end of the time that a process has for an answer.
+
+    Parameters
+    ----------
+    clock : Clock
+    seconds : float
+    """
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._asked = time.monotonic()
+        self._end: float | None = None
+
+    def left(self) -> float:
+        """The seconds to wait before this is asked again; not above 0 when the time is over."""
+        if self._end is None:
+            prompt = self._asked + min(_PROMPT, self._seconds) - time.monotonic()
+            if prompt > 0:
+                return prompt
+            self._end = self._clock.now() + self._seconds
+        return self._end - self._clock.now()
 
 
 class Child(Generic[AnswerT]):
@@ -154,7 +217,7 @@ class Child(Generic[AnswerT]):
         self.connection, there = cast("tuple[Connection, Connection]", context.Pipe(duplex=False))
         self._stack.callback(self.connection.close)
         self._patience = limits.first or limits.seconds
-        self._mark, self._since = moved() if moved else None, time.monotonic()
+        self._mark = moved() if moved else None
         # A daemon could not have child processes.
         self._process: Any = context.Process(target=serve, args=(there, job, argument), daemon=not nests)
         with there:
@@ -163,6 +226,8 @@ class Child(Generic[AnswerT]):
             except BaseException:
                 self._stack.close()
                 raise
+        self._clock = Clock(self._process.pid)
+        self._since = self._clock.now()
         self._stack.callback(self._process.join)
         self._stack.callback(self._process.kill)
         if limits.memory is not None:
@@ -195,14 +260,14 @@ class Child(Generic[AnswerT]):
         return False
 
     def _moves(self) -> None:
-        self._patience, self._since = self._limits.seconds, time.monotonic()
+        self._patience, self._since = self._limits.seconds, self._clock.now()
 
     def _stands_still(self) -> bool:
         """Whether there was no progress for too long; if so, end the process."""
         if self._moved is not None and (mark := self._moved()) != self._mark:
             self._mark = mark
             self._moves()
-        if self._patience is None or time.monotonic() - self._since < self._patience:
+        if self._patience is None or self._clock.now() - self._since < self._patience:
             return False
         self._process.kill()
         self._process.join()
@@ -308,6 +373,7 @@ class Command:
             env=environment,
             start_new_session=group,
         )
+        self._clock = Clock(self.process.pid)
         self._group = group
         self._requests, self._replies = cast("IO[bytes]", self.process.stdin), cast("IO[bytes]", self.process.stdout)
         self._limits = limits
@@ -319,7 +385,7 @@ class Command:
 
     def ask(self, line: str) -> str | Death:
         """The answer to a line, or how the process ended without one."""
-        deadline = None if self._patience is None else time.monotonic() + self._patience
+        deadline = None if self._patience is None else Deadline(self._clock, self._patience)
         death = self._send(line.encode() + b"\n", deadline) or self._receive(deadline)
         if death is not None:
             return death
@@ -327,10 +393,10 @@ class Command:
         self._patience = self._limits.seconds
         return answer.decode(errors="replace")
 
-    def _send(self, request: bytes, deadline: float | None) -> Death | None:
+    def _send(self, request: bytes, deadline: Deadline | None) -> Death | None:
         end = self._requests.fileno()
         while request:
-            if not select.select([], [end], [], _left(deadline))[1]:
+            if not self._ready(end, deadline, writing=True):
                 return self._hangs()
             try:
                 request = request[os.write(end, request) :]
@@ -338,7 +404,7 @@ class Command:
                 return self._died()
         return None
 
-    def _receive(self, deadline: float | None) -> Death | None:
+    def _receive(self, deadline: Deadline | None) -> Death | None:
         """Read until there is a whole line."""
         end, searched = self._replies.fileno(), 0
         while self._rest.find(b"\n", searched) < 0:
@@ -346,13 +412,23 @@ class Command:
             if self._limits.answer is not None and searched > self._limits.answer:
                 self._kill()
                 return Death("flood", str(searched))
-            if not select.select([end], [], [], _left(deadline))[0]:
+            if not self._ready(end, deadline):
                 return self._hangs()
             part = os.read(end, 1 << 16)
             if not part:
                 return self._died()
             self._rest += part
         return None
+
+    @staticmethod
+    def _ready(end: int, deadline: Deadline | None, *, writing: bool = False) -> bool:
+        """Wait until a pipe can be read or written; False if the deadline of the process is over before."""
+        while True:
+            left = None if deadline is None else max(deadline.left(), 0)
+            if any(select.select([] if writing else [end], [end] if writing else [], [], left)):
+                return True
+            if left == 0:
+                return False
 
     def end(self) -> None:
         """End the process, or its group, at once."""
@@ -392,8 +468,3 @@ class Command:
         else:
             self.process.kill()
         self.process.wait()
-
-
-def _left(deadline: float | None) -> float | None:
-    """The time until a deadline: 0 if it is over."""
-    return None if deadline is None else max(deadline - time.monotonic(), 0)

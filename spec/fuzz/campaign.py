@@ -138,7 +138,7 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
             elif not take_round(driver, kind, number, seed, steps - outcome.operations, deadline):
                 break
         except Violation as wrong:
-            outcome.wrong = _unless_left_out(wrong, mask)
+            outcome.wrong = mask.judged(wrong)
             spoilt = outcome.wrong is None and source.makes_fresh  # what is wrong with it would show again
         outcome.add(driver, time.perf_counter() - start)
         if behaviour is not None and behaviour.is_new and not programs:
@@ -156,12 +156,8 @@ def _closed(driver: Driver, mask: Mask) -> Violation | None:
     try:
         driver.close()
     except Violation as wrong:
-        return _unless_left_out(wrong, mask)
+        return mask.judged(wrong)
     return None
-
-
-def _unless_left_out(wrong: Violation, mask: Mask) -> Violation | None:
-    return None if wrong.requirement in mask.unjudged else wrong
 
 
 def threaded(  # noqa: PLR0913 -- as campaign
@@ -207,7 +203,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
         except Violation as wrong:
-            outcome.wrong = outcome.wrong or _unless_left_out(wrong, mask)
+            outcome.wrong = outcome.wrong or mask.judged(wrong)
 
     _run_together(work, threads)
     if outcome.wrong is None:

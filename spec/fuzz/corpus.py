@@ -1,6 +1,7 @@
-"""A corpus: programs that reached new behaviour or failed, in a folder; the next run begins with them.
+"""A corpus: programs that reached new behaviour or failed, in a folder or at a URL; the next run begins with them.
 
-A file is named after its contents.  So corpora of several machines are one if their files are in one folder.
+A file is named after its contents.  So corpora of several machines are one if their files are in one folder, and
+several machines may use one folder at the same time.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import FileAccessError, FileFormatError
-from syncedmem.model.files import parsed_json, read_text, refused, write_whole
+from syncedmem.model.files import parsed_json
 
 from .finding import OPERATIONS, Step, TargetError
 from .loops import folded, items_as_json, items_from_json
+from .storage import storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from .driver import Driver
+    from .storage import Storage
 
 __all__ = ["Behaviour", "Corpus"]
 
@@ -33,8 +36,8 @@ class Corpus:
 
     Parameters
     ----------
-    folder : Path
-        It is made if it is not there.
+    folder : str or Path
+        A folder, or a URL that fsspec opens; it is made if it is not there.
 
     Attributes
     ----------
@@ -47,18 +50,13 @@ class Corpus:
         If a file in it is not a program.
     FileAccessError
         If it cannot be read or made.
+    MissingPackageError
+        If it is a URL, and fsspec is not installed.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            files = sorted(folder.glob("*.json"))
-        except FileExistsError as error:
-            raise FileAccessError(str(folder), "it is not a directory", error.errno) from error
-        except OSError as error:
-            raise refused(str(folder), error) from error
-        self.programs: list[tuple[Step, ...]] = [_read(file) for file in files]
+    def __init__(self, folder: str | Path) -> None:
+        self._storage = storage(folder)
+        self.programs: list[tuple[Step, ...]] = [_read(self._storage, name) for name in self._storage.names()]
 
     def add(self, program: tuple[Step, ...]) -> None:
         """Keep a program.
@@ -69,14 +67,14 @@ class Corpus:
         """
         data = {"format": FORMAT, "kind": _KIND, "program": items_as_json(folded(program))}
         text = json.dumps(data).encode() + b"\n"
-        path = self._folder / f"{sha256(text).hexdigest()[:16]}.json"
-        if program and not path.exists():
-            write_whole(path, lambda file: file.write(text))
+        if program:
+            self._storage.add(f"{sha256(text).hexdigest()[:16]}.json", text)
 
 
-def _read(path: Path) -> tuple[Step, ...]:
+def _read(files: Storage, name: str) -> tuple[Step, ...]:
+    path = files.where(name)
     try:
-        data: Any = parsed_json(str(path), read_text(path, _WANTED))
+        data: Any = parsed_json(path, files.read(name, _WANTED))
     except FileAccessError:
         raise
     except FileFormatError as error:

@@ -57,6 +57,7 @@ def perform(source: Source, job: Job, journal: Journal) -> Answer:
             "calloc": target.take_zeroed is not None,
             "realloc": target.resize is not None,
             "symbols": source.symbols,
+            "parts": source.parts,
         }
     return _JOBS[job["job"]](source, record, job, journal)
 
@@ -156,7 +157,7 @@ def run_program(
     try:
         Driver(source.open(), record, journal, mask=mask).run(program)
     except Violation as wrong:
-        return None if wrong.requirement in mask.unjudged else wrong
+        return mask.judged(wrong)
     return None
 
 

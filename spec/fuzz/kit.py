@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .jobs import Answer, Job
     from .shortening import Program
 
-__all__ = ["fuzz"]
+__all__ = ["described", "fuzz"]
 
 _SHARE = 0.7
 """The part of the time for the fast generator; others that run without threads may each take the rest of it."""
@@ -108,7 +108,8 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         A file with findings that are no failures: on each line the key of one, or a requirement, and a reason after
         ``#``.
     corpus : path or None
-        A folder: the run begins with the programs in it, and adds those that reach new behaviour or fail.
+        A folder, or a URL that fsspec opens: the run begins with the programs in it, and adds those that reach new
+        behaviour or fail.
     logs : sequence of Path
         Logs of allocations of RMM or CuPy, whose requests are made before all others.
     on_progress : callable
@@ -129,18 +130,15 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     _check_numbers(steps=steps, seconds=seconds, threads=threads, hang=hang)
     skipped = tuple(dict.fromkeys(map(named, skip)))
     reasons = {} if known is None else read_known(Path(known))
-    programs = None if corpus is None else Corpus(Path(corpus))
+    programs = None if corpus is None else Corpus(corpus)
     place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
     with place:
-        described = place.perform({"job": "describe", "promises": dict(promises or {}), "threads": threads})
-        if "kind" not in described:
-            died_how = died(described, ())
-            raise TargetError(f"{target} cannot be opened: {died_how.message if died_how else described}")
+        answer = described(place, target, promises, threads)
         name = target if isinstance(target, str) else spelling(target)
         report = Report(
             name or _called(target),
-            described["kind"],
-            Capabilities().with_promises(described["capabilities"]),
+            answer["kind"],
+            Capabilities().with_promises(answer["capabilities"]),
             dict(promises or {}),
             seed,
             steps,
@@ -150,14 +148,29 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             named=name is not None,
             skipped=skipped,
             known=reasons,
-            functions=tuple(it for it in ("calloc", "realloc") if described[it]),
+            functions=tuple(it for it in ("calloc", "realloc") if answer[it]),
         )
         streams = report.capabilities.stream_ordered
         logged = [program for log in logs for program in programs_of(log, seed, streams=streams)]
-        options = _Options(seconds, tuple(described["symbols"]), described["fresh"], first)
+        options = _Options(seconds, tuple(answer["symbols"]), answer["fresh"], first)
         run = _Run(place, report, options, programs, logged)
         run.take(on_progress or _to_nobody, on_change or _to_nobody)
         return report
+
+
+def described(place: Place, target: object, promises: Mapping[str, str] | None, threads: int = 1) -> Answer:
+    """Open a target in its place, and return what is known of it.
+
+    Raises
+    ------
+    TargetError
+        If it cannot be opened.
+    """
+    answer = place.perform({"job": "describe", "promises": dict(promises or {}), "threads": threads})
+    if "kind" not in answer:
+        died_how = died(answer, ())
+        raise TargetError(f"{target} cannot be opened: {died_how.message if died_how else answer}")
+    return answer
 
 
 def _to_nobody(*_: object) -> None:

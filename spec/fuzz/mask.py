@@ -79,6 +79,10 @@ class Mask:
     def __bool__(self) -> bool:
         return bool(self.unjudged or self.without)
 
+    def judged(self, wrong: Violation) -> Violation | None:
+        """A violation if it is a finding, else None."""
+        return None if wrong.requirement in self.unjudged else wrong
+
     def ease(self, oracle: Oracle) -> None:
         """Have an oracle let violations pass after which it can go on."""
         let_pass = self.unjudged - _DAMAGED

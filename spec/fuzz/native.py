@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .targets import Target
 
-__all__ = ["Abi", "LibraryAddress", "by_position", "makes_fresh", "open_library", "symbols_of"]
+__all__ = ["Abi", "LibraryAddress", "by_position", "makes_fresh", "open_library", "parts_of", "symbols_of"]
 
 Abi = Literal["malloc", "torch", "cupy", "nep49", "resource", "umf"]
 
@@ -163,6 +163,17 @@ def by_position(address: LibraryAddress) -> LibraryAddress | None:
     symbols = _load(address).symbols
     found = list(takewhile(bool, (symbols.get(part, "") for part in address.parts[:_MOST_BY_POSITION])))
     return address._replace(symbols=tuple(found))
+
+
+def parts_of(address: LibraryAddress) -> dict[str, str]:
+    """The symbol of each part that a library has.
+
+    Raises
+    ------
+    TargetError
+        As `open_library`.
+    """
+    return dict(_load(address).symbols)
 
 
 def _fitting(library: ctypes.CDLL, symbols: dict[str, str]) -> dict[str, str]:

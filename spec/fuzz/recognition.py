@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 from syncedmem.model.errors import said
 
 from .finding import TargetError
-from .native import LibraryAddress, by_position, makes_fresh, open_library
+from .native import LibraryAddress, by_position, makes_fresh, open_library, parts_of
 from .native_driver.building import built
 from .targets import Target, from_callable, from_methods, from_pair, giving_of
 from .typed import from_typed, is_typed
@@ -70,6 +70,11 @@ class Source:
         plain = None if self._library is None else by_position(self._library)
         return () if plain is None else plain.symbols
 
+    @property
+    def parts(self) -> dict[str, str]:
+        """The symbol of each part that a library has; nothing for what is no library."""
+        return {} if self._library is None else parts_of(self._library)
+
     def open(self) -> Target:
         """Open a target.
 
@@ -111,7 +116,7 @@ def _imported(place: str) -> Any:
     if "" not in sys.path:
         sys.path.insert(0, "")  # as `python -m` does
     try:
-        return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        return _from_file(Path(place).expanduser()) if place.endswith(".py") else importlib.import_module(place)
     except (Exception, SystemExit) as error:
         raise TargetError(f"cannot import {place}: {said(error)}") from error
 

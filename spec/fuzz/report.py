@@ -60,6 +60,10 @@ class Report:
         What else is to be said about the run, each in a line.
     unwritten : str
         Why the corpus could not be written; empty if it was.
+    seeds : dict of str to int
+        In a report of several seeds: for each finding, by its key, the seed that found its program.
+    spread : dict
+        In a report of several seeds: the machines, with what each has done, as data.
     """
 
     target: str
@@ -84,6 +88,8 @@ class Report:
     interrupted: str = ""
     unwritten: str = ""
     notes: list[str] = field(default_factory=list[str])
+    seeds: dict[str, int] = field(default_factory=dict[str, int])
+    spread: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def ran(self, generator: str, cases: int, steps: int, seconds: float) -> None:
         """Record the result of a generator; its findings must be recorded before."""
@@ -137,7 +143,7 @@ class Report:
 
     def replay(self, finding: Finding) -> Replay:
         """The replay of a finding."""
-        chosen = self.seed, self.steps, self.threads, self.hang
+        chosen = self.seeds.get(finding.key, self.seed), self.steps, self.threads, self.hang
         skip = tuple(dict.fromkeys((*self.skipped, *finding.after)))
         return Replay(self.target, self.promises, finding, *chosen, named=self.named, skip=skip)
 
@@ -198,6 +204,7 @@ class Report:
                 for it in self.suites
             ],
             "notes": self.notes,
+            **({"spread": self.spread} if self.spread else {}),
             "requirements": [
                 {**verdict._asdict(), "text": REQUIREMENTS[verdict.requirement].text} for verdict in self.verdicts()
             ],

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import signal
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol, cast
-
-from syncedmem.model.head import DEFAULT_EDITION
 
 from ..engine.supervisor import Death, limit_memory
 from ..engine.violation import Violation
@@ -248,7 +245,6 @@ def serve(there: Connection, target: MakerTarget, edition: str, level: Level) ->
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
     try:
         subject = target.subject("caffe", level, edition)
-        subject = replace(subject, source=subject.source or _source(target, edition or DEFAULT_EDITION))
         memory = WatchedMemory(subject)
         sight = memory.sight()
         memory.finish()
@@ -271,17 +267,3 @@ def serve(there: Connection, target: MakerTarget, edition: str, level: Level) ->
             if wanted:
                 there.send(memory.program())
             memory.finish()
-
-
-def _source(target: MakerTarget, edition: str) -> str:
-    """Statements that define the subject, for a program."""
-    host, device = target.allocators
-    return "\n".join(
-        (
-            f"from {host.__module__} import {host.__qualname__}",
-            f"from {device.__module__} import {device.__qualname__}",
-            "from syncedmem.spec.ports.targets import MakerTarget",
-            f"target = MakerTarget({target.name!r}, ({host.__qualname__}, {device.__qualname__}))",
-            f"subject = target.subject('caffe', 'L2', {edition!r})",
-        )
-    )

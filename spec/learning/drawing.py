@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import EDITIONS, Action, Input, SyncedHead
 from syncedmem.model.diagrams.diamond import painted
-from syncedmem.model.diagrams.drawing import Detail, Drawing, Edge, Line, Node, Note, effect, kind_of
+from syncedmem.model.diagrams.drawing import Detail, Drawing, Edge, Line, Node, Note, effect, kind_of, meanings_of
 from syncedmem.model.exports.graphviz import dot_of
 from syncedmem.model.exports.mermaid import mermaid_of
 
@@ -116,7 +116,8 @@ def _drawing(report: LearnReport, taken: list[_Taken]) -> tuple[Drawing, frozens
     notes = tuple(_note(those, known) for those in noted.values())
     covered = {_identifier(it) for it in taken} - {_identifier(it) for it in taken if it.wrong}
     title = f"Learned: {report.name}, beside the edition {report.edition}"
-    return Drawing(title, tuple(Node(head.name, head) for head in known), edges, notes), frozenset(covered)
+    nodes = tuple(Node(head.name, head) for head in known)
+    return Drawing(title, nodes, edges, notes, meanings_of(report.edition)), frozenset(covered)
 
 
 def _identifier(it: _Taken) -> str:
@@ -149,4 +150,4 @@ def _note(those: list[_Taken], known: list[SyncedHead]) -> Note:
     else:
         result = f"{done or 'nothing'}, the head is {first.dest}"
     final = first.entry.ends and not first.answer.refused and not first.answer.died
-    return Note(f"{first.entry} in {where}: {result}", heads, final, _identifiers(those))
+    return Note(str(first.entry), f"{first.entry} in {where}: {result}", heads, final, _identifiers(those))

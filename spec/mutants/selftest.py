@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ..engine.subject import Subject
+    from ..engine.violation import Violation
     from .registry import SeededBug
 
 __all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quickest_first", "run_bug", "wrong_subject"]
@@ -46,11 +47,14 @@ class Kill(NamedTuple):
         The suites that caught it, each with the requirement that it reported.
     missed : tuple of str
         The suites that did not catch it.
+    violations : tuple of Violation
+        What they reported, with the programs that show it.
     """
 
     bug: SeededBug
     caught: dict[str, str]
     missed: tuple[str, ...] = ()
+    violations: tuple[Violation, ...] = ()
 
     @property
     def killed(self) -> bool:
@@ -80,7 +84,7 @@ def run_bug(
     suites : iterable of str, optional
         Run only these suites.
     thorough : bool
-        Whether to run all suites, to see which others catch the bug.
+        Whether to run all suites, to see which others catch the bug, and to look for the shortest programs.
     """
     wrong = wrong_subject(bug, subject)
     check, names = (check_blobs, blob_suite_names) if _is_blob(bug) else (check_conformance, suite_names)
@@ -89,11 +93,12 @@ def run_bug(
     for name in (name for name in quickest_first(bug) if name in offered):
         if kill.killed and not thorough:
             break
-        violation = check(wrong, steps=steps, suites=[name], shorten=False).suites[0].violation
+        violation = check(wrong, steps=steps, suites=[name], shorten=thorough).suites[0].violation
         if violation is None:
             kill = kill._replace(missed=(*kill.missed, name))
         else:
             kill.caught[name] = violation.requirement
+            kill = kill._replace(violations=(*kill.violations, violation))
     return kill
 
 

@@ -9,6 +9,7 @@ from syncedmem.model.head import DEFAULT_EDITION
 
 from ..blob.claims import blobs_not_judged
 from ..blob.kit import check_blobs
+from ..engine.merging import complete
 from ..engine.report import Tolerance, Verdict, junit
 from ..engine.violation import Violation
 from ..memory.claims import not_judged
@@ -163,6 +164,8 @@ class PortReport:
         What was found at the level that is being tested now.
     named : str
         The level that the port names: the highest that it says it can show.
+    spread : dict
+        With several seeds: the machines, with what each has done, as data; empty with one seed.
     """
 
     name: str
@@ -171,6 +174,7 @@ class PortReport:
     results: tuple[LevelResult, ...] = ()
     found: tuple[Violation, ...] = ()
     named: str = ""
+    spread: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def reached(self) -> LevelResult | None:
@@ -179,8 +183,8 @@ class PortReport:
 
     @property
     def passed(self) -> bool:
-        """Whether it conforms at the level that was wanted, or else at the one that it names."""
-        return self.reached is not None and self.reached is self.results[0]
+        """Whether it conforms at the level that was wanted, or else at the one that it names, with all seeds."""
+        return complete(self.spread) and self.reached is not None and self.reached is self.results[0]
 
     @property
     def reasons(self) -> dict[str, list[Violation]]:
@@ -234,6 +238,7 @@ class PortReport:
             "edition": self.edition,
             "steps": self.wanted.steps,
             "seed": self.wanted.seed,
+            **({"spread": self.spread} if self.spread else {}),
             "excepted": [*self.wanted.excepted],
             "verdict": self.line,
             "passed": self.passed,

@@ -110,13 +110,26 @@ class MakerTarget:
         PortError
             If it cannot be imported, or is not a maker.
         """
-        found = maker_of(self.name)
+        found, source = maker_of(self.name), self._source(profile, level, edition)
         if isinstance(found, Subject):
-            return replace(found, profile=profile, level=level, edition=edition or found.edition)
+            return replace(
+                found, profile=profile, level=level, edition=edition or found.edition, source=found.source or source
+            )
         host, device = self.allocators
         edition = edition or DEFAULT_EDITION
         there = device() if EDITIONS[edition].has_device else None
-        return Subject(self.name, found, host(), there, profile, level=level, edition=edition)
+        return Subject(self.name, found, host(), there, profile, level=level, edition=edition, source=source)
+
+    def _source(self, profile: Profile, level: Level, edition: str) -> str:
+        """The statements that make the subject in a program; none if an allocator has no name to import it by."""
+        names = [it.__qualname__ for it in self.allocators]
+        if not all(map(str.isidentifier, names)):
+            return ""
+        imports = [f"from {it.__module__} import {name}" for it, name in zip(self.allocators, names, strict=True)]
+        made = (
+            f"subject = MakerTarget({self.name!r}, ({', '.join(names)})).subject({profile!r}, {level!r}, {edition!r})"
+        )
+        return "\n".join((*imports, f"from {__name__} import MakerTarget", made))
 
 
 def maker_of(text: str) -> Any:
@@ -128,6 +141,8 @@ def maker_of(text: str) -> Any:
         If there is no such module or object, or if it cannot be called.
     """
     place, _, name = text.partition(":")
+    if place.endswith(".py"):
+        place = str(Path(place).expanduser())  # as reports write the home folder
     folder = "" if not place.endswith(".py") else str(Path(place).resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["MANIFEST", "SCHEMA", "archive", "compare", "suite_files", "write"]
+__all__ = ["MANIFEST", "SCHEMA", "archive", "compare", "differing", "suite_files", "write", "write_files"]
 
 MANIFEST, SCHEMA = "manifest.json", "vector.schema.json"
 
@@ -84,8 +84,19 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     OSError
         If a file cannot be written; files that were written before it stay.
     """
+    return write_files(folder, _chosen(wanted))
+
+
+def write_files(folder: Path, files: Iterable[tuple[str, str]]) -> list[str]:
+    """Write files, each with its path in a folder; the paths that were written.
+
+    Raises
+    ------
+    OSError
+        As `write`.
+    """
     paths: list[str] = []
-    for path, text in _chosen(wanted):
+    for path, text in files:
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, methodcaller("write", text.encode()))
@@ -95,10 +106,13 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
 
 def compare(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     """The files of a folder that are missing, or differ from those that `write` would write."""
+    return differing(folder, _chosen(wanted))
+
+
+def differing(folder: Path, files: Iterable[tuple[str, str]]) -> list[str]:
+    """The files that are missing in a folder, or have another text there."""
     return [
-        path
-        for path, text in _chosen(wanted)
-        if not (folder / path).is_file() or (folder / path).read_bytes() != text.encode()
+        path for path, text in files if not (folder / path).is_file() or (folder / path).read_bytes() != text.encode()
     ]
 
 

@@ -13,12 +13,13 @@ from syncedmem.model import EDITIONS, Call, FileFormatError, Input, Mode, inputs
 from syncedmem.model.compiled import dispatch, head_machine
 from syncedmem.model.dispatch import facts_of, head_of
 from syncedmem.model.exploration import State, explore
-from syncedmem.model.head import DEFAULT_EDITION
+from syncedmem.model.head import CAFFE_NAMES, DEFAULT_EDITION
 from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
 from ..proofs.states import side_of
 from .expected import OWN_BUFFER, content
+from .own_traces import OwnRun
 from .programs import LOOK, OWN, SET_MODE, WRITE_BUFFER
 from .reading import json_lines
 
@@ -105,7 +106,10 @@ def check_trace(path: Path, edition: AnyEdition = DEFAULT_EDITION) -> Stop | int
         If it cannot be read.
     FileFormatError
         If a line is none of a recorded run.
+    DeclarationError
+        If the machine is unsound.
     """
+    head_machine(edition)
     lines = json_lines(path, "a recorded run")
     try:
         return checked_lines(lines, edition)
@@ -115,15 +119,21 @@ def check_trace(path: Path, edition: AnyEdition = DEFAULT_EDITION) -> Stop | int
 
 def checked_lines(lines: Iterable[tuple[int, dict[str, Any]]], edition: AnyEdition = DEFAULT_EDITION) -> Stop | int:
     """Check the lines of a recorded run, with their numbers; see `check_trace`."""
-    run, last = _Run({"edition": str(edition)}, edition), 0
+    run, last = _begun({}, edition), 0
     for last, line in lines:
         if "steps" in line or not {"call", "actions"} & set(line):  # a vector is a run too
-            run = _Run({"edition": str(edition), **line}, edition)
+            run = _begun(line, edition)
         for number, step in enumerate(line.get("steps", [line] if {"call", "actions"} & set(line) else [])):
             stop = run.take(step)
             if stop is not None:
                 return Stop(last, stop[0], f"{f'in step {number} ' if 'steps' in line else ''}{stop[1]}")
     return last
+
+
+def _begun(header: dict[str, Any], edition: AnyEdition) -> _Run | OwnRun:
+    if isinstance(edition, str) or edition.edition.names is CAFFE_NAMES:
+        return _Run({"edition": str(edition), **header}, edition)
+    return OwnRun(header, edition)
 
 
 class _Run:

@@ -34,10 +34,9 @@ from typing import TYPE_CHECKING, Any
 from markdown.extensions import Extension
 from markdown.preprocessors import Preprocessor
 
-from syncedmem.model.errors import InvalidExportError
 from syncedmem.model.exports.declared import machine_named
 from syncedmem.model.exports.formats import export
-from syncedmem.model.exports.options import OPTIONS, export_options
+from syncedmem.model.exports.options import block_options, export_options
 from syncedmem.model.head import DEFAULT_EDITION
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class Blocks(Preprocessor):
         if ours is None:
             return block[0]
         kind, edition = ours.groups(DEFAULT_EDITION)
-        given = _options(block["options"])
+        given = block_options(block["options"], "caption")
         caption = given.pop("caption", "")
         options = export_options(machine_named(edition, self._found), given)
         body = _picture(options) if kind == "diagram" else str(export("html", **options))
@@ -95,17 +94,6 @@ class Blocks(Preprocessor):
 
     def _found(self, file: str) -> str:
         return str(Path(fspath(self._folder), file))  # asked for each file: that of MkDocs is another for each page
-
-
-def _options(text: str) -> dict[str, str]:
-    """The options of a block, ``name: value`` in each line."""
-    found: dict[str, str] = {}
-    for line in filter(str.strip, text.splitlines()):
-        name, colon, value = line.strip().lstrip(":").partition(":")
-        if not colon or name not in (*OPTIONS, "caption"):
-            raise InvalidExportError(f"{line.strip()!r} is no option of a block: {', '.join((*OPTIONS, 'caption'))}")
-        found[name] = value.strip()
-    return found
 
 
 def _picture(options: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ In MyST they are fenced: a line of three backticks with ``{syncedmem-diagram} ca
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -33,13 +34,16 @@ from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.exports.declared import machine_named
 from syncedmem.model.exports.formats import export
 from syncedmem.model.exports.options import OPTIONS, export_options
-from syncedmem.model.head import DEFAULT_EDITION
+from syncedmem.model.exports.reading import declaration_of
+from syncedmem.model.head import DEFAULT_EDITION, EDITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from docutils.nodes import Node
     from sphinx.application import Sphinx
+
+    from syncedmem.model.machine import AnyEdition
 
 __all__ = ["Diagram", "Picture", "Table", "setup"]
 
@@ -49,8 +53,12 @@ class Picture(nodes.General, nodes.Element):
 
     Attributes
     ----------
-    options : dict
-        The arguments of ``syncedmem.model.exports.formats.export``.
+    machine : str
+        The name of an edition, or a machine in JSON: Sphinx keeps a page as a pickle, and names of somebody's own
+        machine cannot be in one.
+    given : dict of str to str
+        The options of the directive.
+    svg, alt : str
     """
 
 
@@ -60,10 +68,15 @@ class _Exported(SphinxDirective):
     optional_arguments = 1
     final_argument_whitespace = True
 
+    @property
+    def given(self) -> dict[str, str]:
+        """The options that are about the machine."""
+        return {name: text for name, text in self.options.items() if name in OPTIONS}
+
     def asked(self) -> dict[str, Any]:
         """The arguments of ``export``."""
         edition = machine_named(self.arguments[0] if self.arguments else DEFAULT_EDITION, self._found)
-        return export_options(edition, {name: text for name, text in self.options.items() if name in OPTIONS})
+        return export_options(edition, self.given)
 
     def _found(self, file: str) -> str:
         """The path of a file; the page depends on it."""
@@ -81,6 +94,7 @@ class Diagram(_Exported):
         "trace": directives.unchanged_required,
         "size": directives.unchanged_required,
         "theme": directives.unchanged_required,
+        "labels": directives.unchanged_required,
         "alt": directives.unchanged_required,
         "caption": directives.unchanged_required,
         "name": directives.unchanged,
@@ -93,7 +107,7 @@ class Diagram(_Exported):
         Raises
         ------
         docutils.utils.SystemMessage
-            If there is no such edition, machine, call or detail.
+            If there is no such edition, machine, call, detail or label.
         """
         try:
             options = self.asked()
@@ -103,7 +117,8 @@ class Diagram(_Exported):
         edition = options["edition"]
         ours = f"Caffe's SyncedMemory, edition {edition}" if isinstance(edition, str) else edition
         about = self.options.get("alt", f"The machine of {ours}.")
-        picture = Picture("", options=options, svg=svg, alt=about)
+        machine = edition if isinstance(edition, str) else str(export("json", edition=edition))
+        picture = Picture("", machine=machine, given=self.given, svg=svg, alt=about)
         figure = nodes.figure(
             "", picture, align="center", classes=["syncedmem-diagram", *self.options.get("class", ())]
         )
@@ -122,6 +137,7 @@ class Table(_Exported):
     option_spec: ClassVar[dict[str, Callable[[str], Any]] | None] = {
         "calls": directives.unchanged_required,
         "detail": directives.unchanged_required,
+        "labels": directives.unchanged_required,
         "caption": directives.unchanged_required,
         "name": directives.unchanged,
         "class": directives.class_option,
@@ -133,7 +149,7 @@ class Table(_Exported):
         Raises
         ------
         docutils.utils.SystemMessage
-            If there is no such edition, machine, call or detail.
+            If there is no such edition, machine, call, detail or label.
         """
         try:
             text = str(export("rst", **self.asked()))
@@ -148,7 +164,9 @@ class Table(_Exported):
             found = [*found, *messages]
         self.set_source_info(table)
         self.add_name(table)
-        return list(found)
+        # Wider than the text of a page, it is moved by itself.
+        around = nodes.raw("", '<div style="overflow-x:auto">', format="html"), nodes.raw("", "</div>", format="html")
+        return [around[0], table, around[1], *(it for it in found if it is not table)]
 
 
 # --- writers
@@ -162,7 +180,10 @@ def _html(writer: Any, node: Picture) -> None:  # noqa: ANN401 -- Sphinx has no 
 
 
 def _latex(writer: Any, node: Picture) -> None:  # noqa: ANN401
-    options: dict[str, Any] = {**node["options"], "theme": Theme.LIGHT}
+    edition: AnyEdition = node["machine"]
+    if edition not in EDITIONS:
+        edition = declaration_of(json.loads(node["machine"]))
+    options: dict[str, Any] = {**export_options(edition, node["given"]), "theme": Theme.LIGHT}
     data = cast("bytes", export("pdf", **options))
     name = f"syncedmem-{sha256(data).hexdigest()[:16]}.pdf"
     Path(writer.builder.outdir, name).write_bytes(data)

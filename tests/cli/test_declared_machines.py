@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,7 @@ from syncedmem.cli import main
 from syncedmem.model import EDITIONS
 from syncedmem.model.exports.document import machine_json
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+LINE = f"{Path(__file__).parents[2]}/examples/machines/msi.py:LINE"
 MINE = """
 from dataclasses import replace
 from syncedmem.model import Call, Declaration
@@ -33,6 +31,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tmp_path.joinpath("mine.py").write_text(MINE)
     tmp_path.joinpath("raises.py").write_text("1 / 0\n")
+    tmp_path.joinpath("unsound.py").write_text(
+        "from syncedmem.model import declare\nM = declare('lamp', 'A lamp', heads='on', calls='push', rows=())\n"
+    )
     tmp_path.joinpath("leaves.py").write_text("raise SystemExit\n")
     tmp_path.joinpath("broken.json").write_text("{")
     tmp_path.joinpath("all.json").write_text(machine_json())
@@ -81,8 +82,9 @@ def test_a_run_of_a_machine_is_checked(
         ("mine.py:MISSING", "mine.py has no MISSING"),
         ("mine.py:NUMBER", "mine.py:NUMBER is no Declaration but of type int"),
         ("mine.py:EMPTY", "no_push: this machine has no rows"),
-        ("mine.py:LONELY", "no_push: cpu_data in HEAD_AT_GPU with Fact(0) and data=False: no row is enabled"),
+        ("mine.py:LONELY", "no_push: cpu_data in HEAD_AT_GPU with no fact: no row is enabled"),
         ("raises.py:M", "raises.py cannot be run: ZeroDivisionError: division by zero"),
+        ("unsound.py:M", "unsound.py: lamp: a head cannot be named 'on': use upper-case letters, digits and _"),
         ("leaves.py:M", "leaves.py cannot be run: SystemExit"),
         ("missing.py:M", "missing.py: No such file or directory"),
         ("missing.json", "missing.json: "),
@@ -92,12 +94,33 @@ def test_a_run_of_a_machine_is_checked(
         ("all.json:late", "all.json: it has no edition late; it has caffe, early, cpu_only"),
     ],
 )
-@pytest.mark.parametrize("command", [["diagram"], ["check-trace", "run.jsonl"]], ids=["diagram", "check-trace"])
+@pytest.mark.parametrize(
+    "command",
+    [["diagram"], ["check-trace", "run.jsonl"], ["explore", "--out", "page.html"]],
+    ids=["diagram", "check-trace", "explore"],
+)
 def test_what_is_no_machine_is_one_line(
     command: list[str], text: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each mistake is one line and exit status 2."""
+    """Each mistake is one line and exit status 2, and nothing is written."""
     assert 2 == run(monkeypatch, *command, "--edition", text)
     said = capsys.readouterr().err
     assert said.startswith(f"syncedmem: {message}")
     assert 1 == said.count("\n")
+    assert not Path("page.html").exists()
+
+
+def test_a_machine_with_names_of_its_own_is_drawn_and_compared_with_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmp_path.joinpath("run.jsonl").write_text(
+        '{"call": "read", "head": "SHARED"}\n{"call": "evict", "head": "SHARED"}\n'
+    )
+    assert run(monkeypatch, "diagram", "--edition", LINE, "--calls", "evict", "-o", "msi.svg") == 0
+    assert "A line of a cache with the protocol MSI (msi)" in tmp_path.joinpath("msi.svg").read_text()
+    assert run(monkeypatch, "check-trace", "run.jsonl", "--edition", LINE) == 1
+    assert run(monkeypatch, "diagram", "--edition", LINE, "-o", "msi.rs") == 2
+    told, said = (it.replace("\n", " ") for it in capsys.readouterr())
+    assert "run.jsonl is not a run of msi from line 2: seen evict, head SHARED, expected evict: no action" in told
+    assert "the format rust has Caffe's names, and msi has its own: use mermaid" in said
+    assert not tmp_path.joinpath("msi.rs").exists()

@@ -381,7 +381,7 @@ def test_a_port_and_a_file_are_not_taken_together(refused: Refuse, tmp_path: Pat
 def test_an_error_of_the_system_without_a_file_says_what_is_wrong(
     refused: Refuse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: object = None) -> str:
+    def fail(*_: object, **__: object) -> str:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("syncedmem.explorer.explorer_page", fail)
@@ -426,10 +426,11 @@ def test_every_script_is_in_the_page_after_those_it_imports() -> None:
 
 
 def words_of_the_machine() -> set[str]:
-    """Return the names of heads, calls, actions, guards, facts and refusals in the document."""
+    """Return the names of heads, calls, actions, guards, facts, refusals and sides in the document."""
     document = explorer_material()["machine"]
     kinds = ("heads", "calls", "actions", "guards", "facts", "refusals")
-    return {item["name"] for kind in kinds for item in document[kind]} - {"release"}
+    names = {item["name"] for kind in kinds for item in document[kind]} - {"release"}
+    return names | {item["side"] for item in document["actions"]}
 
 
 def typed_in(source: str) -> set[str]:
@@ -444,6 +445,7 @@ def test_nothing_about_the_machine_is_typed_in_a_script(name: str) -> None:
 
 def test_a_word_of_the_machine_in_a_script_is_seen() -> None:
     assert typed_in('if (state.head === "SYNCED") call("cpu_data")') == {"SYNCED", "cpu_data"}
+    assert typed_in('const TITLES = { cpu: "Host" }') == {"cpu"}
 
 
 def test_every_vector_is_in_the_page_by_its_id() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from loops import some
+from state_words import words_of
 
 from syncedmem import SyncedMemory
 from syncedmem.model import (
@@ -24,29 +25,15 @@ from syncedmem.model import (
     tour,
     using_mode,
 )
-from syncedmem.model.compiled import dispatch
-from syncedmem.model.exploration import Entry, explore
 from syncedmem.model.machine import refusal_error
 
 if TYPE_CHECKING:
     from browser import Explorer, Shown
 
-    from syncedmem.model import Configuration
+    from syncedmem.model.exploration import Entry
+
 
 SIZE = 16
-
-
-def words_of(edition: str) -> dict[Configuration, list[str]]:
-    """Return, for each configuration, a sequence of calls to the state that stands for it in the matrix."""
-    found = explore(dispatch(edition), inputs(edition, null=True, mode=False), Mode.GPU)
-    words: dict[Any, list[str]] = {found.start: []}
-    for state, row in found.steps.items():
-        for entry, step in row.items():
-            words.setdefault(step.after, [*words[state], str(entry)])
-    chosen: dict[Configuration, list[str]] = {}
-    for state in found.steps:
-        chosen.setdefault(state.configuration, words[state])
-    return chosen
 
 
 def flags_of(edition: str, facts: Fact) -> dict[str, bool]:

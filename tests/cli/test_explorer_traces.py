@@ -95,7 +95,7 @@ def test_a_vector_is_replayed_by_its_id(explorer: Explorer) -> None:
     explorer.find("#vector-id").send_keys(vector.id + "\n")
 
     assert explorer.text("totals").startswith(f"0 of {len(vector.program.operations)};")
-    assert vector.id[:12] in explorer.text("banner")
+    assert vector.id[:8] in explorer.text("banner")
     explorer.press("#vector-any")
     assert "Loaded" in explorer.text("vector-answer")
 

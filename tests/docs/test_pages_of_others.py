@@ -16,6 +16,7 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.errors import InvalidExportError
+from syncedmem.model.exports.declared import machine_named
 from syncedmem.model.exports.formats import export
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ OTHER = """
 ```
 
 ```{syncedmem-table}
+:labels: SYNCED=beide frisch; gpu_data=device_ptr()
 ```
 """
 
@@ -134,6 +136,7 @@ def test_pages_are_read_and_written_by_several_processes(project: Path) -> None:
         ("syncedmem-diagram:: coffee", "coffee"),
         ("syncedmem-diagram::\n   :detail: all", "unknown detail 'all'"),
         ("syncedmem-diagram::\n   :theme: red", "unknown theme 'red'"),
+        ("syncedmem-diagram::\n   :labels: SYNC=both", "unknown name 'SYNC'"),
         ("syncedmem-diagram::\n   :size: 4", "size needs trace"),
         ("syncedmem-diagram::\n   :trace: cpu_data\n   :size: -4", "size is a number of bytes, not '-4'"),
         ("syncedmem-table::\n   :calls: cpu_dato", "cpu_dato"),
@@ -156,6 +159,11 @@ from syncedmem.model import Call, Declaration
 caffe = Declaration.of("caffe")
 rows = tuple(row for row in caffe.rows if row.call is not Call.ASYNC_GPU_PUSH)
 MINE = Declaration(replace(caffe.edition, name="no_push", cycles=()), rows)
+"""
+OWN = """
+from syncedmem.model import Rule, declare
+LAMP = declare("lamp", "A lamp", heads="DARK LIT", calls="press", rows=[
+    Rule("press", "DARK", "LIT"), Rule("press", "LIT", "DARK")])
 """
 OF_FILES = """
 Machines
@@ -189,6 +197,25 @@ def test_a_page_shows_the_machine_of_a_file_and_is_built_again_when_it_changes(t
 
     (folder / "mine.json").unlink()
     assert "machines/mine.json: No such file or directory" in told(tmp_path, "html")
+
+
+@pytest.mark.parametrize("machine", ["mine.py:LAMP", "mine.json"])
+def test_a_machine_with_names_of_its_own_is_in_pages_and_in_print(tmp_path: Path, machine: str) -> None:
+    """Sphinx keeps pages as pickles, between two builders as well."""
+    (tmp_path / "conf.py").write_text('extensions = ["syncedmem.sphinx"]\nproject = "mine"\n')
+    (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "mine.json").write_text(str(export("json", edition=machine_named(f"{tmp_path}/mine.py:LAMP"))))
+    (tmp_path / "index.rst").write_text(
+        f"Mine\n====\n\n.. syncedmem-diagram:: {machine}\n{'':3}:calls: press\n{'':3}:trace: press press\n\n"
+        f".. syncedmem-table:: {machine}\n",
+        encoding="utf-8",
+    )
+
+    page = (built(tmp_path, "html") / "index.html").read_text(encoding="utf-8")
+    assert 'aria-label="The machine of lamp."' in page
+    assert "1…: press" in page or "1: press" in page
+    assert '<div style="overflow-x:auto">' in page.partition("<svg")[2]
+    assert [b"%PDF-"] == [it.read_bytes()[:5] for it in built(tmp_path, "latex").glob("syncedmem-*.pdf")]
 
 
 MARKDOWN = """# Memory
@@ -261,6 +288,7 @@ def test_a_block_without_options_is_the_default_picture() -> None:
         ("colour: red", "'colour: red' is no option"),
         ("calls cpu_data", "no option"),
         ("theme: red", "unknown theme 'red'"),
+        ("labels: SYNCED", "a label is NAME=TEXT, not 'SYNCED'"),
     ],
 )
 def test_a_mistake_in_a_block_is_told(line: str, message: str) -> None:

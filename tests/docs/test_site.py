@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 pytest.importorskip("sphinx", reason="Sphinx is not installed: make docs")
 
 from extension import explorer
-from extension.command_line import helps
+from extension.command_line import commands, options, records
 from extension.names import DOORS, undocumented
 from extension.pictures import picture_of
 from extension.public_names import described
@@ -27,6 +30,28 @@ def test_the_page_to_play_shows_the_explorer() -> None:
     links = re.findall(r'(?:href|src)="([^"]*)"', (DOCS / "play.md").read_text(encoding="utf-8"))
 
     assert {explorer.FILE} == set(links)
+
+
+def test_the_page_to_play_follows_the_switch_of_the_theme() -> None:
+    """The theme of the site keeps what the reader chose under this key, and has it written into the page."""
+    pytest.importorskip("pydata_sphinx_theme", reason="the theme of the site is not installed: make docs")
+    scripts = files("pydata_sphinx_theme") / "theme" / "pydata_sphinx_theme" / "static" / "scripts"
+    kept = re.findall(r'localStorage\.setItem\("(\w+)"', (scripts / "pydata-sphinx-theme.js").read_text("utf-8"))
+
+    assert explorer.THEME_KEY in kept
+    assert "theme_key" not in kept
+
+
+def test_the_page_is_written_with_the_site_and_with_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "_static").mkdir()
+    page = tmp_path / explorer.FILE
+
+    def built(name: str, failure: Exception | None) -> Any:
+        explorer.write(cast("Any", SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(name=name))), failure)
+        return page.exists()
+
+    assert [False, False, True] == [built("text", None), built("html", OSError()), built("html", None)]
+    assert f'data-theme-key="{explorer.THEME_KEY}"' in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
@@ -69,8 +94,7 @@ def test_a_block_that_is_not_the_models_is_refused() -> None:
         picture_of(text)
 
 
-def test_every_command_says_how_it_is_used() -> None:
-    texts = helps()
-
-    assert {"verify", "diagram", "devices", "fuzz", "explore"} <= set(texts)
-    assert all(f"syncedmem {name} [OPTIONS]" in text for name, text in texts.items())
+def test_every_command_is_there_with_its_options() -> None:
+    assert {"verify", "diagram", "devices", "fuzz", "explore"} <= {*commands()}
+    assert {"--out", "--seed", "--threads", "--harness"} <= {*options("fuzz")}
+    assert "<" not in "".join(typed for name, it in commands().items() for _, typed, _ in records(name, it))

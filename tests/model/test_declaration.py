@@ -26,6 +26,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.compiled import dispatch, edition_for
 from syncedmem.model.dispatch import compile_dispatch
+from syncedmem.model.head import CAFFE_NAMES, Effect
 from syncedmem.model.soundness import check_soundness
 
 if TYPE_CHECKING:
@@ -40,7 +41,14 @@ ADOPTION = Transition(Call.SET_CPU_DATA, (C, G, S), C, (Action.ADOPT_CPU,), cond
 
 @pytest.mark.parametrize(
     "declared",
-    [TRANSITIONS[0], next(iter(EFFECTS.values())), EDITIONS["caffe"], head_machine().declaration, dispatch()],
+    [
+        TRANSITIONS[0],
+        next(iter(EFFECTS.values())),
+        EDITIONS["caffe"],
+        CAFFE_NAMES,
+        head_machine().declaration,
+        dispatch(),
+    ],
     ids=lambda it: type(it).__name__,
 )
 def test_what_is_declared_or_compiled_cannot_be_changed(declared: Any) -> None:
@@ -106,27 +114,27 @@ def test_every_edition_is_sound(edition: str) -> None:
         (
             lambda: changed("cpu_data@HEAD_AT_GPU[has_cpu_pointer]", conditions=()),
             (
-                r"^caffe: cpu_data in HEAD_AT_GPU with Fact\(0\) and data=False: 2 rows are enabled at once: "
+                r"^caffe: cpu_data in HEAD_AT_GPU with no fact: 2 rows are enabled at once: "
                 r"cpu_data@HEAD_AT_GPU\[!has_cpu_pointer\], cpu_data@HEAD_AT_GPU$"
             ),
         ),
         (
             lambda: changed("set_cpu_data@UNINITIALIZED[has_data]", conditions=()),
             (
-                r"^caffe: set_cpu_data in UNINITIALIZED with Fact\(0\) and data=False: 2 rows are enabled at once: "
+                r"^caffe: set_cpu_data in UNINITIALIZED with no fact and no data: 2 rows are enabled at once: "
                 r"set_cpu_data@UNINITIALIZED\[!has_data\], set_cpu_data@UNINITIALIZED$"
             ),
         ),
         (
             lambda: without("cpu_data@HEAD_AT_GPU[!has_cpu_pointer]"),
             (
-                r"^caffe: cpu_data in HEAD_AT_GPU with Fact\(0\) and data=False: no row is enabled: "
+                r"^caffe: cpu_data in HEAD_AT_GPU with no fact: no row is enabled: "
                 r"cpu_data@HEAD_AT_GPU\[has_cpu_pointer\]$"
             ),
         ),
         (
             lambda: without("gpu_data@SYNCED"),
-            r"^caffe: gpu_data in SYNCED with Fact\(0\) and data=False: no row is enabled: it has no row there$",
+            r"^caffe: gpu_data in SYNCED with no fact: no row is enabled: it has no row there$",
         ),
         (never_synced, r"^caffe: cannot be reached: SYNCED \(no row leads there from a head that can be\)$"),
         (
@@ -136,7 +144,10 @@ def test_every_edition_is_sound(edition: str) -> None:
                 Transition(Call.CPU_DATA, (U,), C, unless=(CPU_PTR,)),
                 Transition(Call.CPU_DATA, (U,), S, conditions=(CPU_PTR,)),
             ),
-            r"^caffe: cannot be reached: SYNCED \(only cpu_data@UNINITIALIZED\[has_cpu_pointer\], which never fires\)$",
+            (
+                r"^caffe: cannot be reached: SYNCED "
+                r"\(what leads there never fires: cpu_data@UNINITIALIZED\[has_cpu_pointer\]\)$"
+            ),
         ),
         (
             lambda: (
@@ -224,8 +235,10 @@ def test_an_unknown_name_is_refused(edition: str, changes: dict[str, Any], messa
 
 def test_an_action_without_an_effect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the actions of a row whose effects are not declared, and says where to declare them."""
-    left = {it: effect for it, effect in EFFECTS.items() if it not in (Action.ALLOCATE_CPU, Action.ZERO_CPU)}
-    monkeypatch.setattr("syncedmem.model.machine.EFFECTS", left)
+    left: dict[Action, Effect] = {
+        it: effect for it, effect in EFFECTS.items() if it not in (Action.ALLOCATE_CPU, Action.ZERO_CPU)
+    }
+    monkeypatch.setattr("syncedmem.model.machine.CAFFE_NAMES", replace(CAFFE_NAMES, effects=left))
     with pytest.raises(DeclarationError, match=r"^no effect of allocate_cpu, zero_cpu: add it to EFFECTS$"):
         Declaration.of("caffe")
 
@@ -255,6 +268,16 @@ def test_every_guard_reads_a_fact_of_its_own_or_the_argument() -> None:
     """Four guards read the pointers and the ownership flags; the fifth guard reads the argument."""
     expected = [Fact.CPU_POINTER, Fact.GPU_POINTER, Fact.OWN_CPU_DATA, Fact.OWN_GPU_DATA, None]
     assert expected == [guard.fact for guard in Guard]
+
+
+def test_a_row_that_says_no_source_has_none() -> None:
+    assert "" == Transition(Call.CPU_DATA, (U,), C).cite
+
+
+def test_copies_and_zeros_change_no_fact() -> None:
+    assert {action for action, effect in EFFECTS.items() if effect.is_none} == {
+        action for action in Action if action.value.startswith(("copy_", "zero_"))
+    }
 
 
 def test_every_action_has_an_effect_that_does_not_contradict_itself() -> None:

@@ -59,7 +59,7 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         {"value": 2**40, "dtype": "int32", "reason": "it is not between 0 and 9"},
     ),
     (
-        IllegalCallError("async_gpu_push", SyncedHead.SYNCED),
+        IllegalCallError("async_gpu_push", SyncedHead.SYNCED, "HEAD_AT_CPU"),
         RuntimeError,
         "async_gpu_push is not allowed in head SYNCED; it needs HEAD_AT_CPU",
         {"call": "async_gpu_push", "head": SyncedHead.SYNCED},

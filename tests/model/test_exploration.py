@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from loops import some
@@ -11,6 +12,7 @@ from syncedmem.model import (
     EDITIONS,
     Call,
     Configuration,
+    Declaration,
     Fact,
     Input,
     Mode,
@@ -25,7 +27,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import state_of
-from syncedmem.model.exploration import Step, explore
+from syncedmem.model.exploration import Step, explore, firing
 from syncedmem.model.suites import access_sequences
 
 GPU_CALLS = (Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA)
@@ -180,3 +182,22 @@ def test_without_a_gpu_everything_about_it_is_refused_and_the_rest_is_as_in_caff
                 other = caffe[configuration][entry]
                 assert (other.actions, other.after, other.refusal) == (found.actions, found.after, found.refusal)
     assert {Call.ASYNC_GPU_PUSH} == set(dispatch("caffe").columns) - set(dispatch("cpu_only").columns)
+
+
+def test_a_head_that_null_alone_leads_to_counts() -> None:
+    """Here NULL makes a memory SYNCED that has no device side yet, which the early edition cannot do."""
+    early = Declaration.of("early")
+    host, both = SyncedHead.HEAD_AT_CPU, SyncedHead.SYNCED
+    refused = next(row for row in early.rows if row.call is Call.SET_CPU_DATA and row.refusal is Refusal.NULL_DATA)
+    others = tuple(head for head in refused.source if head is not host)
+    rows = (
+        *(row for row in early.rows if row is not refused),
+        replace(refused, source=others),
+        replace(refused, source=(host,), dest=both, refusal=None),
+    )
+    mine = Declaration(replace(early.edition, name="mine", cycles=()), rows)
+
+    def ends(machine: Declaration | str) -> set[str]:
+        return {row.identifier(both) for row in firing(machine) if row.call.ends and both in row.source}
+
+    assert {"release@SYNCED[own_cpu_data,!own_gpu_data]"} < ends(mine) - ends("early")

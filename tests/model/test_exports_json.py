@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -19,11 +20,17 @@ from syncedmem.model.exports.schema import machine_schema, schema_json
 from syncedmem.model.vocabulary import cited
 
 Json = dict[str, Any]
+DOCUMENT = Path(__file__).parents[2] / "docs" / "machine.json"
 VALIDATOR: Any = jsonschema.Draft202012Validator(machine_schema())
 
 
 def edition_of(document: Json, name: str) -> Json:
     return next(edition for edition in document["editions"] if edition["name"] == name)
+
+
+def test_the_committed_document_is_the_machine() -> None:
+    """Also in its texts and citations, of which nothing else depends."""
+    assert machine_json() == DOCUMENT.read_text(encoding="utf-8")
 
 
 class Interpreter:

@@ -150,6 +150,28 @@ def test_every_refusal_has_an_error_of_its_own_or_names_a_head() -> None:
 
 
 @pytest.mark.parametrize(
+    ("refusal", "message"),
+    [
+        (Refusal.NULL_DATA, "set_cpu_data cannot adopt None: a buffer is needed"),
+        (Refusal.NOT_HEAD_AT_CPU, "set_cpu_data is not allowed in head SYNCED; it needs HEAD_AT_CPU"),
+    ],
+)
+def test_a_refusal_is_said(refusal: Refusal, message: str) -> None:
+    assert message == str(refusal_error(refusal, "set_cpu_data", SyncedHead.SYNCED, None))
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_transitions_knows_only_what_is_declared(edition: str) -> None:
+    """It would add a call for each head, a head "initial", and itself as a model."""
+    machine = head_machine(edition)
+    built = vars(machine)["_machine"]
+
+    assert [head.name for head in machine.edition.heads] == [*built.states]
+    assert {call.value for call in machine.calls} == {*built.events}
+    assert ([], machine.edition.initial.name) == (built.models, built.initial)
+
+
+@pytest.mark.parametrize(
     ("edition", "call", "argument", "error", "attributes"),
     [
         ("caffe", Call.SET_CPU_DATA, None, BufferMismatchError, {"call": "set_cpu_data", "buffer": None}),
@@ -276,10 +298,10 @@ def test_the_row_of_a_call_is_what_the_call_does(edition: str) -> None:
             assert (row.dest or state.head) is step.after.head
 
 
-def test_a_refusal_without_an_error_is_named() -> None:
-    unknown: Any = SimpleNamespace(name="TOO_LATE", needs=None)
+def test_a_refusal_of_somebody_else_is_said_by_its_name() -> None:
+    unknown: Any = SimpleNamespace(value="too_late", needs=None)
 
     error = refusal_error(unknown, "gpu_data", SyncedHead.SYNCED, None)
 
-    assert isinstance(error, DeclarationError)
-    assert "gpu_data in SYNCED: no error is declared for the refusal TOO_LATE" == str(error)
+    assert isinstance(error, IllegalCallError)
+    assert "gpu_data is not allowed in head SYNCED: too late" == str(error)

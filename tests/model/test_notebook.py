@@ -13,6 +13,7 @@ from syncedmem.model import Action, Call, Declaration, InvalidExportError, Synce
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.trace import Trace, trace_of
+from syncedmem.model.exports.notebook import bundle
 
 CAFFE = Declaration.of("caffe")
 SVG = "image/svg+xml"
@@ -60,8 +61,8 @@ def test_a_memory_without_a_device_is_shown_on_its_own_machine() -> None:
     assert "edition cpu_only, at UNINITIALIZED</title>" in shown(memory)[SVG]
 
 
-def test_a_machine_without_a_place_in_the_picture_is_shown_as_a_table() -> None:
-    """A notebook shows the table of such a machine, and of its traces the repr."""
+def test_a_machine_of_another_shape_is_drawn_too() -> None:
+    """A notebook shows the machine and its traces, but no state that it does not have."""
     both = (Action.ALLOCATE_CPU, Action.ZERO_CPU, Action.ALLOCATE_GPU, Action.ZERO_GPU)
     start = (Call.CPU_DATA, (SyncedHead.UNINITIALIZED,))
     rows = tuple(
@@ -70,9 +71,9 @@ def test_a_machine_without_a_place_in_the_picture_is_shown_as_a_table() -> None:
     )
     mine = Declaration(replace(CAFFE.edition, name="both_at_once", cycles=()), rows)
 
-    assert ["text/html"] == list(shown(mine))
-    assert "<table" in shown(mine)["text/html"]
-    assert {} == shown(trace_of("gpu_data", edition=mine))
+    assert "edition both_at_once</title>" in shown(mine)[SVG]
+    assert ">1: gpu_data<" in shown(trace_of("gpu_data", edition=mine))[SVG]
+    assert {} == bundle(mine, at="NOWHERE")
 
 
 def test_an_unsound_machine_is_shown_as_its_repr() -> None:

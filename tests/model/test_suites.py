@@ -11,7 +11,18 @@ import pytest
 from syncedmem.model import EDITIONS, Action, Call, Input, Mode, State, hsi_suite, inputs, minimal_machine, space, tour
 from syncedmem.model.compiled import dispatch
 from syncedmem.model.exploration import Space, Step, explore
-from syncedmem.model.suites import InputSequence, MinimalMachine, access_sequences, complete_suite, minimise, output
+from syncedmem.model.head import Refusal
+from syncedmem.model.suites import (
+    InputSequence,
+    MinimalMachine,
+    access_sequences,
+    complete_suite,
+    counter_sequences,
+    cycles,
+    minimise,
+    output,
+    pair_tour,
+)
 
 Transition = tuple[int, Input]
 WRONG = ("something else",)
@@ -171,6 +182,53 @@ def walked(edition: str, sequence: InputSequence) -> list[tuple[object, Input]]:
         found.append((state, entry))
         state = space(edition).steps[state][entry].after
     return found
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_tour_of_pairs_takes_every_pair(edition: str) -> None:
+    found = space(edition)
+    taken = [(state, entry, step.after) for state, row in found.steps.items() for entry, step in row.items()]
+    pairs = {(state, entry, other) for state, entry, after in taken for other in found.steps[after]}
+    assert len(pairs) > len(taken)
+    for sequence in pair_tour(edition):
+        state, last = found.start, None
+        for entry in sequence:
+            if last is not None:
+                pairs.discard((*last, entry))
+            last, state = (state, entry), found.steps[state][entry].after
+
+    assert not pairs
+
+
+def test_one_state_more_takes_longer_words() -> None:
+    assert len(hsi_suite("caffe", 1)) == 6708
+    assert 1 + max(map(len, hsi_suite())) == max(map(len, hsi_suite("caffe", 1)))
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_cycles_are_repeated(edition: str) -> None:
+    """Each cycle can be taken twice in a row without a refusal."""
+    found = space(edition)
+    assert cycles(edition)
+    for cycle in cycles(edition):
+        state = found.start
+        for entry in cycle * 2:
+            assert found.steps[state][entry].refusal is None
+            state = found.steps[state][entry].after
+    assert counter_sequences(edition, (3,)) == tuple(cycle * 3 for cycle in cycles(edition))
+    assert counter_sequences(edition) == tuple(cycle * n for cycle in cycles(edition) for n in (2, 3, 4, 5, 6, 7, 8))
+
+
+def test_what_is_observed_of_a_step_is_its_calls_of_the_allocators_or_its_refusal() -> None:
+    """Host memory is allocated and freed as page-locked memory, or as plain memory."""
+    found, read, adopt = space(), Input(Call.CPU_DATA), Input(Call.SET_CPU_DATA)
+    plain = found.steps[found.start][Input(None, mode=Mode.CPU)].after
+    for state, pinned in ((found.start, True), (plain, False)):
+        allocated = found.steps[state][read].after
+        assert output(found, state, read) == ((Action.ALLOCATE_CPU, pinned), Action.ZERO_CPU)
+        assert output(found, allocated, adopt) == ((Action.FREE_CPU, pinned), Action.ADOPT_CPU)
+    assert output(found, found.start, Input(Call.ASYNC_GPU_PUSH)) == (Refusal.NOT_HEAD_AT_CPU,)
+    assert output(found, found.start, adopt) == (Action.ADOPT_CPU,)
 
 
 @pytest.mark.parametrize("name", [*EDITIONS, "few"])

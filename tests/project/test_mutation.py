@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ pytest.importorskip("mutmut", reason="mutmut is not installed: pip install mutmu
 
 from mutants import mutants
 
-SUPPORT = Path(__file__).parents[1] / "support"
+ROOT = Path(__file__).parents[2]
+SUPPORT = ROOT / "tests" / "support"
 MEASURED: dict[str, Any] = json.loads((SUPPORT / "mutation.json").read_text(encoding="utf-8"))
 
 
@@ -42,6 +44,12 @@ def test_each_operator_makes_its_mutants(was: str, now: set[str]) -> None:
     found = mutants(f"class A:\n    def f(self, a, b):\n        {was}\n")
     assert now == {it.now for it in found}
     assert all((it.where, it.was, it.lines) == ("A.f", was, range(3, 4)) for it in found)
+
+
+def test_a_mutant_in_a_constant_over_several_lines_begins_where_the_constant_does() -> None:
+    """Only that line is one that runs."""
+    found = mutants("A = (\n    1,\n    2,\n)\n")
+    assert {(it.now, it.lines) for it in found if it.now != "A = None"} == {("2,", range(1, 3)), ("3,", range(1, 4))}
 
 
 def test_a_mutant_of_a_function_keeps_its_key_when_the_function_moves() -> None:
@@ -85,6 +93,19 @@ def test_a_file_that_is_not_on_the_list_is_refused() -> None:
     )
     assert 2 == done.returncode
     assert "model/nothing.py is not among the files to measure" in done.stderr
+
+
+def test_every_file_of_the_model_and_of_memories_is_on_the_list() -> None:
+    rooms = tomllib.loads((SUPPORT / "mutation.toml").read_text(encoding="utf-8"))["room"]
+    listed = {file for room in rooms for file in room["files"]}
+    there = {
+        file.relative_to(ROOT).as_posix()
+        for room in ("model", "runtime/memory", "runtime/blobs")
+        for file in (ROOT / room).rglob("*.py")
+        if file.name != "__init__.py"
+    }
+
+    assert there == listed
 
 
 def test_the_figures_that_are_kept_add_up() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import syncedmem
 from syncedmem import Blob, Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.model import EDITIONS, TRANSITIONS, Call, Declaration, Input, head_machine, space
+from syncedmem.model import EDITIONS, TRANSITIONS, Call, Declaration, Input, Rule, head_machine, space
 from syncedmem.runtime import BlobContents, DeviceReport, TrackingAllocator
 from syncedmem.spec import (
     REQUIREMENTS,
@@ -77,6 +77,7 @@ MADE: list[Any] = [
     head_machine(),
     Input(Call.CPU_DATA),
     TRANSITIONS[0],
+    Rule("push", "UP", "DOWN"),
     STATE.configuration,
     syncedmem.StatisticsAllocator(HOST).statistics,
     STATE,

@@ -135,7 +135,7 @@ def test_the_kit_says_what_it_needs(program: str) -> None:
     assert (1, True) == (done.returncode, done.stderr.endswith(f"MissingPackageError: {KIT}\n"))
 
 
-COMMAND_LINE = "the command line needs the package {}: pip install hypothesis rich typer"
+COMMAND_LINE = "the command line needs the package {}: pip install hypothesis jinja2 rich typer"
 
 
 @pytest.mark.parametrize(

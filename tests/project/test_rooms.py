@@ -66,8 +66,9 @@ def loaded_by(statement: str) -> set[str]:
 
 
 def everything() -> dict[str, str]:
-    package = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "src" / "syncedmem").glob("*.py")}
-    return package | modules_below(*ROOMS)
+    package = ROOT / "src" / "syncedmem"
+    own = [it for it in package.rglob("*.py") if not (package / it.relative_to(package).parts[0]).is_symlink()]
+    return {it.relative_to(package).as_posix(): it.read_text(encoding="utf-8") for it in own} | modules_below(*ROOMS)
 
 
 def declared_owners() -> dict[str, set[str]]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import syncedmem.model.exploration as exploration_module
-import syncedmem.model.machine as machine_module
 from syncedmem.model import (
     EFFECTS,
     TRANSITIONS,
@@ -28,6 +27,7 @@ from syncedmem.model import (
     space,
 )
 from syncedmem.model.dispatch import compile_dispatch
+from syncedmem.model.head import CAFFE_NAMES
 from syncedmem.spec.evidence import (
     CAFFE_BLOBS_EXCEPT,
     CAFFE_BLOBS_VIOLATE,
@@ -65,7 +65,7 @@ def mutate(monkeypatch: pytest.MonkeyPatch) -> Mutate:
     """Replace what the model is computed from: the table, the effects, or both."""
 
     def mutant(table: tuple[Transition, ...] = TRANSITIONS, effects: dict[Action, Effect] | None = None) -> None:
-        monkeypatch.setattr(machine_module, "EFFECTS", MappingProxyType(effects or EFFECTS))
+        monkeypatch.setitem(vars(CAFFE_NAMES), "effects", MappingProxyType(effects or EFFECTS))
 
         def compiled(edition: str = "caffe") -> Dispatch:
             return compile_dispatch(HeadMachine(Declaration.of(edition, table)))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from syncedmem.spec.engine import supervisor
 from syncedmem.spec.engine.fork import in_fork, serve
 from syncedmem.spec.engine.supervisor import Death, Limits
 
@@ -96,6 +98,16 @@ def test_an_answer_that_could_not_be_written_is_said(tmp_path: Path) -> None:
     assert {"failed": f"its answer could not be written to {tmp_path / 'answer'}"} == done(half, tmp_path)
 
 
+def test_a_crash_in_the_middle_of_an_answer_is_one(tmp_path: Path) -> None:
+    """A target that has damaged the heap of malloc may end the process anywhere."""
+
+    def half() -> None:
+        (tmp_path / "answer").write_text("{", encoding="utf-8")
+        abort()
+
+    assert Death("crash", "SIGABRT", last_line="last words") == done(half, tmp_path)
+
+
 def test_who_stands_still_is_ended_and_who_moves_is_not(tmp_path: Path) -> None:
     marks = iter(range(1 << 30))
 
@@ -105,6 +117,22 @@ def test_who_stands_still_is_ended_and_who_moves_is_not(tmp_path: Path) -> None:
 
     assert Death("hang", "0.2") == done(nap, tmp_path, Limits(seconds=60, first=0.2))
     assert {"fine": 1} == in_fork(nap, tmp_path / "answer", Limits(seconds=0.5), lambda: next(marks))
+
+
+def test_time_without_a_processor_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "go")
+    asked = count()
+
+    def starve(_: int) -> float:
+        """As if it had waited for days; in the end it gets its turn."""
+        days = next(asked)
+        if days == 10:
+            (tmp_path / "go").write_text("go", encoding="ascii")
+        return 86_400.0 * days
+
+    monkeypatch.setattr(supervisor, "waited", starve)
+
+    assert {"go": "go"} == done(lambda: {"go": (tmp_path / "go").read_text()}, tmp_path, Limits(seconds=1e-6))
 
 
 def test_a_fork_has_no_more_memory_than_its_limit(tmp_path: Path) -> None:

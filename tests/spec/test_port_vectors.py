@@ -22,8 +22,7 @@ from subjects import device_subject, devices, host_subject
 from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
-from syncedmem.model import EDITIONS, Call, Mode, hsi_suite, space
-from syncedmem.model.suites import counter_sequences, cycles, pair_tour
+from syncedmem.model import EDITIONS, Call, Mode, space
 from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
 from syncedmem.spec import Oracle, ReferenceMemory, Subject
 from syncedmem.spec.engine.calls import ADOPTIONS, READS, SIDES, WRITES
@@ -228,43 +227,6 @@ def test_failing_actions_are_counted() -> None:
     points = sum(not action.value.startswith("adopt") for action in actions)
 
     assert len(programs("failures", "caffe")) == 2 * points
-
-
-# --- suites of the model
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_the_tour_of_pairs_takes_every_pair(edition: str) -> None:
-    found = space(edition)
-    taken = [(state, entry, step.after) for state, row in found.steps.items() for entry, step in row.items()]
-    pairs = {(state, entry, other) for state, entry, after in taken for other in found.steps[after]}
-    assert len(pairs) > len(taken)
-    for sequence in pair_tour(edition):
-        state, last = found.start, None
-        for entry in sequence:
-            if last is not None:
-                pairs.discard((*last, entry))
-            last, state = (state, entry), found.steps[state][entry].after
-
-    assert not pairs
-
-
-def test_one_state_more_takes_longer_words() -> None:
-    assert len(hsi_suite("caffe", 1)) == 6708
-    assert 1 + max(map(len, hsi_suite())) == max(map(len, hsi_suite("caffe", 1)))
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_cycles_are_repeated(edition: str) -> None:
-    """Each cycle can be taken twice in a row without a refusal."""
-    found = space(edition)
-    assert cycles(edition)
-    for cycle in cycles(edition):
-        state = found.start
-        for entry in cycle * 2:
-            assert found.steps[state][entry].refusal is None
-            state = found.steps[state][entry].after
-    assert counter_sequences(edition, (3,)) == tuple(cycle * 3 for cycle in cycles(edition))
 
 
 # --- replays

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, WRITE, device_subject, host_subject
+from told import Told, ran
 
 from syncedmem.model import Call, Input, Mode, using_mode
 from syncedmem.spec import Subject, Violation, check_conformance, suite_names
@@ -21,63 +20,10 @@ from syncedmem.spec.mutants.selftest import QUICKEST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
 
     from syncedmem.spec.mutants.registry import SeededBug
 
-Calls = list[tuple[Any, ...]]
 GPU_NULL = Input(Call.SET_GPU_DATA, data=False)
-
-_CALLS = (
-    "cpu_data",
-    "mutable_cpu_data",
-    "gpu_data",
-    "mutable_gpu_data",
-    "set_cpu_data",
-    "set_gpu_data",
-    "async_gpu_push",
-    "close",
-)
-
-
-class Told:
-    """A maker whose memories record the calls that are made to them."""
-
-    def __init__(self, make: Any) -> None:
-        self.make = make
-        self.calls: Calls = []
-
-    def __call__(self, size: int, **options: Any) -> Any:
-        """Make a memory, and record that."""
-        self.calls.append(("make", size, sorted(options)))
-        return Telling(self.make(size, **options), self.calls)
-
-
-class Telling:
-    """A memory that records its calls."""
-
-    def __init__(self, memory: Any, calls: Calls) -> None:
-        self._memory = memory
-        self._calls = calls
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._memory, name)
-        if name not in _CALLS:
-            return found
-
-        def call(*arguments: Any, **keywords: Any) -> Any:
-            self._calls.append((name, *map(shown, arguments), *keywords))
-            return found(*arguments, **keywords)
-
-        return call
-
-
-def shown(argument: Any) -> object:
-    """Return what can be compared of an argument: its type, and its bytes if it is host memory, else its length."""
-    try:
-        return type(argument).__name__, bytes(memoryview(argument))
-    except TypeError:
-        return type(argument).__name__, getattr(argument, "nbytes", None)
 
 
 def first_violation(bug: SeededBug, subject: Subject, *suites: str) -> Violation:
@@ -89,44 +35,11 @@ def first_violation(bug: SeededBug, subject: Subject, *suites: str) -> Violation
     raise AssertionError(bug.name)
 
 
-def ran(program: str, subject: Subject) -> Calls:
-    """Run a program and return its calls; its last statement may raise, if that is the failure."""
-    told = Told(subject.make)
-    *earlier, last = ast.parse(program).body
-    names: dict[str, Any] = {"subject": replace(subject, make=told)}
-    inside: AbstractContextManager[object] = nullcontext()
-    if program.startswith("with subject.elsewhere") and isinstance(last, ast.With) and subject.elsewhere is not None:
-        (*earlier, last), inside = last.body, subject.elsewhere.using()
-    with inside:
-        run(earlier, names)
-        with suppress(Exception):
-            run([last], names)
-    return told.calls
-
-
-def run(statements: list[ast.stmt], names: dict[str, Any]) -> None:
-    """Run statements as a user does."""
-    exec(compile(ast.Module(statements, []), "<reproducer>", "exec"), names)  # noqa: S102 -- the reproducer must run
-
-
 @pytest.fixture(autouse=True)
 def kept_mode() -> Iterator[None]:
     """Restore the mode after each test, because programs set it."""
     with using_mode(None):
         yield
-
-
-@pytest.mark.no_cover
-@pytest.mark.parametrize("bug", MEMORY_BUGS.values(), ids=MEMORY_BUGS)
-def test_a_reproducer_of_a_seeded_bug_runs(bug: SeededBug) -> None:
-    """It runs to its end, or to the wrong error, and its last line says what is wrong."""
-    subject = device_subject() if bug.shows_on == "device" else host_subject()
-    violation = first_violation(bug, subject)
-    calls = ran(violation.reproducer, replace(subject, make=bug.make))
-
-    assert "make" == calls[0][0]
-    assert violation.reproducer.splitlines()[-1].startswith(f"# {violation.requirement}: ")
-    assert violation.reproducer.splitlines()[-1].removeprefix("# ") in str(violation).splitlines()[-1]
 
 
 def test_a_reproducer_makes_the_calls_that_the_kit_made() -> None:

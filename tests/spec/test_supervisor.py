@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
-from contextlib import contextmanager, nullcontext
+import time
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from itertools import count
 from multiprocessing import active_children
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from jobs import counted, various
 
+from syncedmem.spec.engine import supervisor
 from syncedmem.spec.engine.supervisor import (
     Child,
+    Clock,
     Command,
     Death,
     Limits,
@@ -156,6 +163,40 @@ def test_what_moves_is_not_ended() -> None:
     assert "nap" == answer
 
 
+def test_time_without_a_processor_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a process that gets no turn must not look like one that hangs."""
+    at_once, days = Limits(seconds=1e-6, first=1e-6), count()
+    assert Death("hang", "1e-06", "its start") == Child(various, "nap", limits=at_once).wait()
+
+    def starve(_: int) -> float:
+        """As if the process had waited for one day more."""
+        return 86_400.0 * next(days)
+
+    monkeypatch.setattr(supervisor, "waited", starve)
+
+    assert "nap" == Child(various, "nap", limits=at_once).wait()
+    with Command([sys.executable, "-c", ECHO], limits=replace(at_once, seconds=60)) as command:
+        assert "abab" == command.ask("ab")
+
+
+def test_how_long_a_process_waited_for_a_processor_is_known() -> None:
+    assert 0 == supervisor.waited(1 << 30)
+    if not Path("/proc/self/schedstat").exists():
+        assert 0 == supervisor.waited(os.getpid())
+        return
+    one = {min(os.sched_getaffinity(0))}
+    busy = f"import os; os.sched_setaffinity(0, {one})\nwhile True: pass"
+    with ExitStack() as stack:
+        spinning = [subprocess.Popen([sys.executable, "-c", busy]) for _ in range(2)]
+        for process in spinning:
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+        while not all(supervisor.waited(process.pid) > 0.01 for process in spinning):
+            time.sleep(0.01)
+    clock = Clock(spinning[0].pid)
+    assert clock.now() <= clock.now()  # the process has ended
+
+
 def test_memory_can_be_limited() -> None:
     assert Death("exit", "1", "begun", 7) == Child(various, "grow", limits=Limits(memory=8 << 30)).wait()
 
@@ -218,3 +259,10 @@ def test_there_is_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1 <= processors()
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert os.cpu_count() == processors()
+
+
+def test_an_answer_that_comes_in_crumbs_and_never_ends_is_a_hang() -> None:
+    """Each crumb comes promptly, and the time is that of the whole answer."""
+    crumbs = "import time\nwhile True:\n    print('x', end='', flush=True)\n    time.sleep(0.02)"
+    with Command([sys.executable, "-I", "-S", "-c", crumbs], limits=Limits(seconds=0.5, answer=1000)) as command:
+        assert command.ask("begin") == Death("hang", "0.5")

@@ -6,6 +6,7 @@ import base64
 import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from programs import npm_file
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -21,6 +22,12 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 MISSING = "" if CHROMIUM and DRIVER else "Chromium is not installed: make system-deps"
 
 # A test changes the address more often in a second than browsers allow.
+_AXE_CORE = "axe-core@4.14.1"
+_AXE = """
+return axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]})
+.then(({violations}) => violations.map(({id, nodes}) => ({id, where: nodes.slice(0, 3).map(({html}) => html)})));
+"""
+
 _OPTIONS = (
     "--disable-ipc-flooding-protection",
     "--headless=new",
@@ -50,6 +57,8 @@ return {
   unchanged: document.querySelector("#step [data-unchanged]")?.dataset.unchanged ?? null,
   lit: all("#drawing rect.here").map((box) => box.nextElementSibling.textContent),
   called: all("[data-do][aria-current]").map(({dataset}) => dataset.do),
+  reasons: all("#step [data-because]").map((it) =>
+    [it.dataset.because, it.closest("[data-action]")?.dataset.action ?? null, it.dataset.left ?? null, it.textContent]),
   labels: all("#drawing .called text:is(.smd-call, .smd-note)").map(({textContent}) => textContent),
 };
 };
@@ -78,6 +87,15 @@ _AT_ONCE = 40
 """How many programs are run at once, because a script has a time limit."""
 
 
+class Reason(NamedTuple):
+    """A sentence with "because": its kind, the action that was done or the one that was left out, and the text."""
+
+    kind: str
+    done: str | None
+    left: str | None
+    text: str
+
+
 class Shown(NamedTuple):
     """What the page shows."""
 
@@ -96,6 +114,7 @@ class Shown(NamedTuple):
     lit: list[str]
     called: list[str]
     labels: list[str]
+    reasons: list[Reason]
 
 
 class Program(NamedTuple):
@@ -140,6 +159,12 @@ class Explorer:
     def run(self, script: str, *arguments: Any) -> Any:
         """Run JavaScript in the page."""
         return self.driver.execute_script(script, *arguments)
+
+    def axe(self) -> list[dict[str, Any]]:
+        """What axe finds wrong with the page as it is now."""
+        self.run(npm_file(_AXE_CORE, "axe.min.js").read_text(encoding="utf-8"))
+        found: list[dict[str, Any]] = self.run(_AXE)
+        return found
 
     def open(self, calls: Iterable[str] = (), **said: object) -> None:
         """Load the page again, with an address."""
@@ -193,7 +218,7 @@ class Explorer:
 
     def shown(self) -> Shown:
         """What the page shows now."""
-        return Shown(**self.run(f"{_READ} return read();"))
+        return _shown(self.run(f"{_READ} return read();"))
 
     def play(self, programs: Iterable[Program]) -> list[list[Shown]]:
         """What the page shows before and after each press, for each program, with few calls of the browser.
@@ -203,7 +228,7 @@ class Explorer:
         rest, seen = list(programs), list[list[Shown]]()
         while rest:
             now, rest = rest[:_AT_ONCE], rest[_AT_ONCE:]
-            seen += [[Shown(**shown) for shown in found] for found in self.run(_PLAY, now)]
+            seen += [[_shown(shown) for shown in found] for found in self.run(_PLAY, now)]
         return seen
 
     def text(self, identifier: str) -> str:
@@ -220,6 +245,11 @@ class Explorer:
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         data = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
         path.write_bytes(base64.b64decode(data))
+
+
+def _shown(found: dict[str, Any]) -> Shown:
+    reasons = [Reason(*it) for it in found.pop("reasons")]
+    return Shown(**found, reasons=reasons)
 
 
 def button(name: str) -> str:

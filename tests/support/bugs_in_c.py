@@ -13,6 +13,8 @@ class BugInC(NamedTuple):
     source: str
     promises: dict[str, str]
     threads: int = 1
+    also: str = ""
+    """Another requirement that it may break first, if the system has put memory there."""
     abi: str = "malloc"
 
 
@@ -40,7 +42,7 @@ IN_C = (
         {},
     ),
     BugInC("starving_malloc,starving_free", "A25-no-starvation", "memcached, slab calcification", {}),
-    BugInC("halving_malloc,halving_free", "A04-contents-kept", "a class that is too small", {}),
+    BugInC("halving_malloc,halving_free", "A04-contents-kept", "a class that is too small", {}, also="A02-no-overlap"),
     BugInC("narrow_malloc,narrow_free", "A02-no-overlap", "a size of 32 bits", {}),
     BugInC("headed_malloc,headed_free", "A06-out-of-memory", "CWE-190: a header added before the check", {}),
     BugInC("small_malloc,small_free,small_calloc", "A06-out-of-memory", "CWE-190: a product of 32 bits", {}),

@@ -51,13 +51,6 @@ _LONG = 600.0
 _FAULTY = HERE / "faulty_allocators.c"
 _PACKAGES = {"RMM": "rmm-cu12", "PyOpenCL": "pyopencl", "cuda.core": "cuda-core", "UMF": "umf"}
 """The packages of backends, by the first word of their names."""
-_DEBIAN = {
-    "glibc": "libc6",
-    "jemalloc": "libjemalloc2",
-    "mimalloc": "libmimalloc2.0",
-    "tcmalloc": "libtcmalloc-minimal4",
-}
-"""Those of the system, where it is a Debian."""
 Row = dict[str, Any]
 
 
@@ -114,10 +107,11 @@ def measured(job: Job) -> Row:
 def _of_backend(job: Job) -> Row:
     """A run with the defaults of the command."""
     backend = next(it for it in BACKENDS if it.name == job.name)
-    report = fuzz(backend.target(), promises=backend.promises, threads=backend.threads, skip=backend.known)
+    target = backend.target()
+    report = fuzz(target, promises=backend.promises, threads=backend.threads, skip=backend.known)
     statuses = [verdict.status for verdict in report.verdicts()]
     return {
-        "version": _version(job.name),
+        "version": _version(job.name, target),
         "operations": report.operations,
         "passed": statuses.count("passed"),
         "unchecked": statuses.count("not checked"),
@@ -127,15 +121,21 @@ def _of_backend(job: Job) -> Row:
     }
 
 
-def _version(name: str) -> str:
+def _version(name: str, target: object) -> str:
     """The package of a backend and its version; empty for an allocator of ours."""
     first = name.partition(" ")[0]
     if first in _PACKAGES:
         return f"{_PACKAGES[first]} {metadata.version(_PACKAGES[first])}"
-    if first in _DEBIAN and shutil.which("dpkg-query"):
-        asked = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}", _DEBIAN[first]]
-        return subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    if isinstance(target, str) and shutil.which("dpkg-query"):
+        file = f"*/{target.partition(':')[0]}"
+        package, _, _ = (_said("--search", file) or _said("--search", f"{file}.*")).partition(":")
+        return _said("--show", "--showformat", "${Package} ${Version}", package) if package else ""
     return ""
+
+
+def _said(*asked: str) -> str:
+    """What Debian's list of packages says; empty if it does not know."""
+    return subprocess.run(["dpkg-query", *asked], capture_output=True, text=True, check=False).stdout
 
 
 def _of_bug(job: Job) -> Row:

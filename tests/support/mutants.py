@@ -85,7 +85,7 @@ def mutants(source: str, name: str = "<mutant>") -> list[Mutant]:
         text = "".join([*parts[:index], module.code_for_node(changed), *parts[index + 1 :]])
         if text not in found and not _means(text, name, original):
             first, was, now = _difference(source, text)
-            lines = range(min(first, change.place.start.line), change.place.end.line + 1)
+            lines = range(min(first, change.begin), change.place.end.line + 1)
             unit = units.setdefault(change.unit, "") or module.code_for_node(change.unit).strip()
             units[change.unit] = unit
             key = hashlib.sha256("\0".join((unit, str(change.offset), was, now)).encode()).hexdigest()[:16]
@@ -128,6 +128,7 @@ class _Change:
     unit: cst.CSTNode  # the function, or the statement of the module
     offset: int
     where: str
+    begin: int  # the first line of its statement, whose line is the only one of a constant over several lines
     place: CodeRange
 
 
@@ -140,6 +141,7 @@ class _Finder(cst.CSTVisitor):
         super().__init__()
         self.found: list[_Change] = []
         self._statement: cst.SimpleStatementLine | cst.BaseCompoundStatement | None = None
+        self._simple: cst.SimpleStatementLine | None = None
         self._scopes: list[cst.FunctionDef | cst.ClassDef] = []
         self._skipped: list[cst.CSTNode] = []
 
@@ -148,6 +150,8 @@ class _Finder(cst.CSTVisitor):
             return False
         if isinstance(node, cst.SimpleStatementLine | cst.BaseCompoundStatement) and self._statement is None:
             self._statement = node
+        if isinstance(node, cst.SimpleStatementLine):
+            self._simple = node
         if isinstance(node, cst.Call) and m.matches(node, _CAST):
             self._skipped.append(node.args[0])
         for replacement in _replacements(node):
@@ -161,18 +165,21 @@ class _Finder(cst.CSTVisitor):
             self._scopes.pop()
         if self._statement is original_node:
             self._statement = None
+        if self._simple is original_node:
+            self._simple = None
 
     def _note(self, node: cst.CSTNode, replacement: cst.CSTNode) -> None:
-        place = self.get_metadata(PositionProvider, node)
+        place, line = (self.get_metadata(PositionProvider, it) for it in (node, self._simple or node))
         assert self._statement is not None
         assert isinstance(place, CodeRange)
+        assert isinstance(line, CodeRange)
         functions = [it for it in self._scopes if isinstance(it, cst.FunctionDef)]
         unit = functions[-1] if functions else self._statement
         begin = self.get_metadata(PositionProvider, unit)
         assert isinstance(begin, CodeRange)
         where = ".".join(it.name.value for it in self._scopes)
         offset = place.start.line - begin.start.line
-        self.found.append(_Change(node, replacement, self._statement, unit, offset, where, place))
+        self.found.append(_Change(node, replacement, self._statement, unit, offset, where, line.start.line, place))
 
 
 def _replacements(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

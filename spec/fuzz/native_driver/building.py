@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ..finding import TargetError
 
-__all__ = ["SANITIZERS", "Built", "built", "compiled_driver", "folder", "sanitizer_of", "with_sanitizer"]
+__all__ = ["SANITIZERS", "Built", "built", "compiled_driver", "folder", "sanitizer_of", "source_of", "with_sanitizer"]
 
 SANITIZERS = {"thread": b"__tsan_", "address": b"__asan_"}
 """The sanitizers, each with a name that is only in what was compiled with it."""
@@ -74,6 +74,12 @@ def built(text: str) -> Built:
     if sanitizer is not None:
         raise TargetError(f"{text}: {_NEEDS}")
     return Built(text, "", text)
+
+
+def source_of(text: str) -> Path | None:
+    """The source that a target names; None if it names something else."""
+    path = Path(_split(text)[0].rpartition(":")[0])
+    return path if path.suffix in _SOURCES else None
 
 
 def sanitizer_of(text: str) -> str:

@@ -255,20 +255,12 @@ static struct record *note(enum operation operation, uint32_t number, size_t siz
     return record;
 }
 
-#define ATTEMPTS 16 /* some allocators refuse at random, on purpose */
-
 /* A null pointer.  Without live blocks there is room for what has been served before. */
 static void judge_refusal(const struct block *asked) {
     if (!asked->size) self->counts->nothings++;
     judge_null(&promises, asked);
     if (!asked->size || options.threads > 1 || self->first != self->last || asked->size > self->largest) return;
-    for (int i = 0; i < ATTEMPTS; i++) {
-        void *pointer = target_take(&target, asked->size);
-        if (!pointer) continue;
-        target_give(&target, pointer, asked->size);
-        return;
-    }
-    wrong("A16-no-leaks", asked, "it is refused with nothing in use; as many bytes were served before");
+    judge_room(&target, asked);
 }
 
 /* A block of zero bytes does not have the memory of another block. */
@@ -316,28 +308,11 @@ static void give_back(const struct block *block) {
     self->counts->freed++;
 }
 
-/* Change the size of a block; what it had must still be there, wherever it is now. */
 static void resize(struct block *block, size_t size) {
     if (!size || !block->size) return;
     struct record *record = note(RESIZE, block->number, size, 0);
-    struct block moved = *block;
-    judge_contents("A04-contents-kept", block, block->size);
-    unclaim(block->address, block->size);
-    void *pointer = target_change(&target, (void *)block->address, size);
-    record->address = (uintptr_t)pointer;
-    if (!pointer) {
-        judge_null(&promises, &(struct block){.size = size, .number = block->number});
-        if (!claim(block->address, block->size)) wrong("A02-no-overlap", block, "it was refused a resize, and has gone");
-        judge_contents("A04-contents-kept", block, block->size);
-        return;
-    }
-    self->counts->resized++;
-    moved.address = (uintptr_t)pointer;
-    block->address = moved.address;
-    block->size = size;
-    judge_contents("A14-resize-keeps", &moved, moved.size < size ? moved.size : size);
-    block->key = drawn(&self->random);
-    judge_block(&promises, block, 0);
+    uint64_t key = drawn(&self->random);
+    self->counts->resized += (uint64_t)change_judged(&target, &promises, block, size, key, &record->address);
 }
 
 static void request_too_much(uint64_t draw) {

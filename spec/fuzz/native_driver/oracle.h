@@ -313,3 +313,40 @@ static void judge_contents(const char *requirement, const struct block *block, s
     ssize_t part = refused_part(block, size, part_is_kept);
     if (part >= 0) wrong_byte(requirement, block, (size_t)part, 0);
 }
+
+#define ATTEMPTS 16 /* some allocators refuse at random, on purpose */
+
+/* A refusal with nothing in use, of no more than has been served before: there must be room for it. */
+static void judge_room(const struct target *target, const struct block *asked) {
+    for (int i = 0; i < ATTEMPTS; i++) {
+        void *pointer = target_take(target, asked->size);
+        if (!pointer) continue;
+        target_give(target, pointer, asked->size);
+        return;
+    }
+    wrong("A16-no-leaks", asked, "it is refused with nothing in use; as many bytes were served before");
+}
+
+/* Change the size of a block, and its key; what it had must still be there, wherever it is now.  Its address is told at
+   once, and null if the change was refused; then the block is as before. */
+static int change_judged(
+    const struct target *target, const struct promises *promises, struct block *block, size_t size, uint64_t key,
+    uint64_t *told
+) {
+    struct block moved = *block;
+    judge_contents("A04-contents-kept", block, block->size);
+    unclaim(block->address, block->size);
+    moved.address = *told = (uintptr_t)target_change(target, (void *)block->address, size);
+    if (!moved.address) {
+        judge_null(promises, &(struct block){.size = size, .number = block->number});
+        if (!claim(block->address, block->size)) wrong("A02-no-overlap", block, "it was refused a resize, and has gone");
+        judge_contents("A04-contents-kept", block, block->size);
+        return 0;
+    }
+    block->address = moved.address;
+    block->size = size;
+    judge_contents("A14-resize-keeps", &moved, moved.size < size ? moved.size : size);
+    block->key = key;
+    judge_block(promises, block, 0);
+    return 1;
+}

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from ..capabilities import Capabilities
     from ..jobs import Answer
 
-__all__ = ["NativeDriver"]
+__all__ = ["ABIS", "NativeDriver"]
 
 # What follows is as in driver.c.
-_ABIS = ("malloc", "nep49", "torch", "cupy")
+ABIS = ("malloc", "nep49", "torch", "cupy")
 _ZERO_SIZES = ("any", "null", "unique", "error")
 _OPERATIONS: tuple[str, ...] = ("", "allocate", "free", "check", "calloc", "resize", "request_too_much", "check")
 _HEADER = struct.Struct("<6Q24s952s")
@@ -99,9 +99,9 @@ class NativeDriver:
         library = LibraryAddress.parse(found.sanitized)
         if library is not None and symbols is not None:
             library = library._replace(symbols=tuple(symbols))
-        if library is None or library.abi not in _ABIS or not library.symbols:
+        if library is None or library.abi not in ABIS or not library.symbols:
             if found.sanitizer:
-                raise TargetError(f"{target}: a sanitizer needs functions in C, of {', '.join(_ABIS)}")
+                raise TargetError(f"{target}: a sanitizer needs functions in C, of {', '.join(ABIS)}")
             return None
         return cls(library, capabilities, hang, found.sanitizer)
 
@@ -157,7 +157,7 @@ class NativeDriver:
             "capacity": run.capacity,
             "rounds": _ROUNDS if run.threads == 1 else _SHARED_ROUNDS,
             "hang": int(self._hang * 1000),
-            "abi": _ABIS.index(self._library.abi),
+            "abi": ABIS.index(self._library.abi),
             "alignment": record.alignment,
             "zero_size": _ZERO_SIZES.index(record.zero_size),
             "zeroed": int(record.zeroed),
@@ -180,7 +180,7 @@ class NativeDriver:
         with command:
             try:
                 answer = command.ask("")
-            except BaseException:
+            except BaseException:  # an interrupt too must not leave the program running
                 command.process.kill()
                 raise
         return answer if isinstance(answer, Death) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,7 @@ from .options import (
     TIMEOUT,
     Command,
     Edition,
+    HtmlFile,
     JsonFile,
     JunitFile,
     Level,
@@ -29,7 +31,8 @@ from .options import (
     limits_of,
     one_of,
 )
-from .output import check_place, named, write
+from .output import check_places, named, write
+from .seeds import Jobs, Scheduler, Seeds, asked_for, machines_shown, unfinished
 from .targets import port_target
 
 if TYPE_CHECKING:
@@ -37,10 +40,14 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
+    from syncedmem.report import Document
     from syncedmem.spec import Violation
+    from syncedmem.spec.engine.cluster import Spread
     from syncedmem.spec.engine.supervisor import Limits
     from syncedmem.spec.ports.conformance import PortReport, Wanted
     from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
+
+    from .seeds import Asked
 
 __all__ = ["conform"]
 
@@ -68,6 +75,9 @@ def conform(  # noqa: PLR0913 -- the options of the command
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="Seed of the generated steps. The same seed gives the same steps.")
     ] = 0,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     keep_going: Annotated[
         bool,
         typer.Option("--keep-going", "-k", metavar="", help="Go on after a violation, with the other requirements."),
@@ -85,6 +95,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
     memory: Memory = MEMORY,
     json_path: JsonFile = None,
     junit: JunitFile = None,
+    html: HtmlFile = None,
     out: ReportFolder = DEFAULT_OUT,
 ) -> None:
     """Test a port against the specification.
@@ -103,32 +114,59 @@ def conform(  # noqa: PLR0913 -- the options of the command
     Exit status:
       0  the port conforms, at the level that was asked for, or at the one that it names
       1  it does not
-      2  the command line is wrong, or the target cannot be tested
+      2  the command line is wrong, the target cannot be tested, or a seed has no
+         result
     """
-    console = Console(stderr="-" in (json_path, junit), emoji=False)
+    from syncedmem.report import page
+    from syncedmem.report.ports import port_document, spelt
+
+    console = Console(stderr="-" in (json_path, junit, html), emoji=False)
     wanted = _wanted(profile, level, edition, steps, seed, keep_going, excepted or [], blobs)
     limits = limits_of(timeout, memory)
+    asked = asked_for(seed, seeds, jobs, scheduler)
     found = port_target(target, command)
-    if json_path == junit == "-":
-        raise InvalidArgumentError("--junit", junit, "another place than that of --json")
-    for text in (json_path, junit, str(out / "report.json")):
-        if text not in (None, "-"):
-            check_place(Path(str(text)))
-    kept = _Kept(out, _named(found))
-    with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
-        report = _tested(found, wanted, limits, _follow(progress), kept.keep)
+    check_places({"--json": json_path, "--junit": junit, "--html": html, "--out": str(out / "report.json")})
+    start = time.perf_counter()
+
+    def document(report: PortReport) -> Document:
+        return port_document(report, found, time.perf_counter() - start)
+
+    kept = _Kept(out, spelt(found), document)
+    if asked is not None:
+        with machines_shown(console) as shown:
+            report = _of_seeds(found, wanted, limits, asked, shown, kept.keep)
+    else:
+        with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
+            report = _tested(found, wanted, limits, _follow(progress), kept.keep)
     kept.keep(report)
     _print(console, report, out, found)
     if kept.stale:
         said = f"{out} also has files of an earlier run on {kept.before}: {', '.join(kept.stale)}"
         console.print(said, markup=False, highlight=False, soft_wrap=True)
     if json_path is not None:
-        write(None if json_path == "-" else Path(json_path), json.dumps(report.as_json(), indent=2) + "\n")
+        data = {**report.as_json(), "report": document(report).as_json()}
+        write(None if json_path == "-" else Path(json_path), json.dumps(data, indent=2) + "\n")
     if junit is not None:
         write(None if junit == "-" else Path(junit), report.as_junit())
+    if html is not None:
+        write(None if html == "-" else Path(html), page(document(report)))
     console.print(report.line, style="green" if report.passed else "bold red", highlight=False, soft_wrap=True)
+    unfinished(report.spread)
     if not report.passed:
         raise typer.Exit(1)
+
+
+def _of_seeds(  # noqa: PLR0913, PLR0917 -- options
+    found: ProgramTarget | MakerTarget,
+    wanted: Wanted,
+    limits: Limits,
+    asked: Asked,
+    shown: Callable[[Spread], None],
+    on_change: Callable[[PortReport], None],
+) -> PortReport:
+    from syncedmem.spec.ports.seeds import conform_seeds
+
+    return conform_seeds(found, wanted, limits, **asked._asdict(), on_result=shown, on_change=on_change)
 
 
 def _wanted(  # noqa: PLR0913, PLR0917 -- options
@@ -196,6 +234,8 @@ class _Kept:
     out : Path
     target : str
         The target, as a command line has it.
+    document : callable
+        The document of a report.
 
     Attributes
     ----------
@@ -205,8 +245,9 @@ class _Kept:
         The files of that run that are still there: nobody but their owner knows whether they are wanted.
     """
 
-    def __init__(self, out: Path, target: str) -> None:
+    def __init__(self, out: Path, target: str, document: Callable[[PortReport], Document]) -> None:
         self._out = out
+        self._document = document
         self._target = target
         self._files: dict[str, None] = {}
         self._started = False
@@ -224,6 +265,7 @@ class _Kept:
                 self._write(_vector(violation, self._out), f"{violation.vector}\n")
         self.stale = [name for name in self.stale if name not in self._files]
         data = {"target": self._target, "files": [*self._files], **report.as_json()}
+        data["report"] = self._document(report).as_json()
         write(self._out / "report.json", json.dumps(data, indent=2) + "\n")
 
     def _write(self, path: Path, text: str) -> None:
@@ -292,7 +334,7 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
             say(f"What keeps it from {profile}/{level}:\n", "bold")
         for violation in violations:
             say(violation.sentence, "red")
-            for line in _shown(violation, report.wanted.seed, out, found):
+            for line in _shown(violation, _seed(report), out, found):
                 say(f"{line}\n")
 
 
@@ -304,26 +346,24 @@ def _left(report: PortReport) -> dict[str, list[str]]:
     return found
 
 
-def _shown(violation: Violation, seed: int, out: Path, found: ProgramTarget | MakerTarget) -> Iterator[str]:
+def _seed(report: PortReport) -> str:
+    number = len(report.spread.get("seeds", ()))
+    return f"{number:,} seeds" if number else f"seed {report.wanted.seed}"
+
+
+def _shown(violation: Violation, seed: str, out: Path, found: ProgramTarget | MakerTarget) -> Iterator[str]:
     """The program of a violation, and how to run it."""
+    from syncedmem.report.ports import spelt
     from syncedmem.spec.ports.targets import ProgramTarget
 
     if not violation.statements:  # a maker in Python that cannot even be imported
         return
     text, path = "\n".join(violation.statements), _file(violation, out)
     if len(text) <= _SHOWN:
-        yield f"Shortest program, seed {seed}:\n\n{text}"
+        yield f"Shortest program, {seed}:\n\n{text}"
     if isinstance(found, ProgramTarget):
         yield f"Run it: {shlex.join(found.arguments)} < {shlex.quote(str(path))}"
     else:
         yield f"It is in {path}."
     if violation.vector:
-        yield f"Or as a test vector: syncedmem replay {shlex.quote(str(_vector(violation, out)))} {_named(found)}"
-
-
-def _named(found: ProgramTarget | MakerTarget) -> str:
-    """The target, as a command line has it."""
-    from syncedmem.spec.ports.targets import ProgramTarget
-
-    of_command = isinstance(found, ProgramTarget) and tuple(shlex.split(found.name)) == found.arguments
-    return f"{'--command ' if of_command else ''}{shlex.quote(found.name)}"
+        yield f"Or as a test vector: syncedmem replay {shlex.quote(str(_vector(violation, out)))} {spelt(found)}"

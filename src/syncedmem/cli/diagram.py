@@ -8,6 +8,7 @@ import typer
 
 from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
 from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.labels import labels_of
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.declared import MACHINE, machine_named
@@ -27,7 +28,7 @@ def _endings(name: str) -> str:
     return " ".join(ending for ending, names in ENDINGS.items() if names[0] == name)
 
 
-_FORMATS = "\n".join(f"  {name:<10}  {_endings(name):<14}  {found.about}" for name, found in FORMATS.items())
+_FORMATS = "\n".join(f"  {name:<11}  {_endings(name):<14}  {found.about}" for name, found in FORMATS.items())
 
 
 def diagram(  # noqa: PLR0913 -- the options of the command
@@ -58,6 +59,14 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     detail: Annotated[
         str | None,
         typer.Option(metavar="DETAIL", help=f"What to distinguish: {', '.join(Detail)}. Each format has a default."),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=TEXT",
+            help="Show this text instead of the name of a head, call, guard, flag, action or refusal. Repeat the "
+            "option for more, or separate them by semicolons.",
+        ),
     ] = None,
     trace: Annotated[
         str | None,
@@ -106,15 +115,17 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     found = export(
         format_of("" if path is None else str(path), format_),
         edition=machine,
-        calls=named_calls(calls or []),
+        calls=named_calls(calls or [], machine or DEFAULT_EDITION),
         detail=None if detail is None else named_choice(Detail, detail),
         trace=walk,
         theme=None if theme is None else named_choice(Theme, theme),
+        labels=labels_of(labels or [], machine or DEFAULT_EDITION),
     )
     if path is None or not check:
         write(path, found)
     elif not path.exists() or _read(path) != (found.encode() if isinstance(found, str) else found):
-        typer.echo(f"{path} is not up to date: write it again without --check", err=True)
+        wrong = "is not up to date" if path.exists() else "does not exist"
+        typer.echo(f"{path} {wrong}: run the command without --check to write it", err=True)
         raise typer.Exit(1)
 
 

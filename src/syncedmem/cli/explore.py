@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from syncedmem.model.exports.declared import MACHINE, machine_named
+from syncedmem.model.head import DEFAULT_EDITION, EDITIONS
+
 from .output import file_place, write
 
 __all__ = ["explore"]
@@ -24,6 +27,14 @@ def explore(
         ),
     ] = None,
     *,
+    edition: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EDITION",
+            help=f"Edition to begin with: {', '.join(EDITIONS)}. Or {MACHINE} A machine of your own has the page for "
+            f"itself. Default: {DEFAULT_EDITION}.",
+        ),
+    ] = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -53,8 +64,8 @@ def explore(
 
     Exit status:
       0  the page was written, or served until Ctrl+C
-      2  the command line is wrong, the file is no trace, or the page cannot be
-         written or served
+      2  the command line is wrong, the file is no trace or no machine, or the
+         page cannot be written or served
     """
     if out is not None and port is not None:
         raise typer.BadParameter(
@@ -63,7 +74,8 @@ def explore(
     from syncedmem.explorer import explorer_page, page_server, read_trace
 
     path = None if out is None else file_place(out)
-    text = explorer_page(None if trace is None else read_trace(trace))
+    machine = None if edition is None else machine_named(edition)
+    text = explorer_page(None if trace is None else read_trace(trace, machine), edition=machine)
     if out is not None:
         write(path, text)
         return

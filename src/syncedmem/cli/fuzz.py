@@ -6,10 +6,10 @@ import json
 import signal
 import threading
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE
@@ -18,13 +18,14 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
-from syncedmem.model import FileAccessError, InvalidArgumentError
+from syncedmem.model import FileAccessError
 from syncedmem.model.defaults import FUZZ
 
 from .display import progress_bars
-from .options import JsonFile, JunitFile  # noqa: TC001 -- typer reads them
-from .output import check_place, write
+from .options import HtmlFile, JsonFile, JunitFile  # noqa: TC001 -- typer reads them
+from .output import check_places, write
 from .replay import replaying
+from .seeds import Jobs, Scheduler, Seeds, asked_for, machines_shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -64,6 +65,9 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="Seed of the steps. The same seed gives the same steps.")
     ] = FUZZ.seed,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     steps: Annotated[
         int, typer.Option(metavar="NUMBER", help="Number of operations of the fast generator.")
     ] = FUZZ.steps,
@@ -119,11 +123,20 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         typer.Option(
             metavar="FOLDER",
             help="Begin with the programs in this folder, and keep those there that reach new behaviour or fail. It is "
-            "created if it is missing.",
+            "created if it is missing. It may also be a URL that fsspec opens. All seeds of --seeds share it.",
+        ),
+    ] = None,
+    harness: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a harness of this target for libFuzzer and AFL++ to this file in C, say how it is built, and "
+            "end. - is standard output. Of the other options only --promise counts.",
         ),
     ] = None,
     json_path: JsonFile = None,
     junit: JunitFile = None,
+    html: HtmlFile = None,
     out: Annotated[
         Path,
         typer.Option(
@@ -161,29 +174,38 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     from syncedmem.spec.fuzz import EngineError, TargetError
     from syncedmem.spec.fuzz import fuzz as run_fuzz
     from syncedmem.spec.fuzz.native_driver.building import with_sanitizer
+    from syncedmem.spec.fuzz.seeds import fuzz_seeds
 
+    if harness is not None:
+        _write_harness(target, harness, _promises(promise or []))
+        return
     target = target if sanitizer is None else with_sanitizer(target, sanitizer)
-    console = Console(stderr="-" in (json_path, junit), emoji=False)
-    _check_places(json_path, junit, out)
+    asked = asked_for(seed, seeds, jobs, scheduler)
+    places = {"--json": json_path, "--junit": junit, "--html": html}
+    console = Console(stderr="-" in places.values(), emoji=False)
+    check_places({**places, "--out": str(out / "report.json")})
     kept = _Kept(out)
-    with progress_bars(console, MofNCompleteColumn()) as progress, _interruptible() as signals:
+    options: dict[str, Any] = {
+        "steps": steps,
+        "seconds": seconds,
+        "threads": threads,
+        "promises": _promises(promise or []),
+        "hang": hang,
+        "first": first,
+        "skip": skip or (),
+        "known": known,
+        "corpus": corpus,
+        "logs": log or (),
+    }
+    with ExitStack() as stack:
+        signals = stack.enter_context(_interruptible())
         try:
-            run_fuzz(
-                target,
-                seed=seed,
-                steps=steps,
-                seconds=seconds,
-                threads=threads,
-                promises=_promises(promise or []),
-                hang=hang,
-                first=first,
-                skip=skip or (),
-                known=known,
-                corpus=corpus,
-                logs=log or (),
-                on_progress=_follow(progress),
-                on_change=kept.keep,
-            )
+            if asked is None:
+                progress = stack.enter_context(progress_bars(console, MofNCompleteColumn()))
+                run_fuzz(target, seed=seed, on_progress=_follow(progress), on_change=kept.keep, **options)
+            else:
+                shown = stack.enter_context(machines_shown(console))
+                fuzz_seeds(target, **asked._asdict(), on_result=shown, on_change=kept.keep, **options)
         except KeyboardInterrupt:
             if kept.report is not None:
                 kept.report.interrupted = signals[0].name
@@ -195,19 +217,28 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         except EngineError as error:
             typer.echo(f"syncedmem: {error}", err=True)
             raise typer.Exit(_FAILED) from None
-    _finish(console, kept, json_path, junit, signals)
+    _finish(console, kept, places, signals)
 
 
-def _finish(
-    console: Console, kept: _Kept, json_path: str | None, junit: str | None, signals: list[signal.Signals]
-) -> None:
+def _write_harness(target: str, place: Path, promises: dict[str, str]) -> None:
+    """Write a harness, and say how it is built."""
+    from syncedmem.spec.fuzz.harness import harness_of
+
+    whole = str(place) == "-"
+    made = harness_of(target, "harness.c" if whole else str(place), promises)
+    write(None if whole else place, made.text)
+    for purpose, command in made.commands.items():
+        typer.echo(f"{purpose}: {command}", err=True)
+
+
+def _finish(console: Console, kept: _Kept, places: dict[str, str | None], signals: list[signal.Signals]) -> None:
     """Print the report, write what is still to be written, and exit."""
     report = kept.report
     if report is None:
         console.print(f"interrupted by {signals[0].name} before anything was tested.", style="bold red")
         raise typer.Exit(_INTERRUPTED + signals[0])
     kept.keep(report)
-    unwritten = [*filter(None, (kept.error, report.unwritten)), *_write(report, json_path, junit)]
+    unwritten = [*filter(None, (kept.error, report.unwritten)), *_write(report, places)]
     _print_report(console, report)
     for finding, path in kept.paths(report):
         _print_finding(console, report, finding, path)
@@ -217,17 +248,31 @@ def _finish(
     raise typer.Exit(_status(report, bool(unwritten or kept.refused), signals))
 
 
-def _write(report: Report, json_path: str | None, junit: str | None) -> list[str]:
+def _write(report: Report, places: dict[str, str | None]) -> list[str]:
     """Write the reports that were asked for; return why one could not be written."""
+    from syncedmem.report import page
+    from syncedmem.report.allocators import fuzz_document
+
     errors: list[str] = []
-    texts = {json_path: json.dumps(report.as_json(), indent=2) + "\n", junit: report.as_junit()}
-    for place, text in texts.items():
+    texts: dict[str, Callable[[], str]] = {
+        "--json": lambda: _data(report),
+        "--junit": report.as_junit,
+        "--html": lambda: page(fuzz_document(report)),
+    }
+    for option, place in places.items():
         try:
             if place is not None:
-                write(None if place == "-" else Path(place), text)
+                write(None if place == "-" else Path(place), texts[option]())
         except FileAccessError as error:
             errors.append(str(error))
     return errors
+
+
+def _data(report: Report) -> str:
+    """The report as JSON."""
+    from syncedmem.report.allocators import fuzz_document
+
+    return json.dumps({**report.as_json(), "report": fuzz_document(report).as_json()}, indent=2) + "\n"
 
 
 def _status(report: Report, unusable: bool, signals: list[signal.Signals]) -> int:
@@ -301,7 +346,7 @@ class _Kept:
         """Write what has changed; if that fails, the run goes on, and the error is told at the end."""
         self.report = report
         texts = {path: report.replay(finding).text() for finding, path in self.paths(report)}
-        texts[self._out / "report.json"] = json.dumps(report.as_json(), indent=2) + "\n"
+        texts[self._out / "report.json"] = _data(report)
         self.error = ""
         try:
             for path in self._written.keys() - texts.keys():
@@ -328,15 +373,6 @@ def _promises(texts: list[str]) -> dict[str, str]:
     return promises
 
 
-def _check_places(json_path: str | None, junit: str | None, out: Path) -> None:
-    """Refuse places that cannot be written to, before anything is looked for."""
-    if json_path is not None and json_path == junit:
-        raise InvalidArgumentError("--junit", junit, "another place than that of --json")
-    for text in (json_path, junit, str(out / "report.json")):
-        if text not in (None, "-"):
-            check_place(Path(str(text)))
-
-
 def _follow(progress: Progress) -> Callable[[str, int, int], None]:
     """A bar for each generator."""
     tasks: dict[str, TaskID] = {}
@@ -354,9 +390,10 @@ def _print_report(console: Console, report: Report) -> None:
     table = Table("requirement", "verdict", "checked", "", box=SIMPLE, pad_edge=False)
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
     table.columns[2].justify = "right"
+    known = {finding.requirement for finding in report.findings if finding.known is not None}
     for verdict in report.verdicts():
         times = f"{verdict.times:,}" if verdict.times else ""
-        status = "known" if verdict.detail.startswith("known") else verdict.status
+        status = "known" if verdict.status != "failed" and verdict.requirement in known else verdict.status
         table.add_row(verdict.requirement, _MARKS[status], times, escape(verdict.detail))
     console.print(table)
     for note in report.notes:
@@ -377,9 +414,10 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
         say(f"\nknown: {finding.key}: {finding.message}", style="yellow")
         return
     say(f"\n{finding.requirement}: {finding.message}", style="red")
+    seed = f" with seed {report.seeds[finding.key]}" if finding.key in report.seeds else ""
     times = f", and {finding.times - 1:,} times more" if finding.times > 1 else ""
     console.print(
-        f"{finding.text} Found by {finding.generator}, operation {finding.operations:,}{times}.", highlight=False
+        f"{finding.text} Found by {finding.generator}{seed}, operation {finding.operations:,}{times}.", highlight=False
     )
     if finding.report:
         say(f"\n{finding.report}")
@@ -413,4 +451,9 @@ def _print_verdict(console: Console, report: Report) -> None:
     if report.interrupted:
         say(f"Interrupted by {report.interrupted}: this is a report of what was done until then.", style="yellow")
     console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")
-    console.print(f"Seed {report.seed}.", highlight=False)
+    console.print(f"{_seeds(report)}.", highlight=False)
+
+
+def _seeds(report: Report) -> str:
+    number = len(report.spread.get("seeds", (report.seed,)))
+    return f"Seed {report.seed}" if number == 1 else f"{number:,} seeds"

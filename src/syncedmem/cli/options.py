@@ -21,6 +21,7 @@ __all__ = [
     "TIMEOUT",
     "Command",
     "Edition",
+    "HtmlFile",
     "JsonFile",
     "JunitFile",
     "Level",
@@ -40,6 +41,10 @@ JunitFile = Annotated[
     typer.Option(
         "--junit", metavar="FILE", help="Also write the report as JUnit XML to this file; - is standard output."
     ),
+]
+HtmlFile = Annotated[
+    str | None,
+    typer.Option("--html", metavar="FILE", help="Also write the report as a page to this file; - is standard output."),
 ]
 
 # --- of ports

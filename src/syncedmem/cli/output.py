@@ -14,9 +14,9 @@ from syncedmem.model.errors import FileAccessError, InvalidArgumentError
 from syncedmem.model.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
-__all__ = ["check_place", "file_place", "name_standard_output", "named", "place", "write"]
+__all__ = ["check_place", "check_places", "file_place", "name_standard_output", "named", "place", "write"]
 
 STANDARD_OUTPUT = "standard output"
 
@@ -62,6 +62,27 @@ def check_place(path: Path) -> None:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
         with tempfile.TemporaryFile(dir=folder):
             return
+
+
+def check_places(places: Mapping[str, str | None]) -> None:
+    """Refuse places of reports, by their options, that cannot be written to, or that are one place.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If two are one.
+    FileAccessError
+        See `check_place`.
+    """
+    taken: dict[str, str] = {}
+    for option, text in places.items():
+        if text is None:
+            continue
+        if text in taken:
+            raise InvalidArgumentError(option, text, f"another place than that of {taken[text]}")
+        taken[text] = option
+        if text != "-":
+            check_place(place(option, text, "file"))
 
 
 def write(path: Path | None, content: str | bytes) -> None:

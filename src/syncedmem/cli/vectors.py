@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from syncedmem import __version__
 from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
+from syncedmem.model.exports.declared import MACHINE, machine_named
 
 from .output import named, place
 from .output import write as write_file
@@ -16,6 +17,8 @@ from .output import write as write_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from syncedmem.model import Declaration
 
 __all__ = ["vectors"]
 
@@ -29,6 +32,12 @@ def vectors(  # noqa: PLR0913 -- the options of the command
             help="Folder for the files, which are replaced if they exist. Missing folders are created.",
         ),
     ],
+    edition: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help=f"Write only vectors of this edition: caffe, early or cpu_only. Or {MACHINE}"
+        ),
+    ] = "",
     suite: Annotated[
         list[str] | None,
         typer.Option(
@@ -71,7 +80,7 @@ def vectors(  # noqa: PLR0913 -- the options of the command
     """Write test vectors for ports to other languages.
 
     A test vector is a sequence of calls, with what must be seen after each of them. docs/vectors.md describes the
-    format.
+    format, and docs/own-machine.md that of a machine of your own.
 
     Exit status:
       0  the files were written, or with --check they are up to date
@@ -90,7 +99,15 @@ def vectors(  # noqa: PLR0913 -- the options of the command
     if kept is not None and not measure:
         raise InvalidExportError("--kept needs --measure: leave it out, or add --measure")
     wanted = tuple(name for text in suite or () for name in text.replace(",", " ").split() or [text])
-    _check_names(wanted)
+    if edition:
+        if archive or measure:
+            raise InvalidExportError("--archive and --measure are about all editions: leave --edition out")
+        machine = machine_named(edition)
+        if not isinstance(machine, str):
+            _own(folder, machine, wanted, check=check)
+            return
+        wanted = tuple(name if "/" in name else f"{machine}/{name}" for name in wanted or _suites())
+    _check_names(wanted, edition)
     if archive:
         _archive(folder)
     elif measure:
@@ -101,6 +118,22 @@ def vectors(  # noqa: PLR0913 -- the options of the command
         with named(out):
             files = write(folder, wanted)
         typer.echo(f"{len(files)} files in {folder}")
+
+
+def _own(folder: Path, machine: Declaration, wanted: Sequence[str], *, check: bool) -> None:
+    """Write or compare the vectors of somebody's own machine."""
+    from syncedmem.spec.vectors.files import differing, write_files
+    from syncedmem.spec.vectors.own_vectors import OWN_SUITES, own_files
+
+    for name in wanted:
+        if name not in OWN_SUITES:
+            raise InvalidArgumentError("suite", name, f"one of {', '.join(OWN_SUITES)}")
+    files = [*own_files(machine, wanted or OWN_SUITES)]
+    with named(str(folder)):
+        if not check:
+            typer.echo(f"{len(write_files(folder, files))} files in {folder}")
+        elif different := differing(folder, files):
+            _say_old(folder, different)
 
 
 def _archive(folder: Path) -> None:
@@ -118,19 +151,30 @@ def _compare(folder: Path, wanted: Sequence[str]) -> None:
 
     with named(str(folder)):
         different = compare(folder, wanted)
+    if different:
+        _say_old(folder, different)
+
+
+def _say_old(folder: Path, different: Sequence[str]) -> NoReturn:
     for path in different:
         typer.echo(f"{folder / path} is not up to date: write it again without --check", err=True)
-    if different:
-        raise typer.Exit(1)
+    raise typer.Exit(1)
 
 
-def _check_names(wanted: Sequence[str]) -> None:
+def _suites() -> Sequence[str]:
     from syncedmem.spec.vectors import ALL_SUITES
 
-    known = {*ALL_SUITES, *(f"{edition}/{name}" for edition in EDITIONS for name in ALL_SUITES)}
+    return tuple(ALL_SUITES)
+
+
+def _check_names(wanted: Sequence[str], edition: str) -> None:
+    suites = _suites()
+    pairs = {f"{name}/{suite}" for name in ([edition] if edition else EDITIONS) for suite in suites}
+    known = pairs if edition else {*suites, *pairs}
     for name in wanted:
         if name not in known:
-            raise InvalidArgumentError("suite", name, f"one of {', '.join(ALL_SUITES)}, alone or as EDITION/NAME")
+            forms = f"alone or as {edition or 'EDITION'}/NAME"
+            raise InvalidArgumentError("suite", name, f"one of {', '.join(suites)}, {forms}")
 
 
 def _measure(out: Path, wanted: Sequence[str], kept: Path | None) -> None:

@@ -15,6 +15,7 @@ from syncedmem.model.defaults import DEFAULT_STEPS
 
 from .display import progress_bars, table, widen
 from .output import check_place, place, write
+from .seeds import Jobs, Scheduler, Seeds, asked_for, machines_shown, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -30,6 +31,7 @@ DEFAULT_OUT = Path("build/verify")
 _COLOURS = {
     "passed": "green",
     "failed": "bold red",
+    "incomplete": "bold yellow",
     "unavailable": "dim",
     "not checked": "dim",
     "not applicable": "dim",
@@ -56,13 +58,16 @@ def verify(  # noqa: PLR0913 -- options
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="Seed of the generated steps. The same seed gives the same steps.")
     ] = 0,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
     processes: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="NUMBER",
             help="Number of checks at the same time, each of one part of one device, in a process of its own. With 1, "
-            "all run in this process. Default: the number of processors.",
+            "all run in this process. Default: the number of processors. With several seeds, it is --jobs that counts.",
         ),
     ] = None,
     json_path: Annotated[
@@ -83,17 +88,20 @@ def verify(  # noqa: PLR0913 -- options
 
     The model is compared with what was observed of Caffe. On each device of this machine, memories, blobs, buffers and
     all allocators and adaptors are tested against every requirement. A device that is not available is listed with the
-    reason; this is not a failure.
+    reason. If you named it with --device, the result is incomplete.
 
     Exit status:
       0  the model and every available device passed
-      1  something failed, or no device was available
-      2  the command line is wrong, or a file cannot be written
+      1  something failed, or a device that you named is not available
+      2  the command line is wrong, a file cannot be written, or a seed has no
+         result
     """
     from syncedmem.spec.engine.supervisor import processors
-    from syncedmem.verification import SUBJECTS, page
+    from syncedmem.verification import SUBJECTS
     from syncedmem.verification import verify as run_verification
+    from syncedmem.verification.seeds import verify_seeds
 
+    asked = asked_for(seed, seeds, jobs, scheduler)
     console = Console(stderr=json_path == "-")
     names = tuple(dict.fromkeys(device or SUBJECTS))
     # The report of some devices does not pass for that of all, nor take its place.
@@ -101,29 +109,50 @@ def verify(  # noqa: PLR0913 -- options
     data_file = None if json_path in (None, "-") else place("--json", json_path, "file")
     for path in (folder / "index.html", folder / "report.json", *([data_file] if data_file else [])):
         check_place(path)
-    with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
-        result = run_verification(
-            names,
-            steps=steps,
-            seed=seed,
-            processes=processes or processors(),
-            watch=lambda name: _followed(progress, name),
-        )
-    data = json.dumps(result.as_json(), indent=2) + "\n"
-    write(folder / "index.html", page(result))
-    write(folder / "report.json", data)
-    vectors = list(_vectors(result, folder))
-    for path, line in vectors:
-        write(path, line)
+    requested = names if device else None
+    if asked is not None:
+        with machines_shown(console) as shown:
+            result = verify_seeds(
+                requested,
+                steps=steps,
+                **asked._asdict(),
+                on_result=shown,
+                on_change=lambda it: _write(it, folder),
+            )
+    else:
+        with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
+            result = run_verification(
+                requested,
+                steps=steps,
+                seed=seed,
+                processes=processes or processors(),
+                watch=lambda name: _followed(progress, name),
+            )
+    data = _write(result, folder)
     widen(console)
     _print_verification(console, result)
     console.print(f"Report: {folder / 'index.html'}", highlight=False, soft_wrap=True)
-    for path, _ in vectors:
+    for path, _ in _vectors(result, folder):
         console.print(f"Test vector: {path}", highlight=False, soft_wrap=True)
     if json_path is not None:
         write(data_file, data)
+    unfinished(result.spread)
     if not result.passed:
         raise typer.Exit(1)
+
+
+def _write(result: Verification, folder: Path) -> str:
+    """Write the report, and the test vectors; return the report as JSON."""
+    from syncedmem.report import page
+    from syncedmem.verification import document
+
+    made = document(result)
+    data = json.dumps({**result.as_json(), "report": made.as_json()}, indent=2) + "\n"
+    write(folder / "index.html", page(made))
+    write(folder / "report.json", data)
+    for path, line in _vectors(result, folder):
+        write(path, line)
+    return data
 
 
 def _vectors(result: Verification, folder: Path) -> Iterator[tuple[Path, str]]:
@@ -175,10 +204,13 @@ def _print_verification(console: Console, result: Verification) -> None:
         console.print(_device_table(result))
     for device in result.devices:
         _print_failure(console, device)
-    failed = "failed" if result.ran else "nothing could be checked"
-    console.print("[green]passed[/green]" if result.passed else f"[bold red]{failed}[/bold red]", end=". ")
-    if result.ran and result.unavailable:
-        console.print(f"Not available, so not checked: {', '.join(result.unavailable)}.", end=" ", highlight=False)
+    console.print(result.verdict, style=_COLOURS[result.verdict], end=". ")
+    for said, names in (
+        ("Asked for and not available, so not checked", result.missing),
+        ("Not available, so not checked", [name for name in result.unavailable if name not in result.missing]),
+    ):
+        if names:
+            console.print(f"{said}: {', '.join(names)}.", end=" ", highlight=False)
 
 
 def _device_table(result: Verification) -> Table:
@@ -210,8 +242,9 @@ def _row(device: DeviceVerdict) -> list[str]:
 
 
 def _requirement_table(result: Verification) -> Table:
+    from syncedmem.report.glossary import MARKS
     from syncedmem.spec.requirements import requirements_of
-    from syncedmem.verification import KINDS, MARKS
+    from syncedmem.verification import KINDS
 
     rows = table("requirement", *(device.name for device in result.ran))
     for column in rows.columns[1:]:
@@ -232,10 +265,5 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
         console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False, soft_wrap=True)
         console.print("Shortest reproducer:\n", markup=False)
         console.print(violation.reproducer, markup=False, highlight=False, soft_wrap=True)
-    for part, kit in device.parts.items():
-        missing = (
-            f"{kit.coverage.missing} {kit.coverage.unit} of {part} were never taken" if kit.coverage.missing else ""
-        )
-        for said in filter(None, (missing, kit.shortfall)):
-            if not kit.violations:
-                console.print(f"{device.name}: {said}", style="red", markup=False)
+    for said in device.shortcomings:
+        console.print(f"{device.name}: {said}", style="red", markup=False)

@@ -7,8 +7,10 @@ import { Library } from "./library.js";
 import { Marks } from "./marks.js";
 import { drawMatrix } from "./matrix.js";
 import { watchOverflow } from "./overflow.js";
+import { Quiz } from "./quiz.js";
+import { reasonsOf, sentenceOf } from "./reasons.js";
 import { Session } from "./session.js";
-import { drawSides, titleOf, verdict } from "./sides.js";
+import { drawSides, verdict } from "./sides.js";
 import { drawBlocks, drawStep, drawSteps, summary } from "./steps.js";
 import { Walk } from "./walk.js";
 
@@ -19,10 +21,12 @@ let whole = false;
 let drawn = null;
 let writing = null;
 let written = -Infinity;
+let keepsAddress = true;
 
 const material = await unpacked(at("material").textContent);
 const session = new Session(material, () => ready && draw());
 const walk = new Walk(session, drawWalk);
+const quiz = new Quiz(session);
 const library = new Library(session, material, () => walk.stop());
 const marks = new Marks(session, library);
 
@@ -59,6 +63,9 @@ function draw() {
   at("forward").disabled = cursor === records.length;
   at("reset").disabled = records.length === 0;
   at("walk").disabled = memory.state.released;
+  at("failing").disabled = session.quizzing;
+  drawWalk(Boolean(walk.timer));
+  quiz.draw();
   tell();
   document.body.dataset.configuration = where;
   document.body.dataset.mode = memory.state.mode.name;
@@ -78,6 +85,7 @@ function drawEdition() {
   const { machine } = session;
   drawn = machine.edition.name;
   at("edition").value = drawn;
+  at("about").textContent = `${drawn}: ${machine.edition.about}. From syncedmem ${material.version}, document ${material.machine.digest.slice(0, 19)}.`;
   drawCalls(at("call-list"), session);
   drawDiagram(at("drawing"), material.drawings, drawn);
   if (whole) drawBelow();
@@ -99,11 +107,20 @@ function glance() {
 
 /** What was done so far, in a line; and the last step, for whoever listens. */
 function tell() {
-  const { memory, cursor, records, last } = session;
-  const copied = Object.entries(memory.moved).map(([side, bytes]) => `${bytes} B copied to the ${titleOf(side).toLowerCase()}`);
+  const { machine, memory, cursor, records } = session;
+  const copied = Object.entries(memory.moved).map(([side, bytes]) => `${bytes} B copied to the ${machine.titleOf(side)}`);
   at("totals").textContent = `${cursor} of ${records.length}; ${copied.join(", ")}`;
+  at("live").textContent = told();
+}
+
+function told() {
+  const { machine, memory, last, asked, answer } = session;
+  if (asked) return `${callText(asked.record.entry)}: which side is fresh now?`;
+  if (!last) return "A fresh memory.";
   const head = memory.state.released ? "" : ` ${memory.state.head}.`;
-  at("live").textContent = last ? `${callText(last.entry)}: ${summary(last)}.${head} ${verdict(session)}` : "A fresh memory.";
+  const reasons = reasonsOf(machine, last).map(sentenceOf).join(" ");
+  const said = answer ? `${answer.text} ${quiz.score}.` : `${callText(last.entry)}: ${summary(last)}.${head} ${verdict(session)}`;
+  return `${said} ${reasons}`.trim();
 }
 
 function drawBanner() {
@@ -121,7 +138,7 @@ function drawUnclear() {
 
 function drawWalk(walking) {
   at("walk").setAttribute("aria-pressed", String(walking));
-  at("walk").lastChild.textContent = walking ? " Stop" : " Random walk";
+  at("walk").lastChild.textContent = walking ? " Stop" : " Random";
 }
 
 function drawKeys() {
@@ -139,11 +156,20 @@ function writeAddress() {
   const write = () => {
     writing = null;
     written = performance.now();
-    if (location.hash !== session.address) history.replaceState(null, "", session.address);
+    if (location.hash !== session.address) replaceAddress(session.address);
   };
   const wait = written + BETWEEN_ADDRESSES - performance.now();
   if (wait > 0) writing = setTimeout(write, wait);
   else write();
+}
+
+/** In a frame that is a sandbox, browsers refuse every change of the address; the page works without. */
+function replaceAddress(address) {
+  try {
+    if (keepsAddress) history.replaceState(null, "", address);
+  } catch {
+    keepsAddress = false;
+  }
 }
 
 /** Go where the address says, as far as it can be understood. */
@@ -152,12 +178,16 @@ function followAddress() {
 }
 
 async function share() {
+  const link = location.href.split("#")[0] + session.address;
   try {
-    await navigator.clipboard.writeText(location.href.split("#")[0] + session.address);
-    at("share").textContent = "Copied";
+    await navigator.clipboard.writeText(link);
   } catch {
-    at("share").textContent = "Copy it from the address bar";
+    at("link-text").value = link;
+    at("link").showModal();
+    at("link-text").select();
+    return;
   }
+  at("share").textContent = "Copied";
   setTimeout(() => (at("share").textContent = "Copy link"), 2000);
 }
 
@@ -165,9 +195,10 @@ async function share() {
 
 const DEEDS = {
   u: { button: "undo", says: "undo", does: () => session.go(session.cursor - 1) },
-  n: { button: "forward", says: "next step of a trace", does: () => session.go(session.cursor + 1) },
+  n: { button: "forward", says: "next step of a trace", does: () => session.forward() },
   x: { button: "reset", says: "reset", does: () => session.reset() },
-  z: { button: "walk", says: "random walk, or stop it", does: () => walk.toggle() },
+  z: { button: "walk", says: "random walk, or stop it; in the quiz, one random step", does: () => walk.toggle() },
+  a: { button: "quiz", says: "quiz: before a step is shown, say which side is fresh; 1, 2, ... answer", does: () => quiz.toggle() },
   "?": { button: "help-open", says: "this help", does: () => at("help").showModal() },
 };
 
@@ -178,7 +209,12 @@ function press(event) {
   const undoing = ctrlKey && key === "z";
   const entry = keysOf(session.machine).get(key);
   const deed = undoing ? DEEDS.u : DEEDS[key];
+  if (key === "Escape" && session.asked) quiz.drop();
   if ((ctrlKey || !at("shortcuts").checked) && !undoing) return;
+  if (!ctrlKey && quiz.give(Number(key))) {
+    event.preventDefault();
+    return;
+  }
   if (!entry && !deed) return;
   event.preventDefault();
   if (deed !== DEEDS.z) walk.stop();
@@ -204,7 +240,6 @@ function listen() {
 function open() {
   at("edition").replaceChildren(...material.machine.editions.map(({ name }) => make("option", { value: name }, name)));
   at("size").replaceChildren(...material.sizes.offered.map((size) => make("option", { value: size }, `${size} bytes`)));
-  at("about").textContent = `syncedmem ${material.version}; the machine of document ${material.machine.digest.slice(0, 19)}.`;
   listen();
   ready = true;
   if (location.hash.length > 1) followAddress();

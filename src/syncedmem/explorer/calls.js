@@ -1,7 +1,8 @@
 /** A button for every call: what it would do now, or why it would be refused. */
 
-import { at, make } from "./element.js";
+import { at, breakable, make } from "./element.js";
 
+/** What the roles are called, in the order of the buttons; others come after them, with their own names. */
 const ROLES = { read: "Read", write: "Write", adopt: "Hand in memory", push: "Push ahead", release: "End", mode: "Caffe's mode" };
 const CALL_KEYS = [..."1234567890qwertyuiop"];
 
@@ -10,8 +11,10 @@ export const keysOf = (machine) => new Map(ordered(machine).map((entry, k) => [C
 
 const roleOf = (machine, entry) => machine.calls.get(entry.call)?.role ?? "mode";
 
+const rolesOf = (machine) => [...new Set([...Object.keys(ROLES), ...[...machine.entries.values()].map((entry) => roleOf(machine, entry))])];
+
 const ordered = (machine) =>
-  Object.keys(ROLES).flatMap((role) => [...machine.entries.values()].filter((entry) => roleOf(machine, entry) === role));
+  rolesOf(machine).flatMap((role) => [...machine.entries.values()].filter((entry) => roleOf(machine, entry) === role));
 
 export const callText = ({ name, call }) => (call === null || name.includes("(") ? name : `${name}()`);
 
@@ -19,11 +22,11 @@ export const callText = ({ name, call }) => (call === null || name.includes("(")
 export function drawCalls(place, session) {
   const { machine } = session;
   const keys = new Map([...keysOf(machine)].map(([key, { name }]) => [name, key]));
-  const groups = Object.entries(ROLES).map(([role, title]) => {
+  const groups = rolesOf(machine).map((role) => {
     const entries = ordered(machine).filter((entry) => roleOf(machine, entry) === role);
     if (!entries.length) return null;
     const buttons = entries.map((entry) => drawCall(session, entry, keys.get(entry.name)));
-    return make("fieldset", { class: `group ${role}` }, make("legend", {}, title), make("div.group-calls", {}, buttons));
+    return make("fieldset", { class: `group ${role}` }, make("legend", {}, ROLES[role] ?? role), make("div.group-calls", {}, buttons));
   });
   place.replaceChildren(...groups.filter(Boolean));
 }
@@ -35,17 +38,17 @@ function drawCall(session, entry, key) {
     make(
       "button.do",
       { type: "button", "data-do": entry.name, "aria-keyshortcuts": key, click: () => session.take(entry.name) },
-      make("span.name.mono", {}, callText(entry), make("kbd", { "aria-hidden": "true" }, key)),
+      make("span.name.mono", {}, make("span", {}, breakable(callText(entry))), make("kbd", { "aria-hidden": "true" }, key)),
       make("span.effect", {}),
     ),
     make("div.fails", { role: "group", "aria-label": `Let an action of ${entry.name} fail` }),
   );
 }
 
-/** Say at each button what it would do now. */
+/** Say at each button what it would do now; in the quiz, say nothing. */
 export function updateCalls(place, session) {
-  const failing = at("failing").checked;
-  const { last } = session;
+  const { last, quizzing } = session;
+  const failing = at("failing").checked && !quizzing;
   for (const box of place.querySelectorAll(".call")) {
     const entry = session.machine.entries.get(box.dataset.input);
     const would = session.preview(entry);
@@ -53,9 +56,9 @@ export function updateCalls(place, session) {
     const button = box.querySelector(".do");
     if (last?.entry === entry) button.setAttribute("aria-current", "step");
     else button.removeAttribute("aria-current");
-    box.classList.toggle("refused", Boolean(would.refusal));
+    box.classList.toggle("refused", Boolean(would.refusal) && !quizzing);
     box.classList.toggle("idle", nothing && would.after.state.head === would.before.state.head);
-    box.querySelector(".effect").replaceChildren(...effect(session, entry, would));
+    box.querySelector(".effect").replaceChildren(...(quizzing ? [] : effect(session, entry, would)));
     const fails = would.actions.map(({ name }, k) =>
       make(
         "button.fail",

@@ -36,3 +36,9 @@ export const bytesOf = (count) => counted(count, "byte");
 
 /** A number with its noun. */
 export const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+
+/** A text that begins with a capital letter. */
+export const capital = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
+
+/** A name that may be broken after its underscores. */
+export const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, make("wbr")]);

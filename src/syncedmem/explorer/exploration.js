@@ -83,7 +83,7 @@ function contents(machine, inputs, values) {
       const { role, side } = machine.calls.get(entry.call) ?? {};
       const free = !row?.refusal && (role === "write" || role === "adopt");
       for (const value of free ? all : [null]) {
-        const next = { state: after, held: heldAfter(machine, held, actions) };
+        const next = { state: after, held: heldAfter(machine, state, held, actions) };
         if (free) next.held = byName({ ...next.held, [side]: value });
         if (!found.has(key(next))) found.set(key(next), next);
       }
@@ -92,11 +92,11 @@ function contents(machine, inputs, values) {
   return { values, states: found.size, alike };
 }
 
-function heldAfter(machine, held, actions) {
+function heldAfter(machine, state, held, actions) {
   const after = { ...held };
   for (const { contents: left, side } of actions) {
     if (left === "zero") after[side] = 0;
-    if (left === "other side") after[side] = held[machine.sides.find(({ name }) => name !== side).name];
+    if (left === "other side") after[side] = held[machine.sourceOf(state, { side })];
   }
   return byName(after);
 }

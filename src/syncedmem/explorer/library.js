@@ -27,6 +27,11 @@ export class Library {
     return this.material.tests.filter((test) => test.calls.every((name) => this.session.machine.entries.has(name)));
   }
 
+  /** Whether one of Caffe's tests has something to show: a machine of somebody's own may have other calls. */
+  get hasTests() {
+    return this.tests.some(({ calls }) => calls.length);
+  }
+
   /** The suites of this edition, each with the calls of its vectors. */
   get shelf() {
     return this.suites.filter(({ edition }) => edition === this.edition);
@@ -39,6 +44,8 @@ export class Library {
   }
 
   draw() {
+    at("shelf-tests").hidden = !this.hasTests;
+    at("shelf-vectors").hidden = !this.shelf.length;
     this.drawTests();
     const counts = this.shelf.map(({ name, ids }) => [name, ids.split(" ").length]);
     const sum = counts.reduce((all, [, count]) => all + count, 0);

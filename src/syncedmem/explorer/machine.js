@@ -10,8 +10,10 @@ export class Machine {
    * @param {object} document what `syncedmem diagram --format json` writes
    * @param {string} edition
    * @param {string} mode the name of the mode that a fresh memory starts in
+   * @param {object} words what people call sides and actions; where it says nothing, they go by their names
    */
-  constructor(document, edition, mode) {
+  constructor(document, edition, mode, words = {}) {
+    this.words = words;
     this.edition = document.editions.find(({ name }) => name === edition);
     this.bits = new Map(document.facts.map(({ name, bit }) => [name, bit]));
     this.modes = new Map(document.modes.map((it) => [it.name, it]));
@@ -47,6 +49,11 @@ export class Machine {
   side(name, document) {
     const adopt = document.actions.find(({ verb, side }) => verb === "adopt" && side === name);
     return { name, pointer: this.mask(adopt.sets), own: this.mask(adopt.clears) };
+  }
+
+  /** What people call a side. */
+  titleOf(side) {
+    return this.words.sides?.[side] ?? side;
   }
 
   mask(names) {
@@ -110,6 +117,17 @@ export class Machine {
     return this.edition.configurations.find(
       (it) => it.head === state.head && this.sides.every((side) => it[side.name] === this.ownership(state, side)),
     );
+  }
+
+  /** The side whose bytes a copy takes: the one that is fresh, of those that it does not go to. */
+  sourceOf(state, { side: to }) {
+    const others = this.sides.filter(({ name }) => name !== to);
+    return (others.find((side) => this.fresh(state, side)) ?? others[0]).name;
+  }
+
+  /** The names of the sides that are fresh; of a released memory, none. */
+  freshSides(state) {
+    return state.released ? [] : this.sides.filter((side) => this.fresh(state, side)).map(({ name }) => name);
   }
 
   /** A side is fresh where reading it has nothing to do. */

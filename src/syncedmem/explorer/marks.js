@@ -6,6 +6,10 @@ import { callsOf } from "./library.js";
 import { markMatrix } from "./matrix.js";
 
 const MISSED = "!";
+const TESTS = [
+  ["tests", "Caffe's seven tests take"],
+  [`tests${MISSED}`, "Caffe's seven tests miss"],
+];
 
 export class Marks {
   constructor(session, library) {
@@ -18,8 +22,7 @@ export class Marks {
     const suites = this.library.shelf.map(({ name }) => [name, `the suite ${name} takes`]);
     const sets = [
       ["me", "you have taken"],
-      ["tests", "Caffe's seven tests take"],
-      [`tests${MISSED}`, "Caffe's seven tests miss"],
+      ...(this.library.hasTests ? TESTS : []),
       ...suites,
       ["none", "nobody has taken"],
     ];

@@ -6,20 +6,23 @@ import string
 from typing import TYPE_CHECKING, Any
 
 from syncedmem import __version__
-from syncedmem.model import EDITIONS, Call, Input, Mode, space
+from syncedmem.model import Action, Call, Input, Mode, space
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.exports.document import machine_document
 from syncedmem.model.files import MOST_TEXT
+from syncedmem.model.vocabulary import Host, code_of, done_of, title_of
 from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS, CAFFE_TESTS_FILE
 from syncedmem.spec.fuzz.finding import OPERATIONS
 from syncedmem.spec.vectors import SUITES, vectors
 from syncedmem.spec.vectors.programs import LOOK, OWN, SET_MODE, WRITE_BUFFER
 
+from .machines import editions_of
 from .trace import MOST_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from syncedmem.model.machine import AnyEdition
     from syncedmem.spec.vectors.programs import Operation
 
 __all__ = ["MOST_SIZE", "SIZES", "calls_of", "explorer_material", "explorer_vectors"]
@@ -33,31 +36,35 @@ MOST_SIZE = 8192
 """The size in bytes of the largest memory of a trace: the page shows each byte."""
 
 _DEFAULT_SIZE = 16
-_DIGITS = 12  # of an id: as many as tell all vectors apart with certainty enough, in a page that has to stay small
+_DIGITS = 9  # of an id: they tell all vectors apart, which a test checks, and the page has to stay small
 _LETTERS = string.ascii_letters + string.digits
 
 
-def explorer_material(opened: str | None = None) -> Json:
+def explorer_material(opened: str | None = None, edition: AnyEdition | None = None) -> Json:
     """Everything that the page is told, but for the vectors.
 
     Parameters
     ----------
     opened : str, optional
         The text of a trace that the page opens with: a report of ``verify``, a replay of ``fuzz``, or the like.
+    edition : str or Declaration, optional
+        As `editions_of` takes it.
 
     Returns
     -------
     dict
         Plain data, ready for JSON.
     """
-    machine = machine_document()
-    for edition in machine["editions"]:
-        del edition["cells"]  # the page finds out by itself, from the transitions
+    machines = editions_of(edition)
+    document = machine_document(*machines)
+    for it in document["editions"]:
+        del it["cells"]  # the page finds out by itself, from the transitions
     return {
         "version": __version__,
-        "machine": machine,
-        "mode": space().start.mode.name,
-        "drawings": {name: diamond_svg(name) for name in EDITIONS},
+        "machine": document,
+        "words": _words(),
+        "mode": space(machines[0]).start.mode.name,
+        "drawings": {str(it): diamond_svg(it) for it in machines},
         "sizes": {"offered": SIZES, "default": _DEFAULT_SIZE, "most": max(SIZES)},
         "most": {"bytes": MOST_TEXT, "steps": MOST_STEPS, "size": MOST_SIZE},
         "tests": [{"name": it.name, "size": it.size, "calls": [call.value for call in it.calls]} for it in CAFFE_TESTS],
@@ -68,15 +75,29 @@ def explorer_material(opened: str | None = None) -> Json:
     }
 
 
-def explorer_vectors() -> list[Json]:
-    """Every suite of every edition with its vectors; apart from the rest, because the page can open without them.
+def _words() -> Json:
+    """The words of the vocabulary for what the document has names for."""
+    return {
+        "sides": {place.value: title_of(place) for place in Host},
+        "done": {action.value: done_of(action) for action in Action},
+        "codes": {action.value: code_of(action) for action in Action},
+    }
+
+
+def explorer_vectors(edition: AnyEdition | None = None) -> list[Json]:
+    """Every suite of our editions with its vectors; apart from the rest, because the page can open without them.
+
+    Parameters
+    ----------
+    edition : str or Declaration, optional
+        As `editions_of` takes it.  For a machine of somebody's own there are no vectors.
 
     Returns
     -------
     list of dict
         Plain data, ready for JSON.
     """
-    return [_suite(edition, name) for edition in EDITIONS for name in SUITES]
+    return [_suite(it, name) for it in editions_of(edition) if isinstance(it, str) for name in SUITES]
 
 
 def calls_of(operations: Iterable[Operation]) -> tuple[str, ...]:

@@ -2,14 +2,8 @@
 
 import { make } from "./element.js";
 
-const SHORT = { allocate: "A", zero: "Z", adopt: "E", free: "F" };
-const PLACE = { cpu: "H", gpu: "D" };
-
-/** `HA` allocates on the host, `h2d` copies to the device. */
-function codeOf({ verb, side, asynchronous, contents }) {
-  if (contents === "other side") return `${side === "gpu" ? "h2d" : "d2h"}${asynchronous ? "*" : ""}`;
-  return `${PLACE[side]}${SHORT[verb] ?? verb}`;
-}
+/** A few letters for an action; where the vocabulary has none, its name. */
+const codeOf = (machine, { name }) => machine.words.codes?.[name] ?? name;
 
 /** The name of a cell. */
 export const cellName = (configuration, entry) => `${configuration.name} ${entry.name}`;
@@ -37,13 +31,14 @@ export function drawMatrix(place, legend, session) {
   place.replaceChildren(table);
   table.querySelector("button").tabIndex = 0;
   const used = new Set(cells.flatMap(({ actions }) => actions));
-  const codes = [...machine.actions.values()].filter((it) => used.has(it)).map((it) => `${codeOf(it)} ${it.name}`);
-  legend.textContent = `${codes.join(", ")}. A configuration is a head and, for host and device, - no pointer, o an owned one, e an external one. A cell takes you there, and makes the call.`;
+  const codes = [...machine.actions.values()].filter((it) => used.has(it)).map((it) => `${codeOf(machine, it)} ${it.name}`);
+  legend.textContent = `${codes.join(", ")}. A configuration is a head and, for ${machine.sides.map(({ name }) => machine.titleOf(name)).join(" and ")}, - no pointer, o an owned one, e an external one. A cell takes you there, and makes the call.`;
 }
 
 function drawCell(session, { before, entry, row, actions, after }) {
   const there = session.machine.configuration(after).name;
-  const does = [actions.map(codeOf).join(" "), there === before.name ? "=" : `→ ${there}`].filter(Boolean).join(" ");
+  const does = [actions.map((it) => codeOf(session.machine, it)).join(" "), there === before.name ? "=" : `→ ${there}`].filter(Boolean).join(" ");
+  const shown = row.refusal ? "refused" : does;
   const says = row.reason ?? `${row.actions.join(", ") || "nothing to do"}, then ${there}`;
   return make(
     "td",
@@ -54,10 +49,10 @@ function drawCell(session, { before, entry, row, actions, after }) {
         type: "button",
         tabindex: -1,
         "data-cell": cellName(before, entry),
-        "aria-label": `${entry.name} in ${before.name}: ${says}`,
+        "aria-label": `${shown}; ${entry.name} in ${before.name}: ${says}`,
         click: () => session.visit(before.name, entry.name),
       },
-      row.refusal ? "refused" : does,
+      shown,
     ),
   );
 }

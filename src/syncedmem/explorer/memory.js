@@ -7,6 +7,9 @@
 
 /** @typedef {{id: number, side: string, kind: string, bytes: number, owner: string, born: number, freed: number|null}} Block */
 
+/** Where the bytes of a side come from: what was done, to which side, and in which step.  Copies keep it. */
+/** @typedef {{deed: string, side: string, step: number}} Origin */
+
 const OURS = "the memory";
 const CALLERS = "the caller";
 
@@ -16,7 +19,7 @@ export function freshMemory(machine, size) {
     state: machine.start,
     size,
     number: 0,
-    sides: Object.fromEntries(machine.sides.map(({ name }) => [name, { block: null, bytes: null }])),
+    sides: Object.fromEntries(machine.sides.map(({ name }) => [name, { block: null, bytes: null, origin: null }])),
     blocks: [],
     moved: Object.fromEntries(machine.sides.map(({ name }) => [name, 0])),
     allocated: 0,
@@ -40,7 +43,7 @@ export function perform(machine, before, entry, fail = 0) {
   const record = { entry, row, before, actions: [], fail: fail <= actions.length ? fail : 0, written: null };
   if (row?.refusal) return { ...record, refusal: row.reason, after: numbered };
   if (record.fail) return failed(record, actions, numbered);
-  const memory = actions.reduce((found, action) => carryOut(found, action, before), numbered);
+  const memory = actions.reduce((found, action) => carryOut(found, sourced(machine, before, action), before), numbered);
   record.actions = actions.map((action) => outcome(action, "done", before.size));
   const role = machine.calls.get(entry.call)?.role;
   const side = machine.calls.get(entry.call)?.side;
@@ -85,6 +88,10 @@ function performReleased(machine, before, numbered, entry, fail) {
   return { ...record, actions: before.owed.map((action) => outcome(action, "done", before.size)), after };
 }
 
+/** An action with the side that its bytes come from. */
+const sourced = (machine, { state }, action) =>
+  action.contents === "other side" ? { ...action, from: machine.sourceOf(state, action) } : action;
+
 /** A memory after one action. */
 function carryOut(memory, action, before) {
   const done = { "other side": copied, argument: adopted, undefined: allocated, zero: zeroed, none: freed }[action.contents];
@@ -96,22 +103,24 @@ const withSide = (memory, name, change) => ({
   sides: { ...memory.sides, [name]: { ...memory.sides[name], ...change } },
 });
 
-const withBlock = (memory, block, bytes) => ({
-  ...withSide(memory, block.side, { block: block.id, bytes }),
+const withBlock = (memory, block, bytes, origin) => ({
+  ...withSide(memory, block.side, { block: block.id, bytes, origin }),
   blocks: [...memory.blocks, block],
 });
 
 function allocated(memory, action, before) {
   const { side } = action;
   // Zero bytes are not allocated: there is no block.
-  if (!memory.size) return withSide(memory, side, { block: null, bytes: [] });
+  if (!memory.size) return withSide(memory, side, { block: null, bytes: [], origin: null });
   const kind = action.by_mode.length ? (before.state.mode.value ? "page-locked" : "pageable") : "device";
   const block = { ...blank(memory, side), kind, owner: OURS };
-  return { ...withBlock(memory, block, Array(memory.size).fill(null)), allocated: memory.allocated + 1 };
+  return { ...withBlock(memory, block, Array(memory.size).fill(null), null), allocated: memory.allocated + 1 };
 }
 
-const adopted = (memory, { side }) =>
-  withBlock(memory, { ...blank(memory, side), kind: "handed in", owner: CALLERS }, constant(memory, valueOf(memory.number)));
+function adopted(memory, { side }) {
+  const block = { ...blank(memory, side), kind: "handed in", owner: CALLERS };
+  return withBlock(memory, block, constant(memory, valueOf(memory.number)), originOf(memory, "argument", side));
+}
 
 const blank = (memory, side) => ({
   id: memory.blocks.length + 1,
@@ -123,22 +132,26 @@ const blank = (memory, side) => ({
 
 const constant = (memory, value) => Array(memory.size).fill(value);
 
-const zeroed = (memory, { side }) => withSide(memory, side, { bytes: constant(memory, 0) });
+const originOf = (memory, deed, side) => ({ deed, side, step: memory.number });
 
-function copied(memory, { side }) {
-  const other = Object.keys(memory.sides).find((name) => name !== side);
+const zeroed = (memory, { side }) =>
+  withSide(memory, side, { bytes: constant(memory, 0), origin: originOf(memory, "zero", side) });
+
+function copied(memory, { side, from }) {
+  const { bytes, origin } = memory.sides[from];
   const moved = { ...memory.moved, [side]: memory.moved[side] + memory.size };
-  return { ...withSide(memory, side, { bytes: [...memory.sides[other].bytes] }), moved };
+  return { ...withSide(memory, side, { bytes: [...bytes], origin }), moved };
 }
 
 function freed(memory, { side }) {
   const { block } = memory.sides[side];
   const blocks = memory.blocks.map((it) => (it.id === block ? { ...it, freed: memory.number } : it));
-  return { ...withSide(memory, side, { block: null, bytes: null }), blocks };
+  return { ...withSide(memory, side, { block: null, bytes: null, origin: null }), blocks };
 }
 
 /** A memory into one side of which the caller has written. */
-const filled = (memory, { side, value }) => withSide(memory, side, { bytes: constant(memory, value) });
+const filled = (memory, { side, value }) =>
+  withSide(memory, side, { bytes: constant(memory, value), origin: originOf(memory, "write", side) });
 
 /** The blocks that are ours and not freed yet. */
 export const live = (memory) => memory.blocks.filter(({ owner, freed: at }) => owner === OURS && at === null);

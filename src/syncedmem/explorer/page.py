@@ -11,10 +11,14 @@ import base64
 import json
 import re
 import zlib
+from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .material import explorer_material, explorer_vectors
+
+if TYPE_CHECKING:
+    from syncedmem.model.machine import AnyEdition
 
 __all__ = ["explorer_page"]
 
@@ -22,26 +26,43 @@ _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w]+\.js)";\n', re.MULTILINE
 _EXPORT = re.compile(r"^export (?=class|const|function|let)", re.MULTILINE)
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _FIRST = "app.js"
+_EARLY = "theme.js"  # a script of its own, that runs before anything is painted
 
 
-def explorer_page(opened: str | None = None) -> str:
+def explorer_page(opened: str | None = None, *, edition: AnyEdition | None = None, theme_key: str = "") -> str:
     """The machine as a page, whole in one file.
 
     Parameters
     ----------
     opened : str, optional
         The text of a trace that the page opens with.
+    edition : str or Declaration, optional
+        The edition to begin with, by its name; or a machine of somebody's own, which then is the only one.
+    theme_key : str
+        For a page of a site that has a switch for the theme: the key under which the site keeps ``light`` or ``dark``
+        in ``localStorage``.  The page follows it.  Without a key, and where the site keeps something else, the page
+        has the theme of the reader's system.
 
     Returns
     -------
     str
         HTML that loads nothing: its own Content-Security-Policy forbids it to.
+
+    Raises
+    ------
+    DeclarationError
+        If there is no such edition, or if the declaration is unsound.
+    InvalidExportError
+        If the drawing has no place for a part of the declaration.
     """
     parts = {
+        "name": "SyncedMemory" if edition is None or isinstance(edition, str) else str(edition),
+        "theme_key": escape(theme_key),
+        "theme": _read(_EARLY),
         "style": _read("style.css"),
         "script": "\n".join(_without_modules(_read(name)) for name in _in_order(_FIRST)),
-        "material": _packed(explorer_material(opened)),
-        "vectors": _packed(explorer_vectors()),
+        "material": _packed(explorer_material(opened, edition)),
+        "vectors": _packed(explorer_vectors(edition)),
     }
     return _PLACE.sub(lambda place: parts[place[1]], _read("page.html"))
 

@@ -17,6 +17,7 @@ export class Session {
     this.material = material;
     this.changed = changed;
     this.taken = new Map();
+    this.quizzing = false;
     this.begin({ edition: material.machine.editions[0].name, size: material.sizes.default, mode: material.mode, calls: [] });
   }
 
@@ -46,7 +47,7 @@ export class Session {
     const { machine } = this.material;
     if (!machine.editions.some(({ name }) => name === edition)) throw new Error(`there is no edition ${edition}`);
     if (!machine.modes.some(({ name }) => name === mode)) throw new Error(`there is no mode ${mode}`);
-    return new Machine(machine, edition, mode);
+    return new Machine(machine, edition, mode, this.material.words);
   }
 
   /** The memory as it is now. */
@@ -67,14 +68,33 @@ export class Session {
   /** Do something; what lay ahead is gone. */
   take(name, fail = 0) {
     const record = perform(this.machine, this.memory, this.machine.entries.get(name), fail);
-    this.records = [...this.records.slice(0, this.cursor), record];
-    this.title = this.note = null;
-    this.unclear = [];
-    this.go(this.cursor + 1);
+    this.pass(record, () => {
+      this.records = [...this.records.slice(0, this.cursor), record];
+      this.title = this.note = null;
+      this.unclear = [];
+      this.go(this.cursor + 1);
+    });
   }
 
-  /** Stand behind some step; 0 is the fresh memory. */
+  /** Take the step that lies ahead, if there is one. */
+  forward() {
+    const record = this.records[this.cursor];
+    if (record) this.pass(record, () => this.go(this.cursor + 1));
+  }
+
+  /** Show a step; in the quiz it waits, as what is `asked`, for an answer. */
+  pass(record, show) {
+    if (!this.quizzing) {
+      show();
+      return;
+    }
+    this.asked = { record, show };
+    this.changed();
+  }
+
+  /** Stand behind some step; 0 is the fresh memory.  What was asked or answered before is over. */
   go(cursor) {
+    this.asked = this.answer = null;
     this.cursor = Math.max(0, Math.min(cursor, this.records.length));
     for (const record of this.records.slice(0, this.cursor)) this.mark(record);
     this.changed();

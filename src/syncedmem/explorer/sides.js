@@ -1,28 +1,32 @@
 /** Both sides of the memory, with their bytes, and what the last step did to them. */
 
-import { bytesOf, make } from "./element.js";
+import { breakable, bytesOf, capital, make } from "./element.js";
 
-const TITLES = { cpu: ["Host", "CPU"], gpu: ["Device", "GPU"] };
 const OWNERSHIP = { null: "no memory", owned: "ours to free", external: "handed in, never freed by us" };
 const MOST = 64;
-
-export const titleOf = (side) => TITLES[side][0];
 
 /** A sentence that says which side is fresh. */
 export function verdict({ machine, memory }) {
   const { state } = memory;
   if (state.released) return memory.owed.length ? "Released, but a block could not be freed." : "Released: nothing is left.";
-  const fresh = machine.sides.filter((side) => machine.fresh(state, side)).map(({ name }) => titleOf(name).toLowerCase());
-  if (!fresh.length) return "Nothing is allocated yet.";
-  return fresh.length === machine.sides.length ? "Both sides are fresh." : `The ${fresh[0]} side is fresh.`;
+  const fresh = machine.freshSides(state);
+  const empty = machine.sides.every((side) => machine.ownership(state, side) === "null");
+  if (!fresh.length) return empty ? "Nothing is allocated yet." : "No side is fresh.";
+  if (fresh.length === machine.sides.length) return machine.sides.length === 2 ? "Both sides are fresh." : "Every side is fresh.";
+  const names = fresh.map((name) => machine.titleOf(name));
+  return names.length === 1 ? `The ${names[0]} side is fresh.` : `Fresh: ${names.join(", ")}.`;
 }
 
 export function drawSides(place, session) {
   const { machine, memory, last } = session;
-  const [first, second] = machine.sides;
-  place.replaceChildren(drawSide(session, first), drawFlow(machine, last), drawSide(session, second));
+  const sides = machine.sides.flatMap((side, k) => [k && drawFlow(machine, last, machine.sides[k - 1], side), drawSide(session, side)]);
+  place.replaceChildren(...sides.filter(Boolean));
+  place.style.setProperty("--sides", machine.sides.length - 1);
   place.dataset.head = memory.state.head;
 }
+
+/** The class that colours a side: the first, the second, and so on. */
+export const lookOf = (machine, side) => `side-${machine.sides.findIndex(({ name }) => name === side) + 1}`;
 
 function drawSide({ machine, memory, last }, side) {
   const { state, sides, blocks } = memory;
@@ -32,14 +36,14 @@ function drawSide({ machine, memory, last }, side) {
   const there = bytes !== null;
   const found = blocks.find(({ id }) => id === block);
   const queued = last?.actions.some(({ action, outcome }) => action.asynchronous && action.side === side.name && outcome === "done");
-  const [title, short] = TITLES[side.name];
+  const [title, short] = [capital(machine.titleOf(side.name)), side.name.toUpperCase()];
   return make(
-    `article.side.${side.name}`,
+    `article.side.${lookOf(machine, side.name)}`,
     { "aria-label": `${title} side`, "data-side": side.name, "data-ownership": ownership, "data-fresh": String(fresh) },
     make(
       "header",
       {},
-      make("h3", {}, title, " ", make("span.soft", {}, short)),
+      make("h3", {}, title, " ", title.toUpperCase() !== short && make("span.soft", {}, short)),
       there && make(`span.badge.${fresh ? "fresh" : "stale"}`, {}, fresh ? "fresh" : "stale"),
       queued && make("span.badge.queued", { title: "The copy is queued on the caller's stream." }, "push queued"),
     ),
@@ -81,9 +85,6 @@ function drawBytes(memory, bytes, short) {
   return make("div.bytes.mono", { role: "img", "aria-label": `${short} bytes: ${spoken(bytes)}`, "data-bytes": bytes.map((it) => (it === null ? "··" : hex(it))).join("") }, shown);
 }
 
-/** A name that may be broken after its underscores. */
-const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, make("wbr")]);
-
 /** Neighbouring numbers are far apart on the wheel, so that each write looks different. */
 const hueOf = (value) => Math.round((value * 137.5 + 170) % 360);
 
@@ -96,17 +97,18 @@ function spoken(bytes) {
   return all ? `${bytes.length} times ${value}` : bytes.map((it) => (it === null ? "undefined" : hex(it))).join(" ");
 }
 
-/** Between the sides: the copy of the last step, if it made one. */
-function drawFlow(machine, last) {
-  const copy = last?.actions.find(({ action, outcome }) => action.contents === "other side" && outcome === "done");
+/** Between two sides: the copy of the last step, if it made one there. */
+function drawFlow(machine, last, left, right) {
+  const between = ({ action }) => [left.name, right.name].every((name) => [action.side, machine.sourceOf(last.before.state, action)].includes(name));
+  const copy = last?.actions.find((it) => it.action.contents === "other side" && it.outcome === "done" && between(it));
   if (!copy) return make("div.flow", { "aria-hidden": "true" }, make("span.wire"));
-  const right = machine.sides.at(-1).name === copy.action.side;
+  const forward = right.name === copy.action.side;
   return make(
-    `div.flow.copy.${copy.action.side}`,
+    `div.flow.copy.${lookOf(machine, copy.action.side)}`,
     { "data-copied-to": copy.action.side },
     make("span.amount", {}, `${copy.bytes} B`),
-    make("span.wire", { "aria-hidden": "true" }, right ? "⟶" : "⟵"),
-    make("span.unseen", {}, `${bytesOf(copy.bytes)} copied to the ${titleOf(copy.action.side).toLowerCase()}`),
+    make("span.wire", { "aria-hidden": "true" }, forward ? "⟶" : "⟵"),
+    make("span.unseen", {}, `${bytesOf(copy.bytes)} copied to the ${machine.titleOf(copy.action.side)}`),
     copy.action.asynchronous && make("span.amount", {}, "queued"),
   );
 }

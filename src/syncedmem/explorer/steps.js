@@ -1,8 +1,9 @@
 /** The steps that were taken and those that lie ahead, what the last one did, and the blocks. */
 
-import { bytesOf, counted, fill, laidOut, make } from "./element.js";
+import { bytesOf, capital, counted, fill, laidOut, make } from "./element.js";
 import { callText, reasonOf } from "./calls.js";
-import { titleOf } from "./sides.js";
+import { reasonsOf, sentenceOf } from "./reasons.js";
+import { lookOf } from "./sides.js";
 import { live, unchanged } from "./memory.js";
 
 const SOURCE = "https://github.com/BVLC/caffe/blob/9b8915401/";
@@ -64,12 +65,13 @@ const listStep = (session, number, what, look, where) =>
 
 /** What the last step did, action by action, and where Caffe does it. */
 export function drawStep(place, session) {
-  const { last, machine, memory } = session;
+  const { last, machine } = session;
   if (!last) {
     place.replaceChildren(make("p.soft", {}, "A fresh memory: call something. Nothing is allocated before somebody asks."));
     return;
   }
-  const { state } = memory;
+  const reasons = reasonsOf(machine, last);
+  const rest = reasons.filter(({ done }) => !done);
   fill(
     place,
     make(
@@ -81,9 +83,9 @@ export function drawStep(place, session) {
     ),
     last.refusal && make("p.refusal", {}, make("strong", {}, "Refused: "), `${last.refusal}. Nothing has changed; Caffe would have ended the process.`),
     last.fail ? drawFailure(last) : null,
-    last.actions.length > 0 && make("ol.actions", {}, last.actions.map(drawAction)),
-    !last.refusal && !last.actions.length && make("p.soft", {}, explainNothing(last, state)),
-    last.written && make("p.soft", {}, `Then the caller writes ${last.written.value.toString(16).padStart(2, "0")} into every byte of the ${titleOf(last.written.side).toLowerCase()} side.`),
+    last.actions.length > 0 && make("ol.actions", {}, last.actions.map((it) => drawAction(machine, it, reasons))),
+    rest.length > 0 && make("ul.besides", {}, rest.map((reason) => make("li.because", { "data-because": reason.kind, "data-left": reason.action }, sentenceOf(reason)))),
+    last.written && make("p.soft", {}, `Then the caller writes ${last.written.value.toString(16).padStart(2, "0")} into every byte of the ${machine.titleOf(last.written.side)} side.`),
     drawSource(last.row),
   );
 }
@@ -93,20 +95,14 @@ function path(machine, { before, after }) {
   return name(before) === name(after) ? name(before) : `${name(before)} → ${name(after)}`;
 }
 
-function explainNothing({ entry, before, after }, { head }) {
-  if (entry.mode) return before.state.mode === after.state.mode ? "The mode is what it was." : "Caffe's mode: read when host memory is allocated, and at no other time.";
-  if (after.state.released) return "The memory owns nothing, so there is nothing to free.";
-  return before.state.head === head ? "Nothing to do: the side asked for is fresh." : "Nothing to copy: the side asked for is fresh, and the other one is stale from now on.";
-}
-
-function drawAction({ name, action, outcome, bytes }) {
+function drawAction(machine, { name, action, outcome, bytes }, reasons) {
   const done = outcome === "done";
-  const queued = done && action.asynchronous ? ", queued" : "";
+  const reason = reasons.find((it) => it.done && it.action === name);
   return make(
-    `li.${action.side}.${outcome.replace(" ", "-")}`,
+    `li.${lookOf(machine, action.side)}.${outcome.replace(" ", "-")}`,
     { "data-action": name, "data-outcome": outcome, "data-bytes": bytes },
-    make("span.mono", {}, name), " ",
-    make("span.soft", {}, done ? `${bytesOf(bytes)}${queued}` : outcome),
+    make("span.did", {}, make("span.mono", {}, name), " ", make("span.soft", {}, done ? bytesOf(bytes) : outcome)),
+    reason && make("span.because", { "data-because": reason.kind }, sentenceOf(reason)),
   );
 }
 
@@ -134,7 +130,7 @@ function drawSource(row) {
   return make("p.source", { "data-row": row.id }, make("span.soft", {}, "Source: "), places);
 }
 
-export function drawBlocks(place, balance, { memory }) {
+export function drawBlocks(place, balance, { machine, memory }) {
   const { blocks } = memory;
   const left = live(memory);
   const bytes = left.reduce((sum, block) => sum + block.bytes, 0);
@@ -151,7 +147,7 @@ export function drawBlocks(place, balance, { memory }) {
       `tr${block.freed !== null ? ".freed" : ""}`,
       { "data-block": block.id, "data-live": String(ours && block.freed === null) },
       make("th.mono", { scope: "row" }, `#${block.id}`),
-      make("td", {}, make(`span.dot.${block.side}`, { "aria-hidden": "true" }), titleOf(block.side)),
+      make("td", {}, make(`span.dot.${lookOf(machine, block.side)}`, { "aria-hidden": "true" }), capital(machine.titleOf(block.side))),
       make("td", {}, block.kind),
       make("td.right", {}, String(block.bytes)),
       make("td", {}, block.owner),

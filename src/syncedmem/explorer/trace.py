@@ -9,12 +9,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import EDITIONS, inputs
+from syncedmem.model import inputs
 from syncedmem.model.errors import FileFormatError
 from syncedmem.model.files import parsed_json, read_text
 
+from .machines import editions_of
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from syncedmem.model.machine import AnyEdition
 
 __all__ = ["MOST_STEPS", "read_trace"]
 
@@ -28,13 +33,15 @@ _PROGRAM = re.compile(r"\.make\(|memory\w*\s*=|memory\w*\.")
 _WANTED = "a report of verify, a replay of fuzz, a file of vectors, a program of the kit, or calls by name"
 
 
-def read_trace(path: Path) -> str:
+def read_trace(path: Path, edition: AnyEdition | None = None) -> str:
     """The text of a file that holds a trace of some form.
 
     Parameters
     ----------
     path : Path
         The file.
+    edition : str or Declaration, optional
+        The machine of the page, as `explorer_page` takes it: its calls can be in the file by name.
 
     Returns
     -------
@@ -55,7 +62,7 @@ def read_trace(path: Path) -> str:
     elif _PROGRAM.search(text):
         steps = _lines(text)
     else:
-        steps = _names(path, text)
+        steps = _names(path, text, editions_of(edition))
     if steps > MOST_STEPS:
         raise FileFormatError(str(path), f"it has {steps:,} steps, and the page plays at most {MOST_STEPS:,}")
     return text
@@ -114,9 +121,9 @@ def _lines(program: str) -> int:
     return sum(bool(line.strip()) for line in program.splitlines())
 
 
-def _names(path: Path, text: str) -> int:
+def _names(path: Path, text: str, machines: Iterable[AnyEdition]) -> int:
     """How many calls by name there are, with what separates them and what arms them as the page reads it."""
-    known = {str(entry) for edition in EDITIONS for entry in inputs(edition, null=True, end=True)}
+    known = {str(entry) for machine in machines for entry in inputs(machine, null=True, end=True)}
     words = re.split(r"[\s,;]+", text.strip(" \t\r\n,;"))
     for word in words:
         name = word.removesuffix("()").partition("!")[0]

@@ -12,6 +12,7 @@ export class Walk {
 
   toggle() {
     if (this.timer) this.stop();
+    else if (this.session.quizzing) this.step();
     else if (matchMedia("(prefers-reduced-motion: reduce)").matches) for (let k = 0; k < STEPS; k += 1) this.step();
     else this.run(STEPS);
   }

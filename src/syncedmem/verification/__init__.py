@@ -10,17 +10,17 @@ from .checks import (
     verify_model,
     verify_part,
 )
-from .report import page
-from .verdicts import KINDS, MARKS, DeviceVerdict, ModelVerdict, Verification
+from .report import document, page
+from .verdicts import KINDS, DeviceVerdict, ModelVerdict, Verification
 
 __all__ = [
     "KINDS",
-    "MARKS",
     "PARTS",
     "SUBJECTS",
     "DeviceVerdict",
     "ModelVerdict",
     "Verification",
+    "document",
     "make_blob_subject",
     "make_buffer_subject",
     "make_subject",

@@ -60,9 +60,12 @@ __all__ = [
     "PARTS",
     "SUBJECTS",
     "Part",
+    "checked_devices",
+    "device_verdicts",
     "make_blob_subject",
     "make_buffer_subject",
     "make_subject",
+    "unchecked",
     "verify",
     "verify_model",
     "verify_part",
@@ -224,7 +227,7 @@ def verify_part(job: str, *, steps: int, seed: int, progress: Progress | None = 
 
 
 def verify(
-    devices: Sequence[str] = SUBJECTS,
+    devices: Sequence[str] | None = None,
     *,
     steps: int,
     seed: int,
@@ -235,8 +238,9 @@ def verify(
 
     Parameters
     ----------
-    devices : sequence of str
-        Names from `SUBJECTS`; a number says which one of its kind, as in ``"cuda:1"``.
+    devices : sequence of str, optional
+        Names from `SUBJECTS`; a number says which one of its kind, as in ``"cuda:1"``.  If one of them is not
+        available, the verdict is incomplete.  By default every device is checked that is available.
     steps : int
         Generated steps on each device.
     seed : int
@@ -254,25 +258,52 @@ def verify(
     NoDeviceError
         If ``SYNCEDMEM_DEVICE`` names no device at all.
     """
-    check_environment()
-    check_switch()
-    for name in devices:
-        _parsed(name)
-    check_steps(steps)
+    names = checked_devices(devices, steps)
     if type(processes) is not int or processes < 1:
         raise InvalidArgumentError("processes", processes, "an integer, 1 or more")
     start = time.perf_counter()
     model = verify_model()
+    apart = processes > 1
+    verdicts = device_verdicts(names, steps=steps, seed=seed, processes=processes, watch=watch, apart=apart)
+    seconds = time.perf_counter() - start
+    return Verification(seed, model, verdicts, seconds, unchecked(), steps=steps, requested=tuple(devices or ()))
+
+
+def checked_devices(devices: Sequence[str] | None, steps: int) -> tuple[str, ...]:
+    """The devices that `verify` checks; what it refuses is refused before anything is checked.
+
+    Raises
+    ------
+    InvalidArgumentError, NoDeviceError
+    """
+    check_environment()
+    check_switch()
+    names = tuple(SUBJECTS if devices is None else devices)
+    for name in names:
+        _parsed(name)
+    check_steps(steps)
+    return names
+
+
+def device_verdicts(  # noqa: PLR0913 -- options
+    devices: Sequence[str],
+    *,
+    steps: int,
+    seed: int,
+    processes: int = 1,
+    watch: Watch = lambda _: nullcontext(),
+    apart: bool,
+) -> list[DeviceVerdict]:
+    """The verdict on each device; `apart` says whether each part of a device is checked in a process of its own."""
     # The last devices and the first parts take longest, and what takes longest should not begin last.
     jobs = [f"{name} {part}" for part in PARTS for name in devices[::-1]]
     job = partial(verify_part, steps=steps, seed=seed)
     beside = partial(side_by_side, processes=processes, watch=watch, limits=Limits(seconds=_PATIENCE))
-    found = dict(_one_by_one(job, jobs, watch) if processes == 1 else beside(job, jobs))
-    verdicts = [_whole(name, {part: found[f"{name} {part}"] for part in PARTS}) for name in devices]
-    return Verification(seed, model, verdicts, time.perf_counter() - start, _unchecked())
+    found = dict(beside(job, jobs) if apart else _one_by_one(job, jobs, watch))
+    return [_whole(name, {part: found[f"{name} {part}"] for part in PARTS}) for name in devices]
 
 
-def _unchecked() -> str:
+def unchecked() -> str:
     """Which requirements are checked nowhere for want of a package, and how to install it; empty if none."""
     try:
         Blob((1,), device=None).to_proto()

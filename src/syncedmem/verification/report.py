@@ -1,51 +1,28 @@
-"""The verification as a page: one file, no script, readable on a phone and in the dark."""
+"""The verification as a report: what `syncedmem.report` shows and keeps."""
 
 from __future__ import annotations
 
-from html import escape
+import shlex
 from typing import TYPE_CHECKING
 
-from syncedmem import __version__
+from syncedmem import report
 from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.report import Document, Failure, Figure, Judged, Numbers, Provenance, Unchecked
+from syncedmem.report.seeds import machines, option_of, seeds_of, unfinished
+from syncedmem.spec.engine.showing import showing
 from syncedmem.spec.requirements import requirements_of
 
-from .verdicts import KINDS, MARKS
+from .verdicts import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from syncedmem.spec import Requirement
+    from syncedmem.report.document import JudgedRow
     from syncedmem.spec.requirements import Kind
 
     from .verdicts import DeviceVerdict, Verification
 
-__all__ = ["page"]
-
-_STYLE = """
-:root { color-scheme: light dark; --text: #1b1f24; --soft: #57606a; --line: #d0d7de; --back: #ffffff;
-        --good: #00664a; --bad: #b3261e; --shade: #f6f8fa; }
-@media (prefers-color-scheme: dark) { :root { --text: #e6edf3; --soft: #9da7b1; --line: #3a424b; --back: #0d1117;
-        --good: #4ac99b; --bad: #ff8a80; --shade: #161b22; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.2rem; max-width: 62rem; font: 16px/1.5 system-ui, sans-serif;
-       color: var(--text); background: var(--back); }
-h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
-p { margin: .4rem 0; } .soft { color: var(--soft); } .small { font-size: .8rem; }
-.passed { color: var(--good); } .failed { color: var(--bad); font-weight: 600; } .unavailable { color: var(--soft); }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .875rem; }
-th, td { padding: .35rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-thead th { vertical-align: bottom; }
-th { font-weight: 600; } th.kind { padding-top: 1.2rem; color: var(--soft); }
-th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
-td.name { white-space: nowrap; } td.mark { text-align: center; } td.wide { min-width: 16rem; }
-@media (max-width: 40rem) { td.wide { min-width: 9rem; } th, td { padding: .35rem .4rem; } }
-dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem; margin: .8rem 0; }
-dl div { background: var(--shade); border-radius: .5rem; padding: .6rem .8rem; }
-dt { color: var(--soft); font-size: .8rem; } dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; }
-pre { background: var(--shade); padding: .8rem; border-radius: .5rem; overflow-x: auto; font-size: .8rem; }
-figure { margin: 0; } figure svg { max-width: 100%; height: auto; }
-"""
-
+__all__ = ["document", "page"]
 
 _KINDS: Mapping[Kind, str] = {
     "memory": "Memories (R)",
@@ -54,151 +31,184 @@ _KINDS: Mapping[Kind, str] = {
     "device allocator": "Allocators and adaptors (D)",
 }
 
+_MODEL = {
+    "configurations": "configurations",
+    "cells": "cells",
+    "refusals": "refusals",
+    "states": "states",
+    "transitions": "transitions",
+    "minimal_states": "minimised states",
+    "tour_steps": "tour steps",
+    "hsi_steps": "HSI steps",
+    "invariants": "invariants",
+    "proved_states": "proved states",
+}
+"""The counts of the model, with their terms in the glossary."""
+
+_NAMED = 3
+"""How many broken requirements a headline names."""
+
 
 def page(result: Verification) -> str:
-    """The whole report."""
-    verdict = "passed" if result.passed else "failed"
-    drawn = "".join(
-        f"<h2>The machine, as {title}</h2><figure>{diamond_svg(edition, covered=covered)}</figure>"
-        for title, edition, covered in _drawings(result)
+    """The report as a page."""
+    return report.page(document(result))
+
+
+def document(result: Verification) -> Document:
+    """The report of a verification."""
+    failures = tuple(_failures(result))
+    return Document(
+        "verify",
+        "the model and the devices of this machine",
+        result.verdict,
+        _headline(result, failures),
+        _provenance(result),
+        tuple(_checked(result)),
+        tuple(_unchecked(result)),
+        failures,
+        tuple(_numbers(result)),
+        tuple(_judged(result)),
+        tuple(_figures(result)),
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>syncedmem: {verdict}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<h1>syncedmem verification: <span class="{verdict}">{verdict}</span></h1>
-<p class="soft">version {escape(__version__)}, seed {result.seed}, {result.seconds:.1f} seconds</p>
-{_surroundings(result)}
-{_unavailable(result)}
-{"".join(map(_violations, result.devices))}
-{_model(result)}
-<h2>Devices</h2>
-{_devices(result)}
-{drawn}
-<h2>Requirements</h2>
-<p class="soft">✓ passed. ✗ failed. – not checked: a package is missing, or
-a suite stopped before. · not applicable: the device does not need it, or it belongs to another profile.</p>
-<p class="soft">{escape(result.unchecked)}</p>
-{_requirements(result)}
-</body>
-</html>
-"""
 
 
-def _unavailable(result: Verification) -> str:
-    names = escape(", ".join(result.unavailable))
-    return f'<p class="soft">Not available, so not checked: {names}</p>' if names else ""
+def _headline(result: Verification, failures: tuple[Failure, ...]) -> str:
+    """What was checked, with what result, and what was asked for and is missing."""
+    names = [device.name for device in result.ran]
+    sentences = [f"Checked the model and {_devices(len(names))}" + (f" ({', '.join(names)})." if names else ".")]
+    broken = list(dict.fromkeys(f"{it.requirement} on {it.subject}" for it in failures))
+    if broken:
+        sentences.append(
+            f"Broken: {', '.join(broken[:_NAMED])}{f' and {len(broken) - _NAMED} more' * (len(broken) > _NAMED)}."
+        )
+    else:
+        sentences.append("Nothing is wrong.")
+    if result.missing:
+        sentences.append(f"Asked for and not available, so not checked: {', '.join(result.missing)}.")
+    left = [name for name in result.unavailable if name not in result.missing]
+    left += ["some requirements, for want of a package"] if result.unchecked else []
+    if left:
+        sentences.append(f"Not checked: {', '.join(left)}.")
+    return " ".join(sentences)
 
 
-def _surroundings(result: Verification) -> str:
-    it = result.surroundings
-    libraries = ", ".join(f"{name} {version}" for name, version in it["libraries"].items())
-    where = f"{it['date']}, {it['platform']}, Python {it['python']}"
-    return f'<p class="soft">{escape(where)}</p><p class="soft small">{escape(libraries)}</p>'
+def _devices(number: int) -> str:
+    return f"{number or 'no'} device{'s' if number > 1 else ''}"
 
 
-def _model(result: Verification) -> str:
-    names = {
-        "configurations": "configurations",
-        "cells": "cells",
-        "refusals": "of them refused",
-        "states": "states",
-        "transitions": "transitions",
-        "minimal_states": "states, minimised",
-        "tour_steps": "steps in the tour",
-        "hsi_steps": "steps in the HSI suite",
-        "invariants": "invariants",
-        "proved_states": "states explored by the proofs",
-    }
-    boxes = "".join(
-        f"<div><dt>{title}</dt><dd>{result.model.counts[name]:,}</dd></div>" for name, title in names.items()
+def _provenance(result: Verification) -> Provenance:
+    devices = " ".join(f"--device {shlex.quote(name)}" for name in result.requested)
+    told = f"--steps {result.steps} {option_of(result.spread, result.seed)}"
+    return Provenance(
+        seeds_of(result.spread, result.seed),
+        {"generated steps": f"{result.steps:,} on each device", "devices": ", ".join(result.requested) or "all"},
+        f"syncedmem verify {devices} {told}" if devices else f"syncedmem verify {told}",
+        result.seconds,
     )
-    problems = "".join(f'<p class="failed">{escape(problem)}</p>' for problem in result.model.problems)
-    agreed = "" if problems else '<p class="passed">✓ agrees cell by cell with what was observed of Caffe</p>'
-    induction = f'<p class="soft">Invariants proved by induction: {escape(result.model.induction)}.</p>'
-    return f"<h2>Model</h2>{agreed}{problems}{induction}<dl>{boxes}</dl>"
 
 
-def _devices(result: Verification) -> str:
-    rows = "".join(map(_device, result.devices))
-    numbers = (
-        *("cells", "states", "transitions", "cells of blobs", "checks of buffers", "checks of allocators"),
-        *("walks", "steps", "seconds"),
-    )
-    heads = "<th>device<th>status" + "".join(f'<th class="number">{name}' for name in numbers)
-    return f'<div class="scroll"><table><thead><tr>{heads}</thead><tbody>{rows}</tbody></table></div>'
+def _checked(result: Verification) -> Iterator[str]:
+    counts = result.model.counts
+    agreed = f"{len(result.model.problems)} differences" if result.model.problems else "the same in every cell"
+    yield f"The model, with what was observed of Caffe: {counts['cells']} cells, {agreed}."
+    yield f"{counts['invariants']} invariants, in {counts['proved_states']} states."
+    for device in result.ran:
+        statuses = [device.requirement_status(name) for name in requirements_of(*KINDS)]
+        told = [f"{statuses.count(it)} {it}" for it in ("failed", "passed") if it in statuses]
+        yield f"{device.name}: {device.status}. Of its requirements, {', '.join(told) or 'none'}."
+    if result.spread:
+        yield f"{result.spread['line']}."
 
 
-def _device(device: DeviceVerdict) -> str:
+def _unchecked(result: Verification) -> Iterator[Unchecked]:
+    """What was not checked: what was asked for comes first."""
+    yield from unfinished(result.spread)
+    for device in sorted(result.devices, key=lambda it: it.name not in result.requested):
+        if not device.parts:
+            yield Unchecked(device.name, device.reason)
+    if result.unchecked:
+        what, _, why = result.unchecked.partition(" are not checked: ")
+        yield Unchecked(f"requirements {what}", why)
+    if result.model.induction.startswith("not checked"):
+        why = result.model.induction.partition(", ")[2]
+        yield Unchecked("the invariants once more by induction", why or "no reason is known")
+    for device in result.ran:
+        statuses = [device.requirement_status(name) for name in requirements_of(*KINDS)]
+        if device.violations and "not checked" in statuses:
+            number = statuses.count("not checked")
+            yield Unchecked(f"{number} requirements on {device.name}", "a suite stops at its first failure")
+        if device.limits:
+            yield Unchecked(f"what {device.name} cannot do", device.limits)
+
+
+def _failures(result: Verification) -> Iterator[Failure]:
+    for problem in result.model.problems:
+        yield Failure("the model", "model", problem)
+    for device in result.devices:
+        for found in device.violations:
+            vector = f"{device.name}-{found.requirement}.vector.jsonl"
+            notes = [f"The same as a test vector is in {vector}, for syncedmem replay."] if found.vector else []
+            yield Failure.of(device.name, found, showing(found) if found.statements else "", *notes)
+        for said in device.shortcomings:
+            yield Failure(
+                device.name, "coverage", said, notes=("No program can show this: the run did not get there.",)
+            )
+
+
+def _numbers(result: Verification) -> Iterator[Numbers]:
+    rows = tuple(map(_row, result.devices))
+    if result.ran:
+        yield Numbers("Devices", "device", rows)
+    yield from machines(result.spread)
+    counts = {term: result.model.counts[name] for name, term in _MODEL.items()}
+    yield Numbers("Model", "model", (("caffe", counts, f"Proofs by induction: {result.model.induction}."),))
+
+
+def _row(device: DeviceVerdict) -> tuple[str, dict[str, int | float | str], str]:
     found = device.memories
-    start = f'<tr><td class="name">{escape(device.name)}<td class="{device.status}">{device.status}'
     if found is None:
-        return f'{start}<td colspan="9" class="soft wide">{escape(device.reason)}'
+        return device.name, {}, f"not available: {device.reason}"
     covered = found.coverage
-    total = covered.transitions + covered.missing
-    transitions = f"{covered.transitions} of {total}"
-    blobs = "–" if device.blobs is None else f"{device.blobs.coverage.cells}"
-    checks = [f"{device.parts[it].coverage.taken}" if it in device.parts else "–" for it in ("buffers", "allocators")]
-    numbers = (
-        f"{covered.cells}",
-        f"{covered.states}",
-        transitions,
-        blobs,
-        *checks,
-        f"{device.walks:,}",
-        f"{device.steps:,}",
-    )
-    cells = "".join(f'<td class="number">{number}' for number in (*numbers, f"{device.seconds:.1f}"))
-    said = filter(None, (device.detail, device.limits))
-    return start + cells + "".join(f'<tr><td><td colspan="10" class="soft wide">{escape(line)}' for line in said)
+    numbers: dict[str, int | float | str] = {
+        "cells": covered.cells,
+        "states": covered.states,
+        "transitions": f"{covered.transitions} of {covered.transitions + covered.missing}",
+        **({} if device.blobs is None else {"cells of blobs": device.blobs.coverage.cells}),
+        **{
+            f"checks of {part}": device.parts[part].coverage.taken
+            for part in ("buffers", "allocators")
+            if part in device.parts
+        },
+        "walks": device.walks,
+        "steps": device.steps,
+        "seconds": round(device.seconds, 1),
+    }
+    return device.name, numbers, "; ".join(filter(None, (device.detail, device.limits)))
 
 
-def _violations(device: DeviceVerdict) -> str:
-    if not device.violations:
-        return ""
-    shown = "".join(
-        f'<p class="failed">{escape(found.sentence)}</p><pre>{escape(found.reproducer)}</pre>'
-        for found in device.violations
-    )
-    return f"<h2>Failures of {escape(device.name)}</h2>{shown}"
+def _judged(result: Verification) -> Iterator[Judged]:
+    if not result.ran:
+        return
+    for kind in KINDS:
+        rows: list[JudgedRow] = [
+            (name, {device.name: device.requirement_status(name) for device in result.ran}, "", 0)
+            for name in requirements_of(kind)
+        ]
+        # Failures first; else the order of the requirements.
+        yield Judged(_KINDS[kind], tuple(sorted(rows, key=lambda row: "failed" not in row[1].values())))
 
 
-def _drawings(result: Verification) -> list[tuple[str, str, set[str]]]:
+def _figures(result: Verification) -> Iterator[Figure]:
     """One drawing for each edition that ran, with the rows that any device took."""
     covered: dict[str, set[str]] = {}
     for device in result.devices:
         if device.memories is not None:
             coverage = device.memories.coverage
             covered.setdefault(coverage.edition, set()).update(coverage.identifiers())
-    titles = {"caffe": "the devices took it", "cpu_only": "memory without a device took it"}
-    return [(titles[edition], edition, covered[edition]) for edition in titles if edition in covered]
-
-
-def _requirements(result: Verification) -> str:
-    heads = "".join(f"<th>{escape(device.name)}" for device in result.ran)
-    width = len(result.ran) + 3
-    rows = "".join(
-        f'<tr><th class="kind" colspan="{width}" scope="rowgroup">{_KINDS[kind]}'
-        + "".join(_requirement(it, result.ran) for it in requirements_of(kind).values())
-        for kind in KINDS
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr><th>requirement{heads}<th>profile<th>source</thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-        '<p class="soft">Sources: syncedmem.cpp:42-47 is lines 42 to 47 of Caffe\'s file of that name (BVLC/caffe '
-        "9b8915401); H1 to H20 are known hazards of Caffe; #1234 is an issue of BVLC/caffe.</p>"
-    )
-
-
-def _requirement(it: Requirement, ran: list[DeviceVerdict]) -> str:
-    statuses = [device.requirement_status(it.id) for device in ran]
-    marks = "".join(f'<td class="mark {status}" title="{status}">{MARKS[status]}' for status in statuses)
-    return (
-        f'<tr><td class="wide"><strong>{escape(it.id)}</strong> {escape(it.text)}{marks}<td>{it.profile}'
-        f'<td class="soft">{escape(it.source)}'
-    )
+    titles = {
+        "caffe": "The machine, as the devices took it",
+        "cpu_only": "The machine, as memory without a device took it",
+    }
+    for edition, title in titles.items():
+        if edition in covered:
+            yield Figure(title, diamond_svg(edition, covered=covered[edition]))

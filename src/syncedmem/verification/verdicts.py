@@ -5,27 +5,24 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from syncedmem import __version__
-from syncedmem.model.packages import LIBRARIES
+from syncedmem.report.provenance import libraries
 from syncedmem.spec.engine.checklist import Checklist
+from syncedmem.spec.engine.merging import complete
 from syncedmem.spec.engine.report import overall
 from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from syncedmem.report import Verdict
     from syncedmem.spec import BlobCoverage, Conformance, Coverage, Violation
     from syncedmem.spec.engine.report import Status
     from syncedmem.spec.requirements import Kind
 
-__all__ = ["KINDS", "MARKS", "DeviceVerdict", "ModelVerdict", "Verification", "surroundings"]
-
-MARKS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
-"""What stands for the status of a requirement in a report."""
-
+__all__ = ["KINDS", "DeviceVerdict", "ModelVerdict", "Verification", "surroundings"]
 
 KINDS: tuple[Kind, ...] = ("memory", "blob", "buffer", "device allocator")
 """The kinds of requirements that are checked on a device, in the order of the report."""
@@ -33,18 +30,11 @@ KINDS: tuple[Kind, ...] = ("memory", "blob", "buffer", "device allocator")
 
 def surroundings() -> dict[str, Any]:
     """Where and when a report is made: the date in UTC, the platform, Python, and the libraries that are installed."""
-    optional = {it.partition("[")[0] for names in LIBRARIES.values() for it in names}
-    libraries: dict[str, str] = {}
-    for name in ("numpy", "scipy", "transitions", *sorted(optional)):
-        try:
-            libraries[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "platform": platform.platform(),
         "python": platform.python_version(),
-        "libraries": libraries,
+        "libraries": dict(libraries()),
     }
 
 
@@ -109,6 +99,22 @@ class DeviceVerdict:
         return "passed" if all(it.passed for it in self.parts.values()) else "failed"
 
     @property
+    def shortcomings(self) -> list[str]:
+        """What was not taken of the parts without violations, although it had to be."""
+        return [
+            said
+            for part, kit in self.parts.items()
+            if not kit.violations
+            for said in (
+                f"{kit.coverage.missing} {kit.coverage.unit} of {part} were never taken"
+                if kit.coverage.missing
+                else "",
+                kit.shortfall,
+            )
+            if said
+        ]
+
+    @property
     def violations(self) -> list[Violation]:
         """What was found, of memories first: a blob is made of them."""
         return [violation for verdict in self.parts.values() for violation in verdict.violations]
@@ -152,6 +158,12 @@ class Verification:
         Which requirements are checked on no device for want of a package, and how to install it; empty if none.
     surroundings : dict
         What `surroundings` returns.
+    steps : int
+        The generated steps that were asked for on each device.
+    requested : tuple of str
+        The devices that were asked for by name; without them the report is incomplete.
+    spread : dict
+        With several seeds: the machines, with what each has done, as data; empty with one seed.
     """
 
     seed: int
@@ -160,6 +172,9 @@ class Verification:
     seconds: float = 0.0
     unchecked: str = ""
     surroundings: dict[str, Any] = field(default_factory=surroundings)
+    steps: int = 0
+    requested: tuple[str, ...] = ()
+    spread: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def ran(self) -> list[DeviceVerdict]:
@@ -172,10 +187,21 @@ class Verification:
         return [device.name for device in self.devices if not device.parts]
 
     @property
+    def missing(self) -> list[str]:
+        """The names of those that were asked for."""
+        return [name for name in self.unavailable if name in self.requested]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Failed if something is wrong; incomplete if no device ran, or a device or a seed that was wanted did not."""
+        if self.model.problems or any(device.status == "failed" for device in self.devices):
+            return "failed"
+        return "incomplete" if self.missing or not self.ran or not complete(self.spread) else "passed"
+
+    @property
     def passed(self) -> bool:
-        """Whether the model agrees, no device failed, and at least one ran."""
-        statuses = [device.status for device in self.devices]
-        return not self.model.problems and "failed" not in statuses and "passed" in statuses
+        """Whether nothing is wrong, and nothing that was asked for is missing."""
+        return self.verdict == "passed"
 
     def requirement_status(self, requirement: str) -> Status:
         """A requirement's status over all devices: failed on one is failed."""
@@ -190,6 +216,7 @@ class Verification:
             "passed": self.passed,
             "seed": self.seed,
             "seconds": round(self.seconds, 2),
+            **({"spread": self.spread} if self.spread else {}),
             "model": {**self.model.counts, "induction": self.model.induction, "problems": self.model.problems},
             "unchecked": self.unchecked,
             "devices": [_device_json(device) for device in self.devices],

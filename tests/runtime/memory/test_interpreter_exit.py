@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from subjects import devices
@@ -11,6 +12,7 @@ from subjects import devices
 from syncedmem import CPUDeviceAllocator, FailingAllocator, GuardingAllocator, PoolAllocator
 from syncedmem.runtime.allocators import handover
 from syncedmem.runtime.allocators.handover import SecondChance
+from syncedmem.runtime.memory.owned import Holding
 
 MAKING = """
 import gc, sys
@@ -83,6 +85,25 @@ def test_finalisers_do_nothing_at_the_exit() -> None:
     assert 1 == pool.idle_blocks
     pool.__del__()
     assert 0 == pool.idle_blocks
+
+
+def test_a_finaliser_that_finds_its_module_empty_is_quiet() -> None:
+    """At the exit ``except ReleaseError`` may be ``except None``, which is a TypeError."""
+
+    class Torn:
+        disposed = 0
+
+        def dispose(self) -> None:
+            self.disposed += 1
+            raise TypeError("catching classes that do not inherit from BaseException is not allowed")
+
+    torn: Any = Torn()
+    finalise: Any = Holding.__del__
+    finalise(torn, lambda: True)
+    assert torn.disposed == 1
+    with pytest.raises(TypeError, match="catching classes"):
+        finalise(torn, lambda: False)
+    assert torn.disposed == 3
 
 
 @pytest.mark.no_cover

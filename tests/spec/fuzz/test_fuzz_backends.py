@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from backends import BACKENDS, Backend
 from fuzz_table import aligned
+from sampling import sampled
 
 from syncedmem.spec.fuzz import fuzz
 
@@ -16,8 +17,14 @@ if TYPE_CHECKING:
     from syncedmem.spec.fuzz import Report
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Take a third of them, which the seed of the run chooses; ``make bugs`` and ``make proof`` take all."""
+    if "backend" in metafunc.fixturenames:
+        chosen = sampled(metafunc.config, ((it.name, it) for it in BACKENDS), of=3)
+        metafunc.parametrize("backend", chosen, ids=lambda backend: backend.name)
+
+
 @pytest.mark.no_cover
-@pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 def test_a_real_allocator_passes(backend: Backend, report_backend: Callable[[str, Report], None]) -> None:
     """It is called from several threads too, if it allows that."""
     report = fuzz(

@@ -15,7 +15,7 @@ from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import Driver, Source, TargetError, driver_of, fuzz
 from syncedmem.spec.fuzz.campaign import Outcome, campaign
 from syncedmem.spec.fuzz.journal import Journal
-from syncedmem.spec.fuzz.native import LibraryAddress, by_position, symbols_of
+from syncedmem.spec.fuzz.native import LibraryAddress, by_position, parts_of, symbols_of
 
 SUPPORT = Path(__file__).parents[2] / "support"
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -196,6 +196,13 @@ def test_names_by_position_are_found(relatives: Path, symbols: str, found: tuple
     plain = by_position(address)
 
     assert found == (None if plain is None else plain.symbols)
+
+
+def test_the_parts_of_a_library_have_its_symbols(relatives: Path) -> None:
+    address = LibraryAddress.parse(f"{relatives}:lean_malloc,free=lean_free")
+    assert address is not None
+
+    assert {"malloc": "lean_malloc", "free": "lean_free"} == parts_of(address)
 
 
 @pytest.mark.parametrize("name", ["libc.so.6:*", "libjemalloc.so.2:*", "libtcmalloc_minimal.so.4:*"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -15,9 +17,6 @@ from syncedmem.spec.fuzz.corpus import Corpus
 from syncedmem.spec.fuzz.known import named, read_known
 from syncedmem.spec.fuzz.mask import Mask
 from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TWELVE = (
     "DropsAlignment",
@@ -50,10 +49,21 @@ def both(tmp_path: Path) -> Any:
     return make
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """With ``--every-suite`` all 66 pairs; otherwise each bug is in one, and the seed chooses in which."""
+    if "pair" in metafunc.fixturenames:
+        pairs = list(itertools.combinations(TWELVE, 2))
+        if not metafunc.config.getoption("--every-suite"):
+            seed = metafunc.config.getoption("--hypothesis-seed") or 0
+            order = sorted(TWELVE, key=lambda name: crc32(f"{seed} {name}".encode()))
+            pairs = [*zip(order[::2], order[1::2], strict=True)]
+        metafunc.parametrize("pair", pairs, ids="-".join)
+
+
 @pytest.mark.no_cover
-@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(TWELVE, 2)))
-def test_of_two_bugs_both_are_reported(one: str, other: str, both: Any) -> None:
+def test_of_two_bugs_both_are_reported(pair: tuple[str, str], both: Any) -> None:
     """A crash or a hang costs its round; what was found is left out of every second job."""
+    one, other = pair
     wanted = {ALLOCATOR_BUGS[name].requirement for name in (one, other)}
     promises = ALLOCATOR_BUGS[one].promises | ALLOCATOR_BUGS[other].promises
     hang = 0.5 if "WaitsForItself" in (one, other) else 5  # of which there are many in a run
@@ -215,19 +225,34 @@ def test_a_bad_corpus_is_refused_before_the_run(text: str, said: str, tmp_path: 
         fuzz(Pool, corpus=tmp_path)
 
 
-def test_a_corpus_that_cannot_be_read_or_made_is_said(tmp_path: Path) -> None:
+def test_a_corpus_that_cannot_be_read_or_made_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "folder" / "x.json").mkdir(parents=True)
     for folder in ("file", "folder"):
         with pytest.raises(FileAccessError):
             Corpus(tmp_path / folder)
 
+    def glob(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "glob", glob)
+    with pytest.raises(FileAccessError, match="Permission denied"):
+        Corpus(tmp_path)
+
+
+def test_a_program_without_steps_is_not_kept(tmp_path: Path) -> None:
+    corpus = Corpus(tmp_path)
+    corpus.add(())
+    assert not list(tmp_path.iterdir())
+    corpus.add((Step("compare", ()),))
+    assert [(Step("compare", ()),)] == Corpus(tmp_path).programs
+
 
 def test_a_corpus_on_a_full_disk_costs_only_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise FileAccessError("corpus", "No space left on device")
 
-    monkeypatch.setattr("syncedmem.spec.fuzz.corpus.write_whole", full)
+    monkeypatch.setattr("syncedmem.spec.fuzz.storage.write_whole", full)
     report = fuzz(Pool, steps=1_000, corpus=tmp_path)
 
     assert "corpus: No space left on device" == report.unwritten

@@ -236,8 +236,8 @@ def test_a_replay_of_an_object_says_that_it_has_no_name(
 
 def test_the_command_passes_what_passes(tmp_path: Path) -> None:
     arguments = ("fuzz", "libc.so.6:malloc,free", "--steps", "3000", "--out", str(tmp_path), "--threads", "2")
-    result = run(*arguments, "--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "junit.xml"))
-    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    result = run(*arguments, "--json", str(tmp_path / "mine.json"), "--junit", str(tmp_path / "junit.xml"))
+    report = json.loads((tmp_path / "mine.json").read_text(encoding="utf-8"))
     suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 -- this test has written it
 
     assert "passed. Seed 0." in result.output

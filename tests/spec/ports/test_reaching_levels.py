@@ -105,6 +105,17 @@ def test_the_reference_is_of_every_edition(edition: str, transitions: int, level
     assert ("R24-pinned-by-mode" in found.checked) == (edition == "cpu_only")
 
 
+def test_an_allocator_without_a_name_to_import_it_by_has_no_statements() -> None:
+    class Local(CPUDeviceAllocator):
+        pass
+
+    subject = MakerTarget(REFERENCE, (Local, SimulatedDeviceAllocator)).subject("safe", "L1", "caffe")
+    named = MakerTarget(REFERENCE, ALLOCATORS).subject("safe", "L1", "caffe")
+
+    assert not subject.source
+    assert named.source.endswith(".subject('safe', 'L1', 'caffe')")
+
+
 @pytest.mark.no_cover
 def test_pushes_may_happen_later() -> None:
     with wrong("defers").connect(LIMITS, "") as port:
