@@ -110,11 +110,12 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
                 raise
             raise self._unwriteable(f"numpy.{function.__name__}") from None
 
-    fill = _checking("fill")
-    partition = _checking("partition")
-    put = _checking("put")
-    setfield = _checking("setfield")
-    sort = _checking("sort")
+    if not TYPE_CHECKING:  # a checker knows them from the base class
+        fill = _checking("fill")
+        partition = _checking("partition")
+        put = _checking("put")
+        setfield = _checking("setfield")
+        sort = _checking("sort")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _plain(self).__reduce_ex__(protocol)

@@ -44,7 +44,7 @@ def test_who_calls_it_may_do_so_at_any_time(base: type[Any]) -> None:
     class Mine(base):  # type: ignore[misc]
         def __init__(self, *arguments: Any) -> None:
             self.earlier = arguments
-            super().__init__(*arguments)
+            super().__init__(*arguments)  # pyright: ignore[reportUnknownMemberType] -- the base is a parameter
 
     class Deeper(Mine):
         def __init__(self, *arguments: Any) -> None:
