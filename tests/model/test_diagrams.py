@@ -228,7 +228,7 @@ def test_svg_is_symmetric() -> None:
 
 
 def test_svg_can_be_inlined_many_times() -> None:
-    """The SVG has a name, a description and no id. All its classes and selectors have its prefix."""
+    """The SVG has a name, a description and no id. All its classes have its prefix, and no selector takes others."""
     text, root = diamond_svg(), drawn()
     assert root.get("role") == "img"
     assert [f"{SVG}title", f"{SVG}desc"] == [node.tag for node in root][:2]
@@ -237,7 +237,9 @@ def test_svg_can_be_inlined_many_times() -> None:
     assert {True} == {name.startswith("smd") for node in root.iter() for name in classes(node)}
     style = root.findtext(f"{SVG}style") or ""
     selectors = re.sub(r"@supports [^{]*\{|\{[^}]*\}", ",", style).replace("}", ",")
-    assert {".smd"} == {name.strip()[:4] for name in selectors.split(",") if name.strip()}
+    names = [name.split() for name in selectors.split(",") if name.strip()]
+    assert {".smd"} == {name[-1][:4] for name in names}
+    assert {True} == {outer.startswith((".smd", "[data-")) for name in names for outer in name[:-1]}
 
 
 def luminance(colour: str) -> float:
