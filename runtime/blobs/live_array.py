@@ -106,7 +106,8 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         try:
             return super().__array_function__(function, types, arguments, options)
         except ValueError as error:
-            if "read-only" not in str(error):
+            target = next(iter((*arguments, *options.values())), None)  # functions that write have it first
+            if "read-only" not in str(error) or target is not self:
                 raise
             raise self._unwriteable(f"numpy.{function.__name__}") from None
 

@@ -141,8 +141,6 @@ def maker_of(text: str) -> Any:
         If there is no such module or object, or if it cannot be called.
     """
     place, _, name = text.partition(":")
-    if place.endswith(".py"):
-        place = str(Path(place).expanduser())  # as reports write the home folder
     folder = "" if not place.endswith(".py") else str(Path(place).resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)

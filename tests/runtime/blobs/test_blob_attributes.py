@@ -153,6 +153,15 @@ def test_who_writes_in_a_way_that_is_not_noticed_is_told_another(name: str, blob
     write(blob.mutable_cpu_data())
 
 
+def test_an_array_of_somebody_else_is_not_taken_for_the_blobs(blob: Any) -> None:
+    """What cannot be written here is the other array, so the error is NumPy's own."""
+    theirs = np.zeros((2, 3), np.float32)
+    theirs.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only") as caught:
+        np.copyto(theirs, blob.data)
+    assert not isinstance(caught.value, InvalidPointerError)
+
+
 def test_an_array_of_a_memory_that_has_other_bytes_refuses_to_write(blob: Any) -> None:
     """It would write into a buffer that nobody reads any more."""
     old = blob.data
