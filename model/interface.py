@@ -266,7 +266,7 @@ class Allocator(HostAllocator, Protocol):
         stream : stream or None
             None: the copy comes after the work on the device's current stream, and has finished on return.  A
             stream: the copy is queued there, and has finished when that stream has been synchronised; until then
-            `src` must not change.  On CUDA it also comes after the work on the current stream.
+            `src` must not change.  It too comes after the work that the current stream has when it is queued.
         need_sync : bool
             Wait for the whole device before returning.
 

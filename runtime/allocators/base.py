@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from syncedmem.model.interface import Pointer
+    from syncedmem.model.interface import Pointer, Stream
 
     from .arithmetic import Arithmetic
 
@@ -59,6 +59,24 @@ class DeviceAllocator(Allocator, ABC):
             The base class has no arithmetic; a device that has it overrides this method.
         """
         raise InvalidArgumentError("allocator", self, "one of a device that can compute")
+
+    def current_stream(self) -> Stream:
+        """The stream of this thread's work that names no stream; None where no work is queued.
+
+        Copies that name another stream, and pushes, come after the work that is queued here before them.
+        """
+        return None
+
+    def on(self, stream: Stream) -> AbstractContextManager[object]:
+        """Make a stream the current one of this thread, inside a ``with`` block.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `stream` is no stream of this device.
+        """
+        self.check_stream(stream)
+        return nullcontext(stream)
 
     def read_only(self, ptr: Pointer) -> Pointer:
         return ptr

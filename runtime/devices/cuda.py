@@ -209,6 +209,18 @@ class CUDADeviceAllocator(DeviceAllocator):
         with self.using():
             return cupy.cuda.Stream(non_blocking=True)
 
+    def current_stream(self) -> Any:
+        """CuPy's current stream."""
+        self._home.check()
+        return cupy.cuda.get_current_stream(self.ordinal)
+
+    @contextmanager
+    def on(self, stream: Any) -> Generator[Any]:
+        """Make a stream CuPy's current one, and this GPU the current one, inside a ``with`` block."""
+        self.check_stream(stream)
+        with self.using(), stream:
+            yield stream
+
     def check_stream(self, stream: object) -> None:
         kinds = (cupy.cuda.Stream, cupy.cuda.ExternalStream)
         # CUDA's null streams belong to the current device, whichever it is; their device_id is -1.

@@ -7,6 +7,8 @@ asynchronous, and its errors are those of a driver.
 from __future__ import annotations
 
 import importlib
+import threading
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -34,7 +36,7 @@ from .opencl_arithmetic import MappedArithmetic
 from .opencl_kernels import KernelArithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from syncedmem.model.interface import Event
 
@@ -57,7 +59,8 @@ except ImportError as _error:
 class OpenCLDeviceAllocator(DeviceAllocator):
     """Memory of one OpenCL device.
 
-    Arrays are ``pyopencl.array.Array`` on the allocator's own in-order queue.  Memory, copies and fills need no
+    Arrays are ``pyopencl.array.Array`` on the current queue of the thread: the allocator's own, which is in order, or
+    that of a ``with allocator.on(queue):`` block.  Memory, copies and fills need no
     compiler.  Arithmetic needs one, and the compiler of a driver may not work: that of PoCL 3.0, the version on PyPI,
     fails on every processor that is newer than its LLVM 14.  Then the host computes over mapped buffers, with the same
     accuracy.
@@ -72,8 +75,6 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     description : str
         The names of platform and device, as their driver tells them.
     context : pyopencl.Context
-    queue : pyopencl.CommandQueue
-        It is what the current stream is on CUDA.
 
     Raises
     ------
@@ -92,7 +93,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
             device = devices[self.ordinal]
             self.description: str = f"{device.platform.name}: {device.name} ({device.global_mem_size >> 20} MiB)"
             self.context: Any = cl.Context([device])
-            self.queue: Any = cl.CommandQueue(self.context)
+            self._queues = _Queues(cl.CommandQueue(self.context))
         except cl.Error as error:
             raise NoDeviceError(f"PyOpenCL is installed, but OpenCL cannot be used: {error}") from error
         self._home = Home(self.name)
@@ -102,6 +103,11 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         # meanwhile.  So these events are kept until they are done; markers too, because _finish() waits for their
         # queues.
         self._queued: dict[int, Any] = {}
+
+    @property
+    def queue(self) -> Any:
+        """The allocator's own queue: the current one outside of ``with allocator.on(queue):``."""
+        return self._queues.own
 
     @property
     def compiler(self) -> Compiler:
@@ -150,28 +156,43 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         self._check_end(dest, TARGETS[kind])
         size, queue = check_copy(byte_size, src, dest), self._queue(stream)
         if size:
-            self._copy(src, dest, size, kind, stream)
+            self._copy(src, dest, size, kind, queue, wait=stream is None)
         if need_sync:
             self._finish(queue)
 
-    def _copy(self, src: Any, dest: Any, size: int, kind: MemcpyKind, stream: Any) -> None:
-        queue, wait = self._queue(stream), stream is None
+    def _copy(  # noqa: PLR0913 -- what memcpy was given
+        self, src: Any, dest: Any, size: int, kind: MemcpyKind, queue: Any, *, wait: bool
+    ) -> None:
         if kind is MemcpyKind.CPU2CPU:
-            queue.finish()  # a host copy cannot be queued, so it waits for the queue instead
+            for it in (self.current_stream(), queue):  # a host copy cannot be queued, so it waits for the queues
+                it.finish()
             np.copyto(dest[:size], src[:size])
             return
+        after = self._earlier(queue)
         if kind is MemcpyKind.CUDA2CUDA:
             offsets = {"src_offset": src.offset, "dst_offset": dest.offset, "byte_count": size}
-            event = cl.enqueue_copy(queue, dest.base_data, src.base_data, **offsets)
+            event = cl.enqueue_copy(queue, dest.base_data, src.base_data, **offsets, wait_for=after)
         elif kind is MemcpyKind.CPU2CUDA:
-            event = cl.enqueue_copy(queue, dest.base_data, src[:size], dst_offset=dest.offset, is_blocking=wait)
+            ends = dest.base_data, src[:size]
+            event = cl.enqueue_copy(queue, *ends, dst_offset=dest.offset, is_blocking=wait, wait_for=after)
         else:
-            event = cl.enqueue_copy(queue, dest[:size], src.base_data, src_offset=src.offset, is_blocking=wait)
+            ends = dest[:size], src.base_data
+            event = cl.enqueue_copy(queue, *ends, src_offset=src.offset, is_blocking=wait, wait_for=after)
         if wait:
             event.wait()
         else:
             self._keep(event)
             queue.flush()
+
+    def _earlier(self, queue: Any) -> list[Any]:
+        """What work on a queue has to wait for: the current queue, which may still use the memory to be written."""
+        current = self.current_stream()
+        if queue == current:
+            return []
+        marker = cl.enqueue_marker(current)
+        self._keep(marker)
+        current.flush()
+        return [marker]
 
     def _keep(self, event: Any) -> None:
         """Keep an event until it is done, and drop those that are done."""
@@ -187,10 +208,10 @@ class OpenCLDeviceAllocator(DeviceAllocator):
                 self._queued.pop(key, None)
 
     def _queue(self, stream: Any) -> Any:
-        """The queue for a call: `stream`, or our own if it is None."""
-        self._home.check()
+        """The queue for a call: `stream`, or the current one if it is None."""
         if stream is None:
-            return self.queue
+            return self.current_stream()
+        self._home.check()
         self.check_stream(stream)
         return stream
 
@@ -199,7 +220,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
         OpenCL cannot wait for a device, and PyOpenCL has no list of its queues.
         """
-        for it in (queue, self.queue, *(event.command_queue for event in list(self._queued.values()))):
+        busy = [event.command_queue for event in list(self._queued.values())]
+        for it in (queue, self.current_stream(), self.queue, *busy):
             it.finish()
 
     def _check_end(self, ptr: Any, end: End) -> None:
@@ -214,7 +236,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         self._check_end(ptr, FILLED)
         size, queue = check_copy(byte_size, ptr), self._queue(stream)
         if size:
-            event = cl.enqueue_fill_buffer(queue, ptr.base_data, np.uint8(0), ptr.offset, size)
+            after = self._earlier(queue)
+            event = cl.enqueue_fill_buffer(queue, ptr.base_data, np.uint8(0), ptr.offset, size, wait_for=after)
             if stream is None:
                 event.wait()
         if need_sync:
@@ -223,11 +246,27 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def empty(self, byte_size: int) -> Any:
         size = check_byte_size(byte_size)
         # OpenCL has no buffer of zero bytes; a PyOpenCL array without elements has no buffer.
-        return self._array(self._buffer(size), 0, size) if size else cla.Array(self.queue, (0,), np.uint8)
+        return cla.Array(self.current_stream(), (size,), np.uint8, data=self._buffer(size) if size else None)
 
     def stream(self) -> Any:
         self._home.check()
         return cl.CommandQueue(self.context)
+
+    def current_stream(self) -> Any:
+        """The queue of the innermost ``with allocator.on(queue):`` block of this thread, or the allocator's own."""
+        self._home.check()
+        return self._queues.current()
+
+    @contextmanager
+    def on(self, stream: Any) -> Generator[Any]:
+        """Make a queue the current one of this thread, and that of new arrays, inside a ``with`` block."""
+        self.check_stream(stream)
+        entered = self._queues.entered
+        before, entered.queues = entered.queues, (*entered.queues, stream)
+        try:
+            yield stream
+        finally:
+            entered.queues = before
 
     def check_stream(self, stream: object) -> None:
         if not isinstance(stream, cl.CommandQueue) or cast("Any", stream).context != self.context:
@@ -252,7 +291,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         return first is not None and second is not None and _overlap(first, second)
 
     def viewer(self, ptr: Any) -> Callable[[], Any]:
-        return partial(_again, self._home, type(ptr), vars(ptr))
+        return partial(_again, self._home, self._queues.entered, type(ptr), vars(ptr))
 
     def record(self, stream: Any) -> Event:
         self._home.check()
@@ -268,7 +307,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         if works not in self._arithmetic:
             kind = KernelArithmetic if works else MappedArithmetic
             # One object for all threads: it runs one kernel after another.
-            self._arithmetic.setdefault(works, kind(self.name, self.queue, cl, _overlap))
+            self._arithmetic.setdefault(works, kind(self.name, self._queues.current, cl, _overlap))
         return self._arithmetic[works]
 
     def pinned_host(self) -> CPUDeviceAllocator:
@@ -277,7 +316,25 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def order_after(self, event: Event) -> None:
         self._home.check()
         check_event(event, _QueueEvent, self.name)
-        cl.enqueue_barrier(self.queue, wait_for=[cast("_QueueEvent", event).marker])
+        cl.enqueue_barrier(self.current_stream(), wait_for=[cast("_QueueEvent", event).marker])
+
+
+class _Entered(threading.local):
+    """The queues that a thread has made current, the innermost last."""
+
+    queues: tuple[Any, ...] = ()
+
+
+class _Queues:
+    """An allocator's own queue, and those that threads have made current."""
+
+    def __init__(self, own: Any) -> None:
+        self.own = own
+        self.entered = _Entered()
+
+    def current(self) -> Any:
+        """The queue of this thread's work that names none."""
+        return self.entered.queues[-1] if self.entered.queues else self.own
 
 
 class _QueueEvent:
@@ -296,12 +353,14 @@ class _QueueEvent:
         self._after()
 
 
-def _again(home: Home, kind: Any, attributes: dict[str, Any]) -> Any:
-    """A shallow copy of an array, as Array.with_queue() makes it, in a fifth of the time."""
+def _again(home: Home, entered: _Entered, kind: Any, attributes: dict[str, Any]) -> Any:
+    """A shallow copy of an array on the current queue, as Array.with_queue() makes it, in a fifth of the time."""
     if home.lost:  # without this check, reading the array in a child process would wait for ever
         home.check()
     array: Any = kind.__new__(kind)
     array.__dict__.update(attributes)
+    if entered.queues:
+        array.queue = entered.queues[-1]
     return array
 
 

@@ -29,19 +29,23 @@ class OpenCLArithmetic(Arithmetic):
     ----------
     where : str
         The device, as errors show it.
-    queue : pyopencl.CommandQueue
-        The queue for all work; it also has the device and the context.
+    current : callable
+        It returns the current queue of the thread, on which the work goes; it also has the device and the context.
     cl : module
         ``pyopencl``.
     overlap : callable
         Takes two arrays, and returns whether they share bytes.
     """
 
-    def __init__(self, where: str, queue: Any, cl: Any, overlap: Callable[[Any, Any], bool]) -> None:
+    def __init__(self, where: str, current: Callable[[], Any], cl: Any, overlap: Callable[[Any, Any], bool]) -> None:
         self.where = where
-        self._queue = queue
+        self._current = current
         self._cl = cl
         self._overlapping = overlap
+
+    @property
+    def _queue(self) -> Any:
+        return self._current()
 
     def _check(self, array: Any, argument: str, *, write: bool) -> None:  # noqa: ARG002 -- no array of it is read-only
         if not isinstance(array, self._cl.array.Array) or array.context != self._queue.context:

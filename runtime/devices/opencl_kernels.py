@@ -46,7 +46,7 @@ class KernelArithmetic(OpenCLArithmetic):
 
     Parameters
     ----------
-    where, queue, cl, overlap
+    where, current, cl, overlap
         As for `OpenCLArithmetic`.
     fp64 : bool or None
         Whether to compute in ``double``; None means whether the device can.  Without ``double`` there is no arithmetic
@@ -54,10 +54,16 @@ class KernelArithmetic(OpenCLArithmetic):
     """
 
     def __init__(
-        self, where: str, queue: Any, cl: Any, overlap: Callable[[Any, Any], bool], *, fp64: bool | None = None
+        self,
+        where: str,
+        current: Callable[[], Any],
+        cl: Any,
+        overlap: Callable[[Any, Any], bool],
+        *,
+        fp64: bool | None = None,
     ) -> None:
-        super().__init__(where, queue, cl, overlap)
-        able = bool(queue.device.double_fp_config) if fp64 is None else fp64
+        super().__init__(where, current, cl, overlap)
+        able = bool(self._queue.device.double_fp_config) if fp64 is None else fp64
         self.types: tuple[str, ...] = tuple(name for name in Arithmetic.types if able or name != "float64")
         self._wide = "double" if able else "float"
         self._kernels = Kernels(_TYPES, self._wide, self._elementwise, self._reduction)

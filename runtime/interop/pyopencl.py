@@ -51,7 +51,7 @@ class ForeignOpenCLAllocator(OpenCLDeviceAllocator):
         devices = [device for platform in cl.get_platforms() for device in platform.get_devices()]
         super().__init__(devices.index(queue.device))
         self.context: Any = queue.context
-        self.queue: Any = queue
+        self._queues.own = queue
         self._theirs = theirs
 
     def _buffer(self, size: int) -> Any:

@@ -364,9 +364,10 @@ class SyncedMemory:
     def async_gpu_push(self, *, stream: Any) -> None:
         """Queue a copy to the device and count both sides as fresh at once (syncedmem.cpp:156-167).
 
-        Until the copy has happened, every call that would free or overwrite its bytes waits for it.  On CUDA the copy
-        comes after the work on the device's current stream, which may still read the old bytes.  If `stream` itself is
-        the current one (``with stream:``), you have to order the copy yourself.
+        Until the copy has happened, every call that would free or overwrite its bytes waits for it.  The copy itself
+        comes after the work that is on the device's current stream now, which may still read the old bytes; the host
+        does not wait.  If `stream` itself is the current one (``with device.on(stream):``), you have to order the copy
+        yourself.
 
         Parameters
         ----------

@@ -32,6 +32,8 @@ def _reasons(subject: Subject) -> dict[str, str]:
     offered = {"no device" if subject.device is None else "device"}
     if subject.device is not None and subject.elsewhere is not None:
         offered.update(("another device", "device check") if subject.check_device else ("another device",))
+    if getattr(subject.device, "current_stream", _nothing)() is not None:
+        offered.add("current stream")
     beyond = _beyond_its_edition(subject)
     if subject.program is not None:
         offered.update(subject.program.offers)
@@ -44,6 +46,10 @@ def _reasons(subject: Subject) -> dict[str, str]:
         for name, it in found.items()
         if it.profile in ("caffe", subject.profile)
     }
+
+
+def _nothing() -> None:
+    """The current stream of a device that has none."""
 
 
 def _beyond_its_edition(subject: Subject) -> dict[str, str]:

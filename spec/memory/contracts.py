@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model import Call, Input, Mode, SyncedHead, head_machine
 from syncedmem.model.suites import tour
 
+from ..engine.contents import pattern
 from ..engine.reproducer import Reproducer
 from ..engine.violation import Violation
 from .adoptions import (
@@ -23,6 +24,7 @@ from .adoptions import (
     unsuitable_host_buffers,
 )
 from .checks import SIZE, Contract, Refusable, everywhere, refused, started
+from .claims import requirements_for
 from .lifetimes import LIFETIMES, after_release, dropped_by_program, released_again
 from .suites import SUITES, Case, Fail, Move, run_case
 
@@ -63,6 +65,50 @@ def bad_streams(driver: MemoryDriver) -> None:
         streams.append("subject.elsewhere.stream()")
     push = "memory.async_gpu_push(stream=buffer)"
     refused(driver, *(Refusable("R52-bad-stream-refused", push, stream) for stream in streams))
+
+
+_HEAVY = 64 << 20
+"""The bytes of a block, half of which is copied to the other half to keep a stream busy."""
+_LOADS = 1, 2, 4, 8, 16
+"""How many of these copies are tried, until the stream is still busy after the push; a GPU does one in 20 us."""
+
+
+def pushed_in_order(subject: Subject) -> Iterator[MemoryDriver]:
+    """A push writes only after work of the current stream that reads the old bytes (R57)."""
+    for _ in range(6):  # where a scheduler decides, one try in two shows an order that is missing
+        driver = started(subject)
+        _push_behind(driver, 0)
+        yield driver
+    for load in _LOADS:
+        driver = started(subject)
+        busy = _push_behind(driver, load)
+        yield driver
+        if busy:
+            return
+
+
+def _push_behind(driver: MemoryDriver, load: int) -> bool:
+    """Push while work that is queued behind some heavy copies has to read; whether it was still to come afterwards."""
+    run = driver.reproducer.run
+    run("work, stream = subject.device.current_stream(), subject.device.stream()")
+    run(f"memoryview(memory.mutable_cpu_data()).cast('B')[:] = pattern(1, {SIZE})")
+    run(f"old, seen = memory.gpu_data(), subject.device.empty({SIZE})")
+    if load:
+        half = _HEAVY // 2
+        run(f"heavy = subject.device.empty({_HEAVY})")
+        run(f"for _ in range({load}): subject.device.memcpy(heavy[:{half}], heavy[{half}:], {half}, 3, work)")
+    run(f"subject.device.memcpy(old, seen, {SIZE}, 3, work)")
+    run("reading = subject.device.record(work)")
+    run(f"memoryview(memory.mutable_cpu_data()).cast('B')[:] = pattern(2, {SIZE})")
+    run("memory.async_gpu_push(stream=stream)")
+    busy = not driver.reproducer.names["reading"].done
+    run("subject.device.record(stream).synchronize()")
+    run("reading.synchronize()")
+    run("shown = bytes(seen.get())")
+    in_order = driver.reproducer.names["shown"] == pattern(1, SIZE)
+    driver.run.require(in_order, "R57-push-in-order", "the push wrote before work of the current stream had read")
+    run("memory.close()")
+    return busy
 
 
 def elsewhere(subject: Subject) -> Iterator[MemoryDriver]:
@@ -155,6 +201,7 @@ _DEVICE_CONTRACTS: tuple[Contract, ...] = (
     *DEVICE_ADOPTIONS,
     misplaced_buffers,
     bad_streams,
+    pushed_in_order,
     elsewhere,
     device_check,
 )
@@ -187,6 +234,7 @@ def contracts_for(subject: Subject) -> tuple[Contract, ...]:
         if (subject.profile == "safe" or it in _CAFFE)
         and (it in _OF_PROGRAMS if subject.program is not None else it not in _ONLY_OF_PROGRAMS)
         and (subject.program is None or _REQUESTS.get(it, "") in {*subject.program.offers, ""})
+        and (it is not pushed_in_order or "R57-push-in-order" in requirements_for(subject))
         and (it not in DEVICE_ADOPTIONS or Call.SET_GPU_DATA in head_machine(subject.edition).calls)
         and _LEVELS.get(it, "L4") <= subject.level
     )

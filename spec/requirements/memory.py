@@ -94,6 +94,8 @@ MEMORY_SAFE: tuple[tuple[str, str, str], ...] = (
     ("R51-device-check", "With the device check on, a call while another device is current is refused.",
      "syncedmem.cpp:170-183; H12"),
     ("R52-bad-stream-refused", "A push on an object that is not a stream of the device is refused.", "H3"),
+    ("R57-push-in-order", "A push comes after the work that the device's current stream has when it is made.",
+     "syncedmem.cpp:163; observed on OpenCL"),
     ("R55-dropped-freed", "A dropped memory frees everything that it owns.", "H18; syncedmem.cpp:26-37"),
     ("R56-adopted-let-go", "A released memory keeps no adopted buffer.", "H6"),
 )  # fmt: skip
@@ -106,12 +108,13 @@ MEMORY_NEEDS: dict[str, str] = {
     "R30": "no device",
     "R50": "another device",
     "R51": "device check",
+    "R57": "current stream",
 }
 """What a subject must offer for a requirement, unless every subject can be tested for it."""
 
 MEMORY_OF_CALLS = {
     "set_gpu_data": frozenset({"R15"}),
-    "async_gpu_push": frozenset({"R21", "R22", "R41", "R42", "R43", "R52"}),
+    "async_gpu_push": frozenset({"R21", "R22", "R41", "R42", "R43", "R52", "R57"}),
 }
 """The requirements of calls that not every edition has."""
 
@@ -119,7 +122,7 @@ MEMORY_OF_PAGE_LOCKS = frozenset({"R24", "R25"})
 """The requirements of page-locked memory, which an edition with a device may not have."""
 
 MEMORY_OF_OBJECTS = frozenset(
-    "R37 R38 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56".split()  # noqa: SIM905 -- as above
+    "R37 R38 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56 R57".split()  # noqa: SIM905 -- as above
 )
 """The requirements of memories that are Python objects; they are not judged of a program."""
 
@@ -128,6 +131,6 @@ MEMORY_LEVELS = by_level(
     L1="R10 R14 R15 R19 R35 R36 R37 R38 R39 R53",
     L2="R01 R03 R04 R05 R06 R07 R08 R09 R16 R17 R18 R21 R25 R26 R27 R28 R29 R44",
     L3="R32 R33 R34",
-    L4="R40 R41 R42 R43 R46 R47 R50 R51 R52 R54 R55 R56",
+    L4="R40 R41 R42 R43 R46 R47 R50 R51 R52 R54 R55 R56 R57",
 )
 """The lowest level at which a requirement can be judged, by its number."""

@@ -113,6 +113,7 @@ _LACKS = {
     "no device": "about a memory without a device",
     "another device": "there is only one device",
     "device check": "there is no device check",
+    "current stream": "the device has no current stream",
     "messages": "there are no messages",
     "caffe profile": "the profile safe promises something else",
     "drop": "the program does not answer the request drop",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from subjects import blob_device_subject, device_subject, host_subject, subject_for
 
-from syncedmem.model import InvalidArgumentError, tour
+from syncedmem.model import InvalidArgumentError, NoDeviceError, tour
 from syncedmem.model.defaults import DEFAULT_STEPS
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import (
@@ -38,6 +38,7 @@ from syncedmem.spec.mutants.selftest import (
     wrong_subject,
 )
 from syncedmem.spec.requirements import PROFILES, Profile, requirements_of
+from syncedmem.verification.checks import SEEDED, make_subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +88,19 @@ def test_profile_caffe_kills_what_it_claims(sampled: SeededBug, every_suite: boo
     killed = claimed and run_bug(sampled, subject, steps=steps).killed
 
     assert killed == (claimed and not sampled.out_of_reach)
+
+
+@pytest.mark.parametrize("name", [SEEDED, "opencl", pytest.param("cuda", marks=pytest.mark.deep)])
+def test_a_push_that_overtakes_work_is_found_on_every_device(name: str) -> None:
+    """On hostcuda only if its operations lag, as in `make deep`: without a lag nothing is ever queued."""
+    try:
+        subject = make_subject(name, seed=0)
+    except NoDeviceError as missing:
+        pytest.skip(str(missing))
+    bug = MEMORY_BUGS["OvertakesWork"]
+    verdict = check_conformance(wrong_subject(bug, subject), suites=("contracts",), shorten=False)
+
+    assert {bug.requirement} == {found.requirement for found in verdict.violations}
 
 
 def test_only_bugs_of_caffes_requirements_are_listed_as_out_of_reach() -> None:

@@ -189,6 +189,15 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def stream(self) -> SimulatedStream:
         return self._space.new_stream()
 
+    def current_stream(self) -> SimulatedStream:
+        """The stream whose ``with`` block this thread is in, or the device's default one."""
+        return self._space.current_stream
+
+    def on(self, stream: Any) -> SimulatedStream:
+        """As ``with stream:``, after a check that it is a stream of this device."""
+        self._space.check_stream(stream)
+        return cast("SimulatedStream", stream)
+
     def check_stream(self, stream: object) -> None:
         self._space.check_stream(stream)
 
@@ -215,7 +224,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
 
     def order_after(self, event: Event) -> None:
         check_event(event, SimulatedEvent, self.name)
-        self._space.default_stream.wait_event(cast("Any", event))
+        self._space.current_stream.wait_event(cast("Any", event))
 
     def synchronize(self) -> None:
         """Perform all work that is queued on all streams of this device."""

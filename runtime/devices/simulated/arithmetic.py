@@ -17,7 +17,7 @@ __all__ = ["SimulatedArithmetic"]
 
 
 class SimulatedArithmetic(Arithmetic):
-    """Arithmetic on simulated arrays: it runs after all work on the default stream, and has finished on return.
+    """Arithmetic on simulated arrays: it runs after all work on the current stream, and has finished on return.
 
     Parameters
     ----------
@@ -60,5 +60,5 @@ class SimulatedArithmetic(Arithmetic):
 
     def _rows(self, arrays: tuple[SimulatedArray, ...]) -> list[Any]:
         """The elements themselves, after all work that was queued before; the caller holds the lock of the devices."""
-        self._space.default_stream.synchronize()
+        self._space.current_stream.synchronize()
         return [array.raw(array.nbytes).view(array.dtype) for array in arrays]

@@ -103,7 +103,7 @@ class SimulatedArray:
         return self._read_only
 
     def get(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """A copy of the items on the host, made after all work on the default stream.
+        """A copy of the items on the host, made after all work on the current stream.
 
         Returns
         -------
@@ -116,8 +116,8 @@ class SimulatedArray:
             If the memory was freed, or the array goes beyond its block.
         """
         with self._space.entered():
-            self._space.default_stream.synchronize()
-            return self.raw(self._nbytes).copy().view(self._dtype).reshape(self._shape)
+            self._space.current_stream.synchronize()
+            return self.items().copy()
 
     def set(self, data: Any, stream: SimulatedStream | None = None) -> None:
         """Copy items from the host into this array, at once or on a stream.
@@ -127,7 +127,8 @@ class SimulatedArray:
         data : numpy.ndarray
             C-contiguous, with the shape and the type of this array: ``array.view(np.float32).set(floats)``.
         stream : SimulatedStream or None
-            None: after all work on the default stream, and finished on return.  A stream: queued there.
+            None: after all work on the current stream, and finished on return.  A stream: queued there, also after
+            what the current stream has now.
 
         Raises
         ------
@@ -232,6 +233,18 @@ class SimulatedArray:
     def raw(self, nbytes: int) -> HostArray:
         """The first bytes, as host memory; for the device, not for its users."""
         return self._block.bytes(self._offset, nbytes)
+
+    def items(self) -> np.ndarray[Any, np.dtype[Any]]:
+        """The items themselves, as host memory; for the device, not for its users."""
+        items: np.ndarray[Any, np.dtype[Any]] = self.raw(self._nbytes).view(self._dtype).reshape(self._shape)
+        items.flags.writeable = not self._read_only
+        return items
+
+    def lent(self) -> np.ndarray[Any, np.dtype[Any]]:
+        """The items themselves, for queued work; for the device, not for its users."""
+        items = self.items()
+        self._block.lend(items)
+        return items
 
     def shares(self, other: SimulatedArray) -> bool:
         """Whether two arrays have bytes in common."""

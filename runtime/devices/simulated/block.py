@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 import zlib
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
@@ -70,6 +71,7 @@ class Block:
         self._bytes.fill(FRESH)
         self.address: int = self._bytes.ctypes.data if address is None else address
         self._checksum: int | None = None  # of the bytes at the time when they were freed
+        self._lent: list[weakref.ref[HostArray]] = []
 
     def bytes(self, offset: int, size: int) -> HostArray:
         """Some of the bytes, as host memory; for the device's own use.
@@ -85,10 +87,20 @@ class Block:
             raise SimulatedDeviceError(f"bytes {offset} to {offset + size} lie outside {self}")
         return self._bytes[offset : offset + size]
 
+    def lend(self, items: HostArray) -> None:
+        """Remember that queued work will use some of the bytes, as long as it keeps `items`.
+
+        As on real devices, such work finds its bytes even if the block is freed before its turn comes.
+        """
+        self._lent = [*(it for it in self._lent if it() is not None), weakref.ref(items)]
+
     def retire(self) -> None:
         """Free the block so that a later use is found; call it again after an interrupt to complete it."""
         self.live = False
         if self._checksum is None:
+            if any(it() is not None for it in self._lent):  # queued work keeps the bytes, and the block gets others
+                self._storage = self._storage.copy()
+                self._bytes = self._storage[RED_ZONE : RED_ZONE + self.size]
             if self._poisoned:
                 self._bytes.fill(FREED)
             self._checksum = self._sum() if self.size <= _LARGEST_KEPT else 0

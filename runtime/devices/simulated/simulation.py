@@ -12,7 +12,8 @@ import random
 import threading
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Never
+from functools import partial
+from typing import TYPE_CHECKING, Any, Never, Self
 
 from syncedmem.model import InvalidArgumentError, NotCopyableError
 from syncedmem.model.errors import said
@@ -39,6 +40,11 @@ ORDINALS = 4
 
 _NOW_OR_LATER = 0.5
 _FEW = 64
+
+
+def _nowhere(space: Space) -> bool:  # noqa: ARG001 -- as SimulatedArray.belongs_to
+    """What is no array of a simulated device belongs to none of them."""
+    return False
 
 
 class _Current(threading.local):
@@ -129,8 +135,16 @@ class SimulatedEvent:
         raise NotCopyableError(type(self).__name__, "record another one", "is a point in a stream")
 
 
+class _Entered(threading.local):
+    """The streams whose ``with`` blocks a thread is in, the innermost last."""
+
+    streams: tuple[SimulatedStream, ...] = ()
+
+
 class SimulatedStream:
     """A queue of work, which happens when somebody waits for it.
+
+    In a ``with`` block of a stream it is the current one of the thread, as in CuPy.
 
     Attributes
     ----------
@@ -143,7 +157,7 @@ class SimulatedStream:
         self.space = space
         self.number = number
         # Each operation with its number.  Numbers rise; after an interrupt one may be missing.
-        self._queue: deque[tuple[int, Callable[[], None]]] = deque()
+        self._queue: deque[tuple[int, Callable[[], object]]] = deque()
         self._newest = 0
         # The messages, not the errors: the traceback of an error keeps the frames of all waiting callers, and their
         # memory.
@@ -162,7 +176,47 @@ class SimulatedStream:
         except IndexError:
             return self._newest
 
-    def put(self, operation: Callable[[], None]) -> None:
+    def launch(self, function: Callable[..., object], *arrays: Any) -> None:
+        """Queue a kernel: a function that reads and writes the items of arrays when its turn comes.
+
+        The arrays' memory may be freed before: the work that is queued keeps its bytes.
+
+        Parameters
+        ----------
+        function : callable
+            It is called with one ``numpy.ndarray`` for each of `arrays`, which shows the items themselves; those of a
+            read-only array cannot be written.  What it raises is told to those who wait for the stream.
+        *arrays : SimulatedArray
+            Arrays of this device.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `function` cannot be called, or one of `arrays` is no array of this device; nothing is queued.
+        SimulatedDeviceError
+            If the memory of one of `arrays` was freed; nothing is queued.
+        """
+        where = f"simulated:{self.space.ordinal}"
+        if not callable(function):
+            raise InvalidArgumentError("function", function, "a function of NumPy arrays")
+        for array in arrays:
+            if not getattr(array, "belongs_to", _nowhere)(self.space):
+                raise InvalidArgumentError("arrays", array, f"arrays of {where}, as gpu_data() returns")
+        with self.space.entered():
+            self.put(partial(function, *[array.lent() for array in arrays]))
+
+    def __enter__(self) -> Self:
+        entered = self.space.entered_streams
+        entered.streams = (*entered.streams, self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        entered = self.space.entered_streams
+        entered.streams = entered.streams[:-1]
+
+    def put(self, operation: Callable[[], object]) -> None:
         """Queue an operation: it happens when somebody waits for the stream, or when the scheduler decides."""
         with exclusive:
             self.space.busy[self.number] = self
@@ -200,7 +254,7 @@ class SimulatedStream:
                     raise
                 self._drop(entry)
 
-    def _drop(self, entry: tuple[int, Callable[[], None]]) -> None:
+    def _drop(self, entry: tuple[int, Callable[[], object]]) -> None:
         # It is not first any more if a finaliser, which ran during the operation, waited for this stream and repeated
         # it.
         if self._queue and self._queue[0] is entry:
@@ -245,6 +299,8 @@ class Space:
     Attributes
     ----------
     default_stream : SimulatedStream
+    entered_streams : threading.local
+        Which streams this thread has made current.
     busy : dict
         The streams that have queued work, by number.  They are kept until the work has happened, even if nobody else
         keeps them.
@@ -254,6 +310,7 @@ class Space:
         self.ordinal = ordinal
         self.capacity = capacity
         self.default_stream: SimulatedStream = SimulatedStream(self, 0)
+        self.entered_streams = _Entered()
         self.busy: dict[int, SimulatedStream] = {}
         self._scheduler: random.Random | None = None
         if seed is not None:
@@ -270,6 +327,12 @@ class Space:
     def defers(self) -> bool:
         """Whether queued operations happen only when somebody waits: then there is no scheduler."""
         return self._scheduler is None
+
+    @property
+    def current_stream(self) -> SimulatedStream:
+        """The stream of this thread's work that names none: the innermost ``with`` block's, or the default one."""
+        entered = self.entered_streams.streams
+        return entered[-1] if entered else self.default_stream
 
     def new_stream(self) -> SimulatedStream:
         """A new stream, with a number of its own."""
@@ -362,10 +425,13 @@ class Space:
                 if number in self.busy:  # another stream may have waited for this one, so that it is done
                     self.busy[number].synchronize()
 
-    def now(self, stream: SimulatedStream | None, operation: Callable[[], None]) -> None:
-        """Queue an operation on a stream, or perform it behind the default stream if `stream` is None."""
+    def now(self, stream: SimulatedStream | None, operation: Callable[[], object]) -> None:
+        """Queue an operation on a stream, or perform it if `stream` is None; after all work on the current stream."""
+        current = self.current_stream
         if stream is None:
-            self.default_stream.synchronize()
+            current.synchronize()
             operation()
-        else:
-            stream.put(operation)
+            return
+        if stream is not current and not current.done:
+            stream.wait_event(current.record())
+        stream.put(operation)

@@ -173,6 +173,15 @@ class ReadsInFlight(ReferenceMemory):
         pass
 
 
+@seeded_bug("R57-push-in-order", "a queue of its own on OpenCL: 22 of 24 sums were wrong")
+class OvertakesWork(ReferenceMemory):
+    """A push does not wait for work that the device's current stream still has."""
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        with self.device.on(stream):
+            super().push(pointer, stream)
+
+
 @seeded_bug("R52-bad-stream-refused", "NULL as the default stream")
 class AnyStream(ReferenceMemory):
     """async_gpu_push without a stream copies at once."""

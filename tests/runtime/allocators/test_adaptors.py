@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -58,6 +58,8 @@ CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("overlaps", ("a", "b")),
     ("record", ("stream",)),
     ("order_after", ("event",)),
+    ("current_stream", ()),
+    ("on", ("stream",)),
     ("pinned_host", ()),
     ("read_only", ("a",)),
     ("viewer", ("a",)),
@@ -103,9 +105,26 @@ def test_what_an_adaptor_does_not_change_is_passed_on(maker: str, call: str, arg
     assert answer == (None if call in ("memcpy", "memset_zero", "check_stream", "order_after") else f"answer to {call}")
 
 
+def test_an_upstream_without_a_current_stream_has_none() -> None:
+    """It may be somebody else's, without our base class; the host has none either."""
+
+    class Bare:
+        device_type = DeviceType.SIMULATED
+
+        def allocate(self, byte_size: int) -> None: ...
+
+        def check_stream(self, stream: object) -> None: ...
+
+    for allocator in (Adaptor(cast("Any", Bare())), CPUDeviceAllocator()):
+        with allocator.on(None) as entered:
+            assert (None, None) == (entered, allocator.current_stream())
+    with pytest.raises(InvalidArgumentError, match="stream must be None on the host, got 3"):
+        CPUDeviceAllocator().on(3)
+
+
 def test_every_call_of_the_interface_is_passed_on() -> None:
     """No call uses the default of `DeviceAllocator`."""
-    interface = (DEVICE_CALLS | {"arithmetic"}) - {"device_type", "ordinal"}
+    interface = (DEVICE_CALLS | {"arithmetic", "current_stream", "on"}) - {"device_type", "ordinal"}
 
     assert interface <= set(vars(Adaptor))
     assert interface - {"allocate", "release", "name", "arithmetic"} == {call for call, _ in CALLS}

@@ -415,6 +415,17 @@ def test_a_push_comes_after_what_the_current_stream_holds(device: Any, gate: thr
         assert [9] * SIZE == memory.gpu_data().get().tolist()
 
 
+def test_a_with_block_makes_a_stream_cupys_current_one(device: Any) -> None:
+    stream = device.stream()
+    with device.on(stream) as entered:
+        inside = device.current_stream(), cupy.cuda.get_current_stream()
+    with pytest.raises(InvalidArgumentError, match=r"a cupy\.cuda\.Stream of cuda:0"), device.on("stream"):
+        pass
+
+    assert (stream,) * 3 == (entered, *inside)
+    assert device.current_stream() == cupy.cuda.get_current_stream() != stream
+
+
 def test_a_fill_and_a_copy_on_a_stream_come_after_what_the_current_stream_holds(
     device: Any, gate: threading.Event
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -232,6 +234,64 @@ def test_later_work_of_the_own_queue_comes_after_an_event(device: Any, gate: Any
     let_go(gate)
 
     assert [7] * SIZE == copy.get().tolist()
+
+
+@pytest.mark.parametrize("entered", [False, True], ids=["own", "entered"])
+def test_a_push_comes_after_what_the_current_queue_has(device: Any, gate: Any, entered: bool) -> None:
+    """Work there reads the old bytes, and the host is not blocked."""
+    with SyncedMemory(SIZE, device=device) as memory, device.on(device.stream()) if entered else nullcontext():
+        memory.mutable_cpu_data()[:] = 7
+        old, found, stream = memory.gpu_data(), device.empty(SIZE), device.stream()
+        hold(device.current_stream(), gate)
+        device.memcpy(old, found, SIZE, ACROSS, device.current_stream())
+        memory.mutable_cpu_data()[:] = 9
+        memory.async_gpu_push(stream=stream)
+        pushed = device.record(stream)
+        assert not pushed.done
+        let_go(gate)
+        pushed.synchronize()
+
+        assert [7] * SIZE == found.get().tolist()
+        assert [9] * SIZE == memory.gpu_data().get().tolist()
+
+
+def test_a_fill_on_a_queue_comes_after_what_the_current_queue_has(device: Any, gate: Any) -> None:
+    block, stream = filled(device, 7), device.stream()
+    hold(device.queue, gate)
+    device.memset_zero(block, SIZE, stream)
+    filling = device.record(stream)
+    assert not filling.done
+    let_go(gate)
+    filling.synchronize()
+
+    assert [0] * SIZE == block.get().tolist()
+
+
+def test_a_with_block_makes_a_queue_current_in_its_thread(device: Any) -> None:
+    """Arrays that are shown there are on the queue, and arithmetic uses it."""
+    queue, block = device.stream(), filled(device, 1)
+    with device.on(queue) as entered, ThreadPoolExecutor(1) as others:
+        inside = device.viewer(block)(), device.empty(4), device.empty(0)
+        elsewhere = others.submit(device.current_stream).result()
+        assert (queue, queue) == (entered, device.current_stream())
+    after = device.viewer(block)()
+
+    assert [queue] * 3 == [array.queue for array in inside]
+    assert [device.queue] * 3 == [elsewhere, device.current_stream(), after.queue]
+    with pytest.raises(InvalidArgumentError, match="stream must be a command queue of opencl:0"), device.on("queue"):
+        pass
+
+
+def test_arithmetic_comes_after_what_the_current_queue_has(device: Any, gate: Any) -> None:
+    """Work of the allocator's own queue, which is held, is not waited for."""
+    numbers, queue = device.empty(16).view(np.float32), device.stream()
+    numbers.set(np.arange(4, dtype=np.float32))
+    hold(device.queue, gate)
+    with device.on(queue):
+        total = arithmetic_of(device).asum(numbers)
+    let_go(gate)
+
+    assert total == 6.0
 
 
 def test_need_sync_waits_for_the_stream(device: Any) -> None:

@@ -29,7 +29,7 @@ def device() -> Any:
 
 def test_a_device_without_doubles_computes_in_floats(device: Any) -> None:
     """Then it has no arithmetic on doubles, and computes sums in float."""
-    vectors = KernelArithmetic(device.name, device.queue, cl, device.overlaps, fp64=False)
+    vectors = KernelArithmetic(device.name, device.current_stream, cl, device.overlaps, fp64=False)
     x = device.empty(4000).view(np.float32)
     x.set(np.full(1000, 0.5, np.float32))
     vectors.axpy(2.0, x, x)

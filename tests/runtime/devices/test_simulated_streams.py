@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +13,13 @@ import pytest
 from simulated_blocks import ACROSS, SIZE, UP, allocated, row
 
 from syncedmem.model import InvalidArgumentError
-from syncedmem.runtime import SimulatedDeviceAllocator, SimulatedDeviceError, SimulatedStream
+from syncedmem.runtime import (
+    Blob,
+    SimulatedDeviceAllocator,
+    SimulatedDeviceError,
+    SimulatedStream,
+    arithmetic_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,6 +122,107 @@ def test_later_work_of_the_default_stream_comes_after_an_event(device: Simulated
     assert not event.done
 
     assert ([2] * SIZE, True) == (block.get().tolist(), event.done)
+
+
+# --- the current stream, and kernels
+
+
+def double(source: Any, target: Any) -> None:
+    """A kernel: twice the items."""
+    target[...] = 2 * source
+
+
+def test_a_with_block_makes_a_stream_current_in_its_thread(device: SimulatedDeviceAllocator) -> None:
+    first, second = device.stream(), device.stream()
+    outside = device.current_stream()
+    with first as entered, device.on(second), ThreadPoolExecutor(1) as elsewhere:
+        found = device.current_stream(), elsewhere.submit(device.current_stream).result()
+
+    assert (first, second, outside) == (entered, *found)
+    assert (0, outside) == (outside.number, device.current_stream())
+
+
+def test_a_kernel_happens_when_its_stream_is_waited_for(device: SimulatedDeviceAllocator) -> None:
+    """It is given the items in their type and shape."""
+    source, target = (allocated(device, value).view(np.int16).reshape(2, -1) for value in (1, 0))
+    stream = device.stream()
+    stream.launch(double, source, target)
+    before = target.get()
+    stream.synchronize()
+
+    assert (0, (2, SIZE // 4)) == (before.max(), target.get().shape)
+    assert (2 * source.get()).tolist() == target.get().tolist()
+
+
+@pytest.mark.parametrize("entered", [False, True], ids=["default", "entered"])
+def test_what_reads_or_copies_comes_after_the_current_stream(device: SimulatedDeviceAllocator, entered: bool) -> None:
+    source, target, copy = allocated(device, 1), allocated(device, 0), allocated(device, 0)
+    with device.stream() if entered else nullcontext():
+        stream = device.current_stream()
+        stream.launch(double, source, target)
+        shown = int(target.get()[0])
+        stream.launch(double, target, target)
+        device.memcpy(target, copy, SIZE, ACROSS)
+        stream.launch(double, copy, copy)
+        total = arithmetic_of(device).asum(copy.view(np.float32))
+
+    assert (2, [8] * SIZE) == (shown, copy.get().tolist())
+    assert total == float(np.full(SIZE, 8, np.uint8).view(np.float32).sum(dtype=np.float64))
+
+
+@pytest.mark.parametrize("seed", [None, *range(20)])
+def test_a_push_comes_after_kernels_that_read_the_old_bytes(seed: int | None) -> None:
+    """Two blobs in turn, each with a stream for its pushes, as with double buffers, and no events."""
+    device = SimulatedDeviceAllocator(seed=seed)
+    batches, sums = [Blob((SIZE,), device=device) for _ in range(2)], Blob((24, SIZE), device=device)
+    streams = [device.stream() for _ in batches]
+    for number in range(24):
+        batch = batches[number % 2]
+        batch.mutable_cpu_data()[:] = number
+        batch.data_memory.async_gpu_push(stream=streams[number % 2])
+        row_of_sums = sums.mutable_gpu_data()[number : number + 1].reshape(SIZE)
+        device.current_stream().launch(double, batch.gpu_data(), row_of_sums)
+
+    assert [2.0 * number for number in range(24)] == sums.cpu_data()[:, 0].tolist()
+
+
+def test_kernels_find_bytes_that_were_freed_before_their_turn(device: SimulatedDeviceAllocator) -> None:
+    """As on a real device.  Later readers are refused, and the kernel's late write is no stray one."""
+    source, target, stream = allocated(device, 3), allocated(device, 0), device.stream()
+    stream.launch(double, source, target)
+    stream.launch(double, source, source)
+    device.release(source)
+    device.synchronize()
+    device.check()
+
+    assert [6] * SIZE == target.get().tolist()
+    with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+        source.get()
+    with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+        stream.launch(double, source, target)
+    assert stream.done
+
+
+def test_a_kernel_cannot_write_to_what_is_read_only(device: SimulatedDeviceAllocator) -> None:
+    block = allocated(device, 1)
+    device.current_stream().launch(double, block, device.read_only(block))
+    with pytest.raises(ValueError, match="read-only"):
+        device.synchronize()
+
+    assert 1 == block.get()[0]
+
+
+def test_a_launch_of_something_else_is_refused(device: SimulatedDeviceAllocator) -> None:
+    stream, block, elsewhere = device.stream(), allocated(device), allocated(SimulatedDeviceAllocator())
+    with pytest.raises(InvalidArgumentError, match="function must be a function of NumPy arrays, got 3"):
+        stream.launch(3, block)  # type: ignore[arg-type]
+    for wrong in (row(1), None, elsewhere):
+        with pytest.raises(InvalidArgumentError, match="arrays must be arrays of simulated:0"):
+            stream.launch(double, block, wrong)
+    with pytest.raises(InvalidArgumentError, match="stream must be a stream of simulated:0"):
+        device.on("stream")
+
+    assert stream.done
 
 
 # --- work that fails

@@ -45,7 +45,7 @@ SIZES = {
 """The files of the memory, and that of the glue; declarations of the ABI are not among them."""
 
 NOT_JUDGED = {
-    "about objects of Python": "R37 R38 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56",
+    "about objects of Python": "R37 R38 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56 R57",
     "about a memory without a device": "R30",
 }
 """The requirements of profile safe that are not judged for a port with the C ABI, and why."""
