@@ -33,6 +33,7 @@ pub struct State { pub head: u32, pub flags: u32, pub known_flags: u32, pub size
 pub struct Port {
     pub version: u32,
     pub level: u32,
+    pub sides: u32,
     name: *const c_char,
     edition: *const c_char,
     own: *const c_void,

@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SMP_ABI_VERSION 1u
+#define SMP_ABI_VERSION 2u
+#define SMP_SIDES 2u
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,7 +64,8 @@ enum {
   SMP_FLAG_CPU_MALLOC_USE_CUDA = 16
 };
 
-/* Kinds of memory.  SMP_PINNED is page-locked host memory, as from cudaMallocHost. */
+/* Kinds of memory.  SMP_PINNED is page-locked host memory, as from cudaMallocHost.  Sides are counted from 0, the host;
+   memory of side n, from 1 on, is of kind n + 1. */
 enum {
   SMP_HOST = 0,
   SMP_PINNED = 1,
@@ -79,10 +81,11 @@ typedef struct smp_allocators {
   int (*zero)(void *context, void *pointer, size_t size);
   /* Between any two kinds of memory; done when it returns. */
   int (*copy)(void *context, void *destination, const void *source, size_t size);
-  /* Only queued: it is done at the latest when `synchronize` returns.  NULL is the default stream. */
+  /* Only queued: it is done at the latest when `synchronize` returns for this stream.  NULL, the default stream, is a
+     queue like any other. */
   int (*copy_async)(void *context, void *destination, const void *source, size_t size, void *stream);
   int (*synchronize)(void *context, void *stream);
-  int (*get_device)(void *context, int32_t *device); /* the number of the current device */
+  int (*get_device)(void *context, int32_t *device); /* the number of the current device; there is one, 0 */
   int (*set_device)(void *context, int32_t device);
 } smp_allocators;
 
@@ -115,6 +118,7 @@ typedef struct smp_port {
   uint32_t abi_version; /* SMP_ABI_VERSION */
   uint32_t level;       /* how much it shows: 0 heads and refusals, 1 and bytes, 2 and actions, 3 and failures,
                            4 and streams */
+  uint32_t sides;       /* how many sides a memory has: SMP_SIDES */
   const char *name;
   const char *edition;  /* caffe, early, cpu_only */
   /* NULL if every pointer can be read and written as host memory, or is from the allocators that `create` was given.

@@ -132,6 +132,8 @@ class CallLog:
         Weak references to the pointers that `adopt` returned; the memory must keep the pointers alive.
     in_flight : list
         Copies on streams: source, destination and event.
+    streams : list
+        The stream of each of these copies, in order.
     freed_in_flight : list of str
         Frees of memory that such a copy still used.
     moves, steps : Fuse
@@ -143,6 +145,7 @@ class CallLog:
     stray: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     adopted: list[Any] = field(default_factory=list[Any])
     in_flight: list[tuple[Any, Any, Any]] = field(default_factory=list[tuple[Any, Any, Any]])
+    streams: list[Any] = field(default_factory=list[Any])
     freed_in_flight: list[str] = field(default_factory=list[str])
     moves: Fuse = field(default_factory=Fuse)
     steps: Fuse = field(default_factory=Fuse)
@@ -221,6 +224,7 @@ class RecordingAllocator:
         across: Literal["copy", "push"] = "copy" if stream is None else "push"
         self.log.calls.append(AllocatorCall(across if kind in (TO_DEVICE, TO_HOST) else "clone", side, byte_size))
         if stream is not None and byte_size:
+            self.log.streams.append(stream)
             self.log.in_flight.append((src, dest, self.inner.record(stream)))
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:

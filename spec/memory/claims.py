@@ -35,7 +35,11 @@ def _reasons(subject: Subject) -> dict[str, str]:
     if getattr(subject.device, "current_stream", _nothing)() is not None:
         offered.add("current stream")
     beyond = _beyond_its_edition(subject)
-    if subject.program is not None:
+    if subject.device is None:
+        beyond["R58"] = "there is no device"
+    if subject.program is None:
+        offered.add("streams")
+    else:
         offered.update(subject.program.offers)
         beyond |= dict.fromkeys(MEMORY_OF_OBJECTS, "about objects of Python")
         if "own_buffer" not in offered:

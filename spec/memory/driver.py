@@ -315,7 +315,7 @@ class MemoryDriver:
             self.inspection.adopted(adopted, self.reproducer.names[argument])
         self.inspection.oracle = expected.after
         if raised is None:
-            self.inspection.compare_flight(entry)
+            self.inspection.compare_flight(entry, self.reproducer.names.get(argument))
         self.inspection.compare_state(entry, before, view, raised)
         if not self.run.sees_bytes:
             return

@@ -97,10 +97,14 @@ class MemoryInspection:
             requirement = success_requirement(entry, expected) if self._size else "R44-size-zero"
             self._run.require(raised is None, requirement, f"{name} raised {type(raised).__name__}: {raised}")
 
-    def compare_flight(self, entry: Input) -> None:
+    def compare_flight(self, entry: Input, stream: Any) -> None:
         """After a successful call: a push must be in flight, and a call that drops memory must have waited for it."""
-        if entry.call is Call.ASYNC_GPU_PUSH and self._run.subject.defers and self._size:
-            self._run.require(self._in_flight(), "R21-push", "async_gpu_push waited for its copy")
+        if entry.call is Call.ASYNC_GPU_PUSH and self._size:
+            if self._run.subject.defers:
+                self._run.require(self._in_flight(), "R21-push", "async_gpu_push waited for its copy")
+            used = self._run.log.streams[-1:]
+            other = f"the push was queued on {used[0] if used else 'no stream'}, not on {stream}, which it was given"
+            self._run.require(used == [stream], "R58-push-on-its-stream", other)
         if self._run.safe and entry.call in (Call.SET_CPU_DATA, Call.SET_GPU_DATA, Call.RELEASE):
             self._run.require(not self._in_flight(), "R42-in-flight-not-freed", "a push still uses the dropped memory")
 

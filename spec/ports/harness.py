@@ -67,7 +67,7 @@ __all__ = [
 VERSION = 1
 """The version of the protocol."""
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 """The version of ``syncedmem_port.h``."""
 
 BLOBS_VERSION = 1
@@ -164,6 +164,7 @@ class Table(Structure):
     _fields_ = (
         ("abi_version", c_uint32),
         ("level", c_uint32),
+        ("sides", c_uint32),
         ("name", c_char_p),
         ("edition", c_char_p),
         ("own", POINTER(Allocators)),
@@ -302,6 +303,8 @@ class Library:
             return f"its edition is {table.edition.decode(errors='replace')!r}, not one of {', '.join(EDITIONS)}"
         if table.level >= len(LEVELS):
             return f"its level is {table.level}, not one of 0 to {len(LEVELS) - 1}"
+        if table.sides != len(SIDES):
+            return f"its memories have {table.sides} sides, not {len(SIDES)}"
         if table.level >= _ACTIONS and table.own:
             return f"it has allocators of its own, so its level is at most {_ACTIONS - 1}, not {table.level}"
         return ""
@@ -331,6 +334,8 @@ class Block:
 
     Attributes
     ----------
+    guarded : bool
+        Whether nobody but the harness may touch it.
     number : int
     kind : int
         ``HOST``, ``PINNED`` or ``DEVICE``.
@@ -339,9 +344,10 @@ class Block:
         For a buffer of the caller, its name; else empty.
     """
 
-    __slots__ = ("_base", "_length", "_tail", "address", "kind", "name", "number", "size")
+    __slots__ = ("_base", "_length", "_tail", "address", "guarded", "kind", "name", "number", "size")
 
-    def __init__(self, number: int, kind: int, size: int, name: str = "") -> None:
+    def __init__(self, number: int, kind: int, size: int, name: str = "", *, guarded: bool = True) -> None:
+        self.guarded: bool = guarded and kind == DEVICE
         self.number: int = number
         self.kind: int = kind
         self.size: int = size
@@ -358,15 +364,15 @@ class Block:
         ctypes.memmove(self.address - len(_BEFORE), _BEFORE, len(_BEFORE))
         ctypes.memset(self.address, _FRESH, size)
         ctypes.memmove(self.address + size, self._tail, len(self._tail))
-        if kind == DEVICE:
+        if self.guarded:
             self.close()
 
     def open(self) -> None:
-        """Let device memory be touched."""
+        """Let guarded memory be touched."""
         _mprotect(self._base, self._length, _ANYBODY)
 
     def close(self) -> None:
-        """Let nobody touch it: neither device memory nor what was freed."""
+        """Let nobody touch it: neither guarded memory nor what was freed."""
         _mprotect(self._base, self._length, _NOBODY)
 
     def unmap(self) -> None:
@@ -378,8 +384,8 @@ class Block:
         return self._base <= address < self._base + self._length + _PAGE
 
     def damage(self) -> str:
-        """What was written beside it, if anything; device memory can only be written through the harness."""
-        if self.kind == DEVICE:
+        """What was written beside it, if anything; guarded memory can only be written through the harness."""
+        if self.guarded:
             return ""
         before = ctypes.string_at(self.address - len(_BEFORE), len(_BEFORE))
         after = ctypes.string_at(self.address + self.size, len(self._tail))
@@ -388,6 +394,9 @@ class Block:
         where = "before the start" if before != _BEFORE else "after the end"
         return f"the port wrote {where} of {f'the buffer {self.name}' if self.name else 'a block'} of {self.size} bytes"
 
+
+LARGEST = 1 << 21
+"""The largest size of a memory in bytes that is tried."""
 
 _QUARANTINE = 256
 """How many freed blocks keep their pages, so that nobody else gets the address."""
@@ -411,6 +420,9 @@ class Heap:
     ----------
     own : Allocators or None
         The allocators of a library with a device of its own.
+    guards : bool
+        Whether device memory is guarded: not from a library whose actions are not seen, because its device may be
+        memory that the host can read and write too.
 
     Attributes
     ----------
@@ -432,7 +444,8 @@ class Heap:
         Runs a kernel of the library.
     """
 
-    def __init__(self, own: Any = None) -> None:
+    def __init__(self, own: Any = None, *, guards: bool = True) -> None:
+        self._guards = guards
         self.actions: list[dict[str, Any]] = []
         self.moved: dict[str, int] = {}
         self.defers = False
@@ -440,10 +453,10 @@ class Heap:
         self.partial = False
         self.buffers: dict[str, Buffer] = {}
         self._own = own
-        self._device = 0
         self._blocks: dict[int, Block] = {}
         self._freed: dict[int, Block] = {}
         self._queued: dict[int, list[tuple[int, int, int]]] = {}
+        self._strayed: int | None = None
         self._number = 0
         functions = [kind(getattr(self, f"_{name}")) for name, kind in _FUNCTIONS.items()]
         self.table: Allocators = Allocators(None, *functions)
@@ -472,7 +485,7 @@ class Heap:
             scratch = ctypes.create_string_buffer(size or 1)
             self._own.copy(self._own.context, scratch, address, size)
             return scratch.raw[:size]
-        if block is None or block.kind != DEVICE:
+        if block is None or not block.guarded:
             return ctypes.string_at(address, size)
         block.open()
         content = ctypes.string_at(address, size)
@@ -489,15 +502,14 @@ class Heap:
         if block is not None:
             block.open()
         ctypes.memmove(address, content, _within(block, address, len(content)))
-        if block is not None and block.kind == DEVICE:
+        if block is not None and block.guarded:
             block.close()
 
     def wait(self, stream: int | None = None) -> None:
         """Do what is queued on a stream, or on all."""
         for number in [stream] if stream is not None else list(self._queued):
             for destination, source, size in self._queued.pop(number, ()):
-                if not self.is_freed(destination) and not self.is_freed(source):
-                    self._move(destination, source, size)
+                self._move(destination, source, size)
 
     def is_freed(self, address: int) -> bool:
         """Whether a block was at an address until it was freed."""
@@ -511,8 +523,10 @@ class Heap:
                     return f"byte {address - block.address} of a {word}{_KINDS[block.kind]} of {block.size} bytes"
         return f"memory that was not lent, at {address:#x}"
 
-    def damage(self, addresses: Iterable[int]) -> str:
-        """What was written beside one of the blocks at these addresses; empty if nothing."""
+    def misdeed(self, addresses: Iterable[int]) -> str:
+        """What the library did that none may do, or wrote beside one of the blocks at these addresses, if anything."""
+        if self._strayed is not None:
+            return f"the port made device {self._strayed} current, and there is only device 0"
         found = (block.damage() for address in addresses if (block := self._blocks.get(address)))
         return next(filter(None, found), "")
 
@@ -554,24 +568,25 @@ class Heap:
         return self._copied(destination, source, size)
 
     def _copy_async(self, _context: int, destination: int, source: int, size: int, stream: int | None) -> int:
-        return self._copied(destination, source, size, stream or 0, "_async")
+        return self._copied(destination, source, size, stream or 0)
 
     def _synchronize(self, _context: int, stream: int | None) -> int:
-        self.actions.append({"action": "wait"})
+        self.actions.append({"action": "wait", "stream": stream or 0})
         self.wait(stream or 0)
         return 0
 
     def _get_device(self, _context: int, device: Any) -> int:
-        device[0] = self._device
+        device[0] = 0
         return 0
 
     def _set_device(self, _context: int, device: int) -> int:
-        self._device = device
-        return 0
+        if device != 0:
+            self._strayed = device
+        return int(device != 0)
 
     def _launch(self, _context: int, kernel: int, argument: int | None) -> int:
         """Let the library touch device memory while its kernel runs."""
-        closed = [block for block in self._blocks.values() if block.kind == DEVICE]
+        closed = [block for block in self._blocks.values() if block.guarded]
         for block in closed:
             block.open()
         _KERNEL(kernel)(argument)
@@ -579,15 +594,16 @@ class Heap:
             block.close()
         return 0
 
-    def _copied(self, destination: int, source: int, size: int, stream: int = 0, ending: str = "") -> int:
+    def _copied(self, destination: int, source: int, size: int, stream: int | None = None) -> int:
         origin, side = self._side(source), self._side(destination)
-        across = f"copy_to_{side}{ending if side == 'gpu' else ''}"
+        pushed = stream is not None and (origin, side) == ("cpu", "gpu")
+        across = f"copy_to_{side}{'_async' if pushed else ''}"
         name = across if origin != side else f"copy_{side}"
-        failed = self._failed({"action": name, "size": size})
+        failed = self._failed({"action": name, "size": size, **({"stream": stream} if pushed else {})})
         if failed:
             if self.partial:
                 self._move(destination, source, size // 2)
-        elif self.defers and stream:
+        elif self.defers and stream is not None:
             self._queued.setdefault(stream, []).append((destination, source, size))
         else:
             self._move(destination, source, size)
@@ -605,17 +621,23 @@ class Heap:
 
     def _new(self, kind: int, size: int, name: str = "") -> Block:
         self._number += 1
-        block = Block(self._number, kind, size, name)
+        block = Block(self._number, kind, size, name, guarded=self._guards)
         self._blocks[block.address] = block
         return block
 
     def _drop(self, block: Block) -> None:
         del self._blocks[block.address]
+        self._cancel(block)
         block.close()
         self._freed[block.address] = block
         if len(self._freed) > _QUARANTINE:
             oldest = next(iter(self._freed))
             self._freed.pop(oldest).unmap()
+
+    def _cancel(self, block: Block) -> None:
+        """Forget the queued copies from or to a block that goes: its pages may belong to somebody else soon."""
+        for number, copies in self._queued.items():
+            self._queued[number] = [it for it in copies if not (block.around(it[0]) or block.around(it[1]))]
 
     def _forget(self, name: str) -> None:
         """Drop a buffer of the caller."""
@@ -642,14 +664,14 @@ class Heap:
         if block is not None:
             block.open()
         ctypes.memset(address, 0, size)
-        if block is not None and block.kind == DEVICE:
+        if block is not None and block.guarded:
             block.close()
 
     def _move(self, destination: int, source: int, size: int) -> None:
         """Copy, but not beyond the end of a block: the kit sees the size that was asked for."""
         blocks = self._find(destination), self._find(source)
         size = min(_within(blocks[0], destination, size), _within(blocks[1], source, size))
-        closed = [block for block in blocks if block is not None and block.kind == DEVICE]
+        closed = [block for block in blocks if block is not None and block.guarded]
         for block in closed:
             block.open()
         ctypes.memmove(destination, source, size)
@@ -724,7 +746,7 @@ class Harness:
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        self.heap: Heap = Heap(library.own)
+        self.heap: Heap = Heap(library.own, guards=library.level >= _ACTIONS)
         self._level = 0
         self._memories: dict[int, _Memory] = {}
         self._released: deque[int] = deque()
@@ -766,13 +788,16 @@ class Harness:
             return {"refused": f"{library.name} is of edition {library.edition}, not {request['edition']}"}
         about = {"version": VERSION, "name": library.name, "level": LEVELS[library.level], "edition": library.edition}
         blobs = {"blobs": True} if library.blobs else {}
-        return {**about, "offers": ["own_buffer", "drop"], **blobs, **({"defers": True} if self.heap.defers else {})}
+        streams = {"defers": True, "streams": True} if self.heap.defers else {}
+        return {**about, "offers": ["own_buffer", "drop"], "largest": LARGEST, **blobs, **streams}
 
     def _on_new(self, request: dict[str, Any]) -> Answer:
         number, size, handle = request["memory"], request["size"], c_void_p()
         status = self.library.table.create(ctypes.byref(self.heap.table), size, ctypes.byref(handle))
         ctypes.memset(ctypes.byref(self._result), 0, ctypes.sizeof(Result))
         found = self._acted()
+        if sentence := self.heap.misdeed(()):
+            raise Wrong(f"in create {sentence}")
         if reason := _reason("create", status, self._result):
             return {**found, "refused": reason}
         self._memories[number] = memory = _Memory(handle.value or 0, size)
@@ -843,7 +868,7 @@ class Harness:
                 memory.sides[side] = buffer.address
         elif not reason and op in _RETURNING:
             found |= self._view(memory, side)
-        if sentence := self.heap.damage([*before, *memory.sides.values()]):
+        if sentence := self.heap.misdeed([*before, *memory.sides.values()]):
             raise Wrong(f"in {op} {sentence}")
         return found | ({"refused": reason} if reason else {}) | self._shown(memory)
 
@@ -951,7 +976,7 @@ class Harness:
             found["refused"] = reason
         else:
             found |= self._blob_answer(blob, request["call"], result, shown)
-        if sentence := self.heap.damage(before | blob.sides):
+        if sentence := self.heap.misdeed(before | blob.sides):
             raise Wrong(f"in {request['call']} {sentence}")
         return found | shown
 

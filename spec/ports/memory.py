@@ -8,6 +8,7 @@ allocated.  The allocators below have no memory: bytes are read from the port.
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -132,34 +133,39 @@ class RemoteSide:
         return self._content
 
 
-@dataclass
+@dataclass(frozen=True)
 class RemoteStream:
     """A stream of the port, by its number."""
 
     number: int
 
+    def __str__(self) -> str:
+        return f"stream {self.number}" if self.number else "the default stream"
+
 
 class RemoteEvent:
-    """A point after everything that has been queued; it is reached when the port has waited for its pushes.
+    """A point after everything that is queued on a stream; it is reached when the port has waited for the stream.
 
     Parameters
     ----------
     allocator : RemoteAllocator
+    stream : RemoteStream
     """
 
-    def __init__(self, allocator: RemoteAllocator) -> None:
+    def __init__(self, allocator: RemoteAllocator, stream: RemoteStream) -> None:
         self._allocator = allocator
-        self._waits = allocator.waits
+        self._stream = stream
+        self._waits = allocator.waits(stream)
 
     @property
     def done(self) -> bool:
-        """Whether the port has waited since."""
-        return self._allocator.waits > self._waits or not self._allocator.defers
+        """Whether the port has waited for the stream since."""
+        return self._allocator.waits(self._stream) > self._waits or not self._allocator.defers
 
     def synchronize(self) -> None:
-        """Have the port wait."""
+        """Have the port wait for all streams."""
         self._allocator.port.ask("synchronize")
-        self._allocator.waits += 1
+        self._allocator.waited(None)
 
 
 class RemoteAllocator:
@@ -172,8 +178,6 @@ class RemoteAllocator:
 
     Attributes
     ----------
-    waits : int
-        How often the port has waited for its pushes.
     blobs : object
         What the blobs of the last driver share; see `syncedmem.spec.ports.blob`.
     """
@@ -185,7 +189,7 @@ class RemoteAllocator:
     def __init__(self, port: Port, side: Side) -> None:
         self.port: Port = port
         self.side: Side = side
-        self.waits: int = 0
+        self._waits: Counter[int | None] = Counter()
         self.blobs: Any = None
         self._buffers = 0
         self._streams = 0
@@ -209,9 +213,17 @@ class RemoteAllocator:
         self._streams += 1
         return RemoteStream(self._streams)
 
-    def record(self, _stream: object) -> RemoteEvent:
-        """An event after everything that has been queued."""
-        return RemoteEvent(self)
+    def record(self, stream: RemoteStream) -> RemoteEvent:
+        """An event after everything that has been queued on a stream."""
+        return RemoteEvent(self, stream)
+
+    def waited(self, stream: int | None) -> None:
+        """Note that the port has waited: for a stream, or for all if `stream` is None."""
+        self._waits[stream] += 1
+
+    def waits(self, stream: RemoteStream) -> int:
+        """How often the port has waited for a stream, alone or with all others."""
+        return self._waits[stream.number] + self._waits[None]
 
     def using(self) -> AbstractContextManager[object]:
         """Nothing: the port's device is always current."""
@@ -435,7 +447,7 @@ class RemoteMemory:
             return
         if name == "wait":
             for allocator in self._allocators:
-                allocator.waits += 1
+                allocator.waited(action.get("stream"))  # a port that does not say which one is taken to mean all
             return
         replay(self._port, self._log, action, lambda: self._move(name, action, answer))
 
@@ -444,6 +456,8 @@ class RemoteMemory:
         if name in COPIES:
             source, dest, kind = COPIES[name]
             stream = self._stream if name.endswith("async") else None
+            if stream is not None and "stream" in action:
+                stream = RemoteStream(action["stream"])
             self._recorders[dest, False].memcpy(self._pointer(source), self._pointer(dest), size, kind, stream)
             return
         verb, _, side = name.partition("_")

@@ -97,8 +97,8 @@ class Port:
 
     @property
     def offers(self) -> frozenset[str]:
-        """The optional requests that the port answers."""
-        return frozenset(self.hello.get("offers", ()))
+        """The optional requests that the port answers, and ``streams`` if its actions say their stream."""
+        return frozenset(self.hello.get("offers", ())) | ({"streams"} if self.hello.get("streams") else frozenset())
 
     @property
     def edition(self) -> str:

@@ -358,6 +358,14 @@ ACTION: tuple[Field, ...] = (
     ),
     Field("buffer", _NAME, "for a free, the name of the buffer of the caller that was freed", "L2", required=False),
     Field("failed", _FLAG, "whether it failed; if left out, it did not", "L3", required=False),
+    Field(
+        "stream",
+        _NUMBER,
+        "for copy_to_gpu_async and wait, the number of the stream; 0 is the default one. Left out by a port that does "
+        "not say `streams` in its first answer.",
+        "L4",
+        required=False,
+    ),
 )
 """An action that a call took, if its name alone does not say everything."""
 
@@ -396,6 +404,13 @@ ANSWERS: Mapping[str, tuple[Field, ...]] = {
             "defers",
             _FLAG,
             "whether a queued push happens only when somebody waits for it; if left out, it happens at once",
+            "L4",
+            required=False,
+        ),
+        Field(
+            "streams",
+            _FLAG,
+            "whether its pushes and waits say on which stream they are; if left out, they do not, and R58 is not judged",
             "L4",
             required=False,
         ),

@@ -64,6 +64,8 @@ MEMORY_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("R30-no-gpu", "Without a device, every call for the device side is refused and changes nothing.",
      "syncedmem.cpp:89, 116, 132, 150"),
     ("R31-size-constant", "The size never changes.", "syncedmem.hpp:70"),
+    ("R58-push-on-its-stream", "A push is queued on the stream that it was given, and on no other.",
+     "syncedmem.cpp:163"),
     ("R53-independent", "A call on one memory does not change another memory.", "syncedmem.hpp:90"),
     ("R54-view-of-the-memory", "A view is over the memory itself: it shows later writes.",
      "syncedmem.cpp:96, 114; H10"),
@@ -109,12 +111,13 @@ MEMORY_NEEDS: dict[str, str] = {
     "R50": "another device",
     "R51": "device check",
     "R57": "current stream",
+    "R58": "streams",
 }
 """What a subject must offer for a requirement, unless every subject can be tested for it."""
 
 MEMORY_OF_CALLS = {
     "set_gpu_data": frozenset({"R15"}),
-    "async_gpu_push": frozenset({"R21", "R22", "R41", "R42", "R43", "R52", "R57"}),
+    "async_gpu_push": frozenset({"R21", "R22", "R41", "R42", "R43", "R52", "R57", "R58"}),
 }
 """The requirements of calls that not every edition has."""
 
@@ -131,6 +134,6 @@ MEMORY_LEVELS = by_level(
     L1="R10 R14 R15 R19 R35 R36 R37 R38 R39 R53",
     L2="R01 R03 R04 R05 R06 R07 R08 R09 R16 R17 R18 R21 R25 R26 R27 R28 R29 R44",
     L3="R32 R33 R34",
-    L4="R40 R41 R42 R43 R46 R47 R50 R51 R52 R54 R55 R56 R57",
+    L4="R40 R41 R42 R43 R46 R47 R50 R51 R52 R54 R55 R56 R57 R58",
 )
 """The lowest level at which a requirement can be judged, by its number."""

@@ -114,6 +114,7 @@ _LACKS = {
     "another device": "there is only one device",
     "device check": "there is no device check",
     "current stream": "the device has no current stream",
+    "streams": "the port does not say on which stream an action is",
     "messages": "there are no messages",
     "caffe profile": "the profile safe promises something else",
     "drop": "the program does not answer the request drop",

@@ -84,6 +84,6 @@ static void destroy(void *memory) {
   delete it;
 }
 
-static const smp_port port = {SMP_ABI_VERSION, 4, "Caffe, " EDITION, EDITION, nullptr, create, call, state, destroy};
+static const smp_port port = {SMP_ABI_VERSION, 4, SMP_SIDES, "Caffe, " EDITION, EDITION, nullptr, create, call, state, destroy};
 
 const smp_port *syncedmem_port() { return &port; }

@@ -74,7 +74,7 @@ class Bridge:
         fields: Any = getattr(Table, "_fields_")  # noqa: B009 -- the name that ctypes gives it
         kinds: dict[str, Any] = dict(fields)
         functions = [kinds[name](getattr(self, f"_{name}")) for name in ("create", "call", "state", "destroy")]
-        self.table: Any = Table(ABI_VERSION, 3, b"bug", edition.encode(), None, *functions)
+        self.table: Any = Table(ABI_VERSION, 3, 2, b"bug", edition.encode(), None, *functions)
 
     def _create(self, lent: Any, size: int, made: Any) -> int:
         self._made += 1

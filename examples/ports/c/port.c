@@ -33,6 +33,6 @@ static void destroy(void *memory) {
   free(memory);
 }
 
-static const smp_port port = {SMP_ABI_VERSION, 4, "C", "caffe", NULL, create, call, state, destroy};
+static const smp_port port = {SMP_ABI_VERSION, 4, SMP_SIDES, "C", "caffe", NULL, create, call, state, destroy};
 
 const smp_port *syncedmem_port(void) { return &port; }

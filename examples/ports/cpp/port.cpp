@@ -34,6 +34,6 @@ static void state(const void *memory, smp_state *seen) {
 
 static void destroy(void *memory) { delete static_cast<Memory *>(memory); }
 
-static const smp_port port{SMP_ABI_VERSION, own ? 1u : 4u, "C++", "caffe", own, create, call, state, destroy};
+static const smp_port port{SMP_ABI_VERSION, own ? 1u : 4u, SMP_SIDES, "C++", "caffe", own, create, call, state, destroy};
 
 const smp_port *syncedmem_port() { return &port; }

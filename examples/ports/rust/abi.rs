@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 pub const OK: c_int = 0;
 pub const REFUSED: c_int = 1;
 pub const FAILED: c_int = 2;
@@ -52,6 +52,7 @@ pub struct State {
 pub struct Port {
     pub version: u32,
     pub level: u32,
+    pub sides: u32,
     pub name: *const c_char,
     pub edition: *const c_char,
     pub own: *const Allocators,

@@ -32,7 +32,7 @@ extern "C" fn state(it: &Memory, seen: &mut State) {
 unsafe extern "C" fn destroy(it: *mut Memory) { drop(Box::from_raw(it)); }
 
 static PORT: Port =
-    Port { version: VERSION, level: 4, name: c"Rust".as_ptr(), edition: c"caffe".as_ptr(), own: null(), create, call, state, destroy };
+    Port { version: VERSION, level: 4, sides: 2, name: c"Rust".as_ptr(), edition: c"caffe".as_ptr(), own: null(), create, call, state, destroy };
 
 #[no_mangle]
 pub extern "C" fn syncedmem_port() -> *const Port { &PORT }

@@ -173,6 +173,17 @@ class ReadsInFlight(ReferenceMemory):
         pass
 
 
+@seeded_bug("R58-push-on-its-stream", "a port that passes NULL, whatever stream it is given")
+class PushesOnItsOwn(ReferenceMemory):
+    """A push is queued on a stream of the memory, not on the one that it was given."""
+
+    own: Any = None
+
+    def push(self, pointer: Any, stream: Any) -> None:
+        self.own = self.own or self.device.stream()
+        super().push(pointer, self.own)
+
+
 @seeded_bug("R57-push-in-order", "a queue of its own on OpenCL: 22 of 24 sums were wrong")
 class OvertakesWork(ReferenceMemory):
     """A push does not wait for work that the device's current stream still has."""

@@ -322,7 +322,7 @@ def test_a_copy_that_is_too_long_is_cut_and_told(lent: Lent) -> None:
     assert lent.table.copy(None, device + 1, host, 99) == 0
     assert lent.taken() == [{"action": "copy_to_gpu", "size": 99}]
     assert lent.heap.read("gpu", device, 99) == b"\xcd\0\0\0"
-    assert lent.heap.damage([host, device]) == ""
+    assert lent.heap.misdeed([host, device]) == ""
 
 
 def test_memory_of_the_library_itself_can_be_copied(lent: Lent) -> None:
@@ -390,7 +390,7 @@ def test_a_write_beside_a_block_is_seen(lent: Lent, offset: int, where: str) -> 
     buffer = lent.heap.buffers["mine"].address
     for address, name in ((block, "a block"), (buffer, "the buffer mine")):
         ctypes.memset(address + offset, 0, 1)
-        assert lent.heap.damage([address]) == f"the port wrote {where} of {name} of 5 bytes"
+        assert lent.heap.misdeed([address]) == f"the port wrote {where} of {name} of 5 bytes"
 
 
 def test_waiting_for_a_stream_is_an_action(lent: Lent) -> None:
@@ -439,7 +439,8 @@ def _odd(*_: object) -> int:
 def table(**changed: Any) -> Any:
     """Return a table that is right, but for some fields."""
     made: Any = harness.Table()
-    made.abi_version, made.level, made.name, made.edition = harness.ABI_VERSION, 4, b"python", b"caffe"
+    made.abi_version, made.level, made.sides = harness.ABI_VERSION, 4, 2
+    made.name, made.edition = b"python", b"caffe"
     kinds: dict[str, Any] = {name: type(getattr(made, name)) for name in _FUNCTIONS}
     for name in _FUNCTIONS:
         setattr(made, name, kinds[name](_nothing if name in ("state", "destroy") else _done))
@@ -475,7 +476,8 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Library]:
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"abi_version": 2}, "it was built with version 2 of syncedmem_port.h, and this is version 1"),
+        ({"abi_version": 1}, "it was built with version 1 of syncedmem_port.h, and this is version 2"),
+        ({"sides": 3}, "its memories have 3 sides, not 2"),
         ({"name": None}, "the field name of its table is NULL"),
         ({"call": None}, "the field call of its table is NULL"),
         ({"edition": b"late"}, "its edition is 'late', not one of caffe, early, cpu_only"),

@@ -180,7 +180,7 @@ static void no_state(const void *memory, smp_state *seen) { (void)memory, (void)
 static void no_destroy(void *memory) { (void)memory; }
 
 static const smp_port port = {
-  SMP_ABI_VERSION, 4, "blobs", "caffe", NULL, no_memory, no_call, no_state, no_destroy,
+  SMP_ABI_VERSION, 4, SMP_SIDES, "blobs", "caffe", NULL, no_memory, no_call, no_state, no_destroy,
 };
 
 const smp_port *syncedmem_port(void) { return &port; }

@@ -53,6 +53,6 @@ static int create_own(const smp_allocators *from, size_t size, void **made) {
   return create(&mine, size, made);
 }
 
-static const smp_port own = {SMP_ABI_VERSION, 1, "own", "caffe", &mine, create_own, call, state, free};
+static const smp_port own = {SMP_ABI_VERSION, 1, SMP_SIDES, "own", "caffe", &mine, create_own, call, state, free};
 
 const smp_port *syncedmem_port(void) { return &own; }

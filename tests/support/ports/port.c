@@ -75,6 +75,6 @@ static void destroy(void *memory_) {
   free(memory_);
 }
 
-static const smp_port port = {SMP_ABI_VERSION, 4, "C", "caffe", NULL, create, call, state, destroy};
+static const smp_port port = {SMP_ABI_VERSION, 4, SMP_SIDES, "C", "caffe", NULL, create, call, state, destroy};
 
 const smp_port *syncedmem_port(void) { return &port; }

@@ -24,6 +24,6 @@ static int rude_call(void *memory_, const smp_arguments *asked, smp_result *resu
   return status;
 }
 
-static const smp_port rude = {SMP_ABI_VERSION, 4, "rude", "caffe", NULL, create, rude_call, state, free};
+static const smp_port rude = {SMP_ABI_VERSION, 4, SMP_SIDES, "rude", "caffe", NULL, create, rude_call, state, free};
 
 const smp_port *syncedmem_port(void) { return &rude; }
