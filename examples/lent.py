@@ -35,8 +35,9 @@ class State(Structure):
 
 
 class Port(Structure):
-    _fields_ = [("version", c_uint32), ("level", c_uint32), ("sides", c_uint32), ("name", c_char_p), ("edition", c_char_p),
-                ("own", c_void_p), ("create", CFUNCTYPE(c_int, POINTER(Allocators), c_size_t, POINTER(c_void_p))),
+    _fields_ = [("version", c_uint32), ("level", c_uint32), ("sides", c_uint32), ("name", c_char_p),
+                ("edition", c_char_p), ("own", c_void_p),
+                ("create", CFUNCTYPE(c_int, POINTER(Allocators), c_size_t, POINTER(c_void_p))),
                 ("call", CFUNCTYPE(c_int, c_void_p, POINTER(Asked), POINTER(Result))),
                 ("state", CFUNCTYPE(None, c_void_p, POINTER(State))),
                 ("destroy", CFUNCTYPE(None, c_void_p))]  # fmt: skip

@@ -39,6 +39,10 @@ class BlobCoverage:
         """The number of cells that were taken."""
         return len(self.taken & cells_of(self.has_device))
 
+    def unreached(self) -> list[str]:
+        """The cells that were not taken, each in words."""
+        return sorted(str(cell) for cell in cells_of(self.has_device) - self.taken)
+
     @property
     def missing(self) -> int:
         """The number of cells that were not taken."""

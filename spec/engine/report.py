@@ -347,6 +347,11 @@ class Counter:
         if self._progress is not None:
             self._progress(self._name, self.cases)
 
+    def cover(self, driver: Any) -> None:
+        """Count what a driver took until a violation that is tolerated; None took nothing."""
+        if driver is not None:
+            self._coverage.add(driver)
+
 
 def check_steps(steps: object) -> None:
     """Refuse a value that is not a number of steps.

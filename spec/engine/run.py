@@ -20,7 +20,10 @@ __all__ = ["Run", "blaming"]
 _BYTES = {"R": "R10-same-bytes", "B": "B22-elements"}
 _HEADS = {"R": "R11-head", "B": "B21-accessors"}
 
-_HARMLESS = frozenset({"B67-shape-lazy"})
+_HARMLESS = frozenset(
+    {"R09-no-needless-copy", "R26-release-order", "R46-fresh-view", "R47-read-only-view", "R58-push-on-its-stream"}
+    | {"B67-shape-lazy"}
+)
 """The requirements whose violation leaves everything else that the kit knows as it is."""
 
 P = ParamSpec("P")

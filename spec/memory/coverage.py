@@ -40,6 +40,10 @@ class Coverage:
         """The number of transitions that were not taken."""
         return len(transitions_of(self.edition) - self.taken)
 
+    def unreached(self) -> list[str]:
+        """The transitions that were not taken, each in words."""
+        return sorted(_sentence(*transition) for transition in transitions_of(self.edition) - self.taken)
+
     @property
     def states(self) -> int:
         """The number of states of the space that were visited."""
@@ -62,6 +66,7 @@ class Coverage:
 
 
 _OWNERS = {Side.NULL: "nobody", Side.OWNED: "memory", Side.EXTERNAL: "caller"}
+_WORDS = {"nobody": "not there", "memory": "its own", "caller": "the caller's"}
 _SIDES = {owner: side for side, owner in _OWNERS.items()}
 
 
@@ -81,6 +86,13 @@ def transitions_of(edition: str) -> frozenset[tuple[State, Input]]:
 
 def _in_words(configuration: Configuration, pinned: bool, mode: Mode) -> State:
     return (configuration.head, _OWNERS[configuration.cpu], _OWNERS[configuration.gpu], pinned, mode)
+
+
+def _sentence(state: State, entry: Input) -> str:
+    head, cpu, gpu, pinned, mode = state
+    call = f"set_mode({entry.mode})" if entry.call is None else entry.call.value
+    sides = f"the host side is {_WORDS[cpu]}{', page-locked' if pinned else ''}, the device side {_WORDS[gpu]}"
+    return f"{call}{'' if entry.data else ' with NULL'} at {head.name}, where {sides}, in mode {mode.name}"
 
 
 def _facts(state: State) -> Fact:

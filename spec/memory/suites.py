@@ -15,14 +15,13 @@ from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import READS
 from ..engine.shrinking import shortest
-from ..engine.violation import noting
+from ..engine.violation import Violation, noting
 from .driver import MemoryDriver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.subject import Subject
-    from ..engine.violation import Violation
 
 __all__ = [
     "SUITES",
@@ -96,9 +95,13 @@ def run_case(subject: Subject, case: Case) -> MemoryDriver:
     subject.mark()
     with noting((case.size,), ((0, move) for move in case.moves)):
         driver = MemoryDriver(subject, case.size)
-        for move in case.moves:
-            make_move(driver, move)
-        driver.finish()
+        try:
+            for move in case.moves:
+                make_move(driver, move)
+            driver.finish()
+        except Violation as found:
+            found.driver = driver
+            raise
         return driver
 
 
@@ -226,6 +229,7 @@ def _sizes(subject: Subject) -> Iterator[Case]:
     for power in range(1, 19):
         for size in ((1 << power) - 1, 1 << power, (1 << power) + 1):
             yield Case(cycle, size)
+    yield Case(cycle, (1 << 20) + 3)
     yield Case(cycle, (16 << 20) + 1)
 
 

@@ -84,8 +84,18 @@ class LevelResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the port conforms; what an excepted violation has kept from being taken is not missing."""
-        return not self.found.violations and (bool(self.met) or self.found.passed)
+        """Whether the port conforms: nothing is violated that is not excepted, and every transition was taken."""
+        return self.found.passed
+
+    @property
+    def exceptions(self) -> str:
+        """The excepted requirements that were violated, as a part of a sentence; empty if none was."""
+        return f" except {', '.join(it.partition('-')[0] for it in self.met)}" if self.met else ""
+
+    @property
+    def unreached(self) -> list[str]:
+        """The transitions or cells that nothing could take, if no violation says why."""
+        return [] if self.found.violations else self.found.coverage.unreached()
 
     @property
     def requirements(self) -> tuple[int, int]:
@@ -131,6 +141,8 @@ class LevelResult:
             "requirements": [verdict._asdict() for verdict in self.verdicts],
             "not_judged": dict(self.left),
             "violations": [violation_as_json(it) for it in self.found.violations],
+            "excepted": [*self.met],
+            "unreached": self.unreached,
         }
 
 
@@ -215,16 +227,18 @@ class PortReport:
             return f"does not conform to {profile}{edition}: {broken or 'nothing was tested'}"
         if reached is None:
             broken = ", ".join(it.requirement for it in last.found.violations) or self._incomplete(last)
-            return f"does not conform to {profile}/{last.level}{edition}: {broken}"
-        excepted = f", except {', '.join(last.met)}" if last.met else ""
-        kept = f"{last.counted} requirements, {last.covered}{excepted}"
+            return f"does not conform{last.exceptions} to {profile}/{last.level}{edition}: {broken}"
+        kept = f"{last.counted} requirements, {last.covered}"
         if self.passed:
-            return f"conforms to {profile}/{last.level}{edition}: {kept}"
-        return f"conforms to {profile}/{last.level} only{edition}: {kept}; the port names {self.named}"
+            return f"conforms{last.exceptions} to {profile}/{last.level}{edition}: {kept}"
+        return f"conforms{last.exceptions} to {profile}/{last.level} only{edition}: {kept}; the port names {self.named}"
 
     @staticmethod
     def _incomplete(last: LevelResult) -> str:
-        return last.found.shortfall or f"{last.found.coverage.missing} {last.found.coverage.unit} were not taken"
+        behind = f", behind violations of {', '.join(last.met)}" if last.met else ""
+        coverage = last.found.coverage
+        untaken = f"{coverage.missing} {coverage.unit} were not taken{behind}"
+        return untaken if coverage.missing else last.found.shortfall
 
     def as_json(self) -> dict[str, Any]:
         """The report as data."""

@@ -299,15 +299,16 @@ class Library:
         for name in ("name", "edition", "create", "call", "state", "destroy"):
             if not getattr(table, name):
                 return f"the field {name} of its table is NULL"
-        if table.edition.decode(errors="replace") not in EDITIONS:
-            return f"its edition is {table.edition.decode(errors='replace')!r}, not one of {', '.join(EDITIONS)}"
-        if table.level >= len(LEVELS):
-            return f"its level is {table.level}, not one of 0 to {len(LEVELS) - 1}"
-        if table.sides != len(SIDES):
-            return f"its memories have {table.sides} sides, not {len(SIDES)}"
-        if table.level >= _ACTIONS and table.own:
-            return f"it has allocators of its own, so its level is at most {_ACTIONS - 1}, not {table.level}"
-        return ""
+        edition = table.edition.decode(errors="replace")
+        sentences = {
+            f"its edition is {edition!r}, not one of {', '.join(EDITIONS)}": edition not in EDITIONS,
+            f"its level is {table.level}, not one of 0 to {len(LEVELS) - 1}": table.level >= len(LEVELS),
+            f"its memories have {table.sides} sides, not {len(SIDES)}": table.sides != len(SIDES),
+            f"it has allocators of its own, so its level is at most {_ACTIONS - 1}, not {table.level}": (
+                table.level >= _ACTIONS and table.own
+            ),
+        }
+        return next((sentence for sentence, holds in sentences.items() if holds), "")
 
 
 # --- memory

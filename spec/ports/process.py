@@ -41,6 +41,8 @@ class Port:
     ----------
     arguments : sequence of str
         The program and its arguments.
+    name : str
+        What the user calls it; if empty, the name of the program.
     level : str
         The highest level that it is asked for.
     edition : str
@@ -59,8 +61,15 @@ class Port:
     """
 
     def __init__(
-        self, arguments: Sequence[str], *, level: str = "L4", edition: str = "", limits: Limits = _NO_LIMITS
+        self,
+        arguments: Sequence[str],
+        *,
+        name: str = "",
+        level: str = "L4",
+        edition: str = "",
+        limits: Limits = _NO_LIMITS,
     ) -> None:
+        self._name = name or arguments[0]
         self.arguments: tuple[str, ...] = tuple(arguments)
         self.level = level
         self.hello: dict[str, Any] = {}
@@ -157,11 +166,11 @@ class Port:
             self.hello = self._exchange(command, "hello", {"version": VERSION, "level": self.level, **asked})
         except Violation as found:
             self.renew()
-            raise PortError(f"{self.arguments[0]} does not say hello: {found.message}") from found
+            raise PortError(f"{self._name} does not say hello: {found.message}") from found
         version = self.hello.get("version", VERSION)
         if "refused" in self.hello or version != VERSION:
             self.renew()
-            other = f"{self.arguments[0]} speaks version {version} of the protocol, not {VERSION}"
+            other = f"{self._name} speaks version {version} of the protocol, not {VERSION}"
             raise PortError(self.hello.get("refused", other))
         return command
 
@@ -175,7 +184,7 @@ class Port:
             raise self.violation("P01-answers", f"{op}: the program {reply.how}{self._last_words()}")
         try:
             answer: Any = json.loads(reply)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter: very many brackets
             raise self.violation(
                 "P02-one-answer", f"{op} was answered with {_short(reply)}, which is no JSON"
             ) from None

@@ -66,7 +66,7 @@ ACTIONS = (*(action.value for action in Action), "copy_cpu", "copy_gpu", "wait")
 BLOB_TYPES = ("float32", "float64", "int32", "uint32", "float16")
 """The types of the elements of blobs."""
 
-LARGEST = 65536
+LARGEST = 1 << 21
 """The largest size of a memory in bytes, unless the port says another one."""
 
 Type = dict[str, Any]
@@ -410,7 +410,7 @@ ANSWERS: Mapping[str, tuple[Field, ...]] = {
         Field(
             "streams",
             _FLAG,
-            "whether its pushes and waits say on which stream they are; if left out, they do not, and R58 is not judged",
+            "whether its pushes and waits say on which stream they are; if left out, R58 is not judged",
             "L4",
             required=False,
         ),

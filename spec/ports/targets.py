@@ -56,7 +56,7 @@ class ProgramTarget:
         PortError
             If it cannot be started, or does not say hello, or is of another edition.
         """
-        port = Port(self.arguments, edition=edition, limits=limits)
+        port = Port(self.arguments, name=self.name, edition=edition, limits=limits)
         with ExitStack() as stack:
             stack.enter_context(port)
             port.next_id()

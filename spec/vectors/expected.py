@@ -165,9 +165,9 @@ class _Follower:
         return {"refusal": None, **self._acted(() if cell is None else cell.actions)}
 
     def _seen(self) -> dict[str, Any]:
-        """The expected head, flags and contents; ownership of a memory of zero bytes is not specified."""
+        """The expected head, flags and contents; a memory of zero bytes has the flags of any other."""
         head, facts = head_of(self._state.packed), facts_of(self._state.packed)
         sides: tuple[Side, ...] = ("cpu", "gpu")
         shown = {side: self._content(side) if side in FRESH[head] else None for side in sides}
         flags = {str(fact.name).lower(): fact in facts for fact in Fact if fact in self._edition.flags}
-        return {"head": head.name, **({"flags": flags} if self._size else {}), "bytes": shown}
+        return {"head": head.name, "flags": flags, "bytes": shown}

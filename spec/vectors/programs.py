@@ -12,7 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Call, Fact, Input, Mode, hsi_suite, inputs, space, tour
-from syncedmem.model.suites import access_sequences, counter_sequences, pair_tour
+from syncedmem.model.suites import access_sequences, counter_sequences, cycles, pair_tour
 from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
@@ -48,6 +48,7 @@ Operation = dict[str, Any]
 
 _SIZE = 4
 _SIZES = (1, 3, 5, 64, 4097)
+_LARGE = (65_537, 1_048_579)
 _SEVERAL = (5, 3, 64)
 _MOST = 16
 """The longest counter that `counters` finds."""
@@ -254,6 +255,7 @@ SUITES: dict[str, Suite] = {
     "cells": Suite("every call, also with NULL data, in every state", _cells),
     "tour": Suite("every transition, in few long sequences", _from_sequences(tour)),
     "sizes": Suite("the tour of memories of 1, 3, 5, 64 and 4,097 bytes", _from_sequences(tour, _SIZES)),
+    "large": Suite("a few cycles of memories of 65,537 and 1,048,579 bytes", _from_sequences(cycles, _LARGE)),
     "several": Suite("three memories in turns: no call affects another memory", _several),
     "pairs": Suite("every transition right after every other that can come before it", _from_sequences(pair_tour)),
     "hsi": Suite(

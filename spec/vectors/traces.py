@@ -13,12 +13,13 @@ from syncedmem.model import EDITIONS, Call, FileFormatError, Input, Mode, inputs
 from syncedmem.model.compiled import dispatch, head_machine
 from syncedmem.model.dispatch import facts_of, head_of
 from syncedmem.model.exploration import State, explore
-from syncedmem.model.head import DEFAULT_EDITION
+from syncedmem.model.head import DEFAULT_EDITION, Fact
 from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
 from ..proofs.states import side_of
 from .expected import OWN_BUFFER, content
+from .keys import LINE, MEMORY_STEP
 from .programs import LOOK, OWN, SET_MODE, WRITE_BUFFER
 from .reading import json_lines
 
@@ -36,6 +37,9 @@ __all__ = ["Stop", "check_trace", "checked_lines"]
 _MOST = 4
 """The most possibilities that are named."""
 _SHOWN = ("refusal", "refused", "actions", "head", "flags", "shows", "bytes")
+_OF_STEP = frozenset({"failed", "refused", "mode", *(key.name for key in MEMORY_STEP)})
+_OF_RUN = frozenset({"size", "mode", *(key.name for key in LINE)})
+_CALLS = frozenset({*(call.value for call in Call), SET_MODE, WRITE_BUFFER, LOOK})
 
 
 class Stop(NamedTuple):
@@ -109,21 +113,41 @@ def check_trace(path: Path, edition: AnyEdition = DEFAULT_EDITION) -> Stop | int
     lines = json_lines(path, "a recorded run")
     try:
         return checked_lines(lines, edition)
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise FileFormatError(str(path), f"it is no recorded run: {type(error).__name__}: {error}") from error
+    except ValueError as error:
+        raise FileFormatError(str(path), f"it is no recorded run: {error}") from error
 
 
 def checked_lines(lines: Iterable[tuple[int, dict[str, Any]]], edition: AnyEdition = DEFAULT_EDITION) -> Stop | int:
     """Check the lines of a recorded run, with their numbers; see `check_trace`."""
     run, last = _Run({"edition": str(edition)}, edition), 0
     for last, line in lines:
-        if "steps" in line or not {"call", "actions"} & set(line):  # a vector is a run too
-            run = _Run({"edition": str(edition), **line}, edition)
-        for number, step in enumerate(line.get("steps", [line] if {"call", "actions"} & set(line) else [])):
-            stop = run.take(step)
-            if stop is not None:
-                return Stop(last, stop[0], f"{f'in step {number} ' if 'steps' in line else ''}{stop[1]}")
+        try:
+            if "steps" in line or not {"call", "actions"} & set(line):  # a vector is a run too
+                _check_keys(line, _OF_RUN)
+                run = _Run({"edition": str(edition), **line}, edition)
+            for number, step in enumerate(line.get("steps", [line] if {"call", "actions"} & set(line) else [])):
+                _check_step(step)
+                stop = run.take(step)
+                if stop is not None:
+                    return Stop(last, stop[0], f"{f'in step {number} ' if 'steps' in line else ''}{stop[1]}")
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            raise ValueError(f"line {last}: {what}") from error
     return last
+
+
+def _check_keys(found: dict[str, Any], known: frozenset[str]) -> None:
+    """Refuse a key that means nothing: it may be a misspelt one, and what it says would not be looked at."""
+    if unknown := sorted(map(repr, found.keys() - known)):
+        raise ValueError(f"there is no key {unknown[0]}; known are {', '.join(sorted(known))}")
+
+
+def _check_step(step: dict[str, Any]) -> None:
+    _check_keys(step, _OF_STEP)
+    if "call" in step and step["call"] not in _CALLS:
+        raise ValueError(f"there is no call {step['call']!r}; known are {', '.join(sorted(_CALLS))}")
+    _check_keys(step.get("bytes") or {}, frozenset({"cpu", "gpu"}))
+    _check_keys(step.get("flags") or {}, frozenset(str(fact.name).lower() for fact in Fact))
 
 
 class _Run:

@@ -107,7 +107,12 @@ def test_contents_may_be_numbers_and_unknown() -> None:
     [
         ("nonsense\n", "this is broken JSON"),
         ("[]\n", "it is no JSON object; wanted is a recorded run"),
-        ('{"call":"fly"}\n', "it is no recorded run: ValueError: 'fly' is not a valid Call"),
+        ('{"call":"cpu_data"}\n{"call":"fly"}\n', "it is no recorded run: line 2: there is no call 'fly'; known are "),
+        ('{"call":"cpu_data","heads":"SYNCED"}\n', "line 1: there is no key 'heads'; known are "),
+        ('{"call":"cpu_data","bytes":{"host":0}}\n', "line 1: there is no key 'host'; known are cpu, gpu"),
+        ('{"call":"cpu_data","flags":{"own":true}}\n', "line 1: there is no key 'own'; known are "),
+        ('{"edition":"caffe","sizs":[4]}\n', "line 1: there is no key 'sizs'; known are "),
+        ('{"call":"cpu_data","memory":[1]}\n', "line 1: TypeError: "),
         ('{"edition":"none"}\n', "there is no edition 'none'"),
         ('{"call":"cpu_data","shows":"zz"}\n', "it is no recorded run"),
     ],

@@ -47,6 +47,7 @@ class PortBug(NamedTuple):
 
 _COPY = "from_.copy(here, pointers_[other], size_);"
 _PUSH = "from_.copy_async(here, pointers_[other], size_, with.stream);"
+_TRIED = 'tried(it_.copy(it_.context, to, from, size), "copy");'
 _FREE = "from_.free(owned_[side].get_deleter().kind, here);"
 _ZERO = "from_.zero(here, size_);"
 _COMMIT = "facts_ = smd_facts_after(row, facts_, mode);"
@@ -100,6 +101,10 @@ PORT_BUGS = (
         "writes device memory on the host", _ZERO, f"{_ZERO} if (side == SMD_GPU) {_TOUCH}(here) = 0;",
         "P01", "gpu_data: .*the port touched byte 0 of a device block, which only copies and fills may touch",
     ),
+    PortBug(
+        "makes another device current", _TRIED, f"it_.set_device(it_.context, 1); {_TRIED}",
+        "P01", "in gpu_data the port made device 1 current, and there is only device 0",
+    ),
     # It copies and fills wrongly.
     PortBug(
         "copies one byte too few", _COPY, "from_.copy(here, pointers_[other], size_ - 1);",
@@ -113,9 +118,17 @@ PORT_BUGS = (
         "copies in the wrong direction", _COPY, "from_.copy(pointers_[other], here, size_);",
         "R08", "saw allocate gpu, copy cpu, expected allocate gpu, copy gpu",
     ),
+    PortBug(
+        "copies at most 65,536 bytes", _COPY, "from_.copy(here, pointers_[other], size_ > 65536 ? 65536 : size_);",
+        "R04", "copy of 65536 bytes, the size is 65537",
+    ),
     PortBug("does not zero", _ZERO, "", "R05", "saw allocate cpu, expected allocate cpu, zero cpu"),
     # Pushes.
     PortBug("forgets the push", _PUSH, "", "R21", "saw allocate gpu, expected allocate gpu, push gpu"),
+    PortBug(
+        "pushes on the default stream", _PUSH, "from_.copy_async(here, pointers_[other], size_, nullptr);",
+        "R58", "the push was queued on the default stream, not on stream ",
+    ),
     PortBug("waits in the push", _PUSH, f"{_PUSH} from_.synchronize(with.stream);", "R21", "waited for its copy"),
     PortBug(
         "never waits for a push", "if (call != SMD_CPU_DATA) wait();", "",

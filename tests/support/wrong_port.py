@@ -74,6 +74,7 @@ CALLS: dict[str, Callable[[Answer], None]] = {
     "exit": lambda _: os._exit(7),
     "hang": hang,
     "garbage": lambda _: say("copied 5 bytes\n"),
+    "brackets": lambda _: say("[" * 100_000 + "\n"),
     "debris": lambda _: say("copied 5 bytes "),
     "twice": twice,
     "endless": endless,
@@ -130,6 +131,8 @@ HELLOS: dict[str, Callable[[Answer], None]] = {
     "cpu_only": changed(edition="cpu_only"),
     "defers": changed(level="L4", defers=True),
     "rude": changed(level="L4", defers=True),
+    **dict.fromkeys(("streams", "other stream", "waits elsewhere"), changed(level="L4", defers=True, streams=True)),
+    "dies": lambda _: os.abort(),
     "small": changed(largest=4096),
 }
 """What a port does when it says hello."""
@@ -139,17 +142,25 @@ LATER = {"early": ("set_gpu_data", "async_gpu_push"), "cpu_only": ("gpu_data", "
 """The calls that a port of another edition refuses."""
 
 
+DEFERRING = ("defers", "rude", "streams", "other stream", "waits elsewhere")
+
+
 class Deferring:
     """Pushes that happen only when somebody waits: until then the device side has other bytes.
 
     Parameters
     ----------
     port : module
+    way : str
+        ``"streams"``: its actions say on which stream they are.  ``"other stream"``: it is another one.  ``"waits
+        elsewhere"``: only waits are on another one.
     """
 
-    def __init__(self, port: Any) -> None:
+    def __init__(self, port: Any, way: str) -> None:
         self._port = port
+        self._way = way
         self._queued: dict[int, bytes] = {}
+        self._streams: dict[int, int] = {}
 
     def answer(self, op: str, memory: int = 0, **fields: Any) -> Answer:
         """Every call of a memory waits for its push first, and says so."""
@@ -160,13 +171,23 @@ class Deferring:
                 self._land(number)
         answer: Answer = self._port.answer(op=op, memory=memory, **fields)
         if waited:
-            answer["actions"].insert(0, "wait")
+            answer["actions"].insert(0, self._on(memory, "wait"))
         if op == "async_gpu_push" and "refused" not in answer:
+            self._streams[memory] = fields["stream"]
+            answer["actions"][-1] = self._on(memory, answer["actions"][-1])
             data = self._port.memories[memory].data["gpu"]
             size = self._port.memories[memory].size
             self._queued[memory] = bytes(data[:size])
             data[:size] = b"\xdd" * size
         return answer
+
+    def _on(self, memory: int, action: Any) -> Any:
+        """An action with its stream."""
+        if self._way in ("defers", "rude"):
+            return action
+        elsewhere = self._way == "other stream" or (self._way == "waits elsewhere" and action == "wait")
+        told = {"action": action} if isinstance(action, str) else action
+        return {**told, "stream": 0 if elsewhere else self._streams[memory]}
 
     def _land(self, memory: int) -> bool:
         content = self._queued.pop(memory, None)
@@ -192,11 +213,11 @@ def main(way: str) -> None:
     spec: Any = importlib.util.spec_from_file_location("port", PORT)
     port: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(port)
-    calls, deferring = 0, Deferring(port)
+    calls, deferring = 0, Deferring(port, way)
     for line in sys.stdin:
         request = json.loads(line)
         number = request.pop("id")
-        answer = deferring.answer(**request) if way in ("defers", "rude") else answered(port, way, request)
+        answer = deferring.answer(**request) if way in DEFERRING else answered(port, way, request)
         answer["id"] = number
         calls += request["op"] == "gpu_data"
         if request["op"] == "hello" and way in HELLOS:

@@ -180,6 +180,7 @@ class PushesOnItsOwn(ReferenceMemory):
     own: Any = None
 
     def push(self, pointer: Any, stream: Any) -> None:
+        del stream
         self.own = self.own or self.device.stream()
         super().push(pointer, self.own)
 

@@ -22,7 +22,6 @@ from .options import (
     Edition,
     JsonFile,
     JunitFile,
-    Level,
     Memory,
     ReportFolder,
     Timeout,
@@ -46,6 +45,8 @@ __all__ = ["conform"]
 
 DEFAULT_OUT = Path("build/conform")
 STEPS = 2000
+_LISTED = 10
+"""How many transitions that were not taken are printed."""
 _SHOWN = 4000
 """How many characters of a program are printed; a longer one is only in its file."""
 
@@ -57,7 +58,15 @@ def conform(  # noqa: PLR0913 -- the options of the command
     profile: Annotated[
         str, typer.Option(metavar="NAME", help="caffe: what Caffe does. safe: also what we promise beyond Caffe.")
     ] = "caffe",
-    level: Level = None,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Test only this level: L0 heads and refusals, L1 and bytes, L2 and actions, L3 and failures, L4 and "
+            "pushes in flight, threads and lifetimes. Default: the highest that the port names, and lower ones if it "
+            "does not conform there.",
+        ),
+    ] = None,
     edition: Edition = None,
     blobs: Annotated[
         bool, typer.Option("--blobs", metavar="", help="Test the blobs of the port, not its memories.")
@@ -287,6 +296,8 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
 
     for why, names in _left(report).items():
         say(f"Not judged ({why}): {', '.join(sorted(names))}")
+    for line in _unreached(report):
+        say(line)
     for level, violations in report.reasons.items():
         if level and not report.wanted.level:
             say(f"What keeps it from {profile}/{level}:\n", "bold")
@@ -294,6 +305,17 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
             say(violation.sentence, "red")
             for line in _shown(violation, report.wanted.seed, out, found):
                 say(f"{line}\n")
+
+
+def _unreached(report: PortReport) -> Iterator[str]:
+    """The transitions that nothing could take, of the level that was wanted; the first few of them."""
+    result = report.results[0] if report.results else None
+    missing = result.unreached if result else []
+    if result and missing:
+        yield f"Not taken at {report.wanted.profile}/{result.level}, the {result.found.coverage.unit}:"
+        yield from (f"  {line}" for line in missing[:_LISTED])
+        if len(missing) > _LISTED:
+            yield f"  and {len(missing) - _LISTED} more, which report.json has"
 
 
 def _left(report: PortReport) -> dict[str, list[str]]:

@@ -21,7 +21,6 @@ from .options import (
     Command,
     Edition,
     JsonFile,
-    Level,
     Memory,
     ReportFolder,
     Timeout,
@@ -58,7 +57,14 @@ def learn(  # noqa: PLR0913 -- the options of the command
     target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The port, in one of the forms above.")] = None,
     *,
     command: Command = None,
-    level: Level = None,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Look at this level: L0 heads and refusals, L1 and bytes, L2 and actions. Default: the highest that "
+            "the port names, L2 at most.",
+        ),
+    ] = None,
     edition: Edition = None,
     states: Annotated[
         int | None,

@@ -23,7 +23,6 @@ __all__ = [
     "Edition",
     "JsonFile",
     "JunitFile",
-    "Level",
     "Memory",
     "ReportFolder",
     "Timeout",
@@ -55,14 +54,6 @@ Edition = Annotated[
     str | None,
     typer.Option(
         metavar="NAME", help="The edition of the model: caffe, early or cpu_only. Default: what the port says."
-    ),
-]
-Level = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LEVEL",
-        help="Look at this level: L0 heads and refusals, L1 and bytes, L2 and actions, L3 and failures, L4 and pushes "
-        "in flight, threads and lifetimes. Default: the highest that the port names; for learn, L2 at most.",
     ),
 ]
 ReportFolder = Annotated[

@@ -195,7 +195,7 @@ def test_a_bug_is_found_and_its_message_says_what_is_wrong(bug: PortBug, build: 
     compare(bug, "conform", f"{found.requirement}: {found.message}")
 
 
-SUITES = ("tour", "modes", "sizes", "several", "failures", "aliases", "counters")
+SUITES = ("tour", "modes", "sizes", "large", "several", "failures", "aliases", "counters")
 RUNNERS = {False: ("replay", SUITES), True: ("replay_blobs", tuple(BLOB_SUITES))}
 """The runners in C and their suites: of memories, and of blobs."""
 

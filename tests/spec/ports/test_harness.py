@@ -101,7 +101,9 @@ def test_the_structures_are_those_of_the_header(tmp_path: Path, c_port: Callable
 def test_a_memory_shows_what_it_does(c_port: Callable[[str], str]) -> None:
     port = Session(c_port("port"))
     about = {"version": 1, "name": "C", "level": "L4", "edition": "caffe"}
-    assert port.hello == {**about, "offers": ["own_buffer", "drop"], "defers": True}
+    assert port.hello == {
+        **about, "offers": ["own_buffer", "drop"], "largest": 1 << 21, "defers": True, "streams": True
+    }  # fmt: skip
     flags = {"own_cpu_data": False, "own_gpu_data": False, "cpu_malloc_use_cuda": False}
     assert port.ask("new", memory=1, size=3) == {"actions": [], "head": "UNINITIALIZED", "size": 3, **flags}
     written = port.call("mutable_cpu_data")
@@ -397,21 +399,56 @@ def test_waiting_for_a_stream_is_an_action(lent: Lent) -> None:
     host, device = lent.allocate(HOST, 1), lent.allocate(DEVICE, 1)
     lent.heap.defers = True
     lent.heap.write("cpu", host, b"x")
-    for stream in (5, 6):
+    for stream in (None, 5):
         lent.table.copy_async(None, device, host, 1, stream)
-    assert lent.heap.read("gpu", device, 1) == b"\xcd"
+        assert lent.taken()[-1] == {"action": "copy_to_gpu_async", "size": 1, "stream": stream or 0}
+    for other, shown in ((6, b"\xcd"), (5, b"x")):
+        assert lent.table.synchronize(None, other) == 0
+        assert lent.heap.read("gpu", device, 1) == shown
+        assert lent.taken() == [{"action": "wait", "stream": other}]
+    lent.heap.write("cpu", host, b"y")
+    assert lent.table.synchronize(None, None) == 0  # NULL is a queue like any other
+    assert lent.taken() == [{"action": "wait", "stream": 0}]
+    assert lent.heap.read("gpu", device, 1) == b"y"
+
+
+@pytest.mark.parametrize("freed", ["source", "destination"])
+def test_a_queued_copy_of_a_freed_block_is_forgotten(lent: Lent, freed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pages may belong to another block when somebody waits."""
+    monkeypatch.setattr(harness, "_QUARANTINE", 0)
+    host, device = lent.allocate(HOST, 4097), lent.allocate(DEVICE, 4097)
+    lent.heap.defers = True
+    lent.table.copy_async(None, device + 1, host + 1, 4096, 5)
+    lent.table.deallocate(None, *((HOST, host) if freed == "source" else (DEVICE, device)))
+    others = [lent.allocate(kind, 4097) for kind in (HOST, DEVICE) for _ in range(4)]
     lent.taken()
     assert lent.table.synchronize(None, 5) == 0
-    assert lent.taken() == [{"action": "wait"}]
-    assert lent.heap.read("gpu", device, 1) == b"x"
+    assert {lent.heap.read(side, it, 4097) for side, it in zip(["cpu"] * 4 + ["gpu"] * 4, others, strict=True)} == {
+        b"\xcd" * 4097
+    }
 
 
-def test_the_current_device_is_kept(lent: Lent) -> None:
+def test_another_device_cannot_be_made_current(lent: Lent) -> None:
     device = c_int32(-1)
-    for number in (0, 3):
-        lent.table.set_device(None, number)
-        assert lent.table.get_device(None, byref(device)) == 0
-        assert device.value == number
+    assert lent.table.set_device(None, 0) == 0
+    assert lent.heap.misdeed(()) == ""
+    assert lent.table.set_device(None, 3) == 1
+    assert lent.table.get_device(None, byref(device)) == 0
+    assert device.value == 0
+    assert lent.heap.misdeed(()) == "the port made device 3 current, and there is only device 0"
+
+
+def test_device_memory_is_guarded_only_from_a_library_whose_actions_are_seen() -> None:
+    """The device of another may be memory of the host, which it reads and writes by itself."""
+    heap = Heap(guards=False)
+    heap.buffer("mine", "gpu", b"abc")
+    address = heap.buffers["mine"].address
+    assert ctypes.string_at(address, 3) == b"abc"
+    ctypes.memmove(address, b"d", 1)
+    assert heap.read("gpu", address, 3) == b"dbc"
+    assert heap.misdeed([address]) == ""
+    ctypes.memmove(address + 3, b"d", 1)
+    assert heap.misdeed([address]) == "the port wrote after the end of the buffer mine of 3 bytes"
 
 
 # --- libraries that are none

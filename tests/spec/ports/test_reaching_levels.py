@@ -220,8 +220,7 @@ def test_a_requirement_may_be_excepted() -> None:
     report = bench("needless copy", Wanted("caffe", "L2", excepted=("R09-no-needless-copy",)))
 
     assert report.passed
-    assert report.line.startswith("conforms to caffe/L2: 33 of 34 requirements, ")
-    assert report.line.endswith("transitions, except R09-no-needless-copy")
+    assert report.line == "conforms except R09 to caffe/L2: 33 of 34 requirements, 558 of 558 transitions"
 
 
 @pytest.mark.deep

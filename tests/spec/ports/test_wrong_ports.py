@@ -12,6 +12,7 @@ from wrong_port import PORT
 from syncedmem.model import Call, Input
 from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.memory.claims import not_judged
 from syncedmem.spec.memory.suites import Case, Fail, run_case, shortened
 from syncedmem.spec.ports.process import Port, PortError
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
@@ -49,6 +50,7 @@ ANSWERS = {
     "exit": ("P01-answers", "gpu_data: the program ended with status 7"),
     "endless": ("P01-answers", "bytes of one answer"),
     "garbage": ("P02-one-answer", "gpu_data was answered with 'copied 5 bytes', which is no JSON"),
+    "brackets": ("P02-one-answer", "which is no JSON"),
     "debris": ("P02-one-answer", "which is no JSON"),
     "twice": ("P02-one-answer", "was answered twice"),
     "number": ("P02-one-answer", "gpu_data was answered with '5': it is not a JSON object"),
@@ -126,6 +128,31 @@ def test_a_push_that_nobody_waits_for_is_found() -> None:
     assert "R42-in-flight-not-freed" == found("rude", WRITE, push, RELEASE, level="L4").requirement
 
 
+def test_a_push_on_another_stream_is_found() -> None:
+    push = Input(Call.ASYNC_GPU_PUSH)
+    violation = found("other stream", WRITE, push, level="L4")
+
+    assert "R58-push-on-its-stream" == violation.requirement
+    assert "the push was queued on the default stream, not on stream" in violation.message
+
+
+def test_a_wait_counts_only_for_the_pushes_of_its_stream() -> None:
+    push = Input(Call.ASYNC_GPU_PUSH)
+
+    assert "R42-in-flight-not-freed" == found("waits elsewhere", WRITE, push, RELEASE, level="L4").requirement
+    with wrong("streams").connect(LIMITS, "") as port:
+        run_case(subject_of(port, "streams", "safe", "L4"), Case((WRITE, push, WRITE, push, RELEASE)))
+
+
+def test_a_port_that_does_not_say_its_streams_is_not_judged_by_them() -> None:
+    why: list[str | None] = []
+    for way in ("defers", "streams"):
+        with wrong(way).connect(LIMITS, "") as port:
+            why.append(not_judged(subject_of(port, way, "caffe", "L4")).get("R58-push-on-its-stream"))
+
+    assert ["the port does not say on which stream an action is", None] == why
+
+
 @pytest.mark.parametrize("way", ["no flag", "adopts"])
 def test_a_port_need_not_show_every_flag_and_may_show_adoptions(way: str) -> None:
     with wrong(way).connect(LIMITS, "") as port:
@@ -159,7 +186,8 @@ def test_what_only_an_old_process_does_is_shown_by_repeating_the_steps() -> None
     [
         ("version", "speaks version 2 of the protocol, not 1"),
         ("refuses", "no device was found"),
-        ("level", "does not say hello: hello was answered with"),
+        ("level", "level does not say hello: hello was answered with"),
+        ("dies", "dies does not say hello: hello: the program was ended by SIGABRT"),
         ("early hang", "does not say hello: hello: the program was ended after 1 seconds without progress"),
     ],
 )
