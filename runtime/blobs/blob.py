@@ -21,7 +21,6 @@ difference.
 
 from __future__ import annotations
 
-import operator
 from copy import deepcopy
 from math import prod
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, SupportsFloat, TypedDict, TypeVar, Unpack, overload
@@ -45,6 +44,7 @@ from ..allocators.failures import where_of
 from ..allocators.pointers import as_flag
 from ..allocators.subclasses import require_init
 from ..devices.registry import AUTOMATIC, resolve_device, resolve_sides
+from ..memory import dlpack
 from ..memory.synced_memory import SyncedMemory
 from . import arithmetic
 from . import shape as shapes
@@ -97,7 +97,6 @@ _FREED = {
 
 _NOTHING = (0,)  # the shape of a view without elements
 _BYTES = np.dtype(np.uint8)
-_HOST = (1, 0)
 """DLPack's ``kDLCPU`` and the number of its only device."""
 
 
@@ -607,25 +606,21 @@ class Blob(Generic[ScalarT]):
     # --- protocols; all of them show the data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        np.array(self._nothing(), dtype, copy=copy)  # raises here, before a head moves, what the next line would raise
+        np.array(
+            dlpack.nothing(self.dtype), dtype, copy=copy
+        )  # raises here, before a head moves, what the next line would raise
         return np.array(self.cpu_data(), dtype, copy=copy)
 
     def __buffer__(self, flags: int) -> memoryview:
         """For ``memoryview(blob)``, read-only; Python calls it from version 3.12 on."""
-        nothing: Any = self._nothing()
+        nothing: Any = dlpack.nothing(self.dtype)
         memoryview(nothing)  # NumPy refuses types that a buffer cannot describe, such as bfloat16
         view: Any = self.cpu_data()
         return memoryview(view)
 
-    def _nothing(self) -> NDArray[ScalarT]:
-        """An array without elements, but otherwise like `cpu_data`: NumPy refuses for both the same."""
-        nothing: NDArray[ScalarT] = np.empty(0, self.dtype)
-        nothing.flags.writeable = False
-        return nothing
-
     def __dlpack_device__(self) -> tuple[int, int]:
         """The host.  A consumer that wants the device side asks for it, or takes ``gpu_data()``."""
-        return _HOST
+        return dlpack.HOST
 
     def __dlpack__(self, *, dl_device: tuple[int, int] | None = None, **options: Any) -> Any:
         """A capsule over the data: of the host side, unless another device is asked for.
@@ -647,21 +642,8 @@ class Blob(Generic[ScalarT]):
         BufferError
             If the data is not on that device, or cannot be exported in that way; no head has moved.
         """
-        wanted = {name: value for name, value in options.items() if value is not None}
-        there = _HOST if dl_device is None else _dlpack_device(dl_device)
-        nothing: Any = self._nothing()
-        if there == _HOST:
-            if "stream" in wanted:
-                raise BufferError(f"there are no streams on the host, and stream is {wanted['stream']!r}")
-            nothing.__dlpack__(**wanted)
-            view: Any = self.cpu_data()
-            return view.__dlpack__(**wanted)
-        nothing = None if self._device is None else self._device.empty(0)
-        if not hasattr(nothing, "__dlpack__") or tuple(nothing.__dlpack_device__()) != there:
-            raise BufferError(f"the data is not on the device {there} of DLPack, but on {self._device}")
-        nothing.view(self.dtype).__dlpack__(**wanted)
-        there_view: Any = self.gpu_data()
-        return there_view.__dlpack__(**wanted)
+        there = dlpack.HOST if dl_device is None else dl_device
+        return dlpack.capsule(self.dtype, self._device, there, options, (self.cpu_data, self.gpu_data))
 
     # --- adoption and sharing
 
@@ -1177,15 +1159,6 @@ def _check_kept(
     for what, elements in kept.items():
         if any(old.owns_bytes_of(elements, own) for old in given_up):
             raise BufferMismatchError(name, argument, f"{what} lies in this blob's own memory, which would be freed")
-
-
-def _dlpack_device(device: Any) -> tuple[int, int]:
-    """DLPack's pair for a device: a kind, and a number."""
-    try:
-        kind, number = map(operator.index, device)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError("dl_device", device, "a pair of integers") from error
-    return kind, number
 
 
 def _unpickled(  # noqa: PLR0913 -- the parts of a blob

@@ -19,6 +19,7 @@ import numpy as np
 from syncedmem.model import BufferMismatchError, Fact, InvalidArgumentError, InvalidShapeError
 
 from ..allocators.pointers import address_of
+from ..devices.host_buffers import foreign_array
 from ..memory.synced_memory import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
 
 if TYPE_CHECKING:
@@ -181,18 +182,19 @@ class Elements:
         return bool(self._inside._owns_bytes_of(other.memory, own))  # noqa: SLF001 -- the runtime may; users do not need it
 
     def _check_elements(self, call: str, buffer: Any) -> None:
+        given, buffer = buffer, _of_numpy(buffer)
         dtype = _dtype_of(buffer)
         if dtype is None:
             return
         if dtype.itemsize > 1 and dtype != self.dtype:
-            raise BufferMismatchError(call, buffer, f"its elements are {dtype}, and {self.dtype} are needed")
+            raise BufferMismatchError(call, given, f"its elements are {dtype}, and {self.dtype} are needed")
         shape = tuple(getattr(buffer, "shape", None) or ())
         if dtype == self.dtype and len(shape) > 1 and prod(shape) == self.count and not _fit(shape, self.shape):
             reason = f"its shape is {shape}, and {self.shape} is needed, or a single axis"
-            raise BufferMismatchError(call, buffer, reason)
+            raise BufferMismatchError(call, given, reason)
         if self.count and _address(buffer) % self.dtype.itemsize:
             reason = f"it does not start at a multiple of {self.dtype.itemsize} bytes, as {self.dtype} must"
-            raise BufferMismatchError(call, buffer, reason)
+            raise BufferMismatchError(call, given, reason)
 
 
 def _fit(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -200,12 +202,28 @@ def _fit(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return [n for n in shape if n != 1] == [n for n in other if n != 1]
 
 
+def _of_numpy(buffer: Any) -> Any:
+    """An array of another library on the host as NumPy sees it; anything else as it is."""
+    given: object = buffer
+    if isinstance(given, np.ndarray) or not hasattr(given, "__dlpack__"):
+        return buffer
+    try:
+        return foreign_array(buffer)
+    except ValueError:
+        return buffer
+
+
 def _dtype_of(buffer: Any) -> np.dtype[Any] | None:
     """The element type of an array or a buffer; None if it is neither, or NumPy does not know its type."""
+    interface: dict[str, Any] | None = getattr(buffer, "__cuda_array_interface__", None)
     try:
-        return np.dtype(buffer.dtype if hasattr(buffer, "dtype") else np.asarray(memoryview(buffer)).dtype)
+        if hasattr(buffer, "dtype"):
+            found: np.dtype[Any] = np.dtype(buffer.dtype if interface is None else interface["typestr"])
+        else:
+            found = np.asarray(memoryview(buffer)).dtype
     except (TypeError, ValueError, BufferError):
         return None
+    return found
 
 
 def _address(buffer: Any) -> int:

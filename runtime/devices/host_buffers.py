@@ -13,7 +13,7 @@ from ..allocators.pointers import check_adoptable_size
 if TYPE_CHECKING:
     from ..allocators.pointers import HostArray
 
-__all__ = ["adopt_host"]
+__all__ = ["adopt_host", "foreign_array"]
 
 
 def adopt_host(buffer: Any, byte_size: int) -> HostArray:
@@ -22,7 +22,7 @@ def adopt_host(buffer: Any, byte_size: int) -> HostArray:
     Parameters
     ----------
     buffer : object
-        A NumPy array, or an object with the buffer protocol.
+        A NumPy array, an object with the buffer protocol, or an array of another library on the host.
     byte_size : int
         In bytes.  If the buffer is longer, its first bytes are used.
 
@@ -40,6 +40,30 @@ def adopt_host(buffer: Any, byte_size: int) -> HostArray:
     return flat[: check_adoptable_size(flat.size, byte_size)]
 
 
+def foreign_array(buffer: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """An array of another library that has no buffer protocol, such as PyTorch's, as one of NumPy's over its bytes.
+
+    Raises
+    ------
+    ValueError
+        With the reason, if it has none on the host, or NumPy cannot use them.
+    """
+    if hasattr(buffer, "cpu_data"):
+        raise ValueError("it is a memory itself; hand in what its mutable_cpu_data() returns")
+    if hasattr(buffer, "__array_interface__"):
+        return np.asarray(buffer)
+    if not hasattr(buffer, "__dlpack__"):
+        raise ValueError("it is not host memory (no buffer interface)")
+    try:
+        array = np.from_dlpack(buffer)
+    except Exception as error:
+        raise ValueError(f"it is not host memory that NumPy can use: {error}") from error
+    if not array.flags.writeable and hasattr(buffer, "__array__"):  # NumPy before 2.2 takes every capsule for read-only
+        again = np.asarray(buffer)
+        return again if again.ctypes.data == array.ctypes.data else array
+    return array
+
+
 def _flat_array(buffer: np.ndarray[Any, np.dtype[Any]]) -> HostArray:
     _check_adoptable(buffer.flags.c_contiguous, not buffer.flags.writeable, buffer.dtype.hasobject)
     # asarray: a matrix cannot be flattened, and a masked array would not let its masked elements be written.
@@ -50,7 +74,7 @@ def _flat_buffer(buffer: Any) -> HostArray:
     try:
         view = memoryview(buffer)
     except (TypeError, BufferError):
-        raise ValueError("it is not host memory (no buffer interface)") from None
+        return _flat_array(foreign_array(buffer))
     _check_adoptable(view.c_contiguous, view.readonly, _holds_objects(view))
     return np.frombuffer(view, np.uint8)
 

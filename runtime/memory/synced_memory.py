@@ -45,6 +45,7 @@ from ..allocators.failures import reporting
 from ..allocators.pointers import check_byte_size
 from ..allocators.subclasses import require_init
 from ..devices.registry import AUTOMATIC, resolve_sides
+from . import dlpack
 from .bindings import BINDINGS, EMPTY_BINDINGS
 from .owned import Finaliser, Holding, finish
 from .transaction import Sides, Transaction
@@ -417,6 +418,46 @@ class SyncedMemory:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    # --- for other libraries
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
+        """What `cpu_data` returns, for ``np.asarray``."""
+        np.array(dlpack.nothing(np.uint8), dtype, copy=copy)  # raises, before the head moves, what the next line would
+        return np.array(self.cpu_data(), dtype, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where the fresh side is, the device first if both are; the host if DLPack cannot describe the device.
+
+        PyOpenCL's arrays and those of the simulated device cannot be exported.
+        """
+        on_device = self.head in (SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED)
+        return dlpack.device_of(self._sides.device) if on_device else dlpack.HOST
+
+    def __dlpack__(self, *, dl_device: tuple[int, int] | None = None, **options: Any) -> Any:
+        """A capsule over the fresh side, to read, as `cpu_data` and `gpu_data` return it; see `__dlpack_device__`.
+
+        The capsule of the host side is read-only, so the consumer has to support versions (``max_version=(1, 0)``).
+        CuPy's capsules cannot say so.
+
+        Parameters
+        ----------
+        dl_device : tuple of int, optional
+            As in the array API standard: the memory's own device, or the host.
+        **options
+            ``stream``, ``max_version`` and ``copy``, for NumPy or the library of the device.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `dl_device` is no pair of integers.
+        BufferError
+            If there is no side on that device, or it cannot be exported in that way; the head has not moved.
+        ClosedMemoryError
+            If this memory is closed.
+        """
+        there = self.__dlpack_device__() if dl_device is None else dl_device
+        return dlpack.capsule(np.dtype(np.uint8), self._sides.device, there, options, (self.cpu_data, self.gpu_data))
 
     # --- what a memory has
 

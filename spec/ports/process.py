@@ -107,7 +107,8 @@ class Port:
     @property
     def offers(self) -> frozenset[str]:
         """The optional requests that the port answers, and ``streams`` if its actions say their stream."""
-        return frozenset(self.hello.get("offers", ())) | ({"streams"} if self.hello.get("streams") else frozenset())
+        offers: list[str] = self.hello.get("offers", [])
+        return frozenset(offers + ["streams"] * bool(self.hello.get("streams")))
 
     @property
     def edition(self) -> str:

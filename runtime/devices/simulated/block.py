@@ -28,6 +28,9 @@ FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
 # Compared as bytes: NumPy's `any` imports a module, which a finaliser cannot do while the interpreter exits.
 _INTACT = bytes([GUARD]) * RED_ZONE
 
+_ALIGNMENT = 64
+"""As that of other host memory; JAX, for example, copies arrays that are aligned less."""
+
 _QUARANTINE_BYTES = 4 << 20
 _LARGEST_KEPT = 64 << 20
 
@@ -66,7 +69,9 @@ class Block:
         self.size: int = size
         self.live: bool = True
         self._poisoned = poisoned
-        self._storage = np.full(size + 2 * RED_ZONE, GUARD, np.uint8)
+        storage = np.full(size + 2 * RED_ZONE + _ALIGNMENT - 1, GUARD, np.uint8)
+        start = -storage.ctypes.data % _ALIGNMENT
+        self._storage = storage[start : start + size + 2 * RED_ZONE]
         self._bytes: HostArray = self._storage[RED_ZONE : RED_ZONE + size]
         self._bytes.fill(FRESH)
         self.address: int = self._bytes.ctypes.data if address is None else address

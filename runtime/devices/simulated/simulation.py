@@ -310,7 +310,7 @@ class Space:
         self.ordinal = ordinal
         self.capacity = capacity
         self.default_stream: SimulatedStream = SimulatedStream(self, 0)
-        self.entered_streams = _Entered()
+        self.entered_streams: _Entered = _Entered()
         self.busy: dict[int, SimulatedStream] = {}
         self._scheduler: random.Random | None = None
         if seed is not None:

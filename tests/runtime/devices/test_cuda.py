@@ -426,6 +426,20 @@ def test_a_with_block_makes_a_stream_cupys_current_one(device: Any) -> None:
     assert device.current_stream() == cupy.cuda.get_current_stream() != stream
 
 
+def test_dlpack_gives_the_device_side_if_it_is_fresh(device: Any) -> None:
+    """The host side too, if that alone is fresh, or asked for."""
+    with SyncedMemory(SIZE, device=device) as memory:
+        memory.mutable_cpu_data()[:] = 3
+        assert (1, 0) == memory.__dlpack_device__()
+        assert [3] * SIZE == np.from_dlpack(memory).tolist()
+        view: Any = memory.mutable_gpu_data()
+        view[...] = 4
+        array = cupy.from_dlpack(memory)
+        assert (2, device.ordinal) == memory.__dlpack_device__()
+        assert (array.data.ptr, "HEAD_AT_GPU") == (view.data.ptr, memory.head.name)
+        assert [4] * SIZE == np.from_dlpack(memory, device="cpu").tolist()
+
+
 def test_a_fill_and_a_copy_on_a_stream_come_after_what_the_current_stream_holds(
     device: Any, gate: threading.Event
 ) -> None:
