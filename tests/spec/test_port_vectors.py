@@ -182,7 +182,7 @@ def test_the_oracle_says_the_same(edition: str, suite: str) -> None:
                 shown = {side: None if it is None else content(it, oracle.size) for side, it in step["bytes"].items()}
                 assert shown == {"cpu": held(oracle.cpu), "gpu": held(oracle.gpu)}
                 compared += 1
-    assert compared > 10
+    assert compared > 5
 
 
 def held(copy: Copy) -> bytes | None:
