@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from figures import options_of, publish
 
-from syncedmem.runtime import CPUDeviceAllocator, arithmetic_of
+from syncedmem.model import NoDeviceError
+from syncedmem.runtime import CPUDeviceAllocator, arithmetic_of, named_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +96,22 @@ def torch_jobs(x: Any, y: Any) -> dict[str, Job]:
     return {"torch y.sub_(x)": (lambda: second.sub_(first), 12)}
 
 
+def opencl_jobs(x: Any, y: Any) -> dict[str, tuple[str, Job]]:
+    """Ours on OpenCL, if it is here: with PoCL the host computes over mapped buffers."""
+    try:
+        device = named_device("opencl")
+    except NoDeviceError:
+        return {}
+    arithmetic = arithmetic_of(device)
+    first, second = (device.empty(it.nbytes).view(it.dtype) for it in (x, y))
+    first.set(x)
+    second.set(y)
+    return {
+        "opencl axpy": ("triad", (lambda: arithmetic.axpy(-1.0, first, second), 12)),
+        "opencl asum": ("read", (lambda: arithmetic.asum(first), 4)),
+    }
+
+
 def extra_memory(call: Callable[[], object]) -> int:
     """The most bytes that a call held at once."""
     tracemalloc.start()
@@ -117,6 +134,7 @@ def measured(rounds: int) -> list[dict[str, Any]]:
         "asum(x)": ("read", (lambda: host.asum(x), 4)),
         "sumsq(x)": ("read", (lambda: host.sumsq(x), 4)),
         "dot(x, y)": ("read two", (lambda: host.dot(x, y), 8)),
+        **opencl_jobs(x, y),
     }
     theirs: dict[str, tuple[str, Job]] = {
         "y -= x": ("triad", (lambda: np.subtract(y, x, out=y), 12)),

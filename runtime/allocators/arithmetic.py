@@ -64,9 +64,12 @@ class Arithmetic(ABC):
         The device, as errors show it.
     types : tuple of str
         The names of the element types that have arithmetic.
+    on_host : bool
+        Whether the host computes, with memory that it can map.
     """
 
     where: str
+    on_host: bool = False
     types: tuple[str, ...] = ("float16", "bfloat16", "float32", "float64")
 
     def axpy(self, alpha: SupportsFloat, x: Pointer, y: Pointer) -> None:

@@ -67,6 +67,8 @@ class OpenCLArithmetic(Arithmetic):
 class MappedArithmetic(OpenCLArithmetic):
     """Arithmetic on ``pyopencl.array.Array`` that the host computes, over mapped buffers."""
 
+    on_host = True
+
     def _each(self, name: str, alpha: float, *arrays: Any) -> None:
         self._on_host(partial(getattr(host_arithmetic(), name), alpha), arrays, write=True)
 

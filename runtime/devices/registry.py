@@ -332,16 +332,15 @@ def report_of(name: str) -> DeviceReport:
         return DeviceReport(name, True, detail, compiler_error=str(error))
     if compiler is None:
         return DeviceReport(name, True, detail, arithmetic="device")
-    return DeviceReport(name, True, detail, compiler.works, compiler.reason, _who_computes(allocator, compiler.works))
+    return DeviceReport(name, True, detail, compiler.works, compiler.reason, _who_computes(allocator))
 
 
-def _who_computes(allocator: DeviceAllocator, compiles: bool) -> Literal["device", "host"] | None:
-    """What computes with the memory of a device, given whether its compiler works."""
+def _who_computes(allocator: DeviceAllocator) -> Literal["device", "host"] | None:
+    """What computes with the memory of a device."""
     try:
-        allocator.arithmetic()
+        return "host" if allocator.arithmetic().on_host else "device"
     except SyncedMemoryError:
         return None
-    return "device" if compiles else "host"
 
 
 def probe() -> list[DeviceReport]:

@@ -25,7 +25,6 @@ from syncedmem.runtime import (
     SimulatedDeviceAllocator,
     arithmetic_of,
 )
-from syncedmem.runtime.devices.compilers import COMPILER_VARIABLE
 from syncedmem.runtime.devices.host_arithmetic import HostArithmetic
 
 if TYPE_CHECKING:
@@ -44,13 +43,14 @@ PLACES: dict[str, DeviceAllocator] = {
     **{place.device_type.name.lower(): place for place in devices()},
 }
 if "opencl" in PLACES:
-    PLACES["opencl-mapped"] = PLACES["opencl"]
+    PLACES["opencl-kernels"] = PLACES["opencl-mapped"] = PLACES.pop("opencl")
 
 
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """An allocator of every kind; that of OpenCL also with a compiler that fails."""
-    monkeypatch.setenv(COMPILER_VARIABLE, "fails" if request.param == "opencl-mapped" else "")
+    """An allocator of every kind; that of OpenCL computes by kernels, as on a GPU, and over mapped buffers."""
+    if request.param == "opencl-kernels":
+        monkeypatch.setattr("syncedmem.runtime.devices.opencl.is_processor", lambda _: False)
     return PLACES[request.param]
 
 
