@@ -46,6 +46,7 @@ WIDE = (
     "configurations",
     "machine",
     "errata",
+    "errors",
     "requirements",
     "peers",
     "fuzzing-proof",
@@ -55,6 +56,7 @@ html_title = "syncedmem"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}  # the theme follows the reader's system until its switch is pressed
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "syncedmem"},

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ERRATA", "SOURCES", "Erratum"]
 
 SOURCES: dict[str, str] = {
-    "000": "`000_d041a33c8185e2ad.txt`, a transcription of SyncedMemory as it was in 2017 and 2018",
+    "000": "`000`, a transcription of SyncedMemory as it was in 2017 and 2018",
     "001": "`001`, about SyncedMemory as it was in 2014",
     "002": "`002`, about a fork for inference",
     "003": "`003`, about Blob as it was in 2015 and 2016",

@@ -11,6 +11,7 @@ import base64
 import json
 import re
 import zlib
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -24,13 +25,16 @@ _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _FIRST = "app.js"
 
 
-def explorer_page(opened: str | None = None) -> str:
+def explorer_page(opened: str | None = None, *, theme_key: str = "") -> str:
     """The machine as a page, whole in one file.
 
     Parameters
     ----------
     opened : str, optional
         The text of a trace that the page opens with.
+    theme_key : str
+        For a page of a site with a switch for the theme: the key under which the site keeps ``light`` or ``dark`` in
+        the browser's local storage.  Without it, the page has the theme of the reader's system.
 
     Returns
     -------
@@ -39,6 +43,8 @@ def explorer_page(opened: str | None = None) -> str:
     """
     parts = {
         "style": _read("style.css"),
+        "theme_key": escape(theme_key),
+        "theme": _read("theme.js"),  # a script of its own, which runs before anything is painted
         "script": "\n".join(_without_modules(_read(name)) for name in _in_order(_FIRST)),
         "material": _packed(explorer_material(opened)),
         "vectors": _packed(explorer_vectors()),
