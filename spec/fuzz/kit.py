@@ -436,6 +436,12 @@ class _Run:
             outside = "its steps, taken again, did not show it, so something outside has ended the process"
             self._failed(EngineError(f"{finding.message}; {outside}"))
             return False
+        if short.generator == "native" and not (short.repeats or short.report or short.requirement in _DEATHS):
+            self._report.notes.append(
+                f"the native driver saw this once, and its steps, taken again, did not show it: "
+                f"{short.requirement}: {short.message}"
+            )
+            return False
         same = next((it for it in self._report.findings if it.key == short.key), None)
         if same is not None:
             self._alike[look] += 1

@@ -48,7 +48,7 @@ static struct record *all_records;
 static struct target target;
 static struct promises promises = {.alignment = 1};
 static struct {
-    uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, hang, interrupts, bare;
+    uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, hang, interrupts, bare, attempts;
     const char *journal, *library, *symbols;
 } options = {.rounds = ~(uint64_t)0, .steps = ~(uint64_t)0, .threads = 1, .capacity = 1 << 14};
 
@@ -255,14 +255,12 @@ static struct record *note(enum operation operation, uint32_t number, size_t siz
     return record;
 }
 
-#define ATTEMPTS 16 /* some allocators refuse at random, on purpose */
-
 /* A null pointer.  Without live blocks there is room for what has been served before. */
 static void judge_refusal(const struct block *asked) {
     if (!asked->size) self->counts->nothings++;
     judge_null(&promises, asked);
     if (!asked->size || options.threads > 1 || self->first != self->last || asked->size > self->largest) return;
-    for (int i = 0; i < ATTEMPTS; i++) {
+    for (uint64_t i = 0; i < options.attempts; i++) {
         void *pointer = target_take(&target, asked->size);
         if (!pointer) continue;
         target_give(&target, pointer, asked->size);
@@ -587,7 +585,7 @@ static void read_option(const char *name, const char *value) {
         {"seed", &options.seed}, {"first_round", &options.first_round}, {"rounds", &options.rounds},
         {"steps", &options.steps}, {"threads", &options.threads}, {"capacity", &options.capacity},
         {"milliseconds", &options.milliseconds}, {"hang", &options.hang}, {"interrupts", &options.interrupts},
-        {"bare", &options.bare},
+        {"bare", &options.bare}, {"attempts", &options.attempts},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(name, numbers[i].name)) *numbers[i].place = number;

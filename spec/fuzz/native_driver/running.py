@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
 
 from ...engine.supervisor import Command, Death, Limits
+from ..driver import ATTEMPTS
 from ..finding import Finding, Step, TargetError
 from ..isolation import environment
 from ..native import LibraryAddress
@@ -157,6 +158,7 @@ class NativeDriver:
             "capacity": run.capacity,
             "rounds": _ROUNDS if run.threads == 1 else _SHARED_ROUNDS,
             "hang": int(self._hang * 1000),
+            "attempts": ATTEMPTS,
             "abi": _ABIS.index(self._library.abi),
             "alignment": record.alignment,
             "zero_size": _ZERO_SIZES.index(record.zero_size),
