@@ -43,7 +43,7 @@ def in_fork(
     answer : Path
         A file for the answer.
     limits : Limits
-        `seconds` and `first` limit the time without progress.
+        `seconds` and `first` limit the time without progress, and `whole` all of it.
     moved : callable or None
         Returns a value that changes whenever the job makes progress.
 
@@ -79,6 +79,7 @@ def in_fork(
 def _ended(process: int, limits: Limits, moved: Callable[[], object]) -> Death:
     """Wait for the end of a process, as long as it makes progress."""
     mark, since, patience = moved(), time.monotonic(), limits.first or limits.seconds
+    end = None if limits.whole is None else since + limits.whole
     pause = _FIRST_PAUSE
     while True:
         ended, status = os.waitpid(process, os.WNOHANG)
@@ -87,10 +88,11 @@ def _ended(process: int, limits: Limits, moved: Callable[[], object]) -> Death:
         now, found = time.monotonic(), moved()
         if found != mark:
             mark, since, patience = found, now, limits.seconds
-        if patience is not None and now - since >= patience:
+        late, hangs = end is not None and now >= end, patience is not None and now - since >= patience
+        if late or hangs:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-            return Death("hang", f"{patience:g}")
+            return Death("late", f"{limits.whole:g}") if late else Death("hang", f"{patience:g}")
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
 

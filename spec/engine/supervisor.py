@@ -46,8 +46,9 @@ class Death:
 
     Attributes
     ----------
-    kind : {"crash", "exit", "hang", "flood"}
-        A signal ended it, it exited, it made no progress until its time was up, or its answer was too long.
+    kind : {"crash", "exit", "hang", "flood", "late"}
+        A signal ended it, it exited, it made no progress until its time was up, its answer was too long, or the time
+        for all of it was over.
     detail : str
         The name of the signal, the exit status, the seconds, or the number of bytes.
     stage : str
@@ -58,7 +59,7 @@ class Death:
         The last line that it printed, if its output was kept.
     """
 
-    kind: Literal["crash", "exit", "hang", "flood"]
+    kind: Literal["crash", "exit", "hang", "flood", "late"]
     detail: str
     stage: str = ""
     cases: int = 0
@@ -91,6 +92,8 @@ class Limits:
         The longest time without progress.
     first : float or None
         The longest time before its first progress, which includes imports; None for the same limit as later.
+    whole : float or None
+        The longest time of a fork altogether.
     memory : int or None
         The size of its address space in bytes.
     answer : int or None
@@ -99,6 +102,7 @@ class Limits:
 
     seconds: float | None = None
     first: float | None = None
+    whole: float | None = None
     memory: int | None = None
     answer: int | None = None
 

@@ -407,6 +407,7 @@ class Driver:
 
     def _is_served(self, take: Callable[[int], Any], size: int) -> bool:
         """Whether a request is met; its memory is freed at once."""
+        self.journal.move()
         handle = _answer_of(lambda: take(size))
         if isinstance(handle, Exception) or is_null(handle):
             return False

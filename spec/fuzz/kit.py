@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 
 __all__ = ["fuzz"]
 
-_SHARE = 0.7
-"""The part of the time for the fast generator; others that run without threads may each take the rest of it."""
+_OF_FAST, _OF_OTHERS = 4, 2
+"""Each generator may take its share of the time that is left when it begins: so many parts for one with rounds."""
+_FOR_SHORTENING, _FOR_THE_LAST = 10.0, 5.0
+"""The seconds after the end of the time in which what was found last may be shortened, and then be looked at again."""
 _EXAMPLES = 60
 _PATIENCE, _PATIENCE_FOR_A_HANG = 24, 6
 """After so many failing jobs in a row with nothing new, a generator ends; a hang counts for several."""
@@ -50,6 +52,10 @@ _QUICK_HANG = 0.5
 """The limit of a call in seconds while a hang is shortened."""
 _SHORT = 10
 """So many steps and loops are short enough."""
+_MOST_KEPT = 10_000
+"""A program of more steps and loops is not kept; its seed, its round and its number of steps are."""
+_MOST_TRIED = 500_000
+"""Of the steps of a longer program, too many for another try would be left: it is only looked at again."""
 _LAST = 200
 """The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
@@ -93,7 +99,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     steps : int
         The operations of the fast generator; with several threads, four times as many more.
     seconds : float
-        The most time for the generators; several threads may take as much again.
+        The most time for all generators together.  What was found last may take 15 seconds more.
     threads : int
         If more than 1, the fast generator also runs in so many threads.
     promises : mapping of str to str or None
@@ -208,33 +214,39 @@ class _Run:
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tell: Callable[[str, int, int], None] = _to_nobody
         self._changed: Callable[[Report], None] = _to_nobody
+        self._until = 0.0
 
     def take(self, tell: Callable[[str, int, int], None], changed: Callable[[Report], None]) -> None:
         """Test the target with every generator."""
         self._tell, self._changed = tell, changed
+        self._until = time.perf_counter() + self._seconds
         changed(self._report)
-        for generator in self._generators():
+        generators = list(self._generators())
+        for index, (parts, generator) in enumerate(generators):
+            left = max(self._until - time.perf_counter(), 0.0)
             try:
-                generator()
+                generator(left * parts / sum(it for it, _ in generators[index:]))
             except EngineError as error:
                 self._failed(error)
             changed(self._report)
             if self._ends():
                 break
 
-    def _generators(self) -> Iterable[Callable[[], object]]:
+    def _generators(self) -> Iterable[tuple[int, Callable[[float], object]]]:
+        """Each generator, which takes its time in seconds, after its parts of the time."""
         if self._corpus is not None and self._corpus.programs:
-            yield partial(self._programs, "corpus", [self._corpus.programs])
+            yield _OF_FAST, partial(self._programs, "corpus", [self._corpus.programs])
         if self._logged:
-            yield partial(self._programs, "log", [[program] for program in self._logged])
-        yield partial(self._rounds, "fast", stages(self._report.steps))
-        yield self._hypothesis
-        yield partial(self._natively, 1)
+            yield _OF_FAST, partial(self._programs, "log", [[program] for program in self._logged])
+        yield _OF_FAST, partial(self._rounds, "fast", stages(self._report.steps))
+        yield _OF_OTHERS, self._hypothesis
+        if self._symbols or sanitizer_of(self._report.target):
+            yield _OF_OTHERS, partial(self._natively, 1)
         if self._report.threads > 1:
-            yield self._threads
+            yield _OF_OTHERS, self._threads
 
     def _ends(self) -> bool:
-        return self._first and bool(self._report.findings)
+        return time.perf_counter() >= self._until or (self._first and bool(self._report.findings))
 
     def _failed(self, error: EngineError) -> None:
         if str(error) not in self._report.errors:
@@ -242,14 +254,16 @@ class _Run:
 
     # --- the generators
 
-    def _programs(self, generator: str, groups: Sequence[Sequence[Program]]) -> None:
+    def _programs(self, generator: str, groups: Sequence[Sequence[Program]], seconds: float) -> None:
         """The programs of a corpus, or of logs, each group in a process of its own."""
         plan = [Stage("drawn", 0, sum(map(len, group)), ages=False) for group in groups]
-        self._rounds(generator, plan, groups)
+        self._rounds(generator, plan, seconds, groups)
 
-    def _rounds(self, generator: str, plan: Sequence[Stage], groups: Sequence[Sequence[Program]] = ()) -> None:
+    def _rounds(
+        self, generator: str, plan: Sequence[Stage], seconds: float, groups: Sequence[Sequence[Program]] = ()
+    ) -> None:
         """Rounds of the fast generator, or of programs, in the stages of a plan."""
-        tally, deadline = _Tally(), time.perf_counter() + _SHARE * self._seconds
+        tally, deadline = _Tally(), time.perf_counter() + seconds
         planned = sum(stage.steps for stage in plan if stage.kind == "drawn")
         try:
             for index, stage in enumerate(plan):
@@ -257,8 +271,8 @@ class _Run:
                     break
                 # Each stage has its share of the time that is left.
                 left = max(deadline - time.perf_counter(), 0.0)
-                seconds = left * stage.steps / sum(it.steps for it in plan[index:])
-                self._stage(generator, stage, seconds, tally, groups[index] if groups else ())
+                part = left * stage.steps / sum(it.steps for it in plan[index:])
+                self._stage(generator, stage, part, tally, groups[index] if groups else ())
                 self._tell(generator, tally.steps, max(tally.steps, planned))
         finally:
             self._report.ran(generator, tally.rounds, tally.steps, tally.seconds)
@@ -292,21 +306,23 @@ class _Run:
             if finding is not None:
                 cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
                 tally.failures += 1
+                rounds = {"generator": generator, "seed": self._report.seed, **chosen._asdict(), "count": steps}
+                finding = replace(finding, rounds=rounds)
                 tally.wasted = 0 if self._keep(finding, last, mask) else tally.wasted + cost
             if finding is None or self._ends():
                 break
 
-    def _hypothesis(self) -> None:
+    def _hypothesis(self, seconds: float) -> None:
         """Examples of Hypothesis, which ends at its first finding; again without what is known, as long as it helps."""
         self._tell("hypothesis", 0, _EXAMPLES)
         rounds = done = 0
-        spent, deadline = 0.0, time.perf_counter() + (1 - _SHARE) * self._seconds
+        spent, deadline = 0.0, time.perf_counter() + seconds
         try:
             while True:
-                seconds = max(deadline - time.perf_counter(), 0.0)
+                left = max(deadline - time.perf_counter(), 0.0)
                 mask = self._beyond()
                 start = time.perf_counter()
-                answer = self._ask({"job": "machine", "examples": _EXAMPLES, "seconds": seconds}, mask)
+                answer = self._ask({"job": "machine", "examples": _EXAMPLES, "seconds": left}, mask)
                 finding = self._found(answer, "hypothesis", done)
                 done += answer.get("operations", len(self._place.steps()))
                 rounds += answer.get("rounds", 0)
@@ -316,7 +332,7 @@ class _Run:
         finally:
             self._report.ran("hypothesis", rounds, done, spent)
 
-    def _natively(self, threads: int) -> bool:
+    def _natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
         generator, report = "native" if threads == 1 else "threads", self._report
         done, rounds, spent, wasted = 0, 0, 0.0, 0
@@ -329,13 +345,13 @@ class _Run:
             if driver is None:
                 return False
             self._tell(generator, 0, steps)
-            seconds = self._seconds if threads > 1 else (1 - _SHARE) * self._seconds
             for answer in driver.answers(seed=report.seed, steps=steps, seconds=seconds, threads=threads):
                 finding = self._found(answer, generator, done)
                 done, rounds = done + answer["operations"], rounds + answer["rounds"]
                 spent += answer["seconds"]
                 if finding is not None:
-                    wasted += self._wasted(finding, answer["last"])
+                    its = {"generator": generator, "seed": report.seed, **answer["rounds_of"]}
+                    wasted += self._wasted(replace(finding, rounds=its), answer["last"])
                 self._tell(generator, done, steps)
                 if wasted >= _PATIENCE or self._ends():
                     break
@@ -358,12 +374,12 @@ class _Run:
         cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
         return 0 if self._keep(finding, last, self._mask) else cost
 
-    def _threads(self) -> None:
-        if self._natively(self._report.threads):
+    def _threads(self, seconds: float) -> None:
+        if self._natively(self._report.threads, seconds):
             return
         steps = self._report.steps * 4  # two threads must meet, which is rare
         self._tell("threads", 0, steps)
-        job = {"job": "campaign", "steps": steps, "seconds": self._seconds, "first_round": 0}
+        job = {"job": "campaign", "steps": steps, "seconds": seconds, "first_round": 0}
         answer = self._ask({**job, "threads": self._report.threads}, self._mask)
         finding = self._found(answer, "threads", 0)
         if finding is not None and "A20-threads" not in self._report.skipped:
@@ -378,8 +394,13 @@ class _Run:
     # --- answers
 
     def _ask(self, job: Job, mask: Mask) -> Answer:
+        whole = max(self._over() + _FOR_THE_LAST - time.perf_counter(), 0.0)
         promises, seed = self._report.promises, self._report.seed
-        return self._place.perform({**job, "promises": promises, "seed": seed, "mask": mask.as_json()})
+        return self._place.perform({**job, "promises": promises, "seed": seed, "mask": mask.as_json(), "whole": whole})
+
+    def _over(self) -> float:
+        """When nothing more is shortened."""
+        return self._until + _FOR_SHORTENING
 
     def _found(self, answer: Answer, generator: str, before: int) -> Finding | None:
         """The finding of an answer; its counts go into the report."""
@@ -393,7 +414,7 @@ class _Run:
             _, earlier, start = self._place.entered()
             operations = before + (earlier + len(steps) - start if generator in _OF_ROUNDS else len(steps))
             return replace(finding, generator=generator, operations=operations)
-        if answer["finding"] is None:
+        if answer.get("finding") is None:
             return None
         found = Finding.from_json(answer["finding"])
         return replace(found, generator=generator, operations=before + found.operations)
@@ -436,7 +457,8 @@ class _Run:
             outside = "its steps, taken again, did not show it, so something outside has ended the process"
             self._failed(EngineError(f"{finding.message}; {outside}"))
             return False
-        if short.generator == "native" and not (short.repeats or short.report or short.requirement in _DEATHS):
+        dies = short.requirement in _DEATHS
+        if short.generator == "native" and not (short.repeats or short.report or dies):
             self._report.notes.append(
                 f"the native driver saw this once, and its steps, taken again, did not show it: "
                 f"{short.requirement}: {short.message}"
@@ -455,6 +477,10 @@ class _Run:
         self._report.findings[at] = replace(finding, times=finding.times + 1)
 
     def _add(self, finding: Finding) -> None:
+        if len(folded(finding.program)) > _MOST_KEPT:
+            finding = replace(finding, program=())
+        else:
+            finding = replace(finding, rounds=None)
         self._report.findings.append(replace(finding, known=reason_of(self._report.known, finding)))
         self._report.findings.sort(key=lambda it: it.key)
         self._store(finding.program)
@@ -462,6 +488,11 @@ class _Run:
 
     def _shrunk(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
         """The finding with the shortest program; None if it is not one, because something outside ended the process."""
+        rounds = finding.rounds
+        if rounds is not None and rounds["generator"] == "fast" and len(finding.program) > _MOST_TRIED:
+            answer = self._ask({"job": "campaign", "seconds": self._seconds, **rounds}, mask)
+            again = died(answer, ()) or (Finding.from_json(answer["finding"]) if answer.get("finding") else None)
+            return finding if again is not None and again.requirement == finding.requirement else self._unseen(finding)
         for program in (finding.program[last:], finding.program) if last else (finding.program,):
             short = self._shortest(finding.requirement, program, mask)
             if short is None:
@@ -469,6 +500,12 @@ class _Run:
             plain = short if mask == self._mask else self._again(short.program, finding.requirement, self._mask)
             after = () if plain is not None else tuple(sorted(mask.unjudged - self._mask.unjudged))
             return replace(finding, message=(plain or short).message, program=short.program, shrunk=True, after=after)
+        return self._unseen(finding)
+
+    def _unseen(self, finding: Finding) -> Finding | None:
+        """A finding that was not seen again, unless something outside has ended the process."""
+        if time.perf_counter() > self._over():
+            return finding  # there was no time to look
         if any(f" {signal} " in f"{finding.message} " for signal in _FROM_OUTSIDE):
             return None
         return replace(finding, program=finding.program[-_LAST:], repeats=False)
@@ -476,7 +513,9 @@ class _Run:
     def _shortest(self, requirement: str, program: tuple[Step, ...], mask: Mask) -> Finding | None:
         """The shortest program that breaks a requirement; None if it does not do so again."""
         if self._fresh and requirement not in _DEATHS:
-            answer = self._ask({"job": "shorten", "requirement": requirement, "program": _data(program)}, mask)
+            left = self._over() - time.perf_counter()
+            job: Job = {"job": "shorten", "requirement": requirement, "program": _data(program), "seconds": left}
+            answer = self._ask(job, mask)
             short = None if answer.get("finding") is None else Finding.from_json(answer["finding"])
             # If it shows only after the programs before it, or they hinder, it is made short in processes of their own.
             if short is not None and self._again(short.program, requirement, mask) is not None:
@@ -490,6 +529,7 @@ class _Run:
             lambda it: self._again(it, requirement, mask, quick) is not None,
             tries,
             lambda: len(self._place.steps()),
+            self._over(),
         )
         return self._again(shortest, requirement, mask)
 

@@ -38,13 +38,15 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
 
 def _in_child(job: Job) -> Answer:
     """Do a job in a fork, and wait as long as it makes progress."""
-    limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE)
+    limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE, whole=job.get("whole"))
     journal = Path(job["journal"])
     answer = in_fork(partial(answer_to, job), journal.with_name("answer"), limits, Journal(journal).mark)
     if not isinstance(answer, Death):
         return answer
     if answer.kind == "hang":
         return {"hang": job["hang"]}
+    if answer.kind == "late":
+        return {"late": job["whole"]}
     how = answer.detail if answer.kind == "crash" else f"exit status {answer.detail}"
     return {"crash": how, "said": answer.last_line}
 

@@ -451,3 +451,45 @@ def test_a_run_without_a_compiler_says_so(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert 0 == result.exit_code
     assert "the native driver has not run: the native driver cannot be compiled: there is no no-such" in result.output
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("tried", [1_000, 500_000])
+def test_a_long_program_is_kept_as_its_rounds(tried: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of 700,000 steps made a report of 99 MB; the replay takes the same rounds again."""
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._MOST_KEPT", 0)
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._MOST_TRIED", tried)
+    source = tmp_path / "late.c"
+    source.write_text(
+        "#include <stdlib.h>\nstatic int n;\nvoid *take(size_t n) { return malloc(n); }\n"
+        "void give(void *p) { if (++n > 5000) abort(); free(p); }\n",
+        encoding="utf-8",
+    )
+    target = f"{source}:take,give"
+    run = CliRunner().invoke(app, ["fuzz", target, "--steps", "60000", "--first", "--out", str(tmp_path / "out")])
+    kept = Replay.read(tmp_path / "out" / "A22-no-crash.json")
+    again = CliRunner().invoke(app, ["replay", str(tmp_path / "out" / "A22-no-crash.json"), target])
+
+    assert (1, 1) == (run.exit_code, again.exit_code)
+    assert kept.finding.rounds is not None
+    assert () == kept.finding.program
+    assert f"It takes {kept.finding.rounds['count']:,} steps, which are not kept: those of seed 0, from" in run.stdout
+    assert "still breaks A22-no-crash" in again.stdout
+
+
+@pytest.mark.deep
+def test_a_slow_target_does_not_hold_the_run_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round is taken to its end, and one of them takes more than two thousand steps."""
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._FOR_SHORTENING", 0.1)
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._FOR_THE_LAST", 0.1)
+    file = tmp_path / "slow.py"
+    file.write_text(
+        "import time\nfrom syncedmem.spec.mutants.allocator import Pool\n\nclass Slow(Pool):\n"
+        "    def place(self, room, alignment):\n        time.sleep(0.05)\n"
+        "        return super().place(room, alignment)\n",
+        encoding="utf-8",
+    )
+    report = fuzz(f"{file}:Slow", seconds=0.5)
+
+    assert report.passed
+    assert report.operations < 100

@@ -77,6 +77,13 @@ def test_how_a_fork_ends(job: Callable[[], Any], answer: object, tmp_path: Path)
     assert answer == done(job, tmp_path)
 
 
+def test_a_fork_has_a_time_for_all_of_its_job(tmp_path: Path) -> None:
+    """Also if it makes progress."""
+    limits, steps = Limits(seconds=60, whole=0.1), iter(range(1 << 30))
+
+    assert Death("late", "0.1") == in_fork(lambda: time.sleep(600), tmp_path / "answer", limits, lambda: next(steps))
+
+
 def test_an_exception_is_no_crash(tmp_path: Path) -> None:
     """It is a failure of ours; only the end of the process is one of the target."""
     found = done(broken, tmp_path)

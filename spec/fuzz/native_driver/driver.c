@@ -130,7 +130,7 @@ struct worker {
 };
 
 static struct worker *workers;
-static int stopping; /* the threads end after their step, or, if there is only one, after its round */
+static int stopping; /* the threads end after their step */
 static _Thread_local struct worker *self;
 
 static int must_stop(void) { return __atomic_load_n(&stopping, __ATOMIC_RELAXED); }
@@ -261,6 +261,7 @@ static void judge_refusal(const struct block *asked) {
     judge_null(&promises, asked);
     if (!asked->size || options.threads > 1 || self->first != self->last || asked->size > self->largest) return;
     for (uint64_t i = 0; i < options.attempts; i++) {
+        if (must_stop()) return;
         void *pointer = target_take(&target, asked->size);
         if (!pointer) continue;
         target_give(&target, pointer, asked->size);
@@ -418,7 +419,7 @@ static void step(void) {
 /* --------------------------------------------------------------------------------------------------- rounds */
 
 static void give_all_back(void) {
-    while (self->first != self->last && (options.threads == 1 || !must_stop())) give_one_back(0);
+    while (self->first != self->last && !must_stop()) give_one_back(0);
 }
 
 /* What was put down belongs to nobody: the first thread frees it while the others wait. */
@@ -437,7 +438,7 @@ static void take_round(uint64_t number) {
     self->next = 0;
     self->counts->round_start = self->counts->steps;
     uint32_t length = options.threads > 1 ? self->mix.length * 4 : self->mix.length;
-    for (uint32_t i = 0; i < length && (options.threads == 1 || !must_stop()); i++) step();
+    for (uint32_t i = 0; i < length && !must_stop(); i++) step();
     give_all_back();
 }
 

@@ -138,6 +138,7 @@ class NativeDriver:
                     "interrupts": int(threads > 1 and not self._sanitizer and number % 2 == 0),
                 }
                 answer = self._answer(run, self._ended(run, options, left))
+                answer["rounds_of"] = {"first_round": options["first_round"], "count": answer["operations"]}
             done += answer["operations"]
             number += 1
             yield answer

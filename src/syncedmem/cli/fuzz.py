@@ -68,7 +68,11 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         int, typer.Option(metavar="NUMBER", help="Number of operations of the fast generator.")
     ] = FUZZ.steps,
     seconds: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time after which the generators stop.")
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Time after which the generators stop. What was found last may take 15 seconds more.",
+        ),
     ] = FUZZ.seconds,
     threads: Annotated[
         int,
@@ -394,6 +398,9 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
         last = f"the last {len(finding.program)} steps are in the file"
         hurt = "" if finding.report else f" {_HURT}"
         console.print(f"Its steps, taken again from the start, did not show it; {last}.{hurt}\n", highlight=False)
+    elif finding.rounds is not None:
+        seed, first, count = (finding.rounds[name] for name in ("seed", "first_round", "count"))
+        say(f"It takes {count:,} steps, which are not kept: those of seed {seed}, from round {first:,} on.")
     elif not found.shows_steps and finding.program:
         console.print(f"It takes {len(finding.program):,} steps, which are in the file.", highlight=False)
     if not found.shows_steps:
