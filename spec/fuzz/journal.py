@@ -84,6 +84,12 @@ class Journal:
         number, before, start = _ROUND.unpack_from(self._memory, _COUNTS.size)
         return number, before, start
 
+    def moved(self) -> tuple[int, int]:
+        """The number of the present program, and of the steps of its job of rounds; by any process."""
+        program, steps, _ = self.mark()
+        _, before, start = self.entered()
+        return program, before + steps - start
+
     def stay(self) -> None:
         """Keep processes that this one forks from writing here: one that takes a step there ends."""
         if hasattr(mmap, "MADV_DONTFORK"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +28,7 @@ from .plan import Stage, stages
 from .recognition import spelling
 from .replay import died
 from .report import Report
-from .shortening import DEATH_TRIES, HANG_TRIES, shortened
+from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,6 +43,8 @@ _OF_FAST, _OF_OTHERS = 4, 2
 """Each generator may take its share of the time that is left when it begins: so many parts for one with rounds."""
 _FOR_SHORTENING, _FOR_THE_LAST = 10.0, 5.0
 """The seconds after the end of the time in which what was found last may be shortened, and then be looked at again."""
+_BEAT = 1.0
+"""The seconds after which progress is told again."""
 _EXAMPLES = 60
 _PATIENCE, _PATIENCE_FOR_A_HANG = 24, 6
 """After so many failing jobs in a row with nothing new, a generator ends; a hang counts for several."""
@@ -118,7 +122,8 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     logs : sequence of Path
         Logs of allocations of RMM or CuPy, whose requests are made before all others.
     on_progress : callable
-        Called with the name of a generator, the operations done, and their planned number.
+        Called with the name of a generator, the operations done, and their planned number; while a finding is made
+        short, with the programs that were tried.  At least once a second, for which there is a thread.
     on_change : callable
         Called with the report at the start, and whenever there is something new in it.
 
@@ -182,6 +187,7 @@ def _check_numbers(**numbers: float) -> None:
 class _Tally:
     """What the rounds of a generator have come to: also the failing jobs, and those in a row with nothing new."""
 
+    planned: int
     steps: int = 0
     rounds: int = 0
     seconds: float = 0.0
@@ -213,14 +219,45 @@ class _Run:
         self._seen: list[str] = []
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tell: Callable[[str, int, int], None] = _to_nobody
+        self._shown: tuple[str, int, int, Callable[[], int]] = ("", 0, 0, int)
+        self._since = 0
         self._changed: Callable[[Report], None] = _to_nobody
         self._until = 0.0
 
     def take(self, tell: Callable[[str, int, int], None], changed: Callable[[Report], None]) -> None:
         """Test the target with every generator."""
         self._tell, self._changed = tell, changed
+        ended = threading.Event()
+        beat = threading.Thread(target=self._beat, args=(ended,), daemon=True)
+        if tell is not _to_nobody:  # nobody else needs a thread
+            beat.start()
+        try:
+            self._take_all()
+        finally:
+            ended.set()
+            if tell is not _to_nobody:
+                beat.join()
+
+    def _show(self, what: str, done: int, of: int, live: Callable[[], int] = int) -> None:
+        """Tell the progress, now and every second, when there is more of it: what `live` returns."""
+        self._shown = what, done, of, live
+        self._tell(what, done, of)
+
+    def _beat(self, ended: threading.Event) -> None:
+        while not ended.wait(_BEAT):
+            what, done, of, live = self._shown
+            with suppress(ValueError):  # the journal of the native driver has just been closed
+                self._tell(what, min(done + max(live(), 0), of), of)
+
+    def _taken(self) -> int:
+        """The steps of the present job."""
+        program, steps = self._place.moved()
+        return steps if program != self._since else 0
+
+    def _take_all(self) -> None:
+        """Test the target with every generator."""
         self._until = time.perf_counter() + self._seconds
-        changed(self._report)
+        self._changed(self._report)
         generators = list(self._generators())
         for index, (parts, generator) in enumerate(generators):
             left = max(self._until - time.perf_counter(), 0.0)
@@ -228,7 +265,7 @@ class _Run:
                 generator(left * parts / sum(it for it, _ in generators[index:]))
             except EngineError as error:
                 self._failed(error)
-            changed(self._report)
+            self._changed(self._report)
             if self._ends():
                 break
 
@@ -263,8 +300,8 @@ class _Run:
         self, generator: str, plan: Sequence[Stage], seconds: float, groups: Sequence[Sequence[Program]] = ()
     ) -> None:
         """Rounds of the fast generator, or of programs, in the stages of a plan."""
-        tally, deadline = _Tally(), time.perf_counter() + seconds
-        planned = sum(stage.steps for stage in plan if stage.kind == "drawn")
+        tally = _Tally(sum(stage.steps for stage in plan if stage.kind == "drawn"))
+        deadline = time.perf_counter() + seconds
         try:
             for index, stage in enumerate(plan):
                 if self._ends():
@@ -273,7 +310,7 @@ class _Run:
                 left = max(deadline - time.perf_counter(), 0.0)
                 part = left * stage.steps / sum(it.steps for it in plan[index:])
                 self._stage(generator, stage, part, tally, groups[index] if groups else ())
-                self._tell(generator, tally.steps, max(tally.steps, planned))
+                self._show(generator, tally.steps, max(tally.steps, tally.planned))
         finally:
             self._report.ran(generator, tally.rounds, tally.steps, tally.seconds)
 
@@ -290,6 +327,7 @@ class _Run:
             if self._corpus is not None:
                 job["seen"] = self._seen
             mask = self._beyond() if tally.failures % 2 else self._mask
+            self._show(generator, tally.steps, max(tally.steps, tally.planned), self._taken)
             start = time.perf_counter()
             answer = self._ask(job, mask)
             finding = self._found(answer, generator, tally.steps)
@@ -314,13 +352,13 @@ class _Run:
 
     def _hypothesis(self, seconds: float) -> None:
         """Examples of Hypothesis, which ends at its first finding; again without what is known, as long as it helps."""
-        self._tell("hypothesis", 0, _EXAMPLES)
         rounds = done = 0
         spent, deadline = 0.0, time.perf_counter() + seconds
         try:
             while True:
                 left = max(deadline - time.perf_counter(), 0.0)
                 mask = self._beyond()
+                self._show("hypothesis", 0, _EXAMPLES, self._programs_since())
                 start = time.perf_counter()
                 answer = self._ask({"job": "machine", "examples": _EXAMPLES, "seconds": left}, mask)
                 finding = self._found(answer, "hypothesis", done)
@@ -344,7 +382,7 @@ class _Run:
             driver = NativeDriver.of(report.target, promised, report.hang, symbols) if report.protected else None
             if driver is None:
                 return False
-            self._tell(generator, 0, steps)
+            self._show(generator, 0, steps, driver.taken)
             for answer in driver.answers(seed=report.seed, steps=steps, seconds=seconds, threads=threads):
                 finding = self._found(answer, generator, done)
                 done, rounds = done + answer["operations"], rounds + answer["rounds"]
@@ -352,7 +390,7 @@ class _Run:
                 if finding is not None:
                     its = {"generator": generator, "seed": report.seed, **answer["rounds_of"]}
                     wasted += self._wasted(replace(finding, rounds=its), answer["last"])
-                self._tell(generator, done, steps)
+                self._show(generator, min(done, steps), steps, driver.taken)
                 if wasted >= _PATIENCE or self._ends():
                     break
         except TargetError as error:
@@ -378,7 +416,7 @@ class _Run:
         if self._natively(self._report.threads, seconds):
             return
         steps = self._report.steps * 4  # two threads must meet, which is rare
-        self._tell("threads", 0, steps)
+        self._show("threads", 0, steps, self._taken)
         job = {"job": "campaign", "steps": steps, "seconds": seconds, "first_round": 0}
         answer = self._ask({**job, "threads": self._report.threads}, self._mask)
         finding = self._found(answer, "threads", 0)
@@ -394,9 +432,15 @@ class _Run:
     # --- answers
 
     def _ask(self, job: Job, mask: Mask) -> Answer:
+        self._since = self._place.moved()[0]
         whole = max(self._over() + _FOR_THE_LAST - time.perf_counter(), 0.0)
         promises, seed = self._report.promises, self._report.seed
         return self._place.perform({**job, "promises": promises, "seed": seed, "mask": mask.as_json(), "whole": whole})
+
+    def _programs_since(self) -> Callable[[], int]:
+        """Counts the programs that begin from now on."""
+        now = self._place.moved()[0]
+        return lambda: self._place.moved()[0] - now
 
     def _over(self) -> float:
         """When nothing more is shortened."""
@@ -488,8 +532,10 @@ class _Run:
 
     def _shrunk(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
         """The finding with the shortest program; None if it is not one, because something outside ended the process."""
+        self._show(f"shortening {finding.requirement.partition('-')[0]}", 0, TRIES, self._programs_since())
         rounds = finding.rounds
         if rounds is not None and rounds["generator"] == "fast" and len(finding.program) > _MOST_TRIED:
+            self._show("looking again", 0, rounds["count"], self._taken)
             answer = self._ask({"job": "campaign", "seconds": self._seconds, **rounds}, mask)
             again = died(answer, ()) or (Finding.from_json(answer["finding"]) if answer.get("finding") else None)
             return finding if again is not None and again.requirement == finding.requirement else self._unseen(finding)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import mmap
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
+from syncedmem.cli import fuzz as fuzz_command
+from syncedmem.cli.display import progress_bars
 from syncedmem.runtime import CPUDeviceAllocator, FailingAllocator
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
@@ -42,6 +46,12 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
 POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTwice"].target
+
+
+@pytest.fixture(autouse=True)
+def _no_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine there would be lines of progress among those that are compared."""
+    monkeypatch.setattr("syncedmem.cli.fuzz._SIGNS", (3600.0, 3600.0))
 
 
 @pytest.mark.deep
@@ -493,3 +503,42 @@ def test_a_slow_target_does_not_hold_the_run_up(tmp_path: Path, monkeypatch: pyt
 
     assert report.passed
     assert report.operations < 100
+
+
+@pytest.mark.parametrize("generator", ["fast", "native"])
+def test_signs_of_life_come_without_a_terminal(
+    generator: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, from the start on; with the last progress that was told."""
+    console, lines = Console(), list[str]()
+    monkeypatch.setattr(fuzz_command, "_SIGNS", (0.01, 0.01))
+    with progress_bars(console) as progress, fuzz_command._signs_of_life(console, progress) as follow:
+        while "0 s: the start\n" not in lines:
+            lines += capsys.readouterr().err.splitlines(keepends=True)
+        follow(generator, 1_000, 2_000_000)
+        while f"0 s: {generator}, 1,000 of 2,000,000\n" not in lines:
+            lines += capsys.readouterr().err.splitlines(keepends=True)
+    assert "" == capsys.readouterr().out
+
+
+def test_a_finding_is_told_when_it_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once, although it is made short afterwards, and the report comes again."""
+    kept = fuzz_command._Kept(tmp_path, Console())
+    report = Report("a:b", "", Capabilities(), {}, 0, 9, 1, 5.0, protected=True)
+    kept.keep(report)
+    report.findings.append(Finding("A22-no-crash", "it [has] ended", (Step("allocate", (0, 8, 0, 0)),), operations=7))
+    kept.keep(report)
+    report.findings[0] = replace(report.findings[0], message="shorter", times=3)
+    kept.keep(report)
+
+    assert "found by fast: A22-no-crash: it [has] ended\n" == capsys.readouterr().out
+
+
+def test_progress_goes_on_within_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar stood still for twelve seconds."""
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._BEAT", 0.001)
+    told: list[tuple[str, int, int]] = []
+    fuzz(Pool, steps=3_000, on_progress=lambda *now: told.append(now))
+    fast = [done for name, done, _ in told if name == "fast"]
+
+    assert len(set(fast)) > 25  # more than there are stages

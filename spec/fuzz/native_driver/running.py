@@ -76,6 +76,7 @@ class NativeDriver:
         self._hang = hang
         self._sanitizer = sanitizer
         self._program = compiled_driver(sanitizer)
+        self._run: _Run | None = None
 
     @classmethod
     def of(
@@ -128,6 +129,7 @@ class NativeDriver:
         while done < steps and (left := deadline - time.perf_counter()) > 0:
             most = min(_STEPS, steps - done) if threads == 1 else min(-(-steps // _PROCESSES), steps - done)
             run = _Run(threads, _CAPACITY if threads == 1 else _SHARED_CAPACITY)
+            self._run = run
             with run:
                 options = {
                     "seed": seed % (1 << 64),
@@ -142,6 +144,10 @@ class NativeDriver:
             done += answer["operations"]
             number += 1
             yield answer
+
+    def taken(self) -> int:
+        """The steps of the present process until now; from any thread."""
+        return 0 if self._run is None else sum(it.steps for it in self._run.counts())
 
     def alone(self, steps: int) -> float:
         """Calls a second of the target in a simple loop, without the driver's own work."""
