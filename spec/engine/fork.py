@@ -10,14 +10,14 @@ import json
 import os
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from contextlib import suppress
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .supervisor import Death, limit_memory
+from .tail import Tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,10 +53,11 @@ def in_fork(
         ``{"failed": text}`` if the job raised an exception, or its answer could not be written.
     """
     answer.unlink(missing_ok=True)
-    with tempfile.TemporaryFile() as output:
+    with Tail() as output:
         process = os.fork()
         if not process:
-            serve(job, answer, output.fileno())
+            serve(job, answer, output.end)
+        output.begin()
         if limits.memory is not None:
             limit_memory(process, limits.memory)
         try:
@@ -145,8 +146,7 @@ def failure(error: Exception) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
-def _last_line(output: IO[bytes]) -> str:
+def _last_line(output: Tail) -> str:
     """The last line that was printed."""
-    output.seek(0)
-    lines = output.read().decode(errors="replace").strip().splitlines()
+    lines = output.text().strip().splitlines()
     return lines[-1][:_LONGEST_LINE] if lines else ""

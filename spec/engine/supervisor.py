@@ -18,6 +18,8 @@ from itertools import islice
 from multiprocessing import connection, get_context
 from typing import IO, TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, cast
 
+from .descendants import end_descendants
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
@@ -292,7 +294,7 @@ class Command:
         Its environment; if None, that of this process.
     limits : Limits
         `first` limits the first answer.
-    errors : file or None
+    errors : file, int or None
         The file for its standard error; if None, that of this process.
     group : bool
         Whether it and the processes that it starts are a group of their own, which ends with it.
@@ -304,7 +306,7 @@ class Command:
         environment: Mapping[str, str] | None = None,
         limits: Limits = _NO_LIMITS,
         *,
-        errors: IO[bytes] | None = None,
+        errors: IO[bytes] | int | None = None,
         group: bool = False,
     ) -> None:
         self.process: subprocess.Popen[bytes] = subprocess.Popen(  # noqa: S603 -- the user named this program to have it run
@@ -392,8 +394,10 @@ class Command:
         return Death("hang", f"{self._patience:g}")
 
     def _kill(self) -> None:
-        """End the process, or its group."""
+        """End the process, or its group and all that it has begun."""
         if self._group:
+            if self.process.returncode is None:  # else its number may be that of another one
+                end_descendants(self.process.pid)
             with suppress(ProcessLookupError):  # nobody of the group is left
                 os.killpg(self.process.pid, signal.SIGKILL)
         else:

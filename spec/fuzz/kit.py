@@ -336,6 +336,7 @@ class _Run:
                 tally.seconds += answer["seconds"]
             else:
                 begun, before, last = self._place.entered()
+                self._note_spoilt(begun < 0)
                 rounds, steps = max(begun - number, 0) + 1, before + len(self._place.steps()) - last
                 tally.seconds += time.perf_counter() - start
             left, number = left - steps, number + rounds
@@ -387,6 +388,7 @@ class _Run:
                 finding = self._found(answer, generator, done)
                 done, rounds = done + answer["operations"], rounds + answer["rounds"]
                 spent += answer["seconds"]
+                self._note_spoilt(answer["spoilt"])
                 if finding is not None:
                     its = {"generator": generator, "seed": report.seed, **answer["rounds_of"]}
                     wasted += self._wasted(replace(finding, rounds=its), answer["last"])
@@ -462,6 +464,12 @@ class _Run:
             return None
         found = Finding.from_json(answer["finding"])
         return replace(found, generator=generator, operations=before + found.operations)
+
+    def _note_spoilt(self, spoilt: bool) -> None:
+        """Say that counts are too small."""
+        note = "the target has overwritten the record of its steps: the operations of that process are not counted"
+        if spoilt and note not in self._report.notes:
+            self._report.notes.append(note)
 
     def _remember(self, answer: Answer) -> None:
         """Keep the programs that reached new behaviour."""

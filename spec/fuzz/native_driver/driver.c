@@ -13,7 +13,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 
 /* The numbers of the operations are those of running.py. */
@@ -630,6 +632,38 @@ static void open_target(int replies) {
     }
 }
 
+/* End all that the target has begun, also what has left the session: it has become a child of this process. */
+static void end_children(void) {
+    char name[64];
+    int child = 0, number;
+    snprintf(name, sizeof name, "/proc/self/task/%d/children", (int)getpid());
+    do {
+        FILE *list = fopen(name, "r");
+        if (!list) return;
+        while (fscanf(list, "%d", &number) == 1) kill(number, SIGKILL);
+        fclose(list);
+        do child = waitpid(-1, NULL, 0);
+        while (child < 0 && errno == EINTR);
+    } while (child > 0);
+}
+
+/* The driver is a child of the process that was started, which ends as the driver does. */
+static void begin_child(void) {
+    int status = 0;
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    pid_t driver = fork();
+    if (driver <= 0) return; /* without a child this process is the driver */
+    close(0);
+    close(1);
+    while (waitpid(driver, &status, 0) < 0 && errno == EINTR) continue;
+    end_children();
+    if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no second core */
+    signal(WTERMSIG(status), SIG_DFL);
+    raise(WTERMSIG(status));
+    _exit(128 + WTERMSIG(status));
+}
+
 /* The line that says "done" goes to the standard output as it was; what the target writes goes to the standard error. */
 static int own_replies(void) {
     int replies = fcntl(1, F_DUPFD_CLOEXEC, 3);
@@ -638,6 +672,7 @@ static int own_replies(void) {
 }
 
 int main(int count, char **arguments) {
+    begin_child();
     int replies = own_replies();
     for (int i = 1; i < count; i++) {
         char *value = strchr(arguments[i], '=');
