@@ -552,7 +552,8 @@ class _Run:
             if short is None:
                 continue
             plain = short if mask == self._mask else self._again(short.program, finding.requirement, self._mask)
-            after = () if plain is not None else tuple(sorted(mask.unjudged - self._mask.unjudged))
+            others = mask.unjudged - self._mask.unjudged - {finding.requirement}
+            after = () if plain is not None else tuple(sorted(others))
             return replace(finding, message=(plain or short).message, program=short.program, shrunk=True, after=after)
         return self._unseen(finding)
 
