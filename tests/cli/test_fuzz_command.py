@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import mmap
 import re
+import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from rich.console import Console
@@ -537,8 +538,26 @@ def test_a_finding_is_told_when_it_is_found(tmp_path: Path, capsys: pytest.Captu
 def test_progress_goes_on_within_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bar stood still for twelve seconds."""
     monkeypatch.setattr("syncedmem.spec.fuzz.kit._BEAT", 0.001)
-    told: list[tuple[str, int, int]] = []
-    fuzz(Pool, steps=3_000, on_progress=lambda *now: told.append(now))
-    fast = [done for name, done, _ in told if name == "fast"]
+    told, is_told = list[int](), threading.Event()
 
-    assert len(set(fast)) > 25  # more than there are stages
+    class Waits(Pool):
+        """Its five hundredth request waits until progress is told, by another thread than this one."""
+
+        asked: ClassVar[int] = 0
+
+        def place(self, room: int, alignment: int) -> int:
+            Waits.asked += 1
+            if Waits.asked == 500:
+                is_told.clear()
+                assert is_told.wait(60)
+            return super().place(room, alignment)
+
+    def tell(generator: str, done: int, of: int) -> None:
+        if threading.current_thread() is not threading.main_thread() and generator == "fast" and 0 < done < of:
+            told.append(done)
+            is_told.set()
+
+    fuzz(Waits, steps=3_000, on_progress=tell)
+
+    assert Waits.asked > 500
+    assert told
