@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import mmap
 import re
@@ -14,7 +15,6 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
-from syncedmem.cli import fuzz as fuzz_command
 from syncedmem.cli.display import progress_bars
 from syncedmem.runtime import CPUDeviceAllocator, FailingAllocator
 from syncedmem.spec import Violation
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
+fuzz_command: Any = importlib.import_module("syncedmem.cli.fuzz")
 POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTwice"].target
 
 

@@ -289,7 +289,11 @@ def test_what_only_the_native_driver_saw_is_a_note(
     """Unless a process has ended, or a sanitizer says what is wrong: neither comes of an allocator that is right."""
     once = Finding(requirement, "seen once", (Step("allocate", (0, 8, 0, 0)),), "native", report=report)
     answer = {"operations": 1, "rounds": 1, "seconds": 0.1, "last": 0, "finding": once.as_json()}
-    monkeypatch.setattr(NativeDriver, "answers", lambda *_, **__: [answer])
+
+    def answers(*_: object, **__: object) -> list[object]:
+        return [answer | {"spoilt": False, "rounds_of": {"first_round": 0, "count": 1}}]
+
+    monkeypatch.setattr(NativeDriver, "answers", answers)
     found = fuzz("libc.so.6:malloc,free", steps=1)
 
     assert passed == found.passed
