@@ -391,7 +391,8 @@ def proof_machine() -> str:
     operations = sum(it["operations"] for it in (*ran, *found["out of reach"]))
     return (
         f"Measured on {found['date']} on {found['machine']}, with Python {found['python']}: {len(ran)} allocators, "
-        f"{operations:,} operations, and {len(found['bugs'])} seeded bugs with {found['bugs'][0]['seeds']} seeds each."
+        f"{operations:,} operations, and {len(found['bugs'])} seeded bugs with {found['bugs'][0]['seeds']} seeds each"
+        f"{', these on ' + found['date of bugs'] if 'date of bugs' in found else ''}."
     )
 
 

@@ -10,14 +10,14 @@ import json
 import os
 import signal
 import sys
-import tempfile
 import time
 import traceback
 from contextlib import suppress
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .supervisor import Death, limit_memory
+from .tail import Tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def in_fork(
     answer : Path
         A file for the answer.
     limits : Limits
-        `seconds` and `first` limit the time without progress.
+        `seconds` and `first` limit the time without progress, and `whole` all of it.
     moved : callable or None
         Returns a value that changes whenever the job makes progress.
 
@@ -53,10 +53,11 @@ def in_fork(
         ``{"failed": text}`` if the job raised an exception, or its answer could not be written.
     """
     answer.unlink(missing_ok=True)
-    with tempfile.TemporaryFile() as output:
+    with Tail() as output:
         process = os.fork()
         if not process:
-            serve(job, answer, output.fileno())
+            serve(job, answer, output.end)
+        output.begin()
         if limits.memory is not None:
             limit_memory(process, limits.memory)
         try:
@@ -79,6 +80,7 @@ def in_fork(
 def _ended(process: int, limits: Limits, moved: Callable[[], object]) -> Death:
     """Wait for the end of a process, as long as it makes progress."""
     mark, since, patience = moved(), time.monotonic(), limits.first or limits.seconds
+    end = None if limits.whole is None else since + limits.whole
     pause = _FIRST_PAUSE
     while True:
         ended, status = os.waitpid(process, os.WNOHANG)
@@ -87,10 +89,11 @@ def _ended(process: int, limits: Limits, moved: Callable[[], object]) -> Death:
         now, found = time.monotonic(), moved()
         if found != mark:
             mark, since, patience = found, now, limits.seconds
-        if patience is not None and now - since >= patience:
+        late, hangs = end is not None and now >= end, patience is not None and now - since >= patience
+        if late or hangs:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-            return Death("hang", f"{patience:g}")
+            return Death("late", f"{limits.whole:g}") if late else Death("hang", f"{patience:g}")
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -143,8 +146,7 @@ def failure(error: Exception) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
-def _last_line(output: IO[bytes]) -> str:
+def _last_line(output: Tail) -> str:
     """The last line that was printed."""
-    output.seek(0)
-    lines = output.read().decode(errors="replace").strip().splitlines()
+    lines = output.text().strip().splitlines()
     return lines[-1][:_LONGEST_LINE] if lines else ""

@@ -18,6 +18,8 @@ from itertools import islice
 from multiprocessing import connection, get_context
 from typing import IO, TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, cast
 
+from .descendants import end_descendants
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
@@ -46,8 +48,9 @@ class Death:
 
     Attributes
     ----------
-    kind : {"crash", "exit", "hang", "flood"}
-        A signal ended it, it exited, it made no progress until its time was up, or its answer was too long.
+    kind : {"crash", "exit", "hang", "flood", "late"}
+        A signal ended it, it exited, it made no progress until its time was up, its answer was too long, or the time
+        for all of it was over.
     detail : str
         The name of the signal, the exit status, the seconds, or the number of bytes.
     stage : str
@@ -58,7 +61,7 @@ class Death:
         The last line that it printed, if its output was kept.
     """
 
-    kind: Literal["crash", "exit", "hang", "flood"]
+    kind: Literal["crash", "exit", "hang", "flood", "late"]
     detail: str
     stage: str = ""
     cases: int = 0
@@ -91,6 +94,8 @@ class Limits:
         The longest time without progress.
     first : float or None
         The longest time before its first progress, which includes imports; None for the same limit as later.
+    whole : float or None
+        The longest time of a fork altogether.
     memory : int or None
         The size of its address space in bytes.
     answer : int or None
@@ -99,6 +104,7 @@ class Limits:
 
     seconds: float | None = None
     first: float | None = None
+    whole: float | None = None
     memory: int | None = None
     answer: int | None = None
 
@@ -288,7 +294,7 @@ class Command:
         Its environment; if None, that of this process.
     limits : Limits
         `first` limits the first answer.
-    errors : file or None
+    errors : file, int or None
         The file for its standard error; if None, that of this process.
     group : bool
         Whether it and the processes that it starts are a group of their own, which ends with it.
@@ -300,7 +306,7 @@ class Command:
         environment: Mapping[str, str] | None = None,
         limits: Limits = _NO_LIMITS,
         *,
-        errors: IO[bytes] | None = None,
+        errors: IO[bytes] | int | None = None,
         group: bool = False,
     ) -> None:
         self.process: subprocess.Popen[bytes] = subprocess.Popen(  # noqa: S603 -- the user named this program to have it run
@@ -388,8 +394,10 @@ class Command:
         return Death("hang", f"{self._patience:g}")
 
     def _kill(self) -> None:
-        """End the process, or its group."""
+        """End the process, or its group and all that it has begun."""
         if self._group:
+            if self.process.returncode is None:  # else its number may be that of another one
+                end_descendants(self.process.pid)
             with suppress(ProcessLookupError):  # nobody of the group is left
                 os.killpg(self.process.pid, signal.SIGKILL)
         else:

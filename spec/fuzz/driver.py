@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .shadow_heap import Intervals
     from .targets import Target
 
-__all__ = ["PLAIN", "RESIZED", "ZEROED", "Driver"]
+__all__ = ["ATTEMPTS", "PLAIN", "RESIZED", "ZEROED", "Driver"]
 
 PLAIN, RESIZED, ZEROED = range(3)
 """How a `cycle` allocates its blocks."""
@@ -40,9 +40,9 @@ _ALLOCATE, _FREE, _CHECK = code("allocate"), code("free"), code("check")
 _KEYS = 40503
 """An odd number, so that a tile's number of blocks get different keys."""
 
-_ATTEMPTS = 1400
+ATTEMPTS = 1400
 """How often a request that must be met is repeated.  Some allocators refuse at random, on purpose: one that refuses 99
-of 100 requests refuses so many in a row with a chance of 1 in 1,000,000."""
+of 100 requests refuses so many in a row with a chance of 1 in 1,000,000.  The native driver is told this number too."""
 
 _ASKED, _MET = 256, 32
 """How often a size is refused, and a larger one is met between these, before the smaller one counts as starved."""
@@ -376,7 +376,7 @@ class Driver:
 
     def _try_again(self, size: int) -> None:
         """Repeat a refused request while no block is live; an allocator without live blocks must have room."""
-        if not any(self._is_served(self._take, size) for _ in range(_ATTEMPTS)):
+        if not any(self._is_served(self._take, size) for _ in range(ATTEMPTS)):
             self.oracle.judge_exhausted(size)
 
     def _ask_again(self) -> None:
@@ -407,6 +407,7 @@ class Driver:
 
     def _is_served(self, take: Callable[[int], Any], size: int) -> bool:
         """Whether a request is met; its memory is freed at once."""
+        self.journal.move()
         handle = _answer_of(lambda: take(size))
         if isinstance(handle, Exception) or is_null(handle):
             return False

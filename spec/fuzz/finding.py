@@ -107,8 +107,8 @@ class Finding:
     requirement : str
     message : str
     program : tuple of Step
-        The steps on a new target; the last one shows the violation.  Empty if only a seed can replay it; the last
-        steps if it did not repeat.
+        The steps on a new target; the last one shows the violation.  Empty if only a seed can replay it, or if they
+        are too many to be kept; the last steps if it did not repeat.
     generator : str
         The generator that found it.
     operations : int
@@ -127,6 +127,10 @@ class Finding:
         The report of a sanitizer, if one found it.
     known : str or None
         Why it is known and no failure; None if it is not known.
+    rounds : dict or None
+        In place of a long program: the ``generator`` and the ``seed`` that make its steps, the round from which on
+        they are taken, ``first_round``, and their number, ``count``; for the fast generator also the other values of
+        its `Stage`.
     """
 
     requirement: str
@@ -140,6 +144,7 @@ class Finding:
     times: int = 1
     report: str = ""
     known: str | None = None
+    rounds: dict[str, Any] | None = None
 
     @property
     def key(self) -> str:

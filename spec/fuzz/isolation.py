@@ -49,6 +49,10 @@ class Place(Protocol):
         """The number of the last round, the steps before it, and where it begins in the last program."""
         ...
 
+    def moved(self) -> tuple[int, int]:
+        """The number of the present program, and of the steps of its job of rounds; from any thread."""
+        ...
+
 
 class Inline:
     """The same process: for targets that are objects without a name, which another process could not look up."""
@@ -81,6 +85,10 @@ class Inline:
     def entered(self) -> tuple[int, int, int]:
         """The number of the last round, the steps before it, and where it begins in the last program."""
         return self._journal.entered()
+
+    def moved(self) -> tuple[int, int]:
+        """The number of the present program, and of the steps of its job of rounds; from any thread."""
+        return self._journal.moved()
 
     def __enter__(self) -> Self:
         return self
@@ -165,6 +173,10 @@ class Isolated:
     def entered(self) -> tuple[int, int, int]:
         """The number of the last round, the steps before it, and where it begins in the last program."""
         return self._journal.entered()
+
+    def moved(self) -> tuple[int, int]:
+        """The number of the present program, and of the steps of its job of rounds; from any thread."""
+        return self._journal.moved()
 
     def __enter__(self) -> Self:
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..engine.violation import Violation
@@ -167,7 +168,8 @@ def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -
         wrong = run_program(source, record, program, journal, mask)
         return wrong is not None and wrong.requirement == job["requirement"]
 
-    shortest = shortened(items_from_json(job["program"]), fails, taken=lambda: journal.length)
+    until = time.perf_counter() + job["seconds"]
+    shortest = shortened(items_from_json(job["program"]), fails, taken=lambda: journal.length, until=until)
     wrong = run_program(source, record, shortest, journal, mask)
     if wrong is None or wrong.requirement != job["requirement"]:
         return {"finding": None}

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Journal"]
 
-_HEADER = struct.Struct("<QQQQQ")  # the program, the number of calls that returned inside long steps, and the round
-_COUNTS, _ROUND = struct.Struct("<QQ"), struct.Struct("<QQQ")
+_HEADER = struct.Struct("<6Q")  # the program, the number of calls that returned inside long steps, and the round
+_COUNTS, _ROUND = struct.Struct("<QQ"), struct.Struct("<4Q")
 _RECORD = struct.Struct("<IQQII")
 _CAPACITY = 5 << 18
 """More than the steps of the longest job, a million, with the frees at the ends of its rounds."""
 _NAMES = tuple(OPERATIONS)
 _CODES = {name: code for code, name in enumerate(_NAMES, 1)}
 _PROGRAMS = 1 << 24
+_FACTORS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 class Journal:
@@ -77,12 +78,22 @@ class Journal:
 
     def enter(self, number: int, before: int) -> None:
         """Record that a round begins: its number, and the number of steps of earlier rounds."""
-        _ROUND.pack_into(self._memory, _COUNTS.size, number, before, self.length)
+        start = self.length
+        _ROUND.pack_into(self._memory, _COUNTS.size, number, before, start, _sum(number, before, start))
 
     def entered(self) -> tuple[int, int, int]:
-        """The number of the round, the steps before it, and where it begins in the journal; by any process."""
-        number, before, start = _ROUND.unpack_from(self._memory, _COUNTS.size)
-        return number, before, start
+        """The number of the round, the steps before it, and where it begins in the journal; by any process.
+
+        The number is -1 if the target has written there.
+        """
+        number, before, start, check = _ROUND.unpack_from(self._memory, _COUNTS.size)
+        return (number, before, start) if check == _sum(number, before, start) else (-1, 0, 0)
+
+    def moved(self) -> tuple[int, int]:
+        """The number of the present program, and of the steps of its job of rounds; by any process."""
+        program, steps, _ = self.mark()
+        _, before, start = self.entered()
+        return program, before + steps - start
 
     def stay(self) -> None:
         """Keep processes that this one forks from writing here: one that takes a step there ends."""
@@ -106,7 +117,7 @@ class Journal:
         for position in range(_HEADER.size, self._last, _RECORD.size):
             record: tuple[int, ...] = _RECORD.unpack_from(self._memory, position)
             tag, numbers = record[0], record[1:]
-            if tag >> 8 != program or not tag & 0xFF:
+            if tag >> 8 != program or not 0 < tag & 0xFF <= len(_NAMES):
                 break
             name = _NAMES[(tag & 0xFF) - 1]
             found.append(Step(name, numbers[: len(OPERATIONS[name])]))
@@ -125,6 +136,11 @@ class Journal:
     def close(self) -> None:
         """Release the memory."""
         self._memory.close()
+
+
+def _sum(*numbers: int) -> int:
+    """A check of numbers that a target which writes anywhere does not leave right."""
+    return sum(number * factor for number, factor in zip(numbers, _FACTORS, strict=True)) % (1 << 64)
 
 
 def code(operation: str) -> int:

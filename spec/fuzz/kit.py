@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +28,7 @@ from .plan import Stage, stages
 from .recognition import spelling
 from .replay import died
 from .report import Report
-from .shortening import DEATH_TRIES, HANG_TRIES, shortened
+from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,8 +39,12 @@ if TYPE_CHECKING:
 
 __all__ = ["fuzz"]
 
-_SHARE = 0.7
-"""The part of the time for the fast generator; others that run without threads may each take the rest of it."""
+_OF_FAST, _OF_OTHERS = 4, 2
+"""Each generator may take its share of the time that is left when it begins: so many parts for one with rounds."""
+_FOR_SHORTENING, _FOR_THE_LAST = 10.0, 5.0
+"""The seconds after the end of the time in which what was found last may be shortened, and then be looked at again."""
+_BEAT = 1.0
+"""The seconds after which progress is told again."""
 _EXAMPLES = 60
 _PATIENCE, _PATIENCE_FOR_A_HANG = 24, 6
 """After so many failing jobs in a row with nothing new, a generator ends; a hang counts for several."""
@@ -50,6 +56,10 @@ _QUICK_HANG = 0.5
 """The limit of a call in seconds while a hang is shortened."""
 _SHORT = 10
 """So many steps and loops are short enough."""
+_MOST_KEPT = 10_000
+"""A program of more steps and loops is not kept; its seed, its round and its number of steps are."""
+_MOST_TRIED = 500_000
+"""Of the steps of a longer program, too many for another try would be left: it is only looked at again."""
 _LAST = 200
 """The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
@@ -93,7 +103,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     steps : int
         The operations of the fast generator; with several threads, four times as many more.
     seconds : float
-        The most time for the generators; several threads may take as much again.
+        The most time for all generators together.  What was found last may take 15 seconds more.
     threads : int
         If more than 1, the fast generator also runs in so many threads.
     promises : mapping of str to str or None
@@ -112,7 +122,8 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     logs : sequence of Path
         Logs of allocations of RMM or CuPy, whose requests are made before all others.
     on_progress : callable
-        Called with the name of a generator, the operations done, and their planned number.
+        Called with the name of a generator, the operations done, and their planned number; while a finding is made
+        short, with the programs that were tried.  At least once a second, for which there is a thread.
     on_change : callable
         Called with the report at the start, and whenever there is something new in it.
 
@@ -176,6 +187,7 @@ def _check_numbers(**numbers: float) -> None:
 class _Tally:
     """What the rounds of a generator have come to: also the failing jobs, and those in a row with nothing new."""
 
+    planned: int
     steps: int = 0
     rounds: int = 0
     seconds: float = 0.0
@@ -207,34 +219,71 @@ class _Run:
         self._seen: list[str] = []
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tell: Callable[[str, int, int], None] = _to_nobody
+        self._shown: tuple[str, int, int, Callable[[], int]] = ("", 0, 0, int)
+        self._since = 0
         self._changed: Callable[[Report], None] = _to_nobody
+        self._until = 0.0
 
     def take(self, tell: Callable[[str, int, int], None], changed: Callable[[Report], None]) -> None:
         """Test the target with every generator."""
         self._tell, self._changed = tell, changed
-        changed(self._report)
-        for generator in self._generators():
+        ended = threading.Event()
+        beat = threading.Thread(target=self._beat, args=(ended,), daemon=True)
+        if tell is not _to_nobody:  # nobody else needs a thread
+            beat.start()
+        try:
+            self._take_all()
+        finally:
+            ended.set()
+            if tell is not _to_nobody:
+                beat.join()
+
+    def _show(self, what: str, done: int, of: int, live: Callable[[], int] = int) -> None:
+        """Tell the progress, now and every second, when there is more of it: what `live` returns."""
+        self._shown = what, done, of, live
+        self._tell(what, done, of)
+
+    def _beat(self, ended: threading.Event) -> None:
+        while not ended.wait(_BEAT):
+            what, done, of, live = self._shown
+            with suppress(ValueError):  # the journal of the native driver has just been closed
+                self._tell(what, min(done + max(live(), 0), of), of)
+
+    def _taken(self) -> int:
+        """The steps of the present job."""
+        program, steps = self._place.moved()
+        return steps if program != self._since else 0
+
+    def _take_all(self) -> None:
+        """Test the target with every generator."""
+        self._until = time.perf_counter() + self._seconds
+        self._changed(self._report)
+        generators = list(self._generators())
+        for index, (parts, generator) in enumerate(generators):
+            left = max(self._until - time.perf_counter(), 0.0)
             try:
-                generator()
+                generator(left * parts / sum(it for it, _ in generators[index:]))
             except EngineError as error:
                 self._failed(error)
-            changed(self._report)
+            self._changed(self._report)
             if self._ends():
                 break
 
-    def _generators(self) -> Iterable[Callable[[], object]]:
+    def _generators(self) -> Iterable[tuple[int, Callable[[float], object]]]:
+        """Each generator, which takes its time in seconds, after its parts of the time."""
         if self._corpus is not None and self._corpus.programs:
-            yield partial(self._programs, "corpus", [self._corpus.programs])
+            yield _OF_FAST, partial(self._programs, "corpus", [self._corpus.programs])
         if self._logged:
-            yield partial(self._programs, "log", [[program] for program in self._logged])
-        yield partial(self._rounds, "fast", stages(self._report.steps))
-        yield self._hypothesis
-        yield partial(self._natively, 1)
+            yield _OF_FAST, partial(self._programs, "log", [[program] for program in self._logged])
+        yield _OF_FAST, partial(self._rounds, "fast", stages(self._report.steps))
+        yield _OF_OTHERS, self._hypothesis
+        if self._symbols or sanitizer_of(self._report.target):
+            yield _OF_OTHERS, partial(self._natively, 1)
         if self._report.threads > 1:
-            yield self._threads
+            yield _OF_OTHERS, self._threads
 
     def _ends(self) -> bool:
-        return self._first and bool(self._report.findings)
+        return time.perf_counter() >= self._until or (self._first and bool(self._report.findings))
 
     def _failed(self, error: EngineError) -> None:
         if str(error) not in self._report.errors:
@@ -242,24 +291,26 @@ class _Run:
 
     # --- the generators
 
-    def _programs(self, generator: str, groups: Sequence[Sequence[Program]]) -> None:
+    def _programs(self, generator: str, groups: Sequence[Sequence[Program]], seconds: float) -> None:
         """The programs of a corpus, or of logs, each group in a process of its own."""
         plan = [Stage("drawn", 0, sum(map(len, group)), ages=False) for group in groups]
-        self._rounds(generator, plan, groups)
+        self._rounds(generator, plan, seconds, groups)
 
-    def _rounds(self, generator: str, plan: Sequence[Stage], groups: Sequence[Sequence[Program]] = ()) -> None:
+    def _rounds(
+        self, generator: str, plan: Sequence[Stage], seconds: float, groups: Sequence[Sequence[Program]] = ()
+    ) -> None:
         """Rounds of the fast generator, or of programs, in the stages of a plan."""
-        tally, deadline = _Tally(), time.perf_counter() + _SHARE * self._seconds
-        planned = sum(stage.steps for stage in plan if stage.kind == "drawn")
+        tally = _Tally(sum(stage.steps for stage in plan if stage.kind == "drawn"))
+        deadline = time.perf_counter() + seconds
         try:
             for index, stage in enumerate(plan):
                 if self._ends():
                     break
                 # Each stage has its share of the time that is left.
                 left = max(deadline - time.perf_counter(), 0.0)
-                seconds = left * stage.steps / sum(it.steps for it in plan[index:])
-                self._stage(generator, stage, seconds, tally, groups[index] if groups else ())
-                self._tell(generator, tally.steps, max(tally.steps, planned))
+                part = left * stage.steps / sum(it.steps for it in plan[index:])
+                self._stage(generator, stage, part, tally, groups[index] if groups else ())
+                self._show(generator, tally.steps, max(tally.steps, tally.planned))
         finally:
             self._report.ran(generator, tally.rounds, tally.steps, tally.seconds)
 
@@ -276,6 +327,7 @@ class _Run:
             if self._corpus is not None:
                 job["seen"] = self._seen
             mask = self._beyond() if tally.failures % 2 else self._mask
+            self._show(generator, tally.steps, max(tally.steps, tally.planned), self._taken)
             start = time.perf_counter()
             answer = self._ask(job, mask)
             finding = self._found(answer, generator, tally.steps)
@@ -284,6 +336,7 @@ class _Run:
                 tally.seconds += answer["seconds"]
             else:
                 begun, before, last = self._place.entered()
+                self._note_spoilt(begun < 0)
                 rounds, steps = max(begun - number, 0) + 1, before + len(self._place.steps()) - last
                 tally.seconds += time.perf_counter() - start
             left, number = left - steps, number + rounds
@@ -292,21 +345,23 @@ class _Run:
             if finding is not None:
                 cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
                 tally.failures += 1
+                rounds = {"generator": generator, "seed": self._report.seed, **chosen._asdict(), "count": steps}
+                finding = replace(finding, rounds=rounds)
                 tally.wasted = 0 if self._keep(finding, last, mask) else tally.wasted + cost
             if finding is None or self._ends():
                 break
 
-    def _hypothesis(self) -> None:
+    def _hypothesis(self, seconds: float) -> None:
         """Examples of Hypothesis, which ends at its first finding; again without what is known, as long as it helps."""
-        self._tell("hypothesis", 0, _EXAMPLES)
         rounds = done = 0
-        spent, deadline = 0.0, time.perf_counter() + (1 - _SHARE) * self._seconds
+        spent, deadline = 0.0, time.perf_counter() + seconds
         try:
             while True:
-                seconds = max(deadline - time.perf_counter(), 0.0)
+                left = max(deadline - time.perf_counter(), 0.0)
                 mask = self._beyond()
+                self._show("hypothesis", 0, _EXAMPLES, self._programs_since())
                 start = time.perf_counter()
-                answer = self._ask({"job": "machine", "examples": _EXAMPLES, "seconds": seconds}, mask)
+                answer = self._ask({"job": "machine", "examples": _EXAMPLES, "seconds": left}, mask)
                 finding = self._found(answer, "hypothesis", done)
                 done += answer.get("operations", len(self._place.steps()))
                 rounds += answer.get("rounds", 0)
@@ -316,7 +371,7 @@ class _Run:
         finally:
             self._report.ran("hypothesis", rounds, done, spent)
 
-    def _natively(self, threads: int) -> bool:
+    def _natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
         generator, report = "native" if threads == 1 else "threads", self._report
         done, rounds, spent, wasted = 0, 0, 0.0, 0
@@ -328,15 +383,16 @@ class _Run:
             driver = NativeDriver.of(report.target, promised, report.hang, symbols) if report.protected else None
             if driver is None:
                 return False
-            self._tell(generator, 0, steps)
-            seconds = self._seconds if threads > 1 else (1 - _SHARE) * self._seconds
+            self._show(generator, 0, steps, driver.taken)
             for answer in driver.answers(seed=report.seed, steps=steps, seconds=seconds, threads=threads):
                 finding = self._found(answer, generator, done)
                 done, rounds = done + answer["operations"], rounds + answer["rounds"]
                 spent += answer["seconds"]
+                self._note_spoilt(answer["spoilt"])
                 if finding is not None:
-                    wasted += self._wasted(finding, answer["last"])
-                self._tell(generator, done, steps)
+                    its = {"generator": generator, "seed": report.seed, **answer["rounds_of"]}
+                    wasted += self._wasted(replace(finding, rounds=its), answer["last"])
+                self._show(generator, min(done, steps), steps, driver.taken)
                 if wasted >= _PATIENCE or self._ends():
                     break
         except TargetError as error:
@@ -358,12 +414,12 @@ class _Run:
         cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
         return 0 if self._keep(finding, last, self._mask) else cost
 
-    def _threads(self) -> None:
-        if self._natively(self._report.threads):
+    def _threads(self, seconds: float) -> None:
+        if self._natively(self._report.threads, seconds):
             return
         steps = self._report.steps * 4  # two threads must meet, which is rare
-        self._tell("threads", 0, steps)
-        job = {"job": "campaign", "steps": steps, "seconds": self._seconds, "first_round": 0}
+        self._show("threads", 0, steps, self._taken)
+        job = {"job": "campaign", "steps": steps, "seconds": seconds, "first_round": 0}
         answer = self._ask({**job, "threads": self._report.threads}, self._mask)
         finding = self._found(answer, "threads", 0)
         if finding is not None and "A20-threads" not in self._report.skipped:
@@ -378,8 +434,19 @@ class _Run:
     # --- answers
 
     def _ask(self, job: Job, mask: Mask) -> Answer:
+        self._since = self._place.moved()[0]
+        whole = max(self._over() + _FOR_THE_LAST - time.perf_counter(), 0.0)
         promises, seed = self._report.promises, self._report.seed
-        return self._place.perform({**job, "promises": promises, "seed": seed, "mask": mask.as_json()})
+        return self._place.perform({**job, "promises": promises, "seed": seed, "mask": mask.as_json(), "whole": whole})
+
+    def _programs_since(self) -> Callable[[], int]:
+        """Counts the programs that begin from now on."""
+        now = self._place.moved()[0]
+        return lambda: self._place.moved()[0] - now
+
+    def _over(self) -> float:
+        """When nothing more is shortened."""
+        return self._until + _FOR_SHORTENING
 
     def _found(self, answer: Answer, generator: str, before: int) -> Finding | None:
         """The finding of an answer; its counts go into the report."""
@@ -393,10 +460,16 @@ class _Run:
             _, earlier, start = self._place.entered()
             operations = before + (earlier + len(steps) - start if generator in _OF_ROUNDS else len(steps))
             return replace(finding, generator=generator, operations=operations)
-        if answer["finding"] is None:
+        if answer.get("finding") is None:
             return None
         found = Finding.from_json(answer["finding"])
         return replace(found, generator=generator, operations=before + found.operations)
+
+    def _note_spoilt(self, spoilt: bool) -> None:
+        """Say that counts are too small."""
+        note = "the target has overwritten the record of its steps: the operations of that process are not counted"
+        if spoilt and note not in self._report.notes:
+            self._report.notes.append(note)
 
     def _remember(self, answer: Answer) -> None:
         """Keep the programs that reached new behaviour."""
@@ -436,6 +509,13 @@ class _Run:
             outside = "its steps, taken again, did not show it, so something outside has ended the process"
             self._failed(EngineError(f"{finding.message}; {outside}"))
             return False
+        dies = short.requirement in _DEATHS
+        if short.generator == "native" and not (short.repeats or short.report or dies):
+            self._report.notes.append(
+                f"the native driver saw this once, and its steps, taken again, did not show it: "
+                f"{short.requirement}: {short.message}"
+            )
+            return False
         same = next((it for it in self._report.findings if it.key == short.key), None)
         if same is not None:
             self._alike[look] += 1
@@ -449,6 +529,10 @@ class _Run:
         self._report.findings[at] = replace(finding, times=finding.times + 1)
 
     def _add(self, finding: Finding) -> None:
+        if len(folded(finding.program)) > _MOST_KEPT:
+            finding = replace(finding, program=())
+        else:
+            finding = replace(finding, rounds=None)
         self._report.findings.append(replace(finding, known=reason_of(self._report.known, finding)))
         self._report.findings.sort(key=lambda it: it.key)
         self._store(finding.program)
@@ -456,13 +540,27 @@ class _Run:
 
     def _shrunk(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
         """The finding with the shortest program; None if it is not one, because something outside ended the process."""
+        self._show(f"shortening {finding.requirement.partition('-')[0]}", 0, TRIES, self._programs_since())
+        rounds = finding.rounds
+        if rounds is not None and rounds["generator"] == "fast" and len(finding.program) > _MOST_TRIED:
+            self._show("looking again", 0, rounds["count"], self._taken)
+            answer = self._ask({"job": "campaign", "seconds": self._seconds, **rounds}, mask)
+            again = died(answer, ()) or (Finding.from_json(answer["finding"]) if answer.get("finding") else None)
+            return finding if again is not None and again.requirement == finding.requirement else self._unseen(finding)
         for program in (finding.program[last:], finding.program) if last else (finding.program,):
             short = self._shortest(finding.requirement, program, mask)
             if short is None:
                 continue
             plain = short if mask == self._mask else self._again(short.program, finding.requirement, self._mask)
-            after = () if plain is not None else tuple(sorted(mask.unjudged - self._mask.unjudged))
+            others = mask.unjudged - self._mask.unjudged - {finding.requirement}
+            after = () if plain is not None else tuple(sorted(others))
             return replace(finding, message=(plain or short).message, program=short.program, shrunk=True, after=after)
+        return self._unseen(finding)
+
+    def _unseen(self, finding: Finding) -> Finding | None:
+        """A finding that was not seen again, unless something outside has ended the process."""
+        if time.perf_counter() > self._over():
+            return finding  # there was no time to look
         if any(f" {signal} " in f"{finding.message} " for signal in _FROM_OUTSIDE):
             return None
         return replace(finding, program=finding.program[-_LAST:], repeats=False)
@@ -470,7 +568,9 @@ class _Run:
     def _shortest(self, requirement: str, program: tuple[Step, ...], mask: Mask) -> Finding | None:
         """The shortest program that breaks a requirement; None if it does not do so again."""
         if self._fresh and requirement not in _DEATHS:
-            answer = self._ask({"job": "shorten", "requirement": requirement, "program": _data(program)}, mask)
+            left = self._over() - time.perf_counter()
+            job: Job = {"job": "shorten", "requirement": requirement, "program": _data(program), "seconds": left}
+            answer = self._ask(job, mask)
             short = None if answer.get("finding") is None else Finding.from_json(answer["finding"])
             # If it shows only after the programs before it, or they hinder, it is made short in processes of their own.
             if short is not None and self._again(short.program, requirement, mask) is not None:
@@ -484,6 +584,7 @@ class _Run:
             lambda it: self._again(it, requirement, mask, quick) is not None,
             tries,
             lambda: len(self._place.steps()),
+            self._over(),
         )
         return self._again(shortest, requirement, mask)
 

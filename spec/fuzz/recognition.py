@@ -108,6 +108,9 @@ def look_up(text: str) -> Any:
 
 
 def _imported(place: str) -> Any:
+    if not place.endswith(".py") and ("/" in place or Path(place).is_file()):
+        what = "is neither a shared library (.so), nor a Python file (.py), nor a source in C or C++ (.c, .cpp)"
+        raise TargetError(f"{place} {what}" if Path(place).exists() else f"there is no file {place}")
     if "" not in sys.path:
         sys.path.insert(0, "")  # as `python -m` does
     try:

@@ -23,6 +23,7 @@ from .isolation import Isolated
 from .known import named as requirement_named
 from .loops import Repeat, folded, items_as_json, items_from_json
 from .mask import Mask
+from .plan import Stage
 from .recognition import Source
 
 if TYPE_CHECKING:
@@ -34,13 +35,15 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_STEPS", "Replay", "driver_of"]
 
-FORMAT = 2
-_FORMATS = (1, FORMAT)
-"""Format 1 has no loops, and nothing to skip."""
+FORMAT = 3
+_FORMATS = (1, 2, FORMAT)
+"""Format 1 has no loops, and nothing to skip; format 2 has no rounds."""
 _WANTED = "a replay of fuzz"
 MOST_STEPS = 64
 """The most steps that are shown."""
 _MOST_LINES = 7
+_LONGEST = 600.0
+"""The most seconds for rounds that are taken again."""
 _MOST_THREADS = 1 << 10
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     "target": lambda it: isinstance(it, str),
@@ -55,8 +58,20 @@ _FIELDS: dict[str, Callable[[Any], bool]] = {
     "hang": lambda it: type(it) in (int, float) and 0 < it < math.inf,
     "named": lambda it: isinstance(it, bool),
     "skip": lambda it: isinstance(it, list) and all(name in requirements_of("allocator") for name in cast("Any", it)),
+    "rounds": lambda it: it is None or _is_rounds(it),
 }
 """The fields of a file, each with a check of its value."""
+
+
+def _is_rounds(data: Any) -> bool:
+    """Whether these are values of `Finding.rounds`."""
+    numbers = ("seed", "first_round", "count")
+    if not isinstance(data, dict) or not all(type(cast("Any", data).get(name)) is int for name in numbers):
+        return False
+    stage: dict[str, Any] = {name: cast("Any", data).get(name) for name in (*Stage._fields, "generator")}
+    if stage["generator"] != "fast":
+        return isinstance(stage["generator"], str)
+    return stage["kind"] in ("fixed", "drawn") and type(stage["steps"]) is int and isinstance(stage["ages"], bool)
 
 
 @contextmanager
@@ -127,6 +142,7 @@ class Replay:
             "message": self.finding.message,
             "repeats": self.finding.repeats,
             "program": items_as_json(folded(self.finding.program)),
+            "rounds": self.finding.rounds,
         }
         chosen = {"seed": self.seed, "steps": self.steps, "threads": self.threads, "hang": self.hang}
         return data | chosen | {"named": self.named, "skip": list(self.skip)}
@@ -156,14 +172,16 @@ class Replay:
         except FileFormatError as error:
             raise TargetError(f"{path} is no replay: {error.reason}") from None
         if not hasattr(data, "get") or data.get("format") not in _FORMATS:
-            raise TargetError(f"{path} is no replay of format 1 or {FORMAT}; wanted is {_WANTED}")
+            raise TargetError(f"{path} is no replay of format 1 to {FORMAT}; wanted is {_WANTED}")
         data.setdefault("skip", [])
+        data.setdefault("rounds", None)
         wrong = [name for name, fits in _FIELDS.items() if not fits(data.get(name))]
         if wrong:
             raise TargetError(f"{path} is no replay: {wrong[0]!r} is missing or wrong; wanted is {_WANTED}")
         found: dict[str, Any] = {name: data.get(name) for name in _FIELDS}
         program = items_from_json(found["program"])
-        finding = Finding(found["property"], found["message"], program, repeats=found["repeats"])
+        chosen = {name: found[name] for name in ("repeats", "rounds")}
+        finding = Finding(found["property"], found["message"], program, **chosen)
         chosen = {name: found[name] for name in ("seed", "steps", "threads", "hang", "named")}
         return cls(found["target"], found["promises"], finding, skip=tuple(found["skip"]), **chosen)
 
@@ -174,7 +192,7 @@ class Replay:
     def run(self) -> Finding | None:
         """Take the steps again in a worker; return the finding, or None.
 
-        If the steps did not repeat, the whole run is repeated.
+        If the steps did not repeat, or only the native driver takes them, the whole run is repeated.
 
         Raises
         ------
@@ -186,10 +204,13 @@ class Replay:
                 f"{shown(self.target)} was an object in a program, and has no name to find it by: name the target, or "
                 "replay it there"
             )
-        if not self.finding.repeats:
+        rounds = self.finding.rounds
+        if not self.finding.repeats or (rounds is not None and rounds["generator"] != "fast"):
             return self._run_again()
         with Isolated(self.target, self.hang) as place:
             job: Job = {"job": "program", "program": [step.as_json() for step in self.finding.program]}
+            if rounds is not None:
+                job = {"job": "campaign", "seconds": _LONGEST, **rounds}
             mask = Mask.of(self.skip).as_json()
             answer = place.perform({**job, "promises": dict(self.promises), "mask": mask})
             return died(answer, place.steps()) or _finding(answer)

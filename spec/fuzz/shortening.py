@@ -1,12 +1,14 @@
 """Makes the program of a finding short: the engine's shrinker, with knowledge about the steps of an allocator.
 
-The effort is limited in programs that are tried and in the steps of all of them, and never in seconds.  So the same
-finding always becomes the same program.  A bug that shows only after many calls becomes a loop, which is looked for
-first: a program of a hundred thousand steps can be tried only a few times.
+The effort is limited in programs that are tried and in the steps of all of them, so that the same finding becomes the
+same program; and by the time at which the whole run has to end.  A bug that shows only after many calls becomes a loop,
+which is looked for first: a program of a hundred thousand steps can be tried only a few times.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from contextlib import suppress
 from heapq import heappop, heappush
@@ -47,7 +49,11 @@ _ROUND = (1, 8, 64, 4096)
 
 
 def shortened(
-    program: Program, fails: Callable[[Program], bool], tries: int = TRIES, taken: Callable[[], int] | None = None
+    program: Program,
+    fails: Callable[[Program], bool],
+    tries: int = TRIES,
+    taken: Callable[[], int] | None = None,
+    until: float = math.inf,
 ) -> Program:
     """The shortest program that still fails, as far as it is found with this many tries.
 
@@ -59,13 +65,15 @@ def shortened(
     tries : int
     taken : callable or None
         After a program that fails: the number of steps that were taken until then.  None if that is not known.
+    until : float
+        The time, as of ``time.perf_counter``, after which no program is tried.
 
     Returns
     -------
     tuple of Step
         The program itself, without steps that do nothing, if it does not fail again.
     """
-    asked = _Budget(_effective(program), fails, tries, taken)
+    asked = _Budget(_effective(program), fails, tries, taken, until)
     with suppress(_SpentError):
         if asked.fails(asked.shortest):
             _shorten(asked)
@@ -113,7 +121,12 @@ class _Budget:
     """
 
     def __init__(
-        self, program: Program, fails: Callable[[Program], bool], tries: int, taken: Callable[[], int] | None
+        self,
+        program: Program,
+        fails: Callable[[Program], bool],
+        tries: int,
+        taken: Callable[[], int] | None,
+        until: float,
     ) -> None:
         self.shortest = program
         self.steps = len(program)
@@ -121,6 +134,7 @@ class _Budget:
         self._taken = taken
         self._tries = tries
         self._left = _STEPS
+        self._until = until
         self._known: dict[int, bool] = {}
 
     def fails(self, items: Items) -> bool:
@@ -143,7 +157,7 @@ class _Budget:
         return found
 
     def _run(self, program: Program) -> bool:
-        if self._tries <= 0 or self._left <= 0:
+        if self._tries <= 0 or self._left <= 0 or time.perf_counter() > self._until:
             raise _SpentError
         self._tries -= 1
         found = self._fails(program)

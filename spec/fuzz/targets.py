@@ -126,7 +126,7 @@ def from_methods(subject: Any, take: Callable[..., Any], give: Callable[..., Any
         take_aligned=(lambda size, alignment: take(size, alignment=alignment)) if taking.has("alignment") else None,
         take_on=(lambda size, stream: take(size, stream=stream)) if taking.has("stream") else None,
         give_on=_giving_on(give, sized) if giving.has("stream") else None,
-        take_zeroed=getattr(subject, "calloc", None),
+        take_zeroed=_zeroing(subject),
         resize=_resizing(subject),
         copy=_copying(subject),
         read=getattr(subject, "read", None),
@@ -156,8 +156,15 @@ def _giving_on(give: Callable[..., Any], sized: bool) -> Callable[[Any, int, Any
 
 
 def _resizing(subject: Any) -> Callable[[Any, int, int], Any] | None:
-    resize = getattr(subject, "realloc", None)
-    return None if resize is None else lambda handle, size, _: resize(handle, size)
+    if getattr(subject, "realloc", None) is None:
+        return None
+    resize = _Call(subject.realloc, "pointer").plain(2)
+    return lambda handle, size, _: resize(handle, size)
+
+
+def _zeroing(subject: Any) -> Callable[[int], Any] | None:
+    calloc = getattr(subject, "calloc", None)
+    return None if calloc is None else _Call(calloc, "size").plain(1)
 
 
 def _copying(subject: Any) -> Callable[[Any, Any, int], Any] | None:
@@ -202,15 +209,20 @@ class _Call:
     def __init__(self, function: Callable[..., Any], first: str) -> None:
         self._function = function
         self._first = first
+        self._known = True
         try:
             self._parameters = list(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):  # written in another language
-            self._parameters = []
+            self._known, self._parameters = False, []
         by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         named = [it for it in self._parameters if it.kind in by_position and it.name != "stream"]
         self._required = [it for it in named if it.default is it.empty]
         variable = any(it.kind is it.VAR_POSITIONAL for it in self._parameters)
-        self.positions = max(len(named), 2 if variable else 0) if self._parameters else 1
+        self.positions = max(len(named), 2 if variable else 0) if self._known else 1
+        self._only_by_name = [
+            it for it in self._parameters
+            if it.kind is it.KEYWORD_ONLY and it.default is it.empty and it.name != "stream"
+        ]  # fmt: skip
 
     def has(self, name: str) -> bool:
         """Whether there is a parameter with this name."""
@@ -226,10 +238,11 @@ class _Call:
         Raises
         ------
         TargetError
-            If it needs more arguments.
+            If it needs other arguments.
         """
-        if len(self._required) > most:
-            names = ", ".join(it.name for it in self._required)
+        wanted = [*self._required, *self._only_by_name]
+        if len(wanted) > most or self._only_by_name or (self._known and self.positions < most):
+            names = ", ".join(it.name for it in wanted) or "no argument"
             name = getattr(self._function, "__qualname__", repr(self._function))
             raise TargetError(f"{name} wants {names}; the fuzzer has a {self._first}{' and a size' * (most > 1)}")
         needed = [it.name for it in self._parameters if it.default is it.empty and it.name == "stream"]

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from ..engine.descendants import adopt_orphans, end_children
 from ..engine.fork import in_fork
 from ..engine.supervisor import Death, Limits
 from .finding import TargetError
@@ -21,6 +22,8 @@ from .journal import Journal
 from .recognition import Source
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .jobs import Answer, Job
 
 __all__ = ["main", "serve"]
@@ -29,22 +32,26 @@ _PATIENCE = 12
 """The time for importing and making a target, as a multiple of the limit of a call."""
 
 
-def serve(requests: IO[str], replies: IO[str]) -> None:
-    """Answer jobs until there are no more."""
+def serve(requests: IO[str], replies: IO[str], clear: Callable[[], None] = lambda: None) -> None:
+    """Answer jobs until there are no more; after each job, clear up what it has left."""
     for line in requests:
-        replies.write(json.dumps(_in_child(json.loads(line))) + "\n")
+        answer = _in_child(json.loads(line))
+        clear()
+        replies.write(json.dumps(answer) + "\n")
         replies.flush()
 
 
 def _in_child(job: Job) -> Answer:
     """Do a job in a fork, and wait as long as it makes progress."""
-    limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE)
+    limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE, whole=job.get("whole"))
     journal = Path(job["journal"])
     answer = in_fork(partial(answer_to, job), journal.with_name("answer"), limits, Journal(journal).mark)
     if not isinstance(answer, Death):
         return answer
     if answer.kind == "hang":
         return {"hang": job["hang"]}
+    if answer.kind == "late":
+        return {"late": job["whole"]}
     how = answer.detail if answer.kind == "crash" else f"exit status {answer.detail}"
     return {"crash": how, "said": answer.last_line}
 
@@ -62,4 +69,5 @@ def answer_to(job: Job) -> Answer:
 def main() -> None:
     """Answer jobs from standard input; the output of targets goes elsewhere."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
-    serve(sys.stdin, sys.stdout)
+    adopt_orphans()
+    serve(sys.stdin, sys.stdout, end_children)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import mmap
 import re
-from typing import TYPE_CHECKING, Any
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
+from syncedmem.cli.display import progress_bars
 from syncedmem.runtime import CPUDeviceAllocator, FailingAllocator
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
@@ -41,7 +46,14 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
+fuzz_command: Any = importlib.import_module("syncedmem.cli.fuzz")
 POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTwice"].target
+
+
+@pytest.fixture(autouse=True)
+def _no_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine there would be lines of progress among those that are compared."""
+    monkeypatch.setattr("syncedmem.cli.fuzz._SIGNS", (3600.0, 3600.0))
 
 
 @pytest.mark.deep
@@ -451,3 +463,102 @@ def test_a_run_without_a_compiler_says_so(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert 0 == result.exit_code
     assert "the native driver has not run: the native driver cannot be compiled: there is no no-such" in result.output
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("tried", [1_000, 500_000])
+def test_a_long_program_is_kept_as_its_rounds(tried: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of 700,000 steps made a report of 99 MB; the replay takes the same rounds again."""
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._MOST_KEPT", 0)
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._MOST_TRIED", tried)
+    source = tmp_path / "late.c"
+    source.write_text(
+        "#include <stdlib.h>\nstatic int n;\nvoid *take(size_t n) { return malloc(n); }\n"
+        "void give(void *p) { if (++n > 5000) abort(); free(p); }\n",
+        encoding="utf-8",
+    )
+    target = f"{source}:take,give"
+    run = CliRunner().invoke(app, ["fuzz", target, "--steps", "60000", "--first", "--out", str(tmp_path / "out")])
+    kept = Replay.read(tmp_path / "out" / "A22-no-crash.json")
+    again = CliRunner().invoke(app, ["replay", str(tmp_path / "out" / "A22-no-crash.json"), target])
+
+    assert (1, 1) == (run.exit_code, again.exit_code)
+    assert kept.finding.rounds is not None
+    assert () == kept.finding.program
+    assert f"It takes {kept.finding.rounds['count']:,} steps, which are not kept: those of seed 0, from" in run.stdout
+    assert "still breaks A22-no-crash" in again.stdout
+
+
+@pytest.mark.deep
+def test_a_slow_target_does_not_hold_the_run_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round is taken to its end, and one of them takes more than two thousand steps."""
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._FOR_SHORTENING", 0.1)
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._FOR_THE_LAST", 0.1)
+    file = tmp_path / "slow.py"
+    file.write_text(
+        "import time\nfrom syncedmem.spec.mutants.allocator import Pool\n\nclass Slow(Pool):\n"
+        "    def place(self, room, alignment):\n        time.sleep(0.05)\n"
+        "        return super().place(room, alignment)\n",
+        encoding="utf-8",
+    )
+    report = fuzz(f"{file}:Slow", seconds=0.5)
+
+    assert report.passed
+    assert report.operations < 100
+
+
+@pytest.mark.parametrize("generator", ["fast", "native"])
+def test_signs_of_life_come_without_a_terminal(
+    generator: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, from the start on; with the last progress that was told."""
+    console, lines = Console(), list[str]()
+    monkeypatch.setattr(fuzz_command, "_SIGNS", (0.01, 0.01))
+    with progress_bars(console) as progress, fuzz_command._signs_of_life(console, progress) as follow:
+        while "0 s: the start\n" not in lines:
+            lines += capsys.readouterr().err.splitlines(keepends=True)
+        follow(generator, 1_000, 2_000_000)
+        while f"0 s: {generator}, 1,000 of 2,000,000\n" not in lines:
+            lines += capsys.readouterr().err.splitlines(keepends=True)
+    assert "" == capsys.readouterr().out
+
+
+def test_a_finding_is_told_when_it_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once, although it is made short afterwards, and the report comes again."""
+    kept = fuzz_command._Kept(tmp_path, Console())
+    report = Report("a:b", "", Capabilities(), {}, 0, 9, 1, 5.0, protected=True)
+    kept.keep(report)
+    report.findings.append(Finding("A22-no-crash", "it [has] ended", (Step("allocate", (0, 8, 0, 0)),), operations=7))
+    kept.keep(report)
+    report.findings[0] = replace(report.findings[0], message="shorter", times=3)
+    kept.keep(report)
+
+    assert "found by fast: A22-no-crash: it [has] ended\n" == capsys.readouterr().out
+
+
+def test_progress_goes_on_within_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar stood still for twelve seconds."""
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._BEAT", 0.001)
+    told, is_told = list[int](), threading.Event()
+
+    class Waits(Pool):
+        """Its five hundredth request waits until progress is told, by another thread than this one."""
+
+        asked: ClassVar[int] = 0
+
+        def place(self, room: int, alignment: int) -> int:
+            Waits.asked += 1
+            if Waits.asked == 500:
+                is_told.clear()
+                assert is_told.wait(60)
+            return super().place(room, alignment)
+
+    def tell(generator: str, done: int, of: int) -> None:
+        if threading.current_thread() is not threading.main_thread() and generator == "fast" and 0 < done < of:
+            told.append(done)
+            is_told.set()
+
+    fuzz(Waits, steps=3_000, on_progress=tell)
+
+    assert Waits.asked > 500
+    assert told

@@ -161,3 +161,22 @@ def test_a_failure_of_ours_in_the_middle_is_status_three(tmp_path: Path) -> None
 
     assert 3 == result.exit_code
     assert "the process that watches the target was ended by SIGKILL" in result.output
+
+
+@pytest.mark.parametrize(("steps", "native"), [("300", True), ("4000", False)])
+def test_what_a_target_has_begun_ends_with_the_run(steps: str, native: bool, tmp_path: Path) -> None:
+    """Also if it has left its session; in the worker, and below the native driver, which takes other steps."""
+    source = tmp_path / "leaves.c"
+    source.write_text(
+        "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nextern char *program_invocation_name;\n"
+        "static int n;\nvoid *take(size_t size) {\n"
+        f'    if (!!strstr(program_invocation_name, "driver") == {int(native)} && n++ < 4 && !fork())\n'
+        "        { setsid(); if (fork()) _exit(0); sleep(600); _exit(0); }\n"
+        "    return malloc(size); }\nvoid give(void *p) { free(p); }\n",
+        encoding="utf-8",
+    )
+    words = [sys.executable, "-m", "syncedmem", "fuzz", f"{source}:take,give", "--steps", steps]
+    environment = {**os.environ, MARK: str(tmp_path)}
+    subprocess.run([*words, "--out", str(tmp_path / "out")], env=environment, check=False, capture_output=True)
+
+    assert [] == processes(f"{MARK}={tmp_path}")

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from syncedmem.spec.engine.descendants import adopt_orphans, end_children
 from syncedmem.spec.engine.fork import in_fork, serve
 from syncedmem.spec.engine.supervisor import Death, Limits
+from syncedmem.spec.engine.tail import Tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,6 +77,55 @@ def interrupted() -> None:
 )
 def test_how_a_fork_ends(job: Callable[[], Any], answer: object, tmp_path: Path) -> None:
     assert answer == done(job, tmp_path)
+
+
+def test_of_what_a_fork_prints_only_the_end_is_kept(tmp_path: Path) -> None:
+    """A target may print more than there is room for."""
+
+    def shout() -> None:
+        for _ in range(40):
+            os.write(1, b"x" * (1 << 16))
+        abort()
+
+    assert Death("crash", "SIGABRT", last_line="last words") == done(shout, tmp_path)
+    with Tail() as output:
+        output.begin()
+        for _ in range(40):
+            os.write(output.end, b"x" * (1 << 16))
+        os.write(output.end, b"end")
+        assert len(output.text()) <= 1 << 20
+        assert output.text().endswith("xend")
+
+
+def test_what_has_left_its_session_is_ended_too(tmp_path: Path) -> None:
+    """Also what has lost its parent; it belongs to the process that adopts orphans."""
+
+    def leave_many() -> dict[str, int]:
+        adopt_orphans()
+        for _ in range(3):
+            if not os.fork():
+                os.setsid()
+                os.fork()
+                time.sleep(600)
+        if not (middle := os.fork()):
+            os.setsid()
+            if not os.fork():
+                time.sleep(600)
+            os._exit(0)
+        os.waitpid(middle, 0)
+        end_children()
+        with pytest.raises(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+        return {"fine": 1}
+
+    assert {"fine": 1} == done(leave_many, tmp_path)
+
+
+def test_a_fork_has_a_time_for_all_of_its_job(tmp_path: Path) -> None:
+    """Also if it makes progress."""
+    limits, steps = Limits(seconds=60, whole=0.1), iter(range(1 << 30))
+
+    assert Death("late", "0.1") == in_fork(lambda: time.sleep(600), tmp_path / "answer", limits, lambda: next(steps))
 
 
 def test_an_exception_is_no_crash(tmp_path: Path) -> None:

@@ -58,14 +58,14 @@ class Backend:
     known: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def _library(name: str) -> Callable[[], str]:
-    """A shared library of the system."""
+def _library(name: str, functions: str = "*") -> Callable[[], str]:
+    """A shared library of the system: all of its functions that the fuzzer knows, as the guide names them."""
 
     def target() -> str:
         found = ctypes.util.find_library(name)
         if found is None:
             pytest.skip(f"lib{name} is not installed: make system-deps")
-        return f"{found}:malloc,free,calloc,realloc"
+        return f"{found}:{functions}"
 
     return target
 
@@ -137,14 +137,22 @@ def _cuda_core() -> object:
 _RMM = {"alignment": "256"}
 _ROUNDED = {"A06-out-of-memory": "pools round sizes up to 256 bytes, and the 255 largest become 0"}
 _NO_SIZE = {"A08-size-known": "umfPoolMallocUsableSize succeeds, and says 0 bytes"}
+_UNALIGNED = {
+    "A03-aligned": "mi_aligned_alloc(256, 256) gives an address that is no multiple of 256; so with 512 and 1,024, and "
+    "mi_posix_memalign does it too"
+}
+_WRONG_CLASS = {
+    "A03-aligned": "tc_realloc makes a block of 576 bytes one of 512 in place; tc_free_sized(block, 512) files it with "
+    "those of 512 bytes, and tc_posix_memalign with 512 gives it out, which is no multiple of 512"
+}
 # PyOpenCL refuses a size beyond all memory as an invalid size, not as out of memory.
 _POOL_OF_PYOPENCL = {"out_of_memory": "MemoryError,LogicError"}
 
 BACKENDS = (
     Backend("glibc", _library("c"), {"alignment": "16"}, threads=2),
     Backend("jemalloc", _library("jemalloc"), {"alignment": "8"}, threads=2),
-    Backend("mimalloc", _library("mimalloc"), {"alignment": "8"}, threads=2),
-    Backend("tcmalloc", _library("tcmalloc_minimal"), {"alignment": "8"}, threads=2),
+    Backend("mimalloc", _library("mimalloc", "mi_*"), {"alignment": "8"}, threads=2, known=_UNALIGNED),
+    Backend("tcmalloc", _library("tcmalloc_minimal", "tc_*"), {"alignment": "8"}, threads=2, known=_WRONG_CLASS),
     Backend("UMF memory of the system", _umf("provider=umfOsMemoryProviderOps")),
     Backend("UMF disjoint pool", _umf("pool=umfDisjointPoolOps"), threads=2),
     Backend("UMF proxy pool", _umf("pool=umfProxyPoolOps"), known=_NO_SIZE),

@@ -13,7 +13,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 
 /* The numbers of the operations are those of running.py. */
@@ -48,7 +50,7 @@ static struct record *all_records;
 static struct target target;
 static struct promises promises = {.alignment = 1};
 static struct {
-    uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, hang, interrupts, bare;
+    uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, hang, interrupts, bare, attempts;
     const char *journal, *library, *symbols;
 } options = {.rounds = ~(uint64_t)0, .steps = ~(uint64_t)0, .threads = 1, .capacity = 1 << 14};
 
@@ -130,7 +132,7 @@ struct worker {
 };
 
 static struct worker *workers;
-static int stopping; /* the threads end after their step, or, if there is only one, after its round */
+static int stopping; /* the threads end after their step */
 static _Thread_local struct worker *self;
 
 static int must_stop(void) { return __atomic_load_n(&stopping, __ATOMIC_RELAXED); }
@@ -255,14 +257,13 @@ static struct record *note(enum operation operation, uint32_t number, size_t siz
     return record;
 }
 
-#define ATTEMPTS 16 /* some allocators refuse at random, on purpose */
-
 /* A null pointer.  Without live blocks there is room for what has been served before. */
 static void judge_refusal(const struct block *asked) {
     if (!asked->size) self->counts->nothings++;
     judge_null(&promises, asked);
     if (!asked->size || options.threads > 1 || self->first != self->last || asked->size > self->largest) return;
-    for (int i = 0; i < ATTEMPTS; i++) {
+    for (uint64_t i = 0; i < options.attempts; i++) {
+        if (must_stop()) return;
         void *pointer = target_take(&target, asked->size);
         if (!pointer) continue;
         target_give(&target, pointer, asked->size);
@@ -420,7 +421,7 @@ static void step(void) {
 /* --------------------------------------------------------------------------------------------------- rounds */
 
 static void give_all_back(void) {
-    while (self->first != self->last && (options.threads == 1 || !must_stop())) give_one_back(0);
+    while (self->first != self->last && !must_stop()) give_one_back(0);
 }
 
 /* What was put down belongs to nobody: the first thread frees it while the others wait. */
@@ -439,7 +440,7 @@ static void take_round(uint64_t number) {
     self->next = 0;
     self->counts->round_start = self->counts->steps;
     uint32_t length = options.threads > 1 ? self->mix.length * 4 : self->mix.length;
-    for (uint32_t i = 0; i < length && (options.threads == 1 || !must_stop()); i++) step();
+    for (uint32_t i = 0; i < length && !must_stop(); i++) step();
     give_all_back();
 }
 
@@ -587,7 +588,7 @@ static void read_option(const char *name, const char *value) {
         {"seed", &options.seed}, {"first_round", &options.first_round}, {"rounds", &options.rounds},
         {"steps", &options.steps}, {"threads", &options.threads}, {"capacity", &options.capacity},
         {"milliseconds", &options.milliseconds}, {"hang", &options.hang}, {"interrupts", &options.interrupts},
-        {"bare", &options.bare},
+        {"bare", &options.bare}, {"attempts", &options.attempts},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(name, numbers[i].name)) *numbers[i].place = number;
@@ -631,6 +632,38 @@ static void open_target(int replies) {
     }
 }
 
+/* End all that the target has begun, also what has left the session: it has become a child of this process. */
+static void end_children(void) {
+    char name[64];
+    int child = 0, number;
+    snprintf(name, sizeof name, "/proc/self/task/%d/children", (int)getpid());
+    do {
+        FILE *list = fopen(name, "r");
+        if (!list) return;
+        while (fscanf(list, "%d", &number) == 1) kill(number, SIGKILL);
+        fclose(list);
+        do child = waitpid(-1, NULL, 0);
+        while (child < 0 && errno == EINTR);
+    } while (child > 0);
+}
+
+/* The driver is a child of the process that was started, which ends as the driver does. */
+static void begin_child(void) {
+    int status = 0;
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    pid_t driver = fork();
+    if (driver <= 0) return; /* without a child this process is the driver */
+    close(0);
+    close(1);
+    while (waitpid(driver, &status, 0) < 0 && errno == EINTR) continue;
+    end_children();
+    if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no second core */
+    signal(WTERMSIG(status), SIG_DFL);
+    raise(WTERMSIG(status));
+    _exit(128 + WTERMSIG(status));
+}
+
 /* The line that says "done" goes to the standard output as it was; what the target writes goes to the standard error. */
 static int own_replies(void) {
     int replies = fcntl(1, F_DUPFD_CLOEXEC, 3);
@@ -639,6 +672,7 @@ static int own_replies(void) {
 }
 
 int main(int count, char **arguments) {
+    begin_child();
     int replies = own_replies();
     for (int i = 1; i < count; i++) {
         char *value = strchr(arguments[i], '=');

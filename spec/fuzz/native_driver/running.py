@@ -9,9 +9,11 @@ import struct
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ...engine.supervisor import Command, Death, Limits
+from ...engine.tail import Tail
+from ..driver import ATTEMPTS
 from ..finding import Finding, Step, TargetError
 from ..isolation import environment
 from ..native import LibraryAddress
@@ -46,6 +48,8 @@ _PROCESSES = 8
 """The number of processes among which the steps of several threads are divided."""
 _CAPACITY, _SHARED_CAPACITY = 1 << 18, 1 << 14
 """The most steps that are kept of a single thread, and of each of several."""
+_BEYOND, _BEYOND_COUNTING = 1 << 24, 1 << 56
+"""The steps that a thread may take beyond those that are asked for; no number of a header comes to the other."""
 _GRACE = 5.0
 """The seconds that the driver has for its own start and end."""
 
@@ -75,6 +79,7 @@ class NativeDriver:
         self._hang = hang
         self._sanitizer = sanitizer
         self._program = compiled_driver(sanitizer)
+        self._run: _Run | None = None
 
     @classmethod
     def of(
@@ -126,7 +131,8 @@ class NativeDriver:
         done = number = 0
         while done < steps and (left := deadline - time.perf_counter()) > 0:
             most = min(_STEPS, steps - done) if threads == 1 else min(-(-steps // _PROCESSES), steps - done)
-            run = _Run(threads, _CAPACITY if threads == 1 else _SHARED_CAPACITY)
+            run = _Run(threads, _CAPACITY if threads == 1 else _SHARED_CAPACITY, most)
+            self._run = run
             with run:
                 options = {
                     "seed": seed % (1 << 64),
@@ -137,13 +143,18 @@ class NativeDriver:
                     "interrupts": int(threads > 1 and not self._sanitizer and number % 2 == 0),
                 }
                 answer = self._answer(run, self._ended(run, options, left))
+                answer["rounds_of"] = {"first_round": options["first_round"], "count": answer["operations"]}
             done += answer["operations"]
             number += 1
             yield answer
 
+    def taken(self) -> int:
+        """The steps of the present process until now; from any thread."""
+        return 0 if self._run is None else sum(it.steps for it in self._run.counts())
+
     def alone(self, steps: int) -> float:
         """Calls a second of the target in a simple loop, without the driver's own work."""
-        with _Run(1, 1) as run:
+        with _Run(1, 1, steps) as run:
             self._ended(run, {"steps": steps, "bare": 1, "milliseconds": 1 << 20}, 1 << 10)
             return steps / (run.header().busy / 1e9)
 
@@ -157,6 +168,7 @@ class NativeDriver:
             "capacity": run.capacity,
             "rounds": _ROUNDS if run.threads == 1 else _SHARED_ROUNDS,
             "hang": int(self._hang * 1000),
+            "attempts": ATTEMPTS,
             "abi": _ABIS.index(self._library.abi),
             "alignment": record.alignment,
             "zero_size": _ZERO_SIZES.index(record.zero_size),
@@ -174,7 +186,7 @@ class NativeDriver:
             [*_fixed_addresses(self._sanitizer), str(self._program), *arguments],
             {**environment(), **OPTIONS},
             Limits(seconds=seconds + self._hang + _GRACE),
-            errors=run.output,
+            errors=run.output.end,
             group=True,
         )
         with command:
@@ -214,6 +226,7 @@ class NativeDriver:
             "seconds": header.nanoseconds / 1e9,
             "busy": header.busy / 1e9,
             "rounds": header.rounds,
+            "spoilt": not run.sound,
             "checked": {
                 name: times for name, times in checked.items() if times and (header.readable or name not in OF_CONTENTS)
             },
@@ -295,16 +308,19 @@ class _Run:
     threads : int
     capacity : int
         The most steps that are kept of each thread, a power of two.
+    most : int
+        The steps that are asked for.
 
     Attributes
     ----------
     path : str
         The file of the journal.
-    output : file
-        Everything that the driver and the target write.
+    output : Tail
+        The last that the driver and the target write.
     """
 
-    def __init__(self, threads: int, capacity: int) -> None:
+    def __init__(self, threads: int, capacity: int, most: int) -> None:
+        self._most = most + _BEYOND
         self.threads = threads
         self.capacity = capacity
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
@@ -313,17 +329,30 @@ class _Run:
         with Path(self.path).open("w+b") as file:
             file.truncate(self._records + threads * capacity * _RECORD.size)
             self._memory = mmap.mmap(file.fileno(), 0)
-        self.output: IO[bytes] = (Path(self._folder.name) / "output").open("w+b")
+        self.output: Tail = Tail()
+        self.output.begin()
 
     def header(self) -> _Header:
         """The header."""
         *numbers, requirement, message = _HEADER.unpack_from(self._memory)
+        numbers = [it if it < _BEYOND_COUNTING else 0 for it in numbers]
         return _Header._make((*numbers, _text(requirement), _text(message)))
 
     def counts(self) -> list[_Counts]:
-        """What each thread has done."""
+        """What each thread has done; nothing if the target has written there."""
+        return [it if self._is_sound(it) else _Counts._make([0] * len(it)) for it in self._counts()]
+
+    def _counts(self) -> list[_Counts]:
         end = _HEADER.size + self.threads * _COUNTS.size
         return [_Counts._make(it) for it in _COUNTS.iter_unpack(self._memory[_HEADER.size : end])]
+
+    def _is_sound(self, counts: _Counts) -> bool:
+        return counts.steps <= self._most and max(counts) <= max(counts.steps, 1)
+
+    @property
+    def sound(self) -> bool:
+        """Whether what the threads have done can be as it says."""
+        return all(map(self._is_sound, self._counts()))
 
     def program(self) -> tuple[Step, ...]:
         """The steps of a single thread; the last ones if there were more than are kept."""
@@ -347,7 +376,7 @@ class _Run:
         place = self._records + (thread * self.capacity + at % self.capacity) * _RECORD.size
         record: tuple[int, int, int, int] = _RECORD.unpack_from(self._memory, place)
         operation, number, size, _ = record
-        name = _OPERATIONS[operation]
+        name = _OPERATIONS[operation] if 0 < operation < len(_OPERATIONS) else "check"  # the target has written there
         numbers = {
             "allocate": (number, size, 0, 0),
             "free": (number, 0),
@@ -358,15 +387,14 @@ class _Run:
 
     def said(self) -> str:
         """What the driver and the target have written."""
-        self.output.seek(0)
-        return self.output.read().decode(errors="replace")
+        return self.output.text()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._memory.close()
-        self.output.close()
+        self.output.__exit__()
         self._folder.cleanup()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
+import time
 from collections import Counter
 from contextlib import contextmanager
 from functools import partial
@@ -39,6 +40,8 @@ __all__ = ["fuzz"]
 DEFAULT_OUT = Path("build/fuzz")
 _FAILED, _INTERRUPTED = 3, 128
 """Exit statuses: the fuzzer itself failed; plus the number of a signal, as a shell has it."""
+_SIGNS = 1.8, 1.0
+"""The seconds before the first line that says that the run goes on, and between two of them."""
 _HURT = (
     "What ended the process may have been hurt long before. A library built with -fsanitize=address, run with "
     "LD_PRELOAD=libasan.so, says where."
@@ -68,7 +71,11 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         int, typer.Option(metavar="NUMBER", help="Number of operations of the fast generator.")
     ] = FUZZ.steps,
     seconds: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Time after which the generators stop.")
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Time after which the generators stop. What was found last may take 15 seconds more.",
+        ),
     ] = FUZZ.seconds,
     threads: Annotated[
         int,
@@ -158,43 +165,43 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
       3  the fuzzer itself failed, which says nothing about the target
       130, 143  it was interrupted by Ctrl-C or SIGTERM
     """
-    from syncedmem.spec.fuzz import EngineError, TargetError
-    from syncedmem.spec.fuzz import fuzz as run_fuzz
-    from syncedmem.spec.fuzz.native_driver.building import with_sanitizer
-
-    target = target if sanitizer is None else with_sanitizer(target, sanitizer)
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     _check_places(json_path, junit, out)
-    kept = _Kept(out)
-    with progress_bars(console, MofNCompleteColumn()) as progress, _interruptible() as signals:
-        try:
-            run_fuzz(
-                target,
-                seed=seed,
-                steps=steps,
-                seconds=seconds,
-                threads=threads,
-                promises=_promises(promise or []),
-                hang=hang,
-                first=first,
-                skip=skip or (),
-                known=known,
-                corpus=corpus,
-                logs=log or (),
-                on_progress=_follow(progress),
-                on_change=kept.keep,
-            )
-        except KeyboardInterrupt:
-            if kept.report is not None:
-                kept.report.interrupted = signals[0].name
-        except TargetError as error:
-            if kept.report is None:
-                raise
-            kept.refused = str(error)
-            kept.report.errors.append(kept.refused)
-        except EngineError as error:
-            typer.echo(f"syncedmem: {error}", err=True)
-            raise typer.Exit(_FAILED) from None
+    kept = _Kept(out, console)
+    with progress_bars(console, MofNCompleteColumn()) as progress, _signs_of_life(console, progress) as follow:
+        from syncedmem.spec.fuzz import EngineError, TargetError
+        from syncedmem.spec.fuzz import fuzz as run_fuzz
+        from syncedmem.spec.fuzz.native_driver.building import with_sanitizer
+
+        with _interruptible() as signals:
+            try:
+                run_fuzz(
+                    target if sanitizer is None else with_sanitizer(target, sanitizer),
+                    seed=seed,
+                    steps=steps,
+                    seconds=seconds,
+                    threads=threads,
+                    promises=_promises(promise or []),
+                    hang=hang,
+                    first=first,
+                    skip=skip or (),
+                    known=known,
+                    corpus=corpus,
+                    logs=log or (),
+                    on_progress=follow,
+                    on_change=kept.keep,
+                )
+            except KeyboardInterrupt:
+                if kept.report is not None:
+                    kept.report.interrupted = signals[0].name
+            except TargetError as error:
+                if kept.report is None:
+                    raise
+                kept.refused = str(error)
+                kept.report.errors.append(kept.refused)
+            except EngineError as error:
+                typer.echo(f"syncedmem: {error}", err=True)
+                raise typer.Exit(_FAILED) from None
     _finish(console, kept, json_path, junit, signals)
 
 
@@ -268,6 +275,8 @@ class _Kept:
     Parameters
     ----------
     out : Path
+    console : Console
+        Where a finding is told at once.
 
     Attributes
     ----------
@@ -279,12 +288,13 @@ class _Kept:
         Why the run ended before all generators had run: the target cannot be used by one; empty if it came to its end.
     """
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, console: Console) -> None:
         self.report: Report | None = None
         self.error = ""
         self.refused = ""
         self._out = out
         self._written: dict[Path, str] = {}
+        self._console, self._told = console, set[tuple[str, str, int]]()
 
     def paths(self, report: Report) -> list[tuple[Finding, Path]]:
         """The findings, each with the file of its replay."""
@@ -298,8 +308,13 @@ class _Kept:
         return found
 
     def keep(self, report: Report) -> None:
-        """Write what has changed; if that fails, the run goes on, and the error is told at the end."""
+        """Tell and write what has changed; if that fails, the run goes on, and the error is told at the end."""
         self.report = report
+        for it in report.findings:
+            if (it.requirement, it.generator, it.operations) not in self._told:
+                self._told.add((it.requirement, it.generator, it.operations))
+                text = f"found by {it.generator}: {it.requirement}: {it.message}"
+                self._console.print(text, markup=False, highlight=False, soft_wrap=True)
         texts = {path: report.replay(finding).text() for finding, path in self.paths(report)}
         texts[self._out / "report.json"] = json.dumps(report.as_json(), indent=2) + "\n"
         self.error = ""
@@ -337,16 +352,34 @@ def _check_places(json_path: str | None, junit: str | None, out: Path) -> None:
             check_place(Path(str(text)))
 
 
-def _follow(progress: Progress) -> Callable[[str, int, int], None]:
-    """A bar for each generator."""
-    tasks: dict[str, TaskID] = {}
+@contextmanager
+def _signs_of_life(console: Console, progress: Progress) -> Generator[Callable[[str, int, int], None]]:
+    """A bar for each generator; where there is no terminal, a line on standard error now and then.
+
+    The function that is given takes the progress of the run.
+    """
+    begun, ended, said = time.monotonic(), threading.Event(), ["the start"]
+    tasks: dict[str, TaskID] = {said[0]: progress.add_task(said[0], total=1)}
 
     def show(generator: str, done: int, of: int) -> None:
+        progress.update(tasks["the start"], completed=1)
         if generator not in tasks:
             tasks[generator] = progress.add_task(generator, total=of)
-        progress.update(tasks[generator], completed=min(done, of))
+        progress.update(tasks[generator], completed=min(done, of), total=of)
+        said[0] = f"{generator}, {done:,} of {of:,}"
 
-    return show
+    def say() -> None:
+        first, later = _SIGNS
+        while not ended.wait(first if begun + first > time.monotonic() else later):
+            typer.echo(f"{time.monotonic() - begun:.0f} s: {said[0]}", err=True)
+
+    speaker = threading.Thread(target=say, daemon=True)
+    if not console.is_interactive:
+        speaker.start()
+    try:
+        yield show
+    finally:
+        ended.set()
 
 
 def _print_report(console: Console, report: Report) -> None:
@@ -394,6 +427,9 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
         last = f"the last {len(finding.program)} steps are in the file"
         hurt = "" if finding.report else f" {_HURT}"
         console.print(f"Its steps, taken again from the start, did not show it; {last}.{hurt}\n", highlight=False)
+    elif finding.rounds is not None:
+        seed, first, count = (finding.rounds[name] for name in ("seed", "first_round", "count"))
+        say(f"It takes {count:,} steps, which are not kept: those of seed {seed}, from round {first:,} on.")
     elif not found.shows_steps and finding.program:
         console.print(f"It takes {len(finding.program):,} steps, which are in the file.", highlight=False)
     if not found.shows_steps:

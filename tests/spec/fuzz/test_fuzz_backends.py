@@ -8,7 +8,7 @@ import pytest
 from backends import BACKENDS, Backend
 from fuzz_table import aligned
 
-from syncedmem.spec.fuzz import fuzz
+from syncedmem.spec.fuzz import Finding, Replay, Step, fuzz
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,38 @@ def test_a_real_allocator_passes(backend: Backend, report_backend: Callable[[str
 
     assert [] == [(it.requirement, it.message) for it in report.findings]
     assert report.operations >= backend.steps
+
+
+@pytest.mark.parametrize("name", ["glibc", "jemalloc", "mimalloc", "tcmalloc"])
+def test_the_libraries_are_named_as_the_guide_names_them(name: str) -> None:
+    """All of their functions are called; with four of them the page said that two libraries passed."""
+    assert "*" in str(next(it for it in BACKENDS if it.name == name).target())
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("mimalloc", [("allocate", 0, 256, 256)]),
+        (
+            "tcmalloc",
+            [
+                *(("allocate", it, 576) for it in range(64)),
+                *(("resize", it, 512) for it in range(64)),
+                *(("free", it) for it in range(64)),
+                *(("allocate", it, 7, 512) for it in range(64, 128)),
+            ],
+        ),
+    ],
+)
+def test_what_is_known_of_a_library_is_so(name: str, steps: list[tuple[str, *tuple[int, ...]]]) -> None:
+    backend = next(it for it in BACKENDS if it.name == name)
+    program = [[operation, *numbers] for operation, *numbers in steps]
+    finding = Finding("A03-aligned", "", tuple(map(Step.from_json, program)))
+    again = Replay(str(backend.target()), backend.promises, finding).run()
+
+    assert again is not None
+    assert ["A03-aligned"] == [again.requirement] == list(backend.known)
 
 
 def test_tables_are_aligned_and_sorted() -> None:

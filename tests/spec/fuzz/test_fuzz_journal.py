@@ -85,3 +85,16 @@ def test_steps_are_data_and_back() -> None:
     step = Step("allocate", (0, 16, 0, 0))
 
     assert (["allocate", 0, 16], "allocate(0, 16)", step) == (step.as_json(), str(step), Step.from_json(step.as_json()))
+
+
+def test_a_round_that_the_target_has_overwritten_is_not_believed(tmp_path: Path) -> None:
+    """A run said that there were -1,084,822,110,360,528,323 operations."""
+    journal = Journal(tmp_path / "journal", capacity=8)
+    journal.begin()
+    journal.enter(3, 7)
+    assert (3, 7, 0) == Journal(tmp_path / "journal", capacity=8).entered()
+    for wild in (b"\xf0" * 8, b"\x01" + b"\0" * 7):
+        with (tmp_path / "journal").open("r+b") as file:
+            file.seek(24)
+            file.write(wild)
+        assert (-1, 0, 0) == Journal(tmp_path / "journal", capacity=8).entered()

@@ -179,6 +179,7 @@ def test_the_same_finding_always_becomes_the_same_program() -> None:
     assert first == shortened(program, fails, 60)
     assert len(tried) <= 60
     assert program == shortened(program, fails, 0)
+    assert program == shortened(program, fails, until=0.0)
 
 
 class Crowd:

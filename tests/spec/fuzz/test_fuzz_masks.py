@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 from typing import TYPE_CHECKING, Any
@@ -173,6 +174,27 @@ def test_what_comes_after_another_finding_says_so() -> None:
 
 
 @pytest.mark.deep
+def nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+def test_a_remedy_is_not_to_skip_what_is_reported() -> None:
+    """A crash is found although crashes were left out before; its lines said to skip crashes."""
+    found = Finding("A22-no-crash", "again", (Step("allocate", (0, 8, 0, 0)),))
+
+    def shortest(*_: object) -> Finding:
+        return found
+
+    made: Any = importlib.import_module("syncedmem.spec.fuzz.kit")
+    run = object.__new__(made._Run)
+    run._mask = Mask()
+    run._show = run._programs_since = run._again = nothing
+    run._shortest = shortest
+    mask = Mask.of(["A22-no-crash", "A01-distinct-pointers"])
+
+    assert ("A01-distinct-pointers",) == run._shrunk(found, 0, mask).after
+
+
 def test_a_corpus_keeps_what_is_new_or_fails_and_the_next_run_begins_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "made" / "corpus"
     bug = ALLOCATOR_BUGS["OneByteShort"].make

@@ -162,6 +162,53 @@ def test_a_method_that_wants_more_is_said() -> None:
         Source(Typed()).open()
 
 
+class Wrong:
+    """Methods that cannot be called with what the fuzzer has; none of them ever is."""
+
+    def nothing(self) -> int:
+        raise AssertionError
+
+    def keyword(self, size: int, *, flavour: str) -> int:
+        raise AssertionError((size, flavour))
+
+    def one(self, it: int) -> int:
+        raise AssertionError(it)
+
+
+@pytest.mark.parametrize(
+    ("methods", "said"),
+    [
+        ({"allocate": "nothing"}, "Wrong.nothing wants no argument; the fuzzer has a size"),
+        ({"allocate": "keyword"}, "Wrong.keyword wants size, flavour; the fuzzer has a size"),
+        ({"free": "nothing"}, "Wrong.nothing wants no argument; the fuzzer has a pointer"),
+        ({"calloc": "nothing"}, "Wrong.nothing wants no argument; the fuzzer has a size"),
+        ({"realloc": "one"}, "Wrong.one wants it; the fuzzer has a pointer and a size"),
+    ],
+)
+def test_a_method_with_wrong_arguments_is_named_in_one_line(methods: dict[str, str], said: str) -> None:
+    """Before, each of its calls was a finding."""
+    found = {name: getattr(Wrong(), method) for name, method in {"allocate": "one", "free": "one", **methods}.items()}
+    with pytest.raises(TargetError) as caught:
+        Source(types.SimpleNamespace(**found)).open()
+
+    assert said == str(caught.value)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_file_that_is_no_library_is_named(there: bool, tmp_path: Path) -> None:
+    """Python was asked to import it."""
+    file = tmp_path / "text.txt"
+    if there:
+        file.write_text("hello", encoding="utf-8")
+    with pytest.raises(TargetError) as caught:
+        Source(f"{file}:malloc,free")
+
+    if there:
+        assert f"{file} is neither a shared library (.so), nor a Python file (.py), nor a source" in str(caught.value)
+    else:
+        assert f"there is no file {file}" == str(caught.value)
+
+
 def test_methods_that_have_no_signature_are_called_with_what_they_need() -> None:
     """Methods that are written in another language often have no signature."""
     unsigned: Any = dict
