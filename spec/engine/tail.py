@@ -23,6 +23,7 @@ class Tail:
     """
 
     def __init__(self) -> None:
+        self.end: int
         self._begin, self.end = os.pipe()
         self._last_words = os.urandom(16)  # not the end of the file: somebody may keep the pipe open
         self._kept = bytearray()

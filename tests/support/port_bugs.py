@@ -240,6 +240,8 @@ PORT_BUGS = (
 )  # fmt: skip
 
 NOT_IN_VECTORS = {
+    "makes another device current": "the runner does not compare devices",
+    "pushes on the default stream": "vectors do not say which stream a push is on",
     "uses what it has freed": "the runner does not protect memory",
     "writes device memory on the host": "the runner does not protect memory",
     "waits in the push": "vectors do not say when a push is done",

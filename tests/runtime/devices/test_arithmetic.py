@@ -46,11 +46,16 @@ if "opencl" in PLACES:
     PLACES["opencl-kernels"] = PLACES["opencl-mapped"] = PLACES.pop("opencl")
 
 
+def elsewhere(_: object) -> bool:
+    """In place of the question whether an OpenCL device is the processor."""
+    return False
+
+
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """An allocator of every kind; that of OpenCL computes by kernels, as on a GPU, and over mapped buffers."""
     if request.param == "opencl-kernels":
-        monkeypatch.setattr("syncedmem.runtime.devices.opencl.is_processor", lambda _: False)
+        monkeypatch.setattr("syncedmem.runtime.devices.opencl.is_processor", elsewhere)
     return PLACES[request.param]
 
 
