@@ -190,7 +190,6 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         if queue == current:
             return []
         marker = cl.enqueue_marker(current)
-        self._keep(marker)
         current.flush()
         return [marker]
 
