@@ -54,10 +54,64 @@ __all__ = [
     "Effect",
     "Fact",
     "Guard",
+    "Host",
     "Refusal",
+    "Role",
     "SyncedHead",
     "Transition",
+    "Verb",
 ]
+
+
+class Host(Spelled, enum.Enum):
+    """A side: one of the two places where memory can be."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+
+    @property
+    def other(self) -> Host:
+        """The other place."""
+        return Host.GPU if self is Host.CPU else Host.CPU
+
+    @property
+    def pointer(self) -> Fact:
+        """The fact that this place has a pointer."""
+        return Fact.CPU_POINTER if self is Host.CPU else Fact.GPU_POINTER
+
+    @property
+    def owned(self) -> Fact:
+        """The fact that we own the memory of this place."""
+        return Fact.OWN_CPU_DATA if self is Host.CPU else Fact.OWN_GPU_DATA
+
+    @property
+    def head(self) -> SyncedHead:
+        """The head that says that only this place is fresh."""
+        return next(head for head in SyncedHead if head.fresh == (self,))
+
+    def is_fresh(self, head: SyncedHead) -> bool:
+        """Whether a head says that this place is fresh, alone or with the other."""
+        return self in head.fresh
+
+
+class Role(Spelled, enum.Enum):
+    """What a call is for."""
+
+    READ = "read"
+    WRITE = "write"
+    ADOPT = "adopt"
+    PUSH = "push"
+    RELEASE = "release"
+
+
+class Verb(Spelled, enum.Enum):
+    """What an action does to the memory of its side."""
+
+    ALLOCATE = "allocate"
+    ZERO = "zero"
+    COPY = "copy"
+    ADOPT = "adopt"
+    FREE = "free"
 
 
 class SyncedHead(Spelled, enum.Enum):
@@ -70,8 +124,23 @@ class SyncedHead(Spelled, enum.Enum):
 
     @property
     def letter(self) -> str:
-        """The letter of the head in names of configurations: the first of the last word of its name."""
-        return self.name.rpartition("_")[2][0]
+        """Its letter in names of configurations."""
+        return _HEADS[self][0]
+
+    @property
+    def fresh(self) -> tuple[Host, ...]:
+        """The sides that have the newest bytes."""
+        return _HEADS[self][1]
+
+
+_HEADS: Mapping[SyncedHead, tuple[str, tuple[Host, ...]]] = MappingProxyType(
+    {
+        SyncedHead.UNINITIALIZED: ("U", ()),
+        SyncedHead.HEAD_AT_CPU: ("C", (Host.CPU,)),
+        SyncedHead.HEAD_AT_GPU: ("G", (Host.GPU,)),
+        SyncedHead.SYNCED: ("S", (Host.CPU, Host.GPU)),
+    }
+)
 
 
 class Call(Spelled, enum.Enum):
@@ -87,14 +156,38 @@ class Call(Spelled, enum.Enum):
     RELEASE = "release"
 
     @property
+    def does(self) -> Role:
+        """What it is for."""
+        return _CALLS[self][0]
+
+    @property
+    def side(self) -> Host | None:
+        """The side that it is about; None if it is about both."""
+        return _CALLS[self][1]
+
+    @property
     def takes_data(self) -> bool:
         """Whether the call with NULL is a separate input."""
-        return self in (Call.SET_CPU_DATA, Call.SET_GPU_DATA)
+        return self.does is Role.ADOPT
 
     @property
     def ends(self) -> bool:
         """Whether the memory is gone after the call."""
-        return self is Call.RELEASE
+        return self.does is Role.RELEASE
+
+
+_CALLS: Mapping[Call, tuple[Role, Host | None]] = MappingProxyType(
+    {
+        Call.CPU_DATA: (Role.READ, Host.CPU),
+        Call.MUTABLE_CPU_DATA: (Role.WRITE, Host.CPU),
+        Call.GPU_DATA: (Role.READ, Host.GPU),
+        Call.MUTABLE_GPU_DATA: (Role.WRITE, Host.GPU),
+        Call.SET_CPU_DATA: (Role.ADOPT, Host.CPU),
+        Call.SET_GPU_DATA: (Role.ADOPT, Host.GPU),
+        Call.ASYNC_GPU_PUSH: (Role.PUSH, Host.GPU),
+        Call.RELEASE: (Role.RELEASE, None),
+    }
+)
 
 
 class Fact(Spelled, enum.IntFlag):
@@ -147,6 +240,38 @@ class Action(Spelled, enum.Enum):
     ADOPT_GPU = "adopt_gpu"
     FREE_GPU = "free_gpu"
 
+    @property
+    def does(self) -> Verb:
+        """What it does to the memory of its side."""
+        return _ACTIONS[self][0]
+
+    @property
+    def side(self) -> Host:
+        """The side that it is about; a copy goes there, from the other side."""
+        return _ACTIONS[self][1]
+
+    @property
+    def queued(self) -> bool:
+        """Whether it may happen after the call has returned."""
+        return self is Action.COPY_TO_GPU_ASYNC
+
+
+_ACTIONS: Mapping[Action, tuple[Verb, Host]] = MappingProxyType(
+    {
+        Action.ALLOCATE_CPU: (Verb.ALLOCATE, Host.CPU),
+        Action.ZERO_CPU: (Verb.ZERO, Host.CPU),
+        Action.COPY_TO_CPU: (Verb.COPY, Host.CPU),
+        Action.ADOPT_CPU: (Verb.ADOPT, Host.CPU),
+        Action.FREE_CPU: (Verb.FREE, Host.CPU),
+        Action.ALLOCATE_GPU: (Verb.ALLOCATE, Host.GPU),
+        Action.ZERO_GPU: (Verb.ZERO, Host.GPU),
+        Action.COPY_TO_GPU: (Verb.COPY, Host.GPU),
+        Action.COPY_TO_GPU_ASYNC: (Verb.COPY, Host.GPU),
+        Action.ADOPT_GPU: (Verb.ADOPT, Host.GPU),
+        Action.FREE_GPU: (Verb.FREE, Host.GPU),
+    }
+)
+
 
 class Refusal(Spelled, enum.Enum):
     """Why a call is refused; in Caffe each is a failed CHECK that ends the process."""
@@ -157,8 +282,8 @@ class Refusal(Spelled, enum.Enum):
 
     @property
     def needs(self) -> SyncedHead | None:
-        """The only head in which the call is allowed, if the refusal is named after one."""
-        return SyncedHead.__members__.get(self.name.removeprefix("NOT_"))
+        """The only head in which the call is allowed, if that is the reason."""
+        return SyncedHead.HEAD_AT_CPU if self is Refusal.NOT_HEAD_AT_CPU else None
 
 
 @dataclass(frozen=True, slots=True)

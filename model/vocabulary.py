@@ -1,19 +1,15 @@
-"""The meaning of the names of the table: the role of a call, the verb of an action, the lines that a row cites.
+"""The words of the table in other forms: codes and phrases for tables and drawings, the lines that a row cites.
 
-All of it is computed from the declaration.  A call that makes the other side stale, although it replaces nothing,
-returns memory to write.  In the name of an action, the word before ``_cpu`` or ``_gpu`` says what it does there.
+What a head, a call or an action means is stated where it is declared (``head``).
 """
 
 from __future__ import annotations
 
-import enum
 import re
-from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from .head import TRANSITIONS, Action, Call, Fact, SyncedHead, Transition
-from .spelling import Spelled
+from .head import Action, Call, Host, Role, Transition, Verb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,57 +30,6 @@ __all__ = [
 ]
 
 
-class Host(Spelled, enum.Enum):
-    """A side: one of the two places where memory can be."""
-
-    CPU = "cpu"
-    GPU = "gpu"
-
-    @property
-    def other(self) -> Host:
-        """The other place."""
-        return Host.GPU if self is Host.CPU else Host.CPU
-
-    @property
-    def pointer(self) -> Fact:
-        """The fact that this place has a pointer."""
-        return Fact[f"{self.name}_POINTER"]
-
-    @property
-    def owned(self) -> Fact:
-        """The fact that we own the memory of this place."""
-        return Fact[f"OWN_{self.name}_DATA"]
-
-    @property
-    def head(self) -> SyncedHead:
-        """The head that says that only this place is fresh."""
-        return SyncedHead[f"HEAD_AT_{self.name}"]
-
-    def is_fresh(self, head: SyncedHead) -> bool:
-        """Whether a head says that this place is fresh, alone or with the other."""
-        return head in (self.head, SyncedHead.SYNCED)
-
-
-class Role(Spelled, enum.Enum):
-    """The purpose of a call."""
-
-    READ = "read"
-    WRITE = "write"
-    ADOPT = "adopt"
-    PUSH = "push"
-    RELEASE = "release"
-
-
-class Verb(Spelled, enum.Enum):
-    """The effect of an action on the memory of its place."""
-
-    ALLOCATE = "allocate"
-    ZERO = "zero"
-    COPY = "copy"
-    ADOPT = "adopt"
-    FREE = "free"
-
-
 _CONTENTS: Mapping[Verb, str] = MappingProxyType(
     {
         Verb.ALLOCATE: "undefined",
@@ -101,18 +46,18 @@ _SHORT: Mapping[Verb, str] = MappingProxyType({Verb.ALLOCATE: "alloc"})
 
 
 def verb_of(action: Action) -> Verb:
-    """The verb of an action: the first word of its name."""
-    return Verb(action.value.split("_")[0])
+    """What an action does."""
+    return action.does
 
 
-def place_of(name: Action | Call) -> Host | None:
-    """The place that an action or a call is named after; None for ``release``."""
-    return next((place for place in Host if place.value in name.value.split("_")), None)
+def place_of(word: Action | Call) -> Host | None:
+    """The side that an action or a call is about; None for ``release``."""
+    return word.side
 
 
 def asynchronous(action: Action) -> bool:
     """Whether an action is only queued when the call returns."""
-    return action.value.endswith("_async")
+    return action.queued
 
 
 def code_of(action: Action) -> str:
@@ -139,18 +84,9 @@ def contents_after(action: Action) -> str:
     return _CONTENTS[verb_of(action)]
 
 
-@cache
 def role_of(call: Call) -> Role:
-    """The role of a call, computed from its rows; its first row from `SYNCED` is one of an edition with this call."""
-    if call.takes_data:
-        return Role.ADOPT
-    rows = [row for row in TRANSITIONS if row.call is call]
-    if all(row.dest is None and row.refusal is None for row in rows):
-        return Role.RELEASE
-    from_synced = next(row for row in rows if SyncedHead.SYNCED in row.source)
-    if from_synced.refusal is not None:
-        return Role.PUSH
-    return Role.READ if from_synced.dest is SyncedHead.SYNCED else Role.WRITE
+    """What a call is for."""
+    return call.does
 
 
 class Cited(NamedTuple):

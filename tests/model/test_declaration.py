@@ -26,6 +26,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.compiled import dispatch, edition_for
 from syncedmem.model.dispatch import compile_dispatch
+from syncedmem.model.head import Host, Role, Verb
 from syncedmem.model.soundness import check_soundness
 
 if TYPE_CHECKING:
@@ -284,3 +285,42 @@ def test_what_an_edition_rules_out_is_never_asked() -> None:
     """In the build without a GPU, no row has a guard on the device side."""
     rows = head_machine("cpu_only").declaration.rows
     assert {OWN_CPU, DATA} == {guard for row in rows for guard in row.conditions + row.unless}
+
+
+@pytest.mark.parametrize("call", Call)
+def test_what_a_call_is_said_to_do_is_what_its_rows_do(call: Call) -> None:
+    """Its first row from `SYNCED` is one of an edition with this call."""
+    rows = [row for row in TRANSITIONS if row.call is call]
+    from_synced = next(row for row in rows if SyncedHead.SYNCED in row.source)
+    found = {
+        Role.RELEASE: all(row.dest is None and row.refusal is None for row in rows),
+        Role.ADOPT: any(Guard.HAS_DATA in row.conditions for row in rows),
+        Role.PUSH: from_synced.refusal is Refusal.NOT_HEAD_AT_CPU,
+        Role.READ: from_synced.dest is SyncedHead.SYNCED,
+        Role.WRITE: from_synced.dest not in (None, SyncedHead.SYNCED) and not call.takes_data,
+    }
+
+    assert {call.does} == {role for role, holds in found.items() if holds}
+
+
+@pytest.mark.parametrize("action", Action)
+def test_what_an_action_is_said_to_do_is_in_its_effect_and_its_name(action: Action) -> None:
+    effect = EFFECTS[action]
+    there, owned = action.side.pointer, action.side.owned
+    expected = {
+        Verb.ALLOCATE: (there | owned, Fact(0)),
+        Verb.ZERO: (Fact(0), Fact(0)),
+        Verb.COPY: (Fact(0), Fact(0)),
+        Verb.ADOPT: (there, owned),
+        Verb.FREE: (Fact(0), there | owned),
+    }
+
+    assert expected[action.does] == (effect.sets, effect.clears)
+    assert {action.does.value, action.side.value} <= set(action.value.split("_"))
+    assert action.queued == action.value.endswith("_async")
+
+
+def test_what_a_head_is_said_to_say_is_in_its_name() -> None:
+    assert [(), (Host.CPU,), (Host.GPU,), (Host.CPU, Host.GPU)] == [head.fresh for head in SyncedHead]
+    assert ["U", "C", "G", "S"] == [head.letter for head in SyncedHead]
+    assert [SyncedHead.HEAD_AT_CPU, SyncedHead.HEAD_AT_GPU] == [host.head for host in Host]
