@@ -1,0 +1,617 @@
+"""What a machine is: words whose meaning is stated, and rows.  Nothing here knows a word of Caffe's.
+
+A *head* is a state, and says which sides hold the newest bytes.  A *call* is made from outside, an *action* is a step
+of it, and a *fact* is true or false besides the head: that a side has a pointer, that we own it.  A *row* says what a
+call does in some heads: its actions and the next head, or the reason of a refusal.  A *setting* is an input that is no
+call.
+
+A word that means nothing is legal.  It is drawn, tabulated, exported and explored like the others; only who judges
+memories (the spec) and who moves bytes (the runtime) ask what it means.  Nobody takes a name apart to learn that.
+
+A kind of words is listed whole or not at all: without a list the words are those of the rows, in their order.  So a
+first machine needs only rows:
+
+>>> Machine("door", [Row("open", "SHUT", "OPEN"), Row("close", "OPEN", "SHUT", do="ring")]).initial.name
+'SHUT'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from .errors import DeclarationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "ACTION_MEANINGS",
+    "CALL_MEANINGS",
+    "FACT_MEANINGS",
+    "Action",
+    "Call",
+    "Fact",
+    "Head",
+    "Machine",
+    "Refusal",
+    "Row",
+    "Setting",
+    "Word",
+]
+
+CALL_MEANINGS = ("", "read", "write", "overwrite", "adopt", "push", "pull", "prefetch", "evict", "release")
+"""What a call can do; the first means that it is only drawn."""
+
+ACTION_MEANINGS = ("", "allocate", "zero", "copy", "adopt", "free", "wait")
+"""What an action can do to the memory of its side."""
+
+FACT_MEANINGS = ("", "pointer", "owned", "pinned", "in flight", "dirty")
+"""What a fact can say of its side."""
+
+_SHOWN = 3
+"""How many words an error lists at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A state of the machine.
+
+    Attributes
+    ----------
+    name : str
+    fresh : tuple of str
+        The sides that hold the newest bytes; none in a memory to which nobody has written.
+    letter : str
+        What stands for it in names of configurations; if empty, its name.
+    """
+
+    name: str
+    fresh: tuple[str, ...] = ()
+    letter: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is called from outside.
+
+    Attributes
+    ----------
+    name : str
+    does : str
+        One of `CALL_MEANINGS`.
+    side : str
+        The side that it is about; empty if it is about none, or about all.
+    source : str
+        Of a push or a pull: the side from which the bytes come.
+    takes : str
+        The name of the condition that it was given its argument; the call without it is an input of its own.  Empty if
+        the call without its argument is not looked at.
+    """
+
+    name: str
+    does: str = ""
+    side: str = ""
+    source: str = ""
+    takes: str = ""
+
+    def __post_init__(self) -> None:
+        _check_meaning("call", self.name, self.does, CALL_MEANINGS)
+
+    @property
+    def ends(self) -> bool:
+        """Whether the memory is gone after the call."""
+        return self.does == "release"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is true or false besides the head.
+
+    Attributes
+    ----------
+    name : str
+    means : str
+        One of `FACT_MEANINGS`.
+    side : str
+    flag : bool
+        Whether a memory can be asked for it.
+    """
+
+    name: str
+    means: str = ""
+    side: str = ""
+    flag: bool = False
+
+    def __post_init__(self) -> None:
+        _check_meaning("fact", self.name, self.means, FACT_MEANINGS)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A step of a call, and its effect on the facts.
+
+    Attributes
+    ----------
+    name : str
+    does : str
+        One of `ACTION_MEANINGS`.
+    side : str
+        The side whose memory it changes.
+    source : str
+        Of a copy: the side from which the bytes come.
+    queued : bool
+        Whether it may happen after the call has returned.
+    sets, clears : tuple of str
+        The facts that are true, and those that are false, afterwards.
+    by_setting : tuple of (str, str, str)
+        A fact, a setting and a value: the fact is true afterwards if the setting has this value, and false if not.
+    """
+
+    name: str
+    does: str = ""
+    side: str = ""
+    source: str = ""
+    queued: bool = False
+    sets: tuple[str, ...] = ()
+    clears: tuple[str, ...] = ()
+    by_setting: tuple[tuple[str, str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_meaning("action", self.name, self.does, ACTION_MEANINGS)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a call is refused.
+
+    Attributes
+    ----------
+    name : str
+    error : str
+        The name of the class of `syncedmem.model.errors` that tells it; empty for the usual one.
+    needs : str
+        The only head in which the call is allowed, if that is the reason.
+    """
+
+    name: str
+    error: str = ""
+    needs: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """An input that is no call, such as Caffe's mode: it selects no row, and actions may look at it.
+
+    Attributes
+    ----------
+    name : str
+    values : tuple of str
+        The first one is that of the beginning.
+    """
+
+    name: str
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Word = Head | Call | Fact | Action | Refusal | Setting
+Named = str | Word
+"""A word, or its name."""
+WordT = TypeVar("WordT", Head, Call, Fact, Action, Refusal)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Row:
+    """What a call does in some heads, if the conditions hold; words are stored by their names.
+
+    Parameters
+    ----------
+    call : str or Call
+    source : str, Head or several
+    dest : str or Head, optional
+        The next head.  None if the head stays: the call is refused, or the memory is gone.
+    do : str, Action or several
+        The actions, in the order in which they happen.
+    when, unless : str, Fact or several
+        The facts that must be true, and those that must be false.
+    refused : str or Refusal
+        Why the call is refused; then nothing happens.
+    cite : str
+        Where the original says so.
+    only : str or several
+        The machines that `Machine.select` makes to which the row belongs; empty for all of them.
+
+    Attributes
+    ----------
+    call, refusal, cite : str
+    source, actions, conditions, unless, only : tuple of str
+    dest : str or None
+    """
+
+    call: str
+    source: tuple[str, ...]
+    dest: str | None
+    actions: tuple[str, ...]
+    conditions: tuple[str, ...]
+    unless: tuple[str, ...]
+    refusal: str
+    cite: str
+    only: tuple[str, ...]
+
+    def __init__(  # noqa: PLR0913 -- the parts of a row
+        self,
+        call: Named,
+        source: Named | Iterable[Named],
+        dest: Named | None = None,
+        *,
+        do: Named | Iterable[Named] = (),
+        when: Named | Iterable[Named] = (),
+        unless: Named | Iterable[Named] = (),
+        refused: Named = "",
+        cite: str = "",
+        only: str | Iterable[str] = (),
+    ) -> None:
+        found = {
+            "call": _name(call),
+            "source": _names(source),
+            "dest": None if dest is None else _name(dest),
+            "actions": _names(do),
+            "conditions": _names(when),
+            "unless": _names(unless),
+            "refusal": _name(refused),
+            "cite": cite,
+            "only": _names(only),
+        }
+        for field, value in found.items():
+            object.__setattr__(self, field, value)
+
+    def identifier(self, head: str) -> str:
+        """A stable name in one of its heads: call, head and conditions, but no position."""
+        tested = [*self.conditions, *(f"!{fact}" for fact in self.unless)]
+        return f"{self.call}@{head}" + (f"[{','.join(tested)}]" if tested else "")
+
+    def __str__(self) -> str:
+        return self.identifier("|".join(self.source))
+
+
+Words = Iterable[Any]
+"""Words of a kind, or names of words that mean nothing."""
+
+
+@dataclass(frozen=True, init=False)
+class Machine:
+    """Words and rows; its words are looked up by their names.
+
+    Parameters
+    ----------
+    name : str
+    rows : iterable of Row
+    about : str
+        A description that helps to choose.
+    sides : iterable of str
+        The places where bytes can be, the host first if there is one.  Without it they are those that the words name.
+    heads : iterable of Head or str, or dict of str to str or several
+        The head of a new memory first.  A dict has the fresh sides of each.
+    calls, facts, actions, refusals : iterable of words or str
+    settings : iterable of Setting
+    cycles : iterable of iterable of str or Call
+        Sequences of calls that can be repeated from a new memory.
+    cite : str
+        Where it is described.
+
+    Attributes
+    ----------
+    heads, calls, facts, actions, refusals, settings : mapping of str to word
+        In their order.
+
+    Raises
+    ------
+    DeclarationError
+        If a word is listed twice, or is used and not listed; or if a row contradicts itself.
+    """
+
+    name: str
+    rows: tuple[Row, ...]
+    about: str
+    sides: tuple[str, ...]
+    heads: Mapping[str, Head]
+    calls: Mapping[str, Call]
+    facts: Mapping[str, Fact]
+    actions: Mapping[str, Action]
+    refusals: Mapping[str, Refusal]
+    settings: Mapping[str, Setting]
+    cycles: tuple[tuple[str, ...], ...]
+    cite: str
+
+    def __init__(  # noqa: PLR0913 -- the kinds of words
+        self,
+        name: str,
+        rows: Iterable[Row],
+        *,
+        about: str = "",
+        sides: Iterable[str] = (),
+        heads: Words | Mapping[str, Named | Iterable[Named]] = (),
+        calls: Words = (),
+        facts: Words = (),
+        actions: Words = (),
+        refusals: Words = (),
+        settings: Iterable[Setting] = (),
+        cycles: Iterable[Iterable[Named]] = (),
+        cite: str = "",
+    ) -> None:
+        rows = tuple(rows)
+        if not rows:
+            raise DeclarationError(f"{name}: this machine has no rows")
+        kinds = _Kinds(name, rows)
+        found: dict[str, Any] = {
+            "name": name,
+            "rows": rows,
+            "about": about,
+            "heads": kinds.heads(heads),
+            "calls": kinds.words(Call, calls, lambda row: [row.call]),
+            "actions": kinds.words(Action, actions, lambda row: row.actions),
+            "refusals": kinds.words(Refusal, refusals, lambda row: [row.refusal] if row.refusal else []),
+            "settings": MappingProxyType({it.name: it for it in settings}),
+            "cycles": tuple(map(_names, cycles)),
+            "cite": cite,
+        }
+        arguments = {call.takes for call in found["calls"].values() if call.takes}
+        found["facts"] = kinds.facts(facts, found["actions"], arguments)
+        found["sides"] = kinds.sides(tuple(sides), found)
+        for field, value in found.items():
+            object.__setattr__(self, field, value)
+        kinds.check_cycles(self)
+
+    @property
+    def initial(self) -> Head:
+        """The head of a new memory."""
+        return next(iter(self.heads.values()))
+
+    @cached_property
+    def rows_at(self) -> Mapping[tuple[str, str], tuple[Row, ...]]:
+        """The rows of each call in each head, by their names."""
+        found: dict[tuple[str, str], tuple[Row, ...]] = {}
+        for row in self.rows:
+            for head in row.source:
+                found[row.call, head] = (*found.get((row.call, head), ()), row)
+        return MappingProxyType(found)
+
+    @property
+    def flags(self) -> tuple[Fact, ...]:
+        """The facts that a memory can be asked for."""
+        return tuple(fact for fact in self.facts.values() if fact.flag)
+
+    def select(
+        self,
+        name: str,
+        *,
+        about: str = "",
+        fix: Mapping[str, str | bool] = MappingProxyType({}),
+        cycles: Iterable[Iterable[Named]] = (),
+        cite: str = "",
+    ) -> Machine:
+        """Another machine out of some of these rows, never a copy of them.
+
+        It has the rows that belong to it, without those that need a fact which is fixed as false, and the words that
+        are left then.  Heads to which no row leads are dropped.
+
+        Parameters
+        ----------
+        name : str
+            The name of the new machine, by which rows belong to it (``only``).
+        about : str
+        fix : dict
+            Facts, by their names.  False: the fact never holds, and is gone.  The name of another fact: it always
+            equals that one, so conditions may name it, and memories have no such flag.
+        cycles : iterable
+            As for `Machine`.
+        cite : str
+
+        Raises
+        ------
+        DeclarationError
+            If a fact that is fixed is unknown, or nothing is left.
+        """
+        if unknown := [*fix.keys() - self.facts.keys(), *({it for it in fix.values() if it} - self.facts.keys())]:
+            raise DeclarationError(f"{name}: {self.name} has no fact {unknown[0]!r} to fix")
+        never = {fact for fact, value in fix.items() if value is False}
+        wanted = (_without(row, never) for row in self.rows if not row.only or name in row.only)
+        rows = _reachable([row for row in wanted if row is not None], self.initial.name)
+        used = _Kinds(name, tuple(rows))
+        heads = used.names(lambda row: [*row.source, *([] if row.dest is None else [row.dest])])
+        actions = used.names(lambda row: row.actions)
+        return Machine(
+            name,
+            rows,
+            about=about,
+            sides=self.sides,
+            heads=[head for head in self.heads.values() if head.name in heads],
+            calls=_kept(self.calls, used.names(lambda row: [row.call])),
+            facts=[
+                fact if fact.name not in fix else replace(fact, flag=False)
+                for fact in self.facts.values()
+                if fact.name not in never
+            ],
+            actions=[_blind(action, never) for action in _kept(self.actions, actions)],
+            refusals=_kept(self.refusals, used.names(lambda row: [row.refusal])),
+            settings=self.settings.values(),
+            cycles=cycles,
+            cite=cite,
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class _Kinds:
+    """The words of a machine, from what was listed and from its rows.
+
+    Parameters
+    ----------
+    name : str
+    rows : tuple of Row
+    """
+
+    def __init__(self, name: str, rows: tuple[Row, ...]) -> None:
+        self._name = name
+        self._rows = rows
+        for row in rows:
+            if not row.source:
+                raise DeclarationError(f"{name}: a row of {row.call} has no head in which it applies")
+            if row.refusal and (row.actions or row.dest is not None):
+                raise DeclarationError(f"{name}: {row} refuses, and has actions or leads to a head nevertheless")
+            if both := set(row.conditions) & set(row.unless):
+                raise DeclarationError(f"{name}: {row} wants {min(both)} to be true and to be false")
+
+    def names(self, of: Callable[[Row], Iterable[str]]) -> dict[str, Row]:
+        """The names that rows use, in their order, each with its first row."""
+        found: dict[str, Row] = {}
+        for row in self._rows:
+            for word in of(row):
+                found.setdefault(word, row)
+        return found
+
+    def words(self, kind: type[WordT], given: Words, of: Callable[[Row], Iterable[str]]) -> Mapping[str, WordT]:
+        """The words of a kind: those that were listed, or else those that rows use."""
+        used = self.names(of)
+        listed: list[Any] = [kind(it) if isinstance(it, str) else it for it in given]
+        if not listed:
+            return MappingProxyType({word: kind(word) for word in used})
+        found: dict[str, WordT] = {}
+        for word in listed:
+            if not isinstance(word, kind):
+                raise DeclarationError(f"{self._name}: {word!r} is no {kind.__name__.lower()}")
+            if word.name in found:
+                raise DeclarationError(f"{self._name}: the {kind.__name__.lower()} {word.name!r} is listed twice")
+            found[word.name] = word
+        for word, row in used.items():
+            if word not in found:
+                self._unknown(kind.__name__.lower(), word, row, found)
+        return MappingProxyType(found)
+
+    def heads(self, given: Words | Mapping[str, Named | Iterable[Named]]) -> Mapping[str, Head]:
+        """The heads; the first is that of a new memory."""
+        if isinstance(given, Mapping):
+            sides = cast("Mapping[str, Named | Iterable[Named]]", given)
+            given = [Head(head, _names(fresh)) for head, fresh in sides.items()]
+        return self.words(Head, given, lambda row: [*row.source, *([] if row.dest is None else [row.dest])])
+
+    def facts(self, given: Words, actions: Mapping[str, Action], arguments: set[str]) -> Mapping[str, Fact]:
+        """The facts that rows test and actions change, without the conditions on arguments."""
+        tested = self.words(
+            Fact, given, lambda row: [it for it in (*row.conditions, *row.unless) if it not in arguments]
+        )
+        changed = dict.fromkeys(
+            chain.from_iterable((*it.sets, *it.clears, *(by[0] for by in it.by_setting)) for it in actions.values())
+        )
+        if given and (unknown := [fact for fact in changed if fact not in tested]):
+            raise DeclarationError(f"{self._name}: an action changes the fact {unknown[0]!r}, which is not listed")
+        return MappingProxyType({**tested, **{fact: Fact(fact) for fact in changed if fact not in tested}})
+
+    def sides(self, given: tuple[str, ...], found: Mapping[str, Any]) -> tuple[str, ...]:
+        """The sides that were listed, or else those that words name."""
+        named: dict[str, Word] = {}
+        for kind in ("heads", "calls", "facts", "actions"):
+            for word in found[kind].values():
+                of_word = (*getattr(word, "fresh", ()), getattr(word, "side", ""), getattr(word, "source", ""))
+                named |= {side: word for side in of_word if side and side not in named}
+        for side, word in named.items():
+            if given and side not in given:
+                raise DeclarationError(f"{self._name}: {word} is about the side {side!r}, which is not listed")
+        return given or tuple(named)
+
+    def check_cycles(self, machine: Machine) -> None:
+        """Refuse cycles of calls that there are not."""
+        for call in chain.from_iterable(machine.cycles):
+            if call not in machine.calls:
+                raise DeclarationError(f"{self._name}: a cycle calls {call!r}, for which there is no row")
+
+    def _unknown(self, kind: str, word: str, row: Row, known: Iterable[str]) -> None:
+        known = sorted(known)
+        more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+        listed = f"{', '.join(known[:_SHOWN])}{more}"
+        raise DeclarationError(f"{self._name}: {row} names the {kind} {word!r}; there are {listed}")
+
+
+def _check_meaning(kind: str, name: str, meaning: str, known: tuple[str, ...]) -> None:
+    if meaning not in known:
+        raise DeclarationError(f"the {kind} {name} cannot mean {meaning!r}: there are {', '.join(filter(None, known))}")
+
+
+def _name(word: Named) -> str:
+    return word if isinstance(word, str) else word.name
+
+
+def _names(words: Named | Iterable[Named]) -> tuple[str, ...]:
+    if isinstance(words, str | Head | Call | Fact | Action | Refusal | Setting):
+        return (_name(words),) if words else ()
+    return tuple(map(_name, words))
+
+
+def _kept(words: Mapping[str, WordT], names: Iterable[str]) -> list[WordT]:
+    wanted = set(names)
+    return [word for name, word in words.items() if name in wanted]
+
+
+def _without(row: Row, never: set[str]) -> Row | None:
+    """A row where some facts never hold; None if it needs one of them."""
+    if never & set(row.conditions):
+        return None
+    unless = tuple(fact for fact in row.unless if fact not in never)
+    return row if unless == row.unless else _changed(row, unless=unless)
+
+
+def _blind(action: Action, never: set[str]) -> Action:
+    """An action without its effect on facts that never hold."""
+    return replace(
+        action,
+        sets=tuple(fact for fact in action.sets if fact not in never),
+        clears=tuple(fact for fact in action.clears if fact not in never),
+        by_setting=tuple(by for by in action.by_setting if by[0] not in never),
+    )
+
+
+def _reachable(rows: list[Row], initial: str) -> list[Row]:
+    """Rows, each in those of its heads to which rows lead; without those that apply in none."""
+    reached, before = {initial}, set[str]()
+    while reached != before:
+        before = set(reached)
+        reached |= {row.dest for row in rows if row.dest is not None and reached & set(row.source)}
+    found = ((row, tuple(head for head in row.source if head in reached)) for row in rows)
+    return [row if source == row.source else _changed(row, source=source) for row, source in found if source]
+
+
+def _changed(row: Row, *, source: tuple[str, ...] | None = None, unless: tuple[str, ...] | None = None) -> Row:
+    return Row(
+        row.call,
+        row.source if source is None else source,
+        row.dest,
+        do=row.actions,
+        when=row.conditions,
+        unless=row.unless if unless is None else unless,
+        refused=row.refusal,
+        cite=row.cite,
+        only=row.only,
+    )
