@@ -215,14 +215,14 @@ def _of_numpy(buffer: Any) -> Any:
 
 def _dtype_of(buffer: Any) -> np.dtype[Any] | None:
     """The element type of an array or a buffer; None if it is neither, or NumPy does not know its type."""
-    interface: dict[str, Any] | None = getattr(buffer, "__cuda_array_interface__", None)
     try:
-        if hasattr(buffer, "dtype"):
-            found: np.dtype[Any] = np.dtype(buffer.dtype if interface is None else interface["typestr"])
-        else:
-            found = np.asarray(memoryview(buffer)).dtype
+        found: np.dtype[Any] = np.dtype(
+            buffer.dtype if hasattr(buffer, "dtype") else np.asarray(memoryview(buffer)).dtype
+        )
     except (TypeError, ValueError, BufferError):
-        return None
+        # Types of PyTorch are none of NumPy's; of memory on a GPU the interface says what they are.
+        interface: dict[str, Any] | None = getattr(buffer, "__cuda_array_interface__", None)
+        return None if interface is None else np.dtype(interface["typestr"])
     return found
 
 

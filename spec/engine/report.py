@@ -347,9 +347,9 @@ class Counter:
         if self._progress is not None:
             self._progress(self._name, self.cases)
 
-    def cover(self, driver: Any) -> None:
-        """Count what a driver took until a violation that is tolerated; None took nothing."""
-        if driver is not None:
+    def cover(self, *drivers: Any) -> None:
+        """Count what drivers took until a violation that is tolerated."""
+        for driver in drivers:
             self._coverage.add(driver)
 
 

@@ -28,8 +28,6 @@ class Violation(AssertionError):
         The statements that show it: a Python program that needs a ``subject``.
     played : (sizes, moves) or None
         For memories: their sizes, and the moves with the number of the memory of each; a test vector can be made of it.
-    driver : object
-        What had made the calls when it was found; it knows which transitions were taken.  None if nobody needs it.
     vector : str
         A test vector that shows it, as a line; empty if none was made.
     """
@@ -40,7 +38,6 @@ class Violation(AssertionError):
         self.message = message
         self.statements = statements
         self.played: Played | None = None
-        self.driver: object = None
         self.vector: str = ""
 
     @property

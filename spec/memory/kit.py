@@ -100,11 +100,12 @@ def _run_enumerated(subject: Subject, counter: Counter, name: str, *, shorten: b
     for case in SUITES[name](subject):
         if case.size > subject.largest:
             continue
+        made: list[MemoryDriver] = []
         try:
-            counter.add(run_case(subject, case))
+            counter.add(run_case(subject, case, made))
         except Violation as found:
             if counter.tolerance.tolerates(found):
-                counter.cover(found.driver)  # what it took until then was taken; what comes after may be out of reach
+                counter.cover(*made)  # what it took until then was taken; what comes after may be out of reach
                 continue
             violation = shortened(subject, case, found) if shorten else found
             if counter.tolerance.ends(violation):

@@ -64,7 +64,7 @@ def test_its_own_block_is_named_and_a_dropped_memory_frees_it(c_port: Callable[[
             memory.own("cpu")
         memory.cpu_data()
 
-        assert {"own_buffer", "drop"} == port.offers
+        assert {"own_buffer", "drop", "streams"} == port.offers
         assert 5 == memory.own("cpu").size
         assert 1 == len(log.live)
         memory.drop()

@@ -95,13 +95,13 @@ def test_what_a_port_cannot_run_is_left_out(right: Port) -> None:
     out = [
         vector("blob-cells"),
         vector("tour", edition="early"),
-        {**vector("tour"), "sizes": [1 << 20]},
+        {**vector("tour"), "sizes": [(1 << 21) + 1]},
         vector("aliases", own),
     ]
     assert [
         "they are of blobs, which are replayed on makers in Python only",
         "they are of edition early, and the port is of caffe",
-        "they have memories of more than 65536 bytes, the largest size of the port",
+        "they have memories of more than 2097152 bytes, the largest size of the port",
         "they adopt the memory's own pointer, which a request cannot name",
     ] == [left_out(of_level(right, "L3"), it) for it in out]
     assert left_out(of_level(right, "L2"), vector("failures")).endswith("a port does so from L3 on, and this is L2")
