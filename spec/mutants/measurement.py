@@ -101,11 +101,16 @@ def measure(  # noqa: PLR0913 -- most are given by keyword
         return _joined({name: _found(place, name)["refused"] for name in BUGS}, suites)
 
 
+_SHARE = 4
+"""How many bugs are measured in one process, if there are several."""
+
+
 def _together(job: Callable[..., None], names: Sequence[str], processes: int, progress: Callable[[str], None]) -> None:
     def watch(_: str) -> AbstractContextManager[Progress]:
         return nullcontext(lambda name, _: progress(name))
 
-    shares = [" ".join(names[start::processes]) for start in range(min(processes, len(names)))]
+    # A process has few of them: what a bug leaves behind must not count for the next one.
+    shares = [" ".join(names[start : start + _SHARE]) for start in range(0, len(names), _SHARE)]
     for share, answer in side_by_side(job, shares, processes=processes, watch=watch):
         if isinstance(answer, Death):
             raise ChildProcessError(f"the process that measured {share} {answer.how}, at {answer.stage}")

@@ -93,6 +93,7 @@ def test_the_suites_have_the_size_that_is_known() -> None:
         "cells": (558, 2655),
         "tour": (61, 790),
         "sizes": (305, 3950),
+        "large": (8, 38),
         "several": (61, 5688),
         "pairs": (579, 8307),
         "hsi": (723, 3754),

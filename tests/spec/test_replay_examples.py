@@ -40,6 +40,7 @@ MOST_LINES = 150
 
 OTHERWISE = {
     ("ReturnsNothing", "zero"): "a pointer to no bytes may be NULL",
+    ("ZeroesItsNeighbour", "large"): "its state is shared by all memories that were made before",
     ("SharesAScratchThatIsTooShort", "sizes"): "its state is shared by all memories that were made before",
     ("SharesAScratchThatIsTooShort", "several"): "its state is shared by all memories that were made before",
     ("SharesAScratchThatIsTooShort", "counters"): "its state is shared by all memories that were made before",
