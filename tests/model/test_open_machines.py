@@ -227,7 +227,7 @@ R = Row("go", "A", "B", do="run", when="fast")
             "m: B is about the side 'gpu', which is not listed",
         ),
         (lambda: Machine("m", [R], cycles=[["go", "back"]]), "m: a cycle calls 'back', for which there is no row"),
-        (lambda: Call("go", "raed"), "the call go cannot mean 'raed': there are read, write, "),
+        (lambda: Call("go", "red"), "the call go cannot mean 'red': there are read, write, "),
         (lambda: Action("run", "jump"), "the action run cannot mean 'jump': there are allocate, zero, "),
         (lambda: Fact("fast", "quick"), "the fact fast cannot mean 'quick': there are pointer, owned, "),
         (lambda: CAFFE.select("x", fix={"own_data": False}), "x: caffe has no fact 'own_data' to fix"),
