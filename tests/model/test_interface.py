@@ -54,7 +54,7 @@ def _names(assignment: ast.Assign) -> list[ast.Name]:
 
 def _numbered(node: ast.Assign) -> list[str]:
     """Return the names of directions that are assigned plain numbers."""
-    numbers = [it for it in ast.walk(node.value) if isinstance(it, ast.Constant) and isinstance(it.value, int)]
+    numbers = [it for it in ast.walk(node.value) if isinstance(it, ast.Constant) and type(it.value) is int]
     names = [name.id for name in _names(node) if "_TO_" in name.id or name.id.startswith(("TO_", "ON_DEV", "_ON_THE"))]
     return [", ".join(names)] if numbers and names else []
 

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from loops import some
 
 from syncedmem.model import EDITIONS, EFFECTS, DeclarationError, head_machine
 from syncedmem.model import head as old
@@ -63,22 +64,22 @@ def test_an_edition_has_the_words_of_todays(name: str) -> None:
 
 
 def test_the_words_mean_what_they_mean_today() -> None:
-    for head in old.SyncedHead:
+    for head in some(old.SyncedHead):
         assert (head.letter, tuple(it.value for it in head.fresh)) == (
             CAFFE.heads[head.name].letter,
             CAFFE.heads[head.name].fresh,
         )
-    for call in old.Call:
+    for call in some(old.Call):
         found = CAFFE.calls[call.value]
         assert (call.does.value, call.side.value if call.side else "") == (found.does, found.side)
         assert (call.takes_data, call.ends) == (bool(found.takes), found.ends)
-    for action in old.Action:
+    for action in some(old.Action):
         step = CAFFE.actions[action.value]
         assert (action.does.value, action.side.value, action.queued) == (step.does, step.side, step.queued)
         for mine, theirs in ((step.sets, EFFECTS[action].sets), (step.clears, EFFECTS[action].clears)):
             assert {_todays(fact) for fact in mine} == {fact.name for fact in theirs}
         assert [_todays(by[0]) for by in step.by_setting] == [fact.name for fact in EFFECTS[action].by_mode]
-    for refusal in old.Refusal:
+    for refusal in some(old.Refusal):
         needs = refusal.needs.name if refusal.needs else ""
         assert needs == {**CAFFE.refusals, **NEW["cpu_only"].refusals}[refusal.value].needs
 
