@@ -97,7 +97,6 @@ _FREED = {
 
 _NOTHING = (0,)  # the shape of a view without elements
 _BYTES = np.dtype(np.uint8)
-"""DLPack's ``kDLCPU`` and the number of its only device."""
 
 
 class Blob(Generic[ScalarT]):
@@ -606,9 +605,8 @@ class Blob(Generic[ScalarT]):
     # --- protocols; all of them show the data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        np.array(
-            dlpack.nothing(self.dtype), dtype, copy=copy
-        )  # raises here, before a head moves, what the next line would raise
+        # This raises what the last line would raise, but before a head moves.
+        np.array(dlpack.nothing(self.dtype), dtype, copy=copy)
         return np.array(self.cpu_data(), dtype, copy=copy)
 
     def __buffer__(self, flags: int) -> memoryview:

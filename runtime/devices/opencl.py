@@ -60,10 +60,10 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     """Memory of one OpenCL device.
 
     Arrays are ``pyopencl.array.Array`` on the current queue of the thread: the allocator's own, which is in order, or
-    that of a ``with allocator.on(queue):`` block.  Memory, copies and fills need no
-    compiler.  Arithmetic by kernels needs one, and the compiler of a driver may not work: that of PoCL 3.0, the version
-    on PyPI, fails on every processor that is newer than its LLVM 14.  Then, and where the device is the processor
-    itself, the host computes over mapped buffers, with the same accuracy.
+    that of a ``with allocator.on(queue):`` block.  Memory, copies and fills need no compiler.  Arithmetic by kernels
+    needs one, and the compiler of a driver may not work: that of PoCL 3.0, the version on PyPI, fails on every
+    processor that is newer than its LLVM 14.  Then, and where the device is the processor itself, the host computes
+    over mapped buffers, with the same accuracy.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def arithmetic(self) -> OpenCLArithmetic:
         """Arithmetic by kernels; by the host over mapped buffers, if the compiler fails or the device is the processor.
 
-        On a processor the host is faster: PoCL needs 20 to 50 times as long for PyOpenCL's kernels as NumPy does.
+        On a processor the host is faster; docs/design.md has the figures.
         """
         self._home.check()
         check_switch()

@@ -42,11 +42,6 @@ _NOW_OR_LATER = 0.5
 _FEW = 64
 
 
-def _nowhere(space: Space) -> bool:  # noqa: ARG001 -- as SimulatedArray.belongs_to
-    """What is no array of a simulated device belongs to none of them."""
-    return False
-
-
 class _Current(threading.local):
     ordinal = 0
 
@@ -281,6 +276,11 @@ class SimulatedStream:
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise NotCopyableError(type(self).__name__, "share it, or make another one", "owns queued work")
+
+
+def _nowhere(space: Space) -> bool:  # noqa: ARG001 -- as SimulatedArray.belongs_to
+    """What is no array of a simulated device belongs to none of them."""
+    return False
 
 
 class Space:
