@@ -6,6 +6,10 @@ compiled), ``soundness`` (what is refused), ``compiled`` (the shared machines an
 reachable states), ``suites`` (tour and HSI) and ``vocabulary`` (what the names of the table mean).  Two rooms are
 above these: ``diagrams`` lays out and paints the state diagram, and ``exports`` has every format.
 
+An open model grows beside these, over anybody's words: ``declaration`` (what a machine is), ``caffe`` (Caffe's),
+``stepper`` (what an input does) and ``states`` (what inputs reach, what is unsound, the table).  It replaces all but
+``errors``, ``mode`` and ``suites``; ``tests/support/replaced.py`` prints who still imports what it replaces.
+
 Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """
 

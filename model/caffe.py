@@ -60,8 +60,8 @@ OWN_CPU_DATA = Fact("own_cpu_data", "owned", CPU, flag=True)
 OWN_GPU_DATA = Fact("own_gpu_data", "owned", GPU, flag=True)
 CPU_MALLOC_USE_CUDA = Fact("cpu_malloc_use_cuda", "pinned", CPU, flag=True)
 
-MODE = Setting("mode", ("GPU", "CPU"))
-"""``Caffe::mode()``; where there is a device it is GPU at first."""
+MODE = Setting("mode", ("CPU", "GPU"), start="GPU")
+"""``Caffe::mode()``; here it is GPU at first, in Caffe CPU."""
 
 # --- calls
 

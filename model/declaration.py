@@ -173,6 +173,11 @@ class Action:
     def __post_init__(self) -> None:
         _check_meaning("action", self.name, self.does, ACTION_MEANINGS)
 
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The facts whose value afterwards it decides."""
+        return (*self.sets, *self.clears, *(by[0] for by in self.by_setting))
+
     def __str__(self) -> str:
         return self.name
 
@@ -206,11 +211,30 @@ class Setting:
     ----------
     name : str
     values : tuple of str
-        The first one is that of the beginning.
+    start : str
+        The value at the beginning; if empty, the first one.
+
+    Raises
+    ------
+    DeclarationError
+        If there are no values, or if that of the beginning is none of them.
     """
 
     name: str
     values: tuple[str, ...]
+    start: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise DeclarationError(f"the setting {self.name} has no values")
+        if self.start and self.start not in self.values:
+            known = ", ".join(self.values)
+            raise DeclarationError(f"the setting {self.name} cannot start as {self.start!r}: there are {known}")
+
+    @property
+    def initial(self) -> str:
+        """The value at the beginning."""
+        return self.start or self.values[0]
 
     def __str__(self) -> str:
         return self.name
@@ -329,7 +353,7 @@ class Machine:
     Raises
     ------
     DeclarationError
-        If a word is listed twice, or is used and not listed; or if a row contradicts itself.
+        If a word is listed twice, or is used and not listed; if a call has no rows; or if a row contradicts itself.
     """
 
     name: str
@@ -373,16 +397,19 @@ class Machine:
             "calls": kinds.words(Call, calls, lambda row: [row.call]),
             "actions": kinds.words(Action, actions, lambda row: row.actions),
             "refusals": kinds.words(Refusal, refusals, lambda row: [row.refusal] if row.refusal else []),
-            "settings": MappingProxyType({it.name: it for it in settings}),
+            "settings": kinds.settings(tuple(settings)),
             "cycles": tuple(map(_names, cycles)),
             "cite": cite,
         }
+        if idle := found["calls"].keys() - {row.call for row in rows}:
+            raise DeclarationError(f"{name}: the call {min(idle)!r} has no rows")
         arguments = {call.takes for call in found["calls"].values() if call.takes}
         found["facts"] = kinds.facts(facts, found["actions"], arguments)
         found["sides"] = kinds.sides(tuple(sides), found)
         for field, value in found.items():
             object.__setattr__(self, field, value)
         kinds.check_cycles(self)
+        kinds.check_settings(self)
 
     @property
     def initial(self) -> Head:
@@ -461,6 +488,13 @@ class Machine:
             cite=cite,
         )
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.rows))  # mappings have none
+
     def __str__(self) -> str:
         return self.name
 
@@ -523,9 +557,7 @@ class _Kinds:
         tested = self.words(
             Fact, given, lambda row: [it for it in (*row.conditions, *row.unless) if it not in arguments]
         )
-        changed = dict.fromkeys(
-            chain.from_iterable((*it.sets, *it.clears, *(by[0] for by in it.by_setting)) for it in actions.values())
-        )
+        changed = dict.fromkeys(chain.from_iterable(action.changes for action in actions.values()))
         if given and (unknown := [fact for fact in changed if fact not in tested]):
             raise DeclarationError(f"{self._name}: an action changes the fact {unknown[0]!r}, which is not listed")
         return MappingProxyType({**tested, **{fact: Fact(fact) for fact in changed if fact not in tested}})
@@ -547,6 +579,20 @@ class _Kinds:
         for call in chain.from_iterable(machine.cycles):
             if call not in machine.calls:
                 raise DeclarationError(f"{self._name}: a cycle calls {call!r}, for which there is no row")
+
+    def settings(self, given: tuple[Setting, ...]) -> Mapping[str, Setting]:
+        """The settings, which no row names."""
+        found = {setting.name: setting for setting in given}
+        if len(found) < len(given):
+            raise DeclarationError(f"{self._name}: a setting is listed twice: {', '.join(map(str, given))}")
+        return MappingProxyType(found)
+
+    def check_settings(self, machine: Machine) -> None:
+        """Refuse effects that look at settings or values that there are not."""
+        for action in machine.actions.values():
+            for _, name, value in action.by_setting:
+                if name not in machine.settings or value not in machine.settings[name].values:
+                    raise DeclarationError(f"{self._name}: {action} looks at the setting {name}={value}: there is none")
 
     def _unknown(self, kind: str, word: str, row: Row, known: Iterable[str]) -> None:
         known = sorted(known)

@@ -13,17 +13,23 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from . import states as opened
 from .compiled import head_machine
+from .declaration import Machine
 from .exploration import Input, Space, State, space
 from .head import DEFAULT_EDITION, Fact
+from .stepper import Input as OpenInput
+from .stepper import State as OpenState
 from .vocabulary import Host, Verb, place_of, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .machine import AnyEdition
+    from .machine import AnyEdition as Closed
+
+    AnyEdition = Closed | Machine
 
 __all__ = [
     "InputSequence",
@@ -45,10 +51,15 @@ Output = tuple[object, ...]
 Taken = tuple[State, Input]
 
 
+def _explored(edition: AnyEdition) -> Space:
+    """The space of an edition, or of any machine, which has other types and the same shape."""
+    return cast("Space", opened.space(edition)) if isinstance(edition, Machine) else space(edition)
+
+
 @cache
 def access_sequences(edition: AnyEdition = DEFAULT_EDITION) -> dict[State, InputSequence]:
     """A shortest sequence from a new memory to every state."""
-    return _access(space(edition))
+    return _access(_explored(edition))
 
 
 def _access(found: Space) -> dict[State, InputSequence]:
@@ -66,7 +77,7 @@ def tour(edition: AnyEdition = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
     Greedy: the tour goes from its state to the nearest transition that is missing.  If it can reach none, it starts
     with a new memory (ownership, once given up, never returns).
     """
-    found = space(edition)
+    found = _explored(edition)
     missing = {(state, entry) for state, row in found.steps.items() for entry in row}
     sequences: list[InputSequence] = []
     while missing:
@@ -102,7 +113,7 @@ def pair_tour(edition: AnyEdition = DEFAULT_EDITION) -> tuple[InputSequence, ...
 
     Greedy, like the tour: it goes from the last transition to the nearest missing pair.
     """
-    found = space(edition)
+    found = _explored(edition)
     missing = {
         (state, entry): set(found.steps[step.after])
         for state, row in found.steps.items()
@@ -148,6 +159,9 @@ def _nearest_pair(
 
 def cycles(edition: AnyEdition = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
     """Sequences that can be repeated; each copies, pushes or adopts."""
+    if isinstance(edition, Machine):
+        found = (tuple(OpenInput(edition.calls[call]) for call in cycle) for cycle in edition.cycles)
+        return cast("tuple[InputSequence, ...]", tuple(found))
     return tuple(tuple(map(Input, cycle)) for cycle in head_machine(edition).edition.cycles)
 
 
@@ -182,7 +196,7 @@ class MinimalMachine(NamedTuple):
 @cache
 def minimal_machine(edition: AnyEdition = DEFAULT_EDITION) -> MinimalMachine:
     """The space of an edition, minimised: 27 classes for ``caffe``."""
-    return minimise(space(edition))
+    return minimise(_explored(edition))
 
 
 def minimise(found: Space) -> MinimalMachine:
@@ -222,7 +236,7 @@ def _separating_sequences(found: Space) -> dict[frozenset[State], InputSequence]
 
 
 def _tell_apart(found: Space, a: State, b: State, known: dict[frozenset[State], InputSequence]) -> InputSequence:
-    for entry in found.steps[a]:
+    for entry in {**found.steps[a], **found.steps[b]}:
         if output(found, a, entry) != output(found, b, entry):
             return (entry,)
     for entry, step in found.steps[a].items():
@@ -234,6 +248,9 @@ def _tell_apart(found: Space, a: State, b: State, known: dict[frozenset[State], 
 
 def output(found: Space, state: State, entry: Input) -> Output:
     """What can be observed of a step: allocator calls in order, with the kind of host memory, or the refusal."""
+    of_machine: object = found
+    if isinstance(of_machine, opened.Space):
+        return _output(of_machine, cast("OpenState", state), cast("OpenInput", entry))
     step = found.steps[state][entry]
     seen: list[object] = [] if step.refusal is None else [step.refusal]
     for action in step.actions:
@@ -241,6 +258,20 @@ def output(found: Space, state: State, entry: Input) -> Output:
         host = place_of(action) is Host.CPU and verb_of(action) in (Verb.ALLOCATE, Verb.FREE)
         seen.append((action, bool(pinned & Fact.CPU_MALLOC_USE_CUDA)) if host else action)
     return tuple(seen)
+
+
+def _output(found: opened.Space, state: OpenState, entry: OpenInput) -> Output:
+    """The same of any machine; the next head too if it has no actions, because then nothing else can be seen."""
+    machine, step = found.machine, found.steps[state].get(entry)
+    if step is None:
+        return ("no row",)
+    seen: list[object] = [step.refusal] if step.refusal else []
+    for name in step.actions:
+        action = machine.actions[name]
+        facts = {"allocate": step.after.facts, "free": state.facts}.get(action.does, frozenset[str]())
+        kind = [fact for fact in machine.facts.values() if fact.means == "pinned" and fact.side == action.side]
+        seen.append((name, *(fact.name in facts for fact in kind)))
+    return tuple(seen) if machine.actions else (*seen, step.after.head)
 
 
 @cache

@@ -1,0 +1,280 @@
+"""Everything that the inputs of a machine can reach, what is unsound about it, and it as a table for fast lookup.
+
+There are two views of one reachable space.  A *state* is everything that decides what inputs do.  A *configuration* is
+what is left of it without the settings, and without the facts that they decide, if no row tests these.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+from .errors import DeclarationError
+from .stepper import Input, State, Step, Stepper, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .declaration import Call, Machine, Row
+
+__all__ = ["Cell", "Configuration", "Space", "Table", "configurations", "explore", "space", "stepper", "table"]
+
+MOST_STATES = 100_000
+
+
+class Configuration(NamedTuple):
+    """A head, and the facts that matter for the next call.
+
+    Attributes
+    ----------
+    name : str
+        For example ``C:oe``: the letter of the head, and for each side no pointer (-), an owned one (o), an external
+        one (e), or a pointer without a flag of ownership (p).  Other facts are added by their names.
+    head : str
+    facts : frozenset of str
+    """
+
+    name: str
+    head: str
+    facts: frozenset[str]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Space:
+    """A reachable space: every state, and the effect of every input in it.
+
+    Attributes
+    ----------
+    machine : Machine
+    start : State
+    steps : dict
+        ``steps[state][input]`` is a `Step`.  States are in breadth-first order.  A call that means nothing is missing
+        where it has no row.
+    """
+
+    machine: Machine
+    start: State
+    steps: Mapping[State, Mapping[Input, Step]]
+
+    @property
+    def transitions(self) -> int:
+        """The number of (state, input) pairs."""
+        return sum(len(row) for row in self.steps.values())
+
+    @cached_property
+    def configurations(self) -> Mapping[Configuration, State]:
+        """The configurations, in breadth-first order, each with the state of it that is reached first."""
+        found: dict[Configuration, State] = {}
+        for state in self.steps:
+            found.setdefault(self.configuration(state), state)
+        return found
+
+    def configuration(self, state: State) -> Configuration:
+        """The configuration of a state."""
+        facts = state.facts - self._decided
+        return Configuration(self._named(state.head, facts), state.head, facts)
+
+    @cached_property
+    def _decided(self) -> frozenset[str]:
+        """The facts that settings decide and no row tests."""
+        tested = {fact for row in self.machine.rows for fact in (*row.conditions, *row.unless)}
+        decided = {by[0] for action in self.machine.actions.values() for by in action.by_setting}
+        return frozenset(decided - tested)
+
+    def _named(self, head: str, facts: frozenset[str]) -> str:
+        meanings: dict[str, dict[str, str]] = defaultdict(dict)
+        for fact in self.machine.facts.values():
+            if fact.side:
+                meanings[fact.side][fact.means] = fact.name
+        known = frozenset(meaning[it] for meaning in meanings.values() for it in ("pointer", "owned") if it in meaning)
+        codes = "".join(_code(meanings[side], facts) for side in self.machine.sides) if known else ""
+        others = "".join(f"+{fact}" for fact in self.machine.facts if fact in facts - known)
+        return (self.machine.heads[head].letter or head) + (f":{codes}" if codes else "") + others
+
+
+def _code(meaning: Mapping[str, str], facts: frozenset[str]) -> str:
+    """A character for one side, from what its facts mean."""
+    pointer, owned = meaning.get("pointer"), meaning.get("owned")
+    if owned in facts:
+        return "o"
+    if pointer not in facts:
+        return "-"
+    return "p" if owned is None else "e"
+
+
+def explore(machine: Stepper, alphabet: tuple[Input, ...], start: State | None = None) -> Space:
+    """Search breadth-first for everything that some inputs can reach.
+
+    Raises
+    ------
+    DeclarationError
+        If in a state two rows are enabled at once, or none is though the call means something; or if there are too
+        many states.
+    """
+    start = machine.start if start is None else start
+    steps: dict[State, dict[Input, Step]] = {}
+    waiting = deque([start])
+    while waiting:
+        state = waiting.popleft()
+        if state in steps:
+            continue
+        if len(steps) == MOST_STATES:
+            raise DeclarationError(f"{machine.machine}: more than {MOST_STATES:,} states can be reached")
+        taken = ((entry, machine.step(state, entry)) for entry in alphabet)
+        steps[state] = {entry: step for entry, step in taken if step is not None}
+        waiting.extend(step.after for entry, step in steps[state].items() if not entry.ends)
+    return Space(machine.machine, start, steps)
+
+
+# --- the shared ones
+
+
+@cache
+def stepper(machine: Machine) -> Stepper:
+    """The shared stepper of a machine, which is checked when it is asked for first.
+
+    Raises
+    ------
+    DeclarationError
+        If the machine declares something that can never happen, or that is ambiguous or missing.
+    """
+    found = Stepper(machine)
+    _check_soundness(found, explore(found, found.inputs(end=True)))
+    return found
+
+
+@cache
+def space(machine: Machine, *, null: bool = False, settings: bool = True) -> Space:
+    """The space of a machine: 62 states and 558 transitions for Caffe's, with changes of mode as inputs.
+
+    Parameters
+    ----------
+    machine : Machine
+    null, settings : bool
+        Which inputs there are besides calls: see `Stepper.inputs`.
+
+    Raises
+    ------
+    DeclarationError
+        If the machine is unsound.
+    """
+    found = stepper(machine)
+    return explore(found, found.inputs(null=null, settings=settings))
+
+
+def configurations(machine: Machine) -> tuple[Configuration, ...]:
+    """The reachable configurations of a machine, in breadth-first order: 17 for Caffe's."""
+    return tuple(space(machine).configurations)
+
+
+# --- soundness: `transitions` would accept all of this silently
+
+
+def _check_soundness(machine: Stepper, whole: Space) -> None:
+    """Refuse a machine with a head that cannot be reached, a row that never fires or a condition that never matters."""
+    name, reached = str(machine.machine), {state.head for state in whole.steps}
+    if missing := [head for head in machine.machine.heads if head not in reached]:
+        rows = (row for row in machine.machine.rows if row.dest in missing)
+        leading = [row.identifier(head) for row in rows for head in row.source if head in reached]
+        text = f"{name}: cannot be reached: {missing[0]} ("
+        why = shortened(f"{text}only these lead there, and never fire: ", leading) if leading else ""
+        raise DeclarationError(f"{why or f'{text}no row leads there'})")
+    unmet: dict[int, set[frozenset[str]]] = defaultdict(set)
+    calls = [(entry.call.name, entry.holds) for entry in machine.inputs(end=True) if entry.call]
+    for state, (call, holds) in product(whole.steps, calls):
+        for built in machine.rows_at.get((call, state.head), ()):
+            unmet[id(built.row)].add(built.unmet(state.facts | holds))
+    for row in machine.machine.rows:
+        _check_row(name, row, unmet[id(row)])
+
+
+def _check_row(name: str, row: Row, unmet: set[frozenset[str]]) -> None:
+    identifiers = [row.identifier(head) for head in row.source]
+    if frozenset() not in unmet:
+        raise DeclarationError(shortened(f"{name}: never fires: ", identifiers))
+    for fact in (*row.conditions, *row.unless):
+        # In some state this condition alone must keep the row from firing.
+        if frozenset({fact}) not in unmet:
+            raise DeclarationError(shortened(f"{name}: the condition {fact} never matters in ", identifiers))
+
+
+# --- the table: states are numbers
+
+
+class Cell(NamedTuple):
+    """What one call does in one state.
+
+    Attributes
+    ----------
+    actions : tuple of str
+        In order; empty for a refusal and for a call that has nothing to do.
+    next : tuple of int
+        The number of the state afterwards, for each combination of settings, in the order of `Table.settings`.
+    refusal : str
+    idle : bool
+        True when the call does nothing at all: no action, and the state stays as it is.
+    """
+
+    actions: tuple[str, ...]
+    next: tuple[int, ...]
+    refusal: str
+    idle: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """A machine compiled for speed; a new memory is in state 0.
+
+    Attributes
+    ----------
+    states : tuple of (str, frozenset of str)
+        The head and the facts of each state.
+    settings : tuple of tuple of str
+        Every combination of the values of the settings.
+    columns : mapping of str to a pair of tuples of Cell
+        For each call a column for "no argument" and one for "with an argument", indexed by the number of the state.  A
+        cell is None where a call that means nothing has no row.
+    """
+
+    states: tuple[tuple[str, frozenset[str]], ...]
+    settings: tuple[tuple[str, ...], ...]
+    columns: Mapping[str, tuple[tuple[Cell | None, ...], tuple[Cell | None, ...]]]
+
+
+@cache
+def table(machine: Machine) -> Table:
+    """The shared table of a machine whose facts are all changed by its actions.
+
+    Raises
+    ------
+    DeclarationError
+        If the machine is unsound, or if a call tests facts that no action changes.
+    """
+    found = stepper(machine)
+    for entry in found.inputs():
+        if entry.given:
+            raise DeclarationError(f"{machine}: no action changes {entry.given[0]}, so {entry.call} has no table")
+    settings = tuple(product(*(setting.values for setting in machine.settings.values())))
+    states = tuple(dict.fromkeys((state.head, state.facts) for state in space(machine, null=True).steps))
+    numbers = {state: number for number, state in enumerate(states)}
+
+    def cell(entry: Input, head: str, facts: frozenset[str]) -> Cell | None:
+        steps = [found.step(State(head, facts, values), entry) for values in settings]
+        if (first := steps[0]) is None:
+            return None
+        # After the end there is no memory, and its facts need no number.
+        after = tuple(0 if entry.ends else numbers[step.after[:2]] for step in steps if step)
+        idle = not (first.actions or first.refusal) and first.after[:2] == (head, facts)
+        return Cell(first.actions, after, first.refusal, idle)
+
+    def column(call: Call, *, data: bool) -> tuple[Cell | None, ...]:
+        return tuple(cell(Input(call, data or not call.takes), *state) for state in states)
+
+    calls = machine.calls.values()
+    return Table(states, settings, {call.name: (column(call, data=False), column(call, data=True)) for call in calls})

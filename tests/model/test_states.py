@@ -1,0 +1,279 @@
+"""Steps, states, suites and the table of any machine; Caffe's are compared with those that they replace."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from loops import some
+from machines import DOOR, MACHINES, MSI, PETSC, TCP
+
+from syncedmem.model import DeclarationError, Fact, Mode, SyncedHead
+from syncedmem.model import exploration as old
+from syncedmem.model.caffe import CAFFE, EDITIONS, MODE
+from syncedmem.model.compiled import dispatch
+from syncedmem.model.declaration import Action, Call, Machine, Row, Setting
+from syncedmem.model.dispatch import state_of
+from syncedmem.model.states import Configuration, Space, configurations, explore, space, stepper, table
+from syncedmem.model.stepper import Input, State, Stepper
+from syncedmem.model.suites import (
+    access_sequences,
+    complete_suite,
+    counter_sequences,
+    hsi_suite,
+    minimal_machine,
+    output,
+    pair_tour,
+    tour,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST = 160
+"""The characters of an error."""
+
+
+def facts_of(names: frozenset[str]) -> Fact:
+    """Today's facts with these names."""
+    todays = {"has_cpu_pointer": Fact.CPU_POINTER, "has_gpu_pointer": Fact.GPU_POINTER}
+    found = Fact(0)
+    for name in names:
+        found |= todays.get(name) or Fact[name.upper()]
+    return found
+
+
+@cache
+def todays(state: State) -> old.State:
+    """Today's state that is meant by a state."""
+    mode = Mode[state.settings[0]]
+    return old.State(state_of(SyncedHead[state.head], int(facts_of(state.facts))), mode)
+
+
+# --- Caffe's
+
+
+@pytest.mark.parametrize("name", EDITIONS)
+def test_an_edition_reaches_todays_states_by_todays_steps(name: str) -> None:
+    mine = explore(stepper(EDITIONS[name]), stepper(EDITIONS[name]).inputs())
+    theirs = old.explore(dispatch(name), old.inputs(name, null=True))
+
+    assert [todays(state) for state in mine.steps] == [*theirs.steps]
+    for state in some(mine.steps):
+        expected = {
+            str(entry): (
+                tuple(action.value for action in step.actions),
+                step.after,
+                step.refusal and step.refusal.value,
+            )
+            for entry, step in theirs.steps[todays(state)].items()
+        }
+        assert expected == {
+            str(entry): (step.actions, todays(step.after), step.refusal or None)
+            for entry, step in mine.steps[state].items()
+        }
+
+
+@pytest.mark.parametrize("name", EDITIONS)
+def test_an_edition_has_todays_configurations(name: str) -> None:
+    mine, theirs = configurations(EDITIONS[name]), old.configurations(name)
+
+    assert [(str(it), it.head, it.facts) for it in theirs] == [
+        (str(it), SyncedHead[it.head], facts_of(it.facts) & ~Fact.CPU_MALLOC_USE_CUDA) for it in mine
+    ]
+
+
+@pytest.mark.parametrize("name", EDITIONS)
+@pytest.mark.parametrize("suite", [tour, pair_tour, hsi_suite, counter_sequences])
+def test_an_edition_has_todays_suites(name: str, suite: Callable[..., tuple[tuple[object, ...], ...]]) -> None:
+    mine, theirs = suite(EDITIONS[name]), suite(name)
+
+    assert [[*map(str, sequence)] for sequence in theirs] == [[*map(str, sequence)] for sequence in mine]
+
+
+def test_caffe_has_the_sizes_that_are_known() -> None:
+    assert (62, 558, 17, 27) == (
+        len(space(CAFFE).steps),
+        space(CAFFE).transitions,
+        len(configurations(CAFFE)),
+        len(minimal_machine(CAFFE).access),
+    )
+    assert 24 == len(space(CAFFE, settings=False).steps)
+
+
+@pytest.mark.parametrize("name", EDITIONS)
+def test_the_table_has_the_cells_of_todays(name: str) -> None:
+    mine, theirs = table(EDITIONS[name]), dispatch(name)
+
+    packed = [state_of(SyncedHead[head], int(facts_of(facts))) for head, facts in mine.states]
+    assert (tuple((value,) for value in MODE.values), theirs.start) == (mine.settings, packed[0])
+    for call, columns in some((it, theirs.columns[it]) for it in theirs.columns):
+        for data in (False, True):
+            for number, state in enumerate(packed):
+                cell, expected = mine.columns[call.value][data][number], columns[data][state]
+                assert cell is not None
+                assert expected is not None
+                assert tuple(it.value for it in expected.actions) == cell.actions
+                assert (expected.refusal and expected.refusal.value, expected.idle) == (cell.refusal or None, cell.idle)
+                assert call.ends or expected.next == tuple(packed[after] for after in cell.next)
+
+
+# --- any machine's
+
+
+@pytest.mark.parametrize("machine", [*EDITIONS.values(), *MACHINES], ids=str)
+def test_a_step_is_what_transitions_decides(machine: Machine) -> None:
+    """Also where a fact, an action or a head has the name of an attribute."""
+    found = stepper(machine)
+    for state in some(space(machine, null=True).steps):
+        for entry in some(found.inputs(end=True)):
+            assert found.trigger(state, entry) == found.step(state, entry)
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=str)
+def test_a_tour_takes_every_transition_and_the_suite_tells_all_states_apart(machine: Machine) -> None:
+    whole = space(machine)
+    taken = set[tuple[State, Input]]()
+    for sequence in some(tour(machine)):
+        state = whole.start
+        for entry in sequence:
+            taken.add((state, entry))  # type: ignore[arg-type]
+            state = whole.steps[state][entry].after  # type: ignore[index]
+
+    assert {(state, entry) for state, row in whole.steps.items() for entry in row} == taken
+    assert len(access_sequences(machine)) == len(whole.steps) == len(minimal_machine(machine).access)
+    assert {*hsi_suite(machine)} == {*complete_suite(minimal_machine(machine))}
+
+
+def test_names_of_configurations_say_what_the_facts_mean() -> None:
+    assert ["UNALLOCATED:--", "CPU:p-", "GPU:-p", "BOTH:pp", "GPU:pp", "CPU:pp"] == [*map(str, configurations(PETSC))]
+    assert ["SHUT", "OPEN"] == [*map(str, configurations(DOOR))]
+    hot = Machine(
+        "hot", [Row("go", "A", do="run"), Row("go_on", "A", when="wet")], actions=[Action("run", sets=("wet",))]
+    )
+    assert [Configuration("A", "A", frozenset()), Configuration("A+wet", "A", frozenset({"wet"}))] == [
+        *configurations(hot)
+    ]
+
+
+def test_what_nobody_changes_may_be_true_at_any_call() -> None:
+    found = stepper(DOOR)
+    assert ["open", "open[locked]", "close"] == [*map(str, found.inputs())]
+    assert "no_key" == found.step(found.start, Input(DOOR.calls["open"], given=("locked",))).refusal  # type: ignore[union-attr]
+
+
+def test_a_call_that_means_nothing_may_lack_rows() -> None:
+    start = space(TCP).start
+    assert ["passive_open", "active_open"] == [*map(str, space(TCP).steps[start])]
+    assert stepper(TCP).step(start, Input(TCP.calls["ack"])) is None
+    assert ("no row",) == output(space(TCP), start, Input(TCP.calls["ack"]))  # type: ignore[arg-type]
+    assert table(TCP).columns["ack"][0][0] is None
+
+
+def test_a_setting_is_an_input() -> None:
+    """An effect may look at it, and a configuration lacks it, and the fact that it decides if no row tests that."""
+
+    def machine(*rows: Row) -> Machine:
+        run = Action("run", by_setting=(("fast", "gear", "5"),), clears=("wet",))
+        return Machine("car", [*rows], actions=[run], settings=[Setting("gear", ("1", "5"))])
+
+    car = machine(Row("go", "A", do="run"))
+    tested = machine(Row("go", "A", do="run", unless="fast"), Row("go", "A", do="run", when="fast"))
+
+    assert ["go", "set_gear(1)", "set_gear(5)"] == [*map(str, stepper(car).inputs())]
+    assert (4, 1, 2) == (len(space(car).steps), len(configurations(car)), len(configurations(tested)))
+    start, shift = stepper(car).start, stepper(car).inputs()[2]
+    assert start == State("A", frozenset(), ("1",))
+    assert State("A", frozenset(), ("5",)) == stepper(car).trigger(start, shift).after  # type: ignore[union-attr]
+
+
+def test_ten_thousand_rows() -> None:
+    rows = [
+        Row(f"call_{call}", f"head_{head}", f"head_{(7 * head + call + 1) % 100}")
+        for head in range(100)
+        for call in range(100)
+    ]
+    big = space(Machine("big", rows))
+    assert (100, 10_000) == (len(big.steps), big.transitions)
+
+
+# --- what is unsound
+
+A, B = "A", "B"
+
+
+def dried(*rows: Row) -> Machine:
+    """A machine with a fact, "wet", that is never true."""
+    return Machine("m", [*rows], actions=[Action("dry", clears=("wet",))], facts=["wet"])
+
+
+def reading(*rows: Row) -> Machine:
+    """A machine whose call "read" means something."""
+    return Machine("m", [*rows], calls=[Call("read", "read", "host"), "go"])
+
+
+@pytest.mark.parametrize(
+    ("machine", "message"),
+    [
+        (
+            Machine("m", [Row("go", A, B), Row("go", A, A, unless="wet", when="dry")]),
+            r"^m: go in A with dry: 2 rows are enabled at once: go@A, go@A\[dry,!wet\]$",
+        ),
+        (reading(Row("read", A, B), Row("go", A, B)), r"^m: read in B: no row is enabled: it has no row there$"),
+        (
+            reading(Row("read", (A, B), B, when="wet"), Row("go", A, B)),
+            r"^m: read in A: no row is enabled: read@A\[wet\]$",
+        ),
+        (
+            Machine("m", [Row("go", A, A), Row("go", B, "C")]),
+            r"^m: cannot be reached: B \(no row leads there\)$",
+        ),
+        (
+            dried(Row("go", A, B, when="wet"), Row("go", A, A, unless="wet")),
+            r"^m: cannot be reached: B \(only these lead there, and never fire: go@A\[wet\]\)$",
+        ),
+        (
+            dried(Row("go", A, A, when="wet"), Row("go", A, A, unless="wet")),
+            r"^m: never fires: go@A\[wet\]$",
+        ),
+        (
+            dried(Row("go", A, A, unless="wet")),
+            r"^m: the condition wet never matters in go@A\[!wet\]$",
+        ),
+        (
+            Machine("m", [Row("go", A, B, when=f"a_condition_with_a_long_name_{k}") for k in range(5)]),
+            r"^m: go in A with a_.*_0, a_.*_1: 2 rows are enabled at once: go@A\[a_.*_0\] and 1 more$",
+        ),
+        (
+            Machine("m", [Row("go", A, A, when=[f"free_{k}" for k in range(9)])]),
+            r"^m: go tests 9 facts that no action changes; 8 at most$",
+        ),
+        (Machine("m", [Row("go", "*", A)]), r"^m: a head cannot be named '\*', which stands for others$"),
+        (Machine("m", [Row("go", A, "=")]), r"^m: a head cannot be named '=', which stands for others$"),
+    ],
+)  # fmt: skip
+def test_an_unsound_machine_is_refused(machine: Machine, message: str) -> None:
+    with pytest.raises(DeclarationError, match=message) as refused:
+        space(machine)
+    assert len(str(refused.value)) <= LONGEST
+
+
+def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncedmem.model.states.MOST_STATES", 1000)
+    rows = [Row(f"set_{k}", A, do=f"do_{k}") for k in range(10)]
+    many = Machine("many", rows, actions=[Action(f"do_{k}", sets=(f"fact_{k}",)) for k in range(10)])
+    with pytest.raises(DeclarationError, match=r"^many: more than 1,000 states can be reached$"):
+        space(many)
+
+
+def test_a_machine_with_free_facts_has_no_table() -> None:
+    with pytest.raises(DeclarationError, match=r"^door: no action changes locked, so open has no table$"):
+        table(DOOR)
+
+
+def test_machines_are_told_apart_by_their_rows() -> None:
+    other = Machine("msi", MSI.rows[:1])
+    assert isinstance(space(other), Space)
+    assert space(other) is not space(MSI)
+    assert Stepper(MSI).start == State("I")
