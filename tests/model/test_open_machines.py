@@ -121,6 +121,11 @@ def test_a_first_machine_needs_only_rows() -> None:
     assert (door.rows[:2], door.rows[2:]) == (door.rows_at["open", "SHUT"], door.rows_at["close", "SHUT"])
 
 
+def test_words_print_as_their_names() -> None:
+    words = (Head("A"), Call("go"), Fact("wet"), Action("run"), Refusal("busy"), Setting("gear", ("1",)))
+    assert ["A", "go", "wet", "run", "busy", "gear"] == [*map(str, words)]
+
+
 def test_heads_may_be_given_with_what_they_say_is_fresh() -> None:
     """PETSc's mask, with access that only writes; sides and facts are those that the words name."""
     calls = [Call("VecGetArrayRead", "read", "host"), Call("VecCUDAGetArrayWrite", "overwrite", "device")]
