@@ -83,21 +83,29 @@ RELEASE = Call("release", "release")
 _CPU_MEMORY = HAS_CPU_POINTER.name, OWN_CPU_DATA.name
 _GPU_MEMORY = HAS_GPU_POINTER.name, OWN_GPU_DATA.name
 
+# Codes: H for host or D for device, and a letter: allocate, zero, free, and E for an external pointer, which no
+# allocator ever gets.  A copy has its direction, with an asterisk if it is only queued.
+
 # CaffeMallocHost chooses between cudaMallocHost and malloc: syncedmem.hpp:19-34.
 ALLOCATE_CPU = Action(
-    "allocate_cpu", "allocate", CPU, sets=_CPU_MEMORY, by_setting=((CPU_MALLOC_USE_CUDA.name, MODE.name, "GPU"),)
+    "allocate_cpu",
+    "allocate",
+    CPU,
+    sets=_CPU_MEMORY,
+    by_setting=((CPU_MALLOC_USE_CUDA.name, MODE.name, "GPU"),),
+    code="HA",
 )
-ZERO_CPU = Action("zero_cpu", "zero", CPU)
-COPY_TO_CPU = Action("copy_to_cpu", "copy", CPU, GPU)
+ZERO_CPU = Action("zero_cpu", "zero", CPU, code="HZ")
+COPY_TO_CPU = Action("copy_to_cpu", "copy", CPU, GPU, code="d2h")
 # cpu_malloc_use_cuda keeps its old value.  That does no harm while host memory is allocated only once.
-ADOPT_CPU = Action("adopt_cpu", "adopt", CPU, sets=(HAS_CPU_POINTER.name,), clears=(OWN_CPU_DATA.name,))
-FREE_CPU = Action("free_cpu", "free", CPU, clears=_CPU_MEMORY)
-ALLOCATE_GPU = Action("allocate_gpu", "allocate", GPU, sets=_GPU_MEMORY)
-ZERO_GPU = Action("zero_gpu", "zero", GPU)
-COPY_TO_GPU = Action("copy_to_gpu", "copy", GPU, CPU)
-COPY_TO_GPU_ASYNC = Action("copy_to_gpu_async", "copy", GPU, CPU, queued=True)
-ADOPT_GPU = Action("adopt_gpu", "adopt", GPU, sets=(HAS_GPU_POINTER.name,), clears=(OWN_GPU_DATA.name,))
-FREE_GPU = Action("free_gpu", "free", GPU, clears=_GPU_MEMORY)
+ADOPT_CPU = Action("adopt_cpu", "adopt", CPU, sets=(HAS_CPU_POINTER.name,), clears=(OWN_CPU_DATA.name,), code="HE")
+FREE_CPU = Action("free_cpu", "free", CPU, clears=_CPU_MEMORY, code="HF")
+ALLOCATE_GPU = Action("allocate_gpu", "allocate", GPU, sets=_GPU_MEMORY, code="DA")
+ZERO_GPU = Action("zero_gpu", "zero", GPU, code="DZ")
+COPY_TO_GPU = Action("copy_to_gpu", "copy", GPU, CPU, code="h2d")
+COPY_TO_GPU_ASYNC = Action("copy_to_gpu_async", "copy", GPU, CPU, queued=True, code="h2d*")
+ADOPT_GPU = Action("adopt_gpu", "adopt", GPU, sets=(HAS_GPU_POINTER.name,), clears=(OWN_GPU_DATA.name,), code="DE")
+FREE_GPU = Action("free_gpu", "free", GPU, clears=_GPU_MEMORY, code="DF")
 
 # --- refusals: each is a failed CHECK, which ends the process
 
@@ -204,6 +212,7 @@ _EVERYTHING = Machine(
 
 CAFFE = _EVERYTHING.select(
     "caffe",
+    title="Head machine of SyncedMemory, edition caffe",
     about="Caffe as it is now",
     cycles=(
         _THERE_AND_BACK,
@@ -215,6 +224,7 @@ CAFFE = _EVERYTHING.select(
 )
 EARLY = _EVERYTHING.select(
     "early",
+    title="Head machine of SyncedMemory, edition early",
     about="Caffe as it was at first",
     # Device memory is always ours here, so the flag of later versions would equal the pointer.
     fix={OWN_GPU_DATA.name: HAS_GPU_POINTER.name, CPU_MALLOC_USE_CUDA.name: False},
@@ -223,6 +233,7 @@ EARLY = _EVERYTHING.select(
 )
 CPU_ONLY = _EVERYTHING.select(
     "cpu_only",
+    title="Head machine of SyncedMemory, edition cpu_only",
     about="Caffe in a build without a device",
     fix={HAS_GPU_POINTER.name: False, OWN_GPU_DATA.name: False, CPU_MALLOC_USE_CUDA.name: False},
     cycles=((MUTABLE_CPU_DATA, CPU_DATA, SET_CPU_DATA),),

@@ -24,10 +24,13 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from .display import shown
 from .errors import DeclarationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .display import Bundle
 
 __all__ = [
     "ACTION_MEANINGS",
@@ -159,6 +162,8 @@ class Action:
         The facts that are true, and those that are false, afterwards.
     by_setting : tuple of (str, str, str)
         A fact, a setting and a value: the fact is true afterwards if the setting has this value, and false if not.
+    code : str
+        What stands for it in tables with many cells; if empty, its name.
     """
 
     name: str
@@ -169,6 +174,7 @@ class Action:
     sets: tuple[str, ...] = ()
     clears: tuple[str, ...] = ()
     by_setting: tuple[tuple[str, str, str], ...] = ()
+    code: str = ""
 
     def __post_init__(self) -> None:
         _check_meaning("action", self.name, self.does, ACTION_MEANINGS)
@@ -246,7 +252,7 @@ Named = str | Word
 WordT = TypeVar("WordT", Head, Call, Fact, Action, Refusal)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Row:
     """What a call does in some heads, if the conditions hold; words are stored by their names.
 
@@ -319,12 +325,20 @@ class Row:
     def __str__(self) -> str:
         return self.identifier("|".join(self.source))
 
+    def __repr__(self) -> str:
+        """As it is written: what is not said is left out, and one word stands alone."""
+        named = {"do": self.actions, "when": self.conditions, "unless": self.unless, "only": self.only}
+        said = [repr(self.call), _spelt(self.source), *([] if self.dest is None else [repr(self.dest)])]
+        said += [f"{name}={_spelt(words)}" for name, words in named.items() if words]
+        said += [f"{name}={text!r}" for name, text in (("refused", self.refusal), ("cite", self.cite)) if text]
+        return f"Row({', '.join(said)})"
+
 
 Words = Iterable[Any]
 """Words of a kind, or names of words that mean nothing."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Machine:
     """Words and rows; its words are looked up by their names.
 
@@ -332,6 +346,8 @@ class Machine:
     ----------
     name : str
     rows : iterable of Row
+    title : str
+        What its drawings and tables are called; if empty, its name.
     about : str
         A description that helps to choose.
     sides : iterable of str
@@ -358,6 +374,7 @@ class Machine:
 
     name: str
     rows: tuple[Row, ...]
+    title: str
     about: str
     sides: tuple[str, ...]
     heads: Mapping[str, Head]
@@ -374,6 +391,7 @@ class Machine:
         name: str,
         rows: Iterable[Row],
         *,
+        title: str = "",
         about: str = "",
         sides: Iterable[str] = (),
         heads: Words | Mapping[str, Named | Iterable[Named]] = (),
@@ -392,6 +410,7 @@ class Machine:
         found: dict[str, Any] = {
             "name": name,
             "rows": rows,
+            "title": title or name,
             "about": about,
             "heads": kinds.heads(heads),
             "calls": kinds.words(Call, calls, lambda row: [row.call]),
@@ -430,10 +449,11 @@ class Machine:
         """The facts that a memory can be asked for."""
         return tuple(fact for fact in self.facts.values() if fact.flag)
 
-    def select(
+    def select(  # noqa: PLR0913 -- what is said of a machine
         self,
         name: str,
         *,
+        title: str = "",
         about: str = "",
         fix: Mapping[str, str | bool] = MappingProxyType({}),
         cycles: Iterable[Iterable[Named]] = (),
@@ -448,7 +468,7 @@ class Machine:
         ----------
         name : str
             The name of the new machine, by which rows belong to it (``only``).
-        about : str
+        title, about : str
         fix : dict
             Facts, by their names.  False: the fact never holds, and is gone.  The name of another fact: it always
             equals that one, so conditions may name it, and memories have no such flag.
@@ -472,6 +492,7 @@ class Machine:
         return Machine(
             name,
             rows,
+            title=title,
             about=about,
             sides=self.sides,
             heads=[head for head in self.heads.values() if head.name in heads],
@@ -487,6 +508,13 @@ class Machine:
             cycles=cycles,
             cite=cite,
         )
+
+    def __repr__(self) -> str:
+        return f"<Machine {self.name}: {len(self.heads)} heads, {len(self.calls)} calls, {len(self.rows)} rows>"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
+        """The diagram, in a notebook."""
+        return shown(self)
 
     def __hash__(self) -> int:
         return self._hash
@@ -614,6 +642,10 @@ def _names(words: Named | Iterable[Named]) -> tuple[str, ...]:
     if isinstance(words, str | Head | Call | Fact | Action | Refusal | Setting):
         return (_name(words),) if words else ()
     return tuple(map(_name, words))
+
+
+def _spelt(words: tuple[str, ...]) -> str:
+    return repr(words[0] if len(words) == 1 else words)
 
 
 def _kept(words: Mapping[str, WordT], names: Iterable[str]) -> list[WordT]:

@@ -155,6 +155,9 @@ class Call(Spelled, enum.Enum):
     ASYNC_GPU_PUSH = "async_gpu_push"
     RELEASE = "release"
 
+    def __str__(self) -> str:
+        return self.value
+
     @property
     def does(self) -> Role:
         """What it is for."""

@@ -20,7 +20,19 @@ if TYPE_CHECKING:
 
     from .declaration import Call, Machine, Row
 
-__all__ = ["Cell", "Configuration", "Space", "Table", "configurations", "explore", "space", "stepper", "table"]
+__all__ = [
+    "Cell",
+    "Configuration",
+    "Entry",
+    "Space",
+    "Table",
+    "configurations",
+    "explore",
+    "matrix",
+    "space",
+    "stepper",
+    "table",
+]
 
 MOST_STATES = 100_000
 
@@ -171,6 +183,46 @@ def space(machine: Machine, *, null: bool = False, settings: bool = True) -> Spa
 def configurations(machine: Machine) -> tuple[Configuration, ...]:
     """The reachable configurations of a machine, in breadth-first order: 17 for Caffe's."""
     return tuple(space(machine).configurations)
+
+
+class Entry(NamedTuple):
+    """One entry of the matrix.
+
+    Attributes
+    ----------
+    row : Row
+        The row that fires.
+    actions : tuple of str
+    after : Configuration
+    facts : frozenset of str
+        All facts afterwards.
+    refusal : str
+        Empty unless the call is refused.
+    """
+
+    row: Row
+    actions: tuple[str, ...]
+    after: Configuration
+    facts: frozenset[str]
+    refusal: str
+
+
+@cache
+def matrix(machine: Machine) -> Mapping[Configuration, Mapping[Input, Entry]]:
+    """Every configuration and every call, also without its argument: 17 x 9 entries for Caffe's.
+
+    Settings are as at the beginning.  They affect only the facts in an entry, and the state of a configuration that is
+    reached first stands for all of them.  Calls that end the memory are not among them.
+    """
+    whole = space(machine, null=True, settings=False)
+    return {
+        configuration: {
+            entry: Entry(step.row, step.actions, whole.configuration(step.after), step.after.facts, step.refusal)
+            for entry, step in whole.steps[state].items()
+            if step.row is not None
+        }
+        for configuration, state in whole.configurations.items()
+    }
 
 
 # --- soundness: `transitions` would accept all of this silently

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..caffe import DEFAULT
 from ..errors import InvalidExportError
-from ..head import DEFAULT_EDITION
 from .drawing import Detail, Kind, drawing, kind_of
 from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
 from .layout import MARGIN, width_of
@@ -24,8 +24,8 @@ from .shape import check_shape
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ..head import Call
-    from ..machine import AnyEdition
+    from ..declaration import Machine
+    from ..opening import AnyCall, AnyMachine
     from .arrangement import Arrangement, Box, Group
     from .drawing import Drawing
     from .trace import Step, Trace
@@ -36,9 +36,9 @@ _MARKS = ", ✓ covered, ✗ not covered"
 
 
 def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
-    edition: AnyEdition = DEFAULT_EDITION,
+    edition: AnyMachine = DEFAULT,
     *,
-    calls: Collection[Call] = (),
+    calls: Collection[AnyCall] = (),
     detail: Detail = Detail.HEADS,
     covered: Collection[str] | None = None,
     trace: Trace | None = None,
@@ -49,13 +49,13 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
 
     Parameters
     ----------
-    edition : str or Declaration
-        A name from ``EDITIONS``, or a `Declaration`.
-    calls : collection of Call
+    edition : str, Machine or Declaration
+        A name from ``EDITIONS``, or any machine.
+    calls : collection of str or Call
         Draw only these calls; if empty, all calls.
     detail : Detail
     covered : collection of str, optional
-        Identifiers of transitions, as `Transition.identifier` gives them for the edition's rows.  If given,
+        Identifiers of transitions, as `Row.identifier` gives them for the machine's rows.  If given,
         every line has a tick, or a cross if one of its transitions is missing; other identifiers are ignored.
     trace : Trace, optional
         If given, the calls of the trace are numbered, and everything else is faint.  Below the drawing are the steps
@@ -74,14 +74,14 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     ------
     InvalidExportError
         If coverage is requested for configurations, if there is no such state, or if the picture has no place for a
-        part of the declaration.
+        part of the machine.
     DeclarationError
         If there is no such edition.
     """
     if covered is not None and detail is Detail.CONFIGURATIONS:
         raise InvalidExportError("coverage is shown for heads and guards, not for configurations")
     drawn = drawing(edition, calls=calls, detail=detail)
-    check_shape(edition, drawn, detail)
+    check_shape(drawn, detail)
     if at:
         names = [node.name for node in drawn.nodes]
         if at not in names:
@@ -134,17 +134,17 @@ def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
     if inscriber.trace is not None:
         *steps, sums = inscriber.trace.lines(detail)
         marked = zip(inscriber.trace.steps, steps, strict=True)
-        return [*(_step(step, text) for step, text in marked), Item([("note", sums)], "", "ink")]
+        return [*(_step(drawn.machine, step, text) for step, text in marked), Item([("note", sums)], "", "ink")]
     return [
         Item([("note", note.text)], FINAL if note.final else REFUSED, "ink", inscriber.covers(note.identifiers))
         for note in sorted(drawn.notes, key=lambda note: not note.final)
     ]
 
 
-def _step(step: Step, text: str) -> Item:
-    if step.refusal is not None or (step.asked.call and step.asked.call.ends):
-        return Item([("note", text)], FINAL if step.refusal is None else REFUSED, "ink")
-    kind = kind_of([step])
+def _step(machine: Machine, step: Step, text: str) -> Item:
+    if step.refusal or step.asked.ends:
+        return Item([("note", text)], REFUSED if step.refusal else FINAL, "ink")
+    kind = kind_of(machine, [step])
     return Item([("note", text)], BULLETS[kind], COLOURS[kind])
 
 
@@ -156,8 +156,9 @@ def _legend(
     found = [brush.path(f"M{MARGIN} {y}H{width - MARGIN}", "ink", width=1, look="rule", more=' opacity="0.35"')]
     x = MARGIN
     for kind in laid.kinds:
-        found.append(inscriber.item((x, y + 12), Item([("call", kind.value)], BULLETS[kind], COLOURS[kind])))
-        x += 38 + width_of(kind.value, "call")
+        said = kind.said(laid.drawn.machine)
+        found.append(inscriber.item((x, y + 12), Item([("call", said)], BULLETS[kind], COLOURS[kind])))
+        x += 38 + width_of(said, "call")
     y += 46
     for text in texts:
         found.append(brush.text((MARGIN, y), text, "step"))

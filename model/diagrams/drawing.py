@@ -11,16 +11,17 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..compiled import head_machine
-from ..exploration import Input, matrix
-from ..head import DEFAULT_EDITION, Action, Call, Guard, SyncedHead, Transition
+from ..caffe import DEFAULT
+from ..opening import machine_of
 from ..spelling import Spelled
-from ..vocabulary import Host, Verb, phrase_of, place_of, verb_of
+from ..states import matrix
+from ..stepper import Input
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ..machine import AnyEdition
+    from ..declaration import Action, Machine, Row
+    from ..opening import AnyCall, AnyMachine
 
 __all__ = [
     "Detail",
@@ -36,6 +37,7 @@ __all__ = [
     "guards_of",
     "kind_of",
     "notes",
+    "phrase_of",
     "without_kind",
 ]
 
@@ -49,28 +51,48 @@ class Detail(Spelled, enum.StrEnum):
 
 
 class Acting(Protocol):
-    """Anything with actions: a row, or an entry of the matrix."""
+    """Anything with actions, by their names: a row, or an entry of the matrix."""
 
     @property
-    def actions(self) -> tuple[Action, ...]: ...
+    def actions(self) -> tuple[str, ...]: ...
 
 
-Arrows = dict[tuple[SyncedHead, SyncedHead], dict[Call, list[Transition]]]
+Arrows = dict[tuple[str, str], dict[str, list["Row"]]]
 
 
 class Kind(Spelled, enum.Enum):
     """What a line copies; the kind of an arrow is the first kind in this order that one of its lines has."""
 
-    GPU = "copies to GPU"
-    CPU = "copies to CPU"
-    NONE = "no copy"
-    ADOPT = "adopts a pointer"
+    DEVICE = "device"
+    HOST = "host"
+    NONE = "none"
+    ADOPT = "adopt"
+
+    def said(self, machine: Machine) -> str:
+        """The words of a legend: the host is the first side of a machine, and a device is each of the others."""
+        if self is Kind.NONE:
+            return "no copy"
+        if self is Kind.ADOPT:
+            return "adopts a pointer"
+        sides = machine.sides[:1] if self is Kind.HOST else machine.sides[1:]
+        return f"copies to {' or '.join(map(str.upper, sides))}"
 
 
-def _kind(action: Action) -> Kind:
-    if verb_of(action) is Verb.COPY:
-        return Kind.GPU if place_of(action) is Host.GPU else Kind.CPU
-    return Kind.ADOPT if verb_of(action) is Verb.ADOPT else Kind.NONE
+def _kind(machine: Machine, action: str) -> Kind:
+    word = machine.actions[action]
+    if word.does == "copy":
+        return Kind.HOST if word.side == machine.sides[0] else Kind.DEVICE
+    return Kind.ADOPT if word.does == "adopt" else Kind.NONE
+
+
+_SHORT = {"allocate": "alloc"}
+
+
+def phrase_of(action: Action) -> str:
+    """A few words for an action.  Only a copy names its side; other actions are on the side that their call names."""
+    if action.does == "copy":
+        return f"{'async ' if action.queued else ''}copy to {action.side.upper()}"
+    return _SHORT.get(action.does, action.does) or action.name
 
 
 class Note(NamedTuple):
@@ -80,71 +102,69 @@ class Note(NamedTuple):
     ----------
     text : str
         The call, the heads, and the result.
-    heads : tuple of SyncedHead
+    heads : tuple of str
     final : bool
-        True for the destructor, False for a refusal.
+        True for the end of the memory, False for a refusal.
     identifiers : tuple of str
         The transitions that it stands for.
     """
 
     text: str
-    heads: tuple[SyncedHead, ...]
+    heads: tuple[str, ...]
     final: bool
     identifiers: tuple[str, ...]
 
 
-def arrows(edition: AnyEdition) -> Arrows:
-    """The edges between heads, in the order of the heads, each with its rows by call.
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition.
-    """
+def arrows(machine: Machine) -> Arrows:
+    """The edges between heads, in the order of the heads, each with its rows by call."""
     found: Arrows = {}
-    for row in head_machine(edition).declaration.rows:
+    for row in machine.rows:
         for head in row.source:
             if row.dest is not None:
                 found.setdefault((head, row.dest), {}).setdefault(row.call, []).append(row)
-    order = list(SyncedHead)
+    order = list(machine.heads)
     return dict(sorted(found.items(), key=lambda item: [order.index(head) for head in item[0]]))
 
 
-def effect(rows: Iterable[Acting]) -> str:
+def effect(machine: Machine, rows: Iterable[Acting]) -> str:
     """The actions of the rows of one line, in order; an action that only some of the rows have is in brackets."""
-    variants = [[phrase_of(action) for action in row.actions] for row in rows]
+    variants = [[phrase_of(machine.actions[action]) for action in row.actions] for row in rows]
     steps = dict.fromkeys(word for variant in sorted(variants, key=len, reverse=True) for word in variant)
     return " + ".join(word if all(word in variant for variant in variants) else f"({word})" for word in steps)
 
 
-def kind_of(rows: Iterable[Acting]) -> Kind:
+def kind_of(machine: Machine, rows: Iterable[Acting]) -> Kind:
     """The kind of a line, which depends on what its actions copy or adopt."""
-    kinds = {_kind(action) for row in rows for action in row.actions} - {Kind.NONE}
+    kinds = {_kind(machine, action) for row in rows for action in row.actions} - {Kind.NONE}
     return next((kind for kind in Kind if kind in kinds), Kind.NONE)
 
 
-def notes(edition: AnyEdition, calls: Collection[Call] = ()) -> tuple[Note, ...]:
-    """The refusals of an edition in the order of their declaration, then its destructor; optionally of some calls."""
-    declaration = head_machine(edition).declaration
-    groups: dict[tuple[str, str | None], list[Transition]] = {}
-    for row in declaration.rows:
-        if row.dest is None and (not calls or row.call in calls):
-            call = str(Input(row.call, data=Guard.HAS_DATA not in row.unless))
-            groups.setdefault((call, row.refusal.value if row.refusal else None), []).append(row)
-    return tuple(_note(call, refusal, rows, declaration.edition.heads) for (call, refusal), rows in groups.items())
+def notes(machine: Machine, calls: Collection[str] = ()) -> tuple[Note, ...]:
+    """The refusals of a machine in the order of their declaration, then its end; optionally of some calls."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in machine.rows:
+        call = machine.calls[row.call]
+        if (row.refusal or call.ends) and (not calls or row.call in calls):
+            asked = str(Input(call, data=not call.takes or call.takes not in row.unless))
+            if row.refusal and (guards := guards_of(machine, row)):
+                asked += f" [{', '.join(guards)}]"
+            groups.setdefault((asked, row.refusal), []).append(row)
+    return tuple(_note(machine, call, refusal, rows) for (call, refusal), rows in groups.items())
 
 
-def _note(call: str, refusal: str | None, rows: list[Transition], every: tuple[SyncedHead, ...]) -> Note:
-    heads = tuple(head for head in every if any(head in row.source for row in rows))
-    done = effect(rows)
-    result = f"refused, {refusal}" if refusal is not None else f"{done}, then the end" if done else "the end"
+def _note(machine: Machine, call: str, refusal: str, rows: list[Row]) -> Note:
+    heads = tuple(head for head in machine.heads if any(head in row.source for row in rows))
+    done = effect(machine, rows)
+    result = f"refused, {refusal}" if refusal else f"{done}, then the end" if done else "the end"
     identifiers = tuple(row.identifier(head) for row in rows for head in row.source)
-    return Note(f"{call} in {_where(heads, every)}: {result}", heads, refusal is None, identifiers)
+    return Note(f"{call} in {_where(heads, machine.heads)}: {result}", heads, not refusal, identifiers)
 
 
-def _where(heads: tuple[SyncedHead, ...], every: tuple[SyncedHead, ...]) -> str:
-    others = ", ".join(head.name for head in every if head not in heads)
-    return f"every head but {others}" if others else "every head"
+def _where(heads: tuple[str, ...], every: Iterable[str]) -> str:
+    others = [head for head in every if head not in heads]
+    if len(heads) < len(others):
+        return ", ".join(heads)
+    return f"every head but {', '.join(others)}" if others else "every head"
 
 
 class Line(NamedTuple):
@@ -166,9 +186,9 @@ class Line(NamedTuple):
     identifiers: tuple[str, ...]
 
 
-def without_kind(line: Line) -> Line:
+def without_kind(machine: Machine, line: Line) -> Line:
     """A line without the steps that its kind already shows."""
-    said = {phrase_of(action) for action in Action if _kind(action) is not Kind.NONE}
+    said = {phrase_of(word) for name, word in machine.actions.items() if _kind(machine, name) is not Kind.NONE}
     rest = (" + ".join(word for word in step.split(" + ") if word not in said) for step in line.steps)
     return line._replace(steps=tuple(step for step in rest if step))
 
@@ -177,7 +197,7 @@ class Node(NamedTuple):
     """A head, or one of its configurations."""
 
     name: str
-    head: SyncedHead
+    head: str
 
 
 def _uml(calls: str, step: str) -> str:
@@ -213,6 +233,8 @@ class Drawing(NamedTuple):
 
     Attributes
     ----------
+    machine : Machine
+        The words of what is drawn.
     title : str
     nodes : tuple of Node
         In the first node a memory starts.
@@ -220,81 +242,87 @@ class Drawing(NamedTuple):
     notes : tuple of Note
     """
 
+    machine: Machine
     title: str
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     notes: tuple[Note, ...]
 
     @property
-    def ends(self) -> set[SyncedHead]:
-        """The heads from which the destructor leads to the end."""
+    def ends(self) -> set[str]:
+        """The heads from which there is a way to the end."""
         return {head for note in self.notes if note.final for head in note.heads}
 
 
 def drawing(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS
+    edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.HEADS
 ) -> Drawing:
-    """The diagram of an edition.
+    """The diagram of a machine.
 
     Parameters
     ----------
-    edition : str or Declaration
-        A name from ``EDITIONS``, or a `Declaration`.
-    calls : collection of Call
+    edition : str, Machine or Declaration
+        A name from ``EDITIONS``, or any machine.
+    calls : collection of str or Call
         Draw only these calls; if empty, all calls.
     detail : Detail
 
     Raises
     ------
     DeclarationError
-        If there is no such edition.
+        If there is no such edition, or if the machine is unsound.
     """
-    heads = head_machine(edition).edition.heads
+    machine, names = machine_of(edition), [*map(str, calls)]
     if detail is Detail.CONFIGURATIONS:
-        nodes = tuple(Node(str(configuration), configuration.head) for configuration in matrix(edition))
-        edges = _configuration_edges(edition, calls)
+        nodes = tuple(Node(str(configuration), configuration.head) for configuration in matrix(machine))
+        edges = _configuration_edges(machine, names)
     else:
-        nodes = tuple(Node(head.name, head) for head in heads)
-        edges = _head_edges(edition, calls, guarded=detail is Detail.GUARDS)
-    return Drawing(f"Head machine of SyncedMemory, edition {edition}", nodes, edges, notes(edition, calls))
+        nodes = tuple(Node(head, head) for head in machine.heads)
+        edges = _head_edges(machine, names, guarded=detail is Detail.GUARDS)
+    return Drawing(machine, machine.title, nodes, edges, notes(machine, names))
 
 
-def _head_edges(edition: AnyEdition, calls: Collection[Call], *, guarded: bool) -> tuple[Edge, ...]:
+def _head_edges(machine: Machine, calls: Collection[str], *, guarded: bool) -> tuple[Edge, ...]:
     found: list[Edge] = []
-    for (source, dest), rows_of in arrows(edition).items():
+    for (source, dest), rows_of in arrows(machine).items():
         lines = [
             Line(
-                call.value, _steps(rows, guarded=guarded), kind_of(rows), tuple(row.identifier(source) for row in rows)
+                call,
+                _steps(machine, rows, guarded=guarded),
+                kind_of(machine, rows),
+                tuple(row.identifier(source) for row in rows),
             )
             for call, rows in rows_of.items()
             if not calls or call in calls
         ]
         if lines:
-            found.append(Edge(source.name, dest.name, tuple(lines)))
+            found.append(Edge(source, dest, tuple(lines)))
     return tuple(found)
 
 
-def _steps(rows: list[Transition], *, guarded: bool) -> tuple[str, ...]:
-    if not guarded or not guards_of(rows[0]):
-        done = effect(rows)
+def _steps(machine: Machine, rows: list[Row], *, guarded: bool) -> tuple[str, ...]:
+    if not guarded or not guards_of(machine, rows[0]):
+        done = effect(machine, rows)
         return (done,) if done else ()
-    return tuple(f"{', '.join(guards_of(row))}: {effect([row])}" for row in rows)
+    return tuple(f"{', '.join(guards_of(machine, row))}: {effect(machine, [row])}" for row in rows)
 
 
-def guards_of(row: Transition, *, data: bool = False) -> tuple[str, ...]:
-    """The guards of a row; a guard that must not hold has an exclamation mark.  `data` adds the guard about data."""
-    asked = [(guard, "") for guard in row.conditions] + [(guard, "!") for guard in row.unless]
-    return tuple(f"{mark}{guard.value}" for guard, mark in asked if data or guard is not Guard.HAS_DATA)
+def guards_of(machine: Machine, row: Row, *, data: bool = False) -> tuple[str, ...]:
+    """The conditions of a row; one that must not hold has an exclamation mark.  `data` adds that about the argument."""
+    asked = [(fact, "") for fact in row.conditions] + [(fact, "!") for fact in row.unless]
+    argument = machine.calls[row.call].takes
+    return tuple(f"{mark}{fact}" for fact, mark in asked if data or fact != argument)
 
 
-def _configuration_edges(edition: AnyEdition, calls: Collection[Call]) -> tuple[Edge, ...]:
-    machine, found = head_machine(edition), dict[tuple[str, str], list[Line]]()
-    for before, entries in matrix(edition).items():
+def _configuration_edges(machine: Machine, calls: Collection[str]) -> tuple[Edge, ...]:
+    found = dict[tuple[str, str], list[Line]]()
+    for before, entries in matrix(machine).items():
         for asked, entry in entries.items():
-            if asked.call is None or entry.refusal is not None or (calls and asked.call not in calls):
+            if entry.refusal or (calls and entry.row.call not in calls):
                 continue
-            row = machine.row(asked.call, before.head, before.facts, data=asked.data)
-            done = effect([entry])
-            line = Line(str(asked), (done,) if done else (), kind_of([entry]), (row.identifier(before.head),))
+            done = effect(machine, [entry])
+            line = Line(
+                str(asked), (done,) if done else (), kind_of(machine, [entry]), (entry.row.identifier(before.head),)
+            )
             found.setdefault((str(before), str(entry.after)), []).append(line)
     return tuple(Edge(source, dest, tuple(lines)) for (source, dest), lines in found.items())

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..exploration import Side
-from ..head import Call, SyncedHead
 from .arrangement import GUARDED, Arrangement, Arrow, Box, Group
 from .drawing import without_kind
-from .layout import INDENT, Anchor, width_of
+from .layout import INDENT, Anchor, Corner, corners_of, width_of
 
 if TYPE_CHECKING:
+    from ..declaration import Machine
     from .drawing import Drawing, Edge, Line
     from .layout import Point
 
@@ -28,7 +27,8 @@ _HIGH = 35
 _LANE = 9
 """The distance of two arrows, there and back, from the axis of a state that they join to another."""
 
-_SIDES = {Side.NULL: "no", Side.OWNED: "owned", Side.EXTERNAL: "external"}
+_SIDES = {"-": "no", "o": "owned", "e": "external"}
+"""The letters of a side in the name of a configuration, in their order across and down."""
 
 _Place = tuple[int, int]
 
@@ -64,8 +64,8 @@ class _Measures(NamedTuple):
 
 
 def _measures(drawn: Drawing, room: int) -> _Measures:
-    lines = [without_kind(line) for edge in drawn.edges for line in edge.lines]
-    letters = max(len(call.value) for call in Call) + room
+    lines = [without_kind(drawn.machine, line) for edge in drawn.edges for line in edge.lines]
+    letters = max(map(len, drawn.machine.calls)) + room
     letters = max([letters] + [len(step) for line in lines for step in line.steps])
     wide = INDENT[1] + width_of("m" * letters, "brief")
     half = wide // 2 + 6
@@ -97,21 +97,26 @@ class _Spot(NamedTuple):
         (x, y), after = (self.second, self.of.after) if self.framed else (self.first, self.of.half)
         return x + after[0], y + after[1]
 
-    def at(self, head: SyncedHead) -> Point:
-        """The centre of a state: SYNCED is first, HEAD_AT_GPU beside it, HEAD_AT_CPU below; an only state is first."""
+    def at(self, corner: Corner) -> Point:
+        """The centre of a state: both fresh is first, the device beside it, the host below; an only state is first."""
         (x, y), (to_x, to_y) = self.first, self.second
-        if not self.framed or head is SyncedHead.SYNCED:
+        if not self.framed or corner is Corner.BOTTOM:
             return x, y
-        return (to_x, y) if head is SyncedHead.HEAD_AT_GPU else (x, to_y)
+        return (to_x, y) if corner is Corner.RIGHT else (x, to_y)
 
 
 def grid(drawn: Drawing, room: int = 0) -> Arrangement:
     """Lay out the configurations of a drawing, with room for this many letters before each call."""
-    heads = {node.name: node.head for node in drawn.nodes}
+    corners = corners_of(drawn.machine)
+    heads = {node.name: corners[node.head] for node in drawn.nodes}
     places = {name: _place(name) for name in heads}
     measures = _measures(drawn, room)
     spots = _spots(list(places.values()), measures)
-    stays = {edge.source: tuple(map(without_kind, edge.lines)) for edge in drawn.edges if edge.source == edge.dest}
+    stays = {
+        edge.source: tuple(without_kind(drawn.machine, line) for line in edge.lines)
+        for edge in drawn.edges
+        if edge.source == edge.dest
+    }
     boxes = tuple(
         Box(name, spots[place].at(heads[name]), measures.half, stays.get(name, ())) for name, place in places.items()
     )
@@ -139,20 +144,18 @@ def grid(drawn: Drawing, room: int = 0) -> Arrangement:
 
 def _place(name: str) -> _Place:
     """Column and row of a configuration: the last two letters of its name are its sides."""
-    order = list(Side)
-    return order.index(Side(name[-2])), order.index(Side(name[-1]))
+    order = list(_SIDES)
+    return order.index(name[-2]), order.index(name[-1])
 
 
 def _title(place: _Place) -> str:
-    sides = list(Side)
-    return f"{_SIDES[sides[place[0]]]} host memory, {_SIDES[sides[place[1]]]} device memory"
+    said = list(_SIDES.values())
+    return f"{said[place[0]]} host memory, {said[place[1]]} device memory"
 
 
 def _abbreviations(drawn: Drawing, groups: tuple[Group, ...]) -> tuple[str, ...]:
-    heads = ", ".join(
-        f"{name[0]} {head.name}" for name, head in {node.name[0]: node.head for node in drawn.nodes}.items()
-    )
-    sides = ", ".join(f"{side.value} {said}" for side, said in _SIDES.items())
+    heads = ", ".join(f"{name[0]} {head}" for name, head in {node.name[0]: node.head for node in drawn.nodes}.items())
+    sides = ", ".join(f"{side} {said}" for side, said in _SIDES.items())
     found = (f"X:hd is a head ({heads})", f"and then the memory of host and device ({sides})")
     framed = ("an arrow from a frame leaves each state in it",) if groups else ()
     return (", ".join(found), ", ".join(["a call in a state leaves it as it is", *framed]), GUARDED)
@@ -182,15 +185,18 @@ def _merged(drawn: Drawing, places: dict[str, _Place]) -> list[tuple[tuple[str, 
         inside = places[edge.source] == places[edge.dest]
         if edge.source != edge.dest:
             found.setdefault((edge.source if inside else places[edge.source], edge.dest), []).append(edge)
-    return [(tuple(edge.source for edge in edges), dest, _one(edges)) for (_, dest), edges in found.items()]
+    return [
+        (tuple(edge.source for edge in edges), dest, _one(drawn.machine, edges)) for (_, dest), edges in found.items()
+    ]
 
 
-def _one(edges: list[Edge]) -> tuple[Line, ...]:
+def _one(machine: Machine, edges: list[Edge]) -> tuple[Line, ...]:
     """The lines of several edges that have the same texts, merged into the lines of one edge."""
     alike = zip(*(edge.lines for edge in edges), strict=True)
     return tuple(
         without_kind(
-            lines[0]._replace(identifiers=tuple(dict.fromkeys(it for line in lines for it in line.identifiers)))
+            machine,
+            lines[0]._replace(identifiers=tuple(dict.fromkeys(it for line in lines for it in line.identifiers))),
         )
         for lines in alike
     )

@@ -23,7 +23,7 @@ __all__ = ["BULLETS", "FINAL", "REFUSED", "Inscriber", "Item", "tip_at"]
 
 # Bullets and tips show the kind without colour: they are filled or hollow, and point to the side that is copied to.
 BULLETS: Mapping[Kind, str] = MappingProxyType(
-    {Kind.GPU: "M0-4L8 0L0 4Z", Kind.CPU: "M8-4L0 0L8 4Z", Kind.NONE: "M1 0H7", Kind.ADOPT: "M4-4L8 0L4 4L0 0Z"}
+    {Kind.DEVICE: "M0-4L8 0L0 4Z", Kind.HOST: "M8-4L0 0L8 4Z", Kind.NONE: "M1 0H7", Kind.ADOPT: "M4-4L8 0L4 4L0 0Z"}
 )
 FINAL = "M4-5A5 5 0 1 1 3.9-5ZM4-2A2 2 0 1 1 3.9-2Z"
 REFUSED = "M4-5A5 5 0 1 1 3.9-5ZM1 3L7-3"
@@ -97,7 +97,7 @@ class Inscriber(NamedTuple):
         start, colour, ink = x + INDENT[item.covered is None], item.colour, ""
         if missed:
             colour, ink = "miss", "miss"
-        place, fill = f' transform="translate({x} {y + 8})"', colour if item.bullet == BULLETS[Kind.GPU] else "none"
+        place, fill = f' transform="translate({x} {y + 8})"', colour if item.bullet == BULLETS[Kind.DEVICE] else "none"
         drawn = self.brush.path(item.bullet, colour, fill=fill, look="tip", more=place) if item.bullet else ""
         if item.covered is not None:
             drawn += self.brush.text((x + 14, y + 12), "✗" if missed else "✓", "call", fill=ink, bold=missed)
@@ -136,11 +136,11 @@ class Inscriber(NamedTuple):
         # An arrow must not cross its own hollow tip, so it ends at the base of the tip.
         short = 0 if kind is Kind.NONE else 8
         way = [*points[:-1], (tip_x - short * ahead[0], tip_y - short * ahead[1])]
-        colour, width = "miss" if missed else COLOURS[kind], 2 if kind in (Kind.GPU, Kind.CPU) else 1.5
+        colour, width = "miss" if missed else COLOURS[kind], 2 if kind in (Kind.DEVICE, Kind.HOST) else 1.5
         dashes = ' stroke-dasharray="5 4"' if missed else ""
         drawn = self.brush.path(_path(way), colour, width=4 if seen == "taken" else width, look="way", more=dashes)
         # Filled towards the device, hollow towards the host and for an adoption.
-        fill = {Kind.GPU: colour, Kind.NONE: "none"}.get(kind, "paper")
+        fill = {Kind.DEVICE: colour, Kind.NONE: "none"}.get(kind, "paper")
         drawn += self.brush.path(tip_at((tip_x, tip_y), ahead, kind), colour, fill=fill, width=width, look="tip")
         return _group(drawn, kind.name.lower(), "miss" if missed else "", seen)
 

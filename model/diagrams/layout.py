@@ -1,23 +1,26 @@
 """The positions of all parts of the diamond: heads, arrows, and the labels of the arrows.
 
-Only the places of the four heads are set by hand: UNINITIALIZED above, the host left, the device right, SYNCED
-below.  Arrows run along the axes with rounded corners, and rules route them: *down* along the outer lane of a side
-head, *up* along its inner lane, *across* in two lines, and a loop where its head has room.  Each route determines
-the place of its label.  A label is a box of known size, because its font is monospace.  Every stretch of an arrow is
-parallel to an axis, so the tests can treat everything as rectangles and check that nothing overlaps.
+Only the places of the four heads are set by hand: nothing fresh above, the host left, the device right, both below.
+Arrows run along the axes with rounded corners, and rules route them: *down* along the outer lane of a side head, *up*
+along its inner lane, *across* in two lines, and a loop where its head has room.  Each route determines the place of its
+label.  A label is a box of known size, because its font is monospace.  Every stretch of an arrow is parallel to an
+axis, so the tests can treat everything as rectangles and check that nothing overlaps.
 """
 
 from __future__ import annotations
 
+import enum
 from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..head import SyncedHead
+from ..spelling import Spelled
 from .drawing import Detail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ..declaration import Machine
 
 __all__ = [
     "HALF_HEIGHT",
@@ -26,9 +29,11 @@ __all__ = [
     "MARGIN",
     "SIZES",
     "Anchor",
+    "Corner",
     "Frame",
     "Point",
     "block_at",
+    "corners_of",
     "frame_of",
     "width_of",
 ]
@@ -63,18 +68,38 @@ class Anchor(NamedTuple):
     down: float
 
 
+class Corner(Spelled, enum.Enum):
+    """The corners of the diamond: where a head is, by the sides that are fresh in it."""
+
+    TOP = ()
+    LEFT = (0,)
+    RIGHT = (1,)
+    BOTTOM = (0, 1)
+
+
+def corners_of(machine: Machine) -> dict[str, Corner]:
+    """The corners of heads; a head is missing if it has none, or if another has taken it."""
+    fresh = {frozenset(machine.sides[side] for side in it.value if side < len(machine.sides)): it for it in Corner}
+    found: dict[str, Corner] = {}
+    for head in machine.heads.values():
+        corner = fresh.get(frozenset(head.fresh))
+        if corner is not None and corner not in found.values():
+            found[head.name] = corner
+    return found
+
+
 class Frame(NamedTuple):
     """The positions of the heads, and how far below a side head the arrows that lead up to it turn."""
 
-    places: Mapping[SyncedHead, Point]
+    places: Mapping[Corner, Point]
     turn: int
 
     @property
     def middle(self) -> Point:
         """The point about which the drawing is symmetric, left and right."""
-        return self.places[SyncedHead.SYNCED][0], self.places[SyncedHead.HEAD_AT_CPU][1]
+        return self.places[Corner.BOTTOM][0], self.places[Corner.LEFT][1]
 
-    def route(self, source: SyncedHead, dest: SyncedHead) -> tuple[list[Point], Anchor]:
+    def route(self, source: Corner, dest: Corner) -> tuple[list[Point], Anchor]:
         """The points of an arrow from head to head, and the position of its label."""
         (x, y), (to_x, to_y) = self.places[source], self.places[dest]
         middle_x, _ = self.middle
@@ -122,10 +147,10 @@ class Frame(NamedTuple):
 def _frame(x: int, span: int, heights: tuple[int, int, int], turn: int) -> Frame:
     top, middle, bottom = heights
     places = {
-        SyncedHead.UNINITIALIZED: (x + span, top),
-        SyncedHead.HEAD_AT_CPU: (x, middle),
-        SyncedHead.HEAD_AT_GPU: (x + 2 * span, middle),
-        SyncedHead.SYNCED: (x + span, bottom),
+        Corner.TOP: (x + span, top),
+        Corner.LEFT: (x, middle),
+        Corner.RIGHT: (x + 2 * span, middle),
+        Corner.BOTTOM: (x + span, bottom),
     }
     return Frame(MappingProxyType(places), turn)
 

@@ -30,7 +30,7 @@ class Theme(Spelled, enum.StrEnum):
 class Palette(NamedTuple):
     """Colours as hexadecimal digits, by their use.
 
-    `head` fills the box of every head (`inscription`).  `gpu` and `cpu` are the arrows that copy there.
+    `head` fills the box of every head (`inscription`).  `device` and `host` are the arrows that copy there.
     """
 
     ink: str
@@ -38,8 +38,8 @@ class Palette(NamedTuple):
     faint: str
     paper: str
     head: str
-    gpu: str
-    cpu: str
+    device: str
+    host: str
     adopt: str
     miss: str
 
@@ -48,7 +48,7 @@ LIGHT = Palette("#1f2328", "#59636e", "#c9ced4", "#ffffff", "#f3f5f7", "#0072b2"
 DARK = Palette("#e6edf3", "#a0aab5", "#3b444e", "#12161c", "#222a34", "#56b4e9", "#e69f00", "#2fc79b", "#e79cc4")
 
 COLOURS: Mapping[Kind, str] = MappingProxyType(
-    {Kind.GPU: "gpu", Kind.CPU: "cpu", Kind.NONE: "soft", Kind.ADOPT: "adopt"}
+    {Kind.DEVICE: "device", Kind.HOST: "host", Kind.NONE: "soft", Kind.ADOPT: "adopt"}
 )
 """The name of the colour of each kind of line."""
 

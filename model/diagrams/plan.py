@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..head import SyncedHead
 from .arrangement import GUARDED, NUMBERED, Arrangement, Arrow, Box
 from .drawing import Detail
 from .grid import grid
-from .layout import HALF_HEIGHT, HALF_WIDTH, MARGIN, frame_of
+from .layout import HALF_HEIGHT, HALF_WIDTH, MARGIN, corners_of, frame_of
 
 if TYPE_CHECKING:
     from .drawing import Drawing
@@ -32,12 +31,12 @@ def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
 
 
 def _diamond(drawn: Drawing, detail: Detail, room: int) -> Arrangement:
-    """The four heads as a diamond, UNINITIALIZED on top."""
-    frame = frame_of(detail, room)
-    boxes = tuple(Box(node.name, frame.places[node.head], (HALF_WIDTH, HALF_HEIGHT)) for node in drawn.nodes)
+    """The four heads as a diamond, that of a new memory on top."""
+    frame, corners = frame_of(detail, room), corners_of(drawn.machine)
+    boxes = tuple(Box(node.name, frame.places[corners[node.head]], (HALF_WIDTH, HALF_HEIGHT)) for node in drawn.nodes)
     arrows: list[Arrow] = []
     for edge in drawn.edges:
-        points, anchor = frame.route(SyncedHead[edge.source], SyncedHead[edge.dest])
+        points, anchor = frame.route(corners[edge.source], corners[edge.dest])
         arrows.append(Arrow((edge.source,), edge.dest, edge.lines, points, anchor))
     lowest = max(y for _, (_, y), _, _ in boxes)
     height = lowest + (92 if lowest > frame.middle[1] else 34)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..caffe import EDITIONS
 from ..errors import InvalidExportError
-from ..head import EDITIONS, SyncedHead
-from ..machine import Declaration
 from .drawing import Detail, drawing
+from .layout import Corner, corners_of
 
 if TYPE_CHECKING:
-    from ..machine import AnyEdition
     from .drawing import Drawing
 
 __all__ = ["check_shape"]
@@ -25,33 +24,39 @@ _OTHERS = "mermaid, plantuml and the tables can show it"
 Edges = dict[tuple[str, str], tuple[tuple[str, tuple[str, ...]], ...]]
 
 
-def check_shape(edition: AnyEdition, drawn: Drawing, detail: Detail) -> None:
-    """Refuse a drawing of a declaration that our pictures have no place for; an edition of ours has its place.
+def check_shape(drawn: Drawing, detail: Detail) -> None:
+    """Refuse a drawing that our pictures have no place for; an edition of ours has its place.
 
     Raises
     ------
     InvalidExportError
-        The error names the first arrow without a way.
+        The error names the first arrow without a way, or the head without a place.
     """
-    if not isinstance(edition, Declaration):
+    machine = drawn.machine
+    if machine in EDITIONS.values():
         return
+    corners = corners_of(machine)
+    if missing := [head for head in machine.heads if head not in corners]:
+        raise InvalidExportError(
+            f"the picture of {machine} has no place for {missing[0]}: it has one head each with nothing, the first "
+            f"side, the second and both fresh; {_OTHERS}"
+        )
     if detail is not Detail.CONFIGURATIONS:
         for edge in drawn.edges:
-            if not _has_way(SyncedHead[edge.source], SyncedHead[edge.dest]):
+            if not _has_way(corners[edge.source], corners[edge.dest]):
                 raise InvalidExportError(
-                    f"the picture of {edition} has no way for the arrow from {edge.source} to {edge.dest}; {_OTHERS}"
+                    f"the picture of {machine} has no way for the arrow from {edge.source} to {edge.dest}; {_OTHERS}"
                 )
-    elif not any(_shown(drawn) == _shown(drawing(name, detail=detail), drawn) for name in EDITIONS):
+    elif not any(_shown(drawn) == _shown(drawing(it, detail=detail), drawn) for it in EDITIONS.values()):
         raise InvalidExportError(
-            f"the picture of {edition} has no place for its configurations, which are not those of an edition of "
+            f"the picture of {machine} has no place for its configurations, which are not those of an edition of "
             f"Caffe; {_OTHERS}"
         )
 
 
-def _has_way(source: SyncedHead, dest: SyncedHead) -> bool:
+def _has_way(source: Corner, dest: Corner) -> bool:
     """Whether the diamond has a way: none leads back to its top, and none from its top to its bottom."""
-    top, bottom = SyncedHead.UNINITIALIZED, SyncedHead.SYNCED
-    return source is dest or (dest is not top and (source, dest) != (top, bottom))
+    return source is dest or (dest is not Corner.TOP and (source, dest) != (Corner.TOP, Corner.BOTTOM))
 
 
 def _shown(drawn: Drawing, like: Drawing | None = None) -> Edges:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..compiled import dispatch, head_machine
+from ..caffe import DEFAULT
 from ..display import shown
 from ..errors import InvalidExportError
-from ..exploration import Input, State, inputs
-from ..head import DEFAULT_EDITION, Action, Refusal
-from ..mode import Mode
-from ..vocabulary import Host, Verb, place_of, verb_of
+from ..opening import machine_of
+from ..states import space, stepper
 from .drawing import Detail, effect
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from ..declaration import Machine
     from ..display import Bundle
-    from ..head import Action, Refusal
-    from ..machine import AnyEdition
+    from ..opening import AnyMachine
+    from ..stepper import Input, State
 
 __all__ = ["Step", "Trace", "trace_of"]
 
@@ -31,17 +30,18 @@ class Step(NamedTuple):
     asked : Input
     before, after : State
     identifier : str
-        The transition that the step took; empty for a change of mode.
-    actions : tuple of Action
-    refusal : Refusal or None
+        The transition that the step took; empty for a change of a setting.
+    actions : tuple of str
+    refusal : str
+        Empty unless the call was refused.
     """
 
     asked: Input
     before: State
     after: State
     identifier: str
-    actions: tuple[Action, ...]
-    refusal: Refusal | None
+    actions: tuple[str, ...]
+    refusal: str
 
 
 class Trace(NamedTuple):
@@ -52,24 +52,24 @@ class Trace(NamedTuple):
     size : int or None
         The size of the memory in bytes; None if it does not matter.
     steps : tuple of Step
-    edition : str or Declaration
-        The machine of the walk.
+    machine : Machine
     """
 
     size: int | None
     steps: tuple[Step, ...]
-    edition: AnyEdition = DEFAULT_EDITION
+    machine: Machine = DEFAULT
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
         """The diagram with this walk, in a notebook."""
-        return shown(self.edition, trace=self)
+        return shown(self.machine, trace=self)
 
     def numbers_of(self, identifiers: Collection[str], source: str) -> list[int]:
         """The steps, counted from one, that took one of these transitions from this head or configuration."""
         return [
             number
             for number, step in enumerate(self.steps, 1)
-            if step.identifier in identifiers and source in (step.before.head.name, str(step.before.configuration))
+            if step.identifier in identifiers
+            and source in (step.before.head, _named(self.machine, step.before, Detail.CONFIGURATIONS))
         ]
 
     def numbered(self, call: str, numbers: list[int]) -> str:
@@ -81,12 +81,12 @@ class Trace(NamedTuple):
         """The number of letters that `numbered` may put before a call."""
         return len(self.numbered("", [len(self.steps), 0]))
 
-    def copies(self, place: Host) -> int:
-        """The number of copies to a place in the whole trace."""
-        return sum(_copies(step, place) for step in self.steps)
+    def copies(self, side: str) -> int:
+        """The number of copies to a side in the whole trace."""
+        return sum(self._copies(step, side) for step in self.steps)
 
-    def total(self, place: Host) -> int:
-        """The number of bytes that the whole trace copied to a place.
+    def total(self, side: str) -> int:
+        """The number of bytes that the whole trace copied to a side.
 
         Raises
         ------
@@ -95,13 +95,15 @@ class Trace(NamedTuple):
         """
         if self.size is None:
             raise InvalidExportError("the number of bytes that a trace copies depends on its size, and none was given")
-        return self.size * self.copies(place)
+        return self.size * self.copies(side)
 
     def lines(self, detail: Detail = Detail.HEADS) -> tuple[str, ...]:
         """The trace in words: a line for each step, with the states as drawn, and the sum of what was copied."""
         said = [f"{number}. {self._said(step, detail)}" for number, step in enumerate(self.steps, 1)]
-        sums = ", ".join(f"{self._amount(self.copies(place))} to {place.name}" for place in reversed(Host))
-        return (*said, f"Copied: {sums}.")
+        sums = ", ".join(
+            f"{self._amount(self.copies(side))} to {side.upper()}" for side in reversed(self.machine.sides)
+        )
+        return (*said, f"Copied: {sums}.") if sums else (*said,)
 
     def _amount(self, times: int) -> str:
         """A number of copies, in bytes or in words."""
@@ -110,33 +112,31 @@ class Trace(NamedTuple):
         return "nothing" if not times else "all bytes" if times == 1 else f"all bytes {times:,} times"
 
     def _said(self, step: Step, detail: Detail) -> str:
-        start = _named(step.before, detail)
-        if step.refusal is not None:
-            return f"{step.asked} in {start}: refused, {step.refusal.value}"
-        copies = [self._amount(1) for place in Host if _copies(step, place)]
-        end = "the end" if step.asked.ends else _named(step.after, detail)
-        return f"{step.asked}: {start} → {end}, {', '.join([_done(step), *copies])}"
+        start = _named(self.machine, step.before, detail)
+        if step.refusal:
+            return f"{step.asked} in {start}: refused, {step.refusal}"
+        copies = [self._amount(1) for side in self.machine.sides if self._copies(step, side)]
+        end = "the end" if step.asked.ends else _named(self.machine, step.after, detail)
+        return f"{step.asked}: {start} → {end}, {', '.join([self._done(step), *copies])}"
+
+    def _done(self, step: Step) -> str:
+        """The effect of a step.  The name of the end has no side, so each of its frees is named with its side."""
+        if not step.asked.ends:
+            return effect(self.machine, [step]) or "nothing"
+        sides = [self.machine.actions[action].side for action in step.actions]
+        freed = [side for side in self.machine.sides if side in sides]
+        return " + ".join(f"{effect(self.machine, [step])} {side.upper()}" for side in freed) or "nothing"
+
+    def _copies(self, step: Step, side: str) -> int:
+        words = (self.machine.actions[action] for action in step.actions)
+        return sum(word.does == "copy" and word.side == side for word in words)
 
 
-def _named(state: State, detail: Detail) -> str:
-    return str(state.configuration) if detail is Detail.CONFIGURATIONS else state.head.name
+def _named(machine: Machine, state: State, detail: Detail) -> str:
+    return str(space(machine).configuration(state)) if detail is Detail.CONFIGURATIONS else state.head
 
 
-def _done(step: Step) -> str:
-    """The effect of a step.  The name of the destructor has no side, so each of its frees is named with its side."""
-    if not step.asked.ends:
-        return effect([step]) or "nothing"
-    freed = [place for place in Host if place in map(place_of, step.actions)]
-    return " + ".join(f"{effect([step])} {place.name}" for place in freed) or "nothing"
-
-
-def _copies(step: Step, place: Host) -> int:
-    return sum(verb_of(action) is Verb.COPY and place_of(action) is place for action in step.actions)
-
-
-def trace_of(
-    calls: str | Iterable[str], *, edition: AnyEdition = DEFAULT_EDITION, size: int | None = None, mode: Mode = Mode.GPU
-) -> Trace:
+def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size: int | None = None) -> Trace:
     """Take the trace of some calls, beginning with a new memory.
 
     Parameters
@@ -144,42 +144,36 @@ def trace_of(
     calls : str or iterable of str
         Names of calls, at least one, separated by blanks or commas; ``set_cpu_data(NULL)`` and ``set_mode(CPU)`` are
         calls too.  ``release`` can only be the last one.
-    edition : str or Declaration
-        A name from ``EDITIONS``, or a `Declaration`.
+    edition : str, Machine or Declaration
+        A name from ``EDITIONS``, or any machine.
     size : int, optional
         The size of the memory in bytes; without it the trace says "all bytes".
-    mode : Mode
-        The mode at the beginning.
 
     Raises
     ------
     InvalidExportError
-        If there are no calls, if one is not a call of the edition, if one follows ``release``, or if the size is
-        negative.
+        If there are no calls, if one is not a call of the machine, or does nothing in its head, if one follows the
+        end, or if the size is negative.
     DeclarationError
-        If there is no such edition.
+        If there is no such edition, or if the machine is unsound.
     """
     names = calls.replace(",", " ").split() if isinstance(calls, str) else list(calls)
-    known = {str(asked): asked for asked in inputs(edition, null=True, end=True)}
+    machine = machine_of(edition)
+    known = {str(asked): asked for asked in stepper(machine).inputs(end=True)}
     if not names:
         raise InvalidExportError("a trace has at least one call, got none")
     if size is not None and size < 0:
         raise InvalidExportError(f"a memory has at least 0 bytes, got {size}")
-    state, steps = State(dispatch(edition).start, mode), list[Step]()
+    state, steps = stepper(machine).start, list[Step]()
     for number, name in enumerate(names, 1):
         if name not in known:
-            raise InvalidExportError(f"{name!r} is not a call of edition {edition}; its calls are {', '.join(known)}")
+            raise InvalidExportError(f"{name!r} is not a call of edition {machine}; its calls are {', '.join(known)}")
         if known[name].ends and number < len(names):
-            raise InvalidExportError(f"release is the end, and {names[number]} follows it")
-        steps.append(_step(edition, state, known[name]))
-        state = steps[-1].after
-    return Trace(size, tuple(steps), edition)
-
-
-def _step(edition: AnyEdition, state: State, asked: Input) -> Step:
-    if asked.call is None:
-        return Step(asked, state, State(state.packed, asked.mode or state.mode), "", (), None)
-    row = head_machine(edition).row(asked.call, state.head, state.facts, data=asked.data)
-    cell = dispatch(edition).cell(asked.call, state.packed, data=asked.data)
-    after = state if cell is None else State(cell.next[state.mode.value], state.mode)
-    return Step(asked, state, after, row.identifier(state.head), row.actions, row.refusal)
+            raise InvalidExportError(f"{name} is the end, and {names[number]} follows it")
+        taken = stepper(machine).step(state, known[name])
+        if taken is None:
+            raise InvalidExportError(f"{machine} has no row for {name} in {state.head}, at call {number} of the trace")
+        identifier = taken.row.identifier(state.head) if taken.row else ""
+        steps.append(Step(known[name], state, taken.after, identifier, taken.actions, taken.refusal))
+        state = taken.after
+    return Trace(size, tuple(steps), machine)

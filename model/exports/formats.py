@@ -9,11 +9,11 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..compiled import dispatch
+from ..caffe import DEFAULT
 from ..diagrams.diamond import diamond_svg
 from ..diagrams.drawing import Detail
 from ..errors import InvalidExportError, MissingPackageError
-from ..head import DEFAULT_EDITION, Call
+from ..opening import machine_of
 from .document import machine_json
 from .graphviz import dot
 from .mermaid import mermaid
@@ -26,9 +26,10 @@ from .xstate import xstate_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from ..declaration import Machine
     from ..diagrams.palette import Theme
     from ..diagrams.trace import Trace
-    from ..machine import AnyEdition
+    from ..opening import AnyCall, AnyMachine
 
 __all__ = ["ENDINGS", "FORMATS", "Format", "export", "format_of"]
 
@@ -167,8 +168,8 @@ def format_of(name: str, asked: str | None = None) -> str:
 def export(  # noqa: PLR0913 -- the options of all formats
     format_: str,
     *,
-    edition: AnyEdition | None = None,
-    calls: Collection[Call] = (),
+    edition: AnyMachine | None = None,
+    calls: Collection[AnyCall] = (),
     detail: Detail | None = None,
     trace: Trace | None = None,
     theme: Theme | None = None,
@@ -179,9 +180,9 @@ def export(  # noqa: PLR0913 -- the options of all formats
     ----------
     format_ : str
         A name from ``FORMATS``.
-    edition : str or Declaration, optional
-        A name from ``EDITIONS``, or a `Declaration`; the default is ``caffe``, and for ``json`` all editions.
-    calls : collection of Call
+    edition : str, Machine or Declaration, optional
+        A name from ``EDITIONS``, or any machine; the default is ``caffe``, and for ``json`` all editions.
+    calls : collection of str or Call
         Show only these calls; if empty, all calls.  They must include those of the trace.
     detail : Detail, optional
         What to distinguish; each format has a default.
@@ -210,9 +211,10 @@ def export(  # noqa: PLR0913 -- the options of all formats
         raise InvalidExportError.unknown("format", format_, FORMATS)
     found = FORMATS[format_]
     options: dict[str, Any] = {}
-    if calls:
-        options["calls"] = _had(found.calls, format_, "a choice of calls", calls)
-        _check_calls(format_, edition or DEFAULT_EDITION, calls, trace)
+    names = tuple(map(str, calls))
+    if names:
+        options["calls"] = _had(found.calls, format_, "a choice of calls", names)
+        _check_calls(format_, machine_of(edition or DEFAULT), names, trace)
     if trace is not None:
         options["trace"] = _had(found.trace, format_, "a trace", trace)
     if theme is not None:
@@ -223,13 +225,13 @@ def export(  # noqa: PLR0913 -- the options of all formats
     if detail is not None:
         options["detail"] = detail
     if found.write is None:
-        return _rendered(format_, edition or DEFAULT_EDITION, calls, detail)
+        return _rendered(format_, edition or DEFAULT.name, names, detail)
     if edition is None and found.every:
         return found.write()
-    return found.write(edition or DEFAULT_EDITION, **options)
+    return found.write(edition or DEFAULT.name, **options)
 
 
-def _rendered(format_: str, edition: AnyEdition, calls: Collection[Call], detail: Detail | None) -> str:
+def _rendered(format_: str, edition: AnyMachine, calls: Collection[str], detail: Detail | None) -> str:
     """The text that the template of a format makes of an edition."""
     try:
         from .rendering import rendered  # noqa: PLC0415 -- it needs Jinja2, which the other formats do not need
@@ -240,18 +242,17 @@ def _rendered(format_: str, edition: AnyEdition, calls: Collection[Call], detail
     return rendered(f"{format_}.{found.extension}.jinja", edition, calls, detail or default)
 
 
-def _check_calls(format_: str, edition: AnyEdition, calls: Collection[Call], trace: Trace | None) -> None:
+def _check_calls(format_: str, machine: Machine, calls: Collection[str], trace: Trace | None) -> None:
     """Check that the chosen calls exist, and that they include all that must be shown."""
-    there = dispatch(edition).columns
     for call in calls:
-        if call not in there:
-            names = ", ".join(it.value for it in there)
-            raise InvalidExportError(f"edition {edition} has no call {call.value!r}; it has {names}")
-    if FORMATS[format_].trace and calls and all(call.ends for call in calls):
-        raise InvalidExportError(f"{format_} shows release only as a note, not as an arrow: add another call")
+        if call not in machine.calls:
+            raise InvalidExportError(f"edition {machine} has no call {call!r}; it has {', '.join(machine.calls)}")
+    if FORMATS[format_].trace and all(machine.calls[call].ends for call in calls):
+        shown = " and ".join(calls)
+        raise InvalidExportError(f"{format_} shows {shown} only as a note, not as an arrow: add another call")
     for step in () if trace is None else trace.steps:
-        if step.asked.call is not None and step.asked.call not in calls:
-            raise InvalidExportError(f"the trace calls {step.asked.call.value}, which is not among the calls to show")
+        if step.asked.call is not None and step.asked.call.name not in calls:
+            raise InvalidExportError(f"the trace calls {step.asked.call}, which is not among the calls to show")
 
 
 def _had(can: bool, format_: str, what: str, value: Any) -> Any:  # noqa: ANN401 -- passed on as it is

@@ -12,6 +12,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..caffe import DEFAULT
 from ..diagrams.arrangement import taken
 from ..diagrams.drawing import Detail, Kind, drawing
 from ..diagrams.layout import MARGIN, block_at, width_of
@@ -19,7 +20,6 @@ from ..diagrams.palette import COLOURS, Theme, palette_of
 from ..diagrams.plan import plan_of
 from ..diagrams.shape import check_shape
 from ..errors import MissingProgramError
-from ..head import DEFAULT_EDITION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from ..diagrams.layout import Point
     from ..diagrams.palette import Palette
     from ..diagrams.trace import Trace
-    from ..head import Call
-    from ..machine import AnyEdition
+    from ..opening import AnyCall, AnyMachine
 
 __all__ = ["DENSITY", "dot", "dot_of", "laid_out"]
 
@@ -39,9 +38,9 @@ DENSITY = 150
 
 # Arrowheads show the same as the colours; in the legend, similar letters do.
 _TIPS: Mapping[Kind, str] = MappingProxyType(
-    {Kind.GPU: "normal", Kind.CPU: "onormal", Kind.NONE: "vee", Kind.ADOPT: "odiamond"}
+    {Kind.DEVICE: "normal", Kind.HOST: "onormal", Kind.NONE: "vee", Kind.ADOPT: "odiamond"}
 )
-_MARKS: Mapping[Kind, str] = MappingProxyType({Kind.GPU: "▶", Kind.CPU: "◁", Kind.NONE: "–", Kind.ADOPT: "◇"})
+_MARKS: Mapping[Kind, str] = MappingProxyType({Kind.DEVICE: "▶", Kind.HOST: "◁", Kind.NONE: "–", Kind.ADOPT: "◇"})
 _POINTS = {"call": 12, "brief": 10}
 """The font sizes of calls, by their look."""
 
@@ -49,9 +48,9 @@ _FONT = 'fontname="DejaVu Sans Mono"'
 
 
 def dot(
-    edition: AnyEdition = DEFAULT_EDITION,
+    edition: AnyMachine = DEFAULT,
     *,
-    calls: Collection[Call] = (),
+    calls: Collection[AnyCall] = (),
     detail: Detail = Detail.HEADS,
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
@@ -60,9 +59,9 @@ def dot(
 
     Parameters
     ----------
-    edition : str or Declaration
-        A name from ``EDITIONS``, or a `Declaration`.
-    calls : collection of Call
+    edition : str, Machine or Declaration
+        A name from ``EDITIONS``, or any machine.
+    calls : collection of str or Call
         Draw only these calls; if empty, all calls.
     detail : Detail
     trace : Trace, optional
@@ -80,10 +79,10 @@ def dot(
     DeclarationError
         If there is no such edition.
     InvalidExportError
-        If the picture has no place for a part of the declaration.
+        If the picture has no place for a part of the machine.
     """
     drawn = drawing(edition, calls=calls, detail=detail)
-    check_shape(edition, drawn, detail)
+    check_shape(drawn, detail)
     return dot_of(drawn, detail, trace=trace, theme=theme)
 
 
@@ -162,7 +161,7 @@ class _Pen(NamedTuple):
         followed, kind = arrow.taken(self.trace), arrow.kind(self.trace)
         faint = self.trace is not None and not followed
         colour = self.palette.faint if faint else getattr(self.palette, COLOURS[kind])
-        thick = "3" if followed else "1.5" if kind in (Kind.GPU, Kind.CPU) else "1"
+        thick = "3" if followed else "1.5" if kind in (Kind.DEVICE, Kind.HOST) else "1"
         way = f'color="{colour}", arrowhead={_TIPS[kind]}, penwidth={thick}, pos="{_spline(arrow.points)}"'
         yield f"  {_quoted(tail)} -> {_quoted(arrow.dest)} [{way}];"
         place = _at((left + width // 2, top + height // 2))
@@ -173,11 +172,12 @@ class _Pen(NamedTuple):
         rows = [self._row(plan.drawn.title, self.palette.ink, 11)]
         for kind in plan.kinds:
             mark = f'<font color="{getattr(self.palette, COLOURS[kind])}">{_MARKS[kind]}</font>'
-            rows.append(f'<tr><td align="left"><font point-size="11">{mark} {escape(kind.value)}</font></td></tr>')
+            said = escape(kind.said(plan.drawn.machine))
+            rows.append(f'<tr><td align="left"><font point-size="11">{mark} {said}</font></td></tr>')
         rows += [self._row(text, self.palette.soft, 10) for text in plan.abbreviations]
-        said = [note.text for note in plan.drawn.notes] if self.trace is None else self.trace.lines(self.detail)
-        rows += [self._row(text, self.palette.ink, 10) for text in said]
-        texts = [plan.drawn.title, *plan.abbreviations, *said]
+        below = [note.text for note in plan.drawn.notes] if self.trace is None else self.trace.lines(self.detail)
+        rows += [self._row(text, self.palette.ink, 10) for text in below]
+        texts = [plan.drawn.title, *plan.abbreviations, *below]
         width, height = max(width_of(text, "call") for text in texts), 15 * len(rows)
         place = _at((MARGIN + width // 2, plan.size[1] + height // 2))
         return f'  legend [shape=plain, style="", pos="{place}", label={self._table(rows, width)}];'

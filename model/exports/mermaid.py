@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..caffe import DEFAULT
 from ..diagrams.drawing import Detail, drawing
-from ..head import DEFAULT_EDITION
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..diagrams.drawing import Drawing
-    from ..head import Call
-    from ..machine import AnyEdition
+    from ..opening import AnyCall, AnyMachine
 
 __all__ = ["mermaid", "mermaid_of"]
 
@@ -21,16 +20,14 @@ _ROOM = '%%{init: {"state": {"nodeSpacing": 150, "rankSpacing": 180}}}%%'
 """More room than is usual, so that no label lies on another.  For the same reason the end is told in the note only."""
 
 
-def mermaid(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.HEADS
-) -> str:
+def mermaid(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.HEADS) -> str:
     """Draw the machine as a Mermaid ``stateDiagram-v2``, which GitHub renders inside Markdown.
 
     Parameters
     ----------
-    edition : str or Declaration
-        A name from ``EDITIONS``, or a `Declaration`.
-    calls : collection of Call
+    edition : str, Machine or Declaration
+        A name from ``EDITIONS``, or any machine.
+    calls : collection of str or Call
         Draw only these calls; if empty, all calls.
     detail : Detail
 

@@ -10,17 +10,17 @@ from .tables import html_table
 
 if TYPE_CHECKING:
     from ..display import Bundle
-    from ..machine import AnyEdition
+    from ..opening import AnyMachine
 
 __all__ = ["bundle"]
 
 
-def bundle(edition: AnyEdition, **options: Any) -> Bundle:  # noqa: ANN401 -- passed on as they are
+def bundle(edition: AnyMachine, **options: Any) -> Bundle:  # noqa: ANN401 -- passed on as they are
     """The diagram, or if the picture has no place for a part of the machine, its table.
 
     Parameters
     ----------
-    edition : str or Declaration
+    edition : str, Machine or Declaration
     **options
         Of `diamond_svg`.
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..caffe import DEFAULT
 from ..diagrams.drawing import Detail
 from ..diagrams.palette import Theme
 from ..diagrams.trace import trace_of
 from ..errors import InvalidExportError
-from ..head import Call
+from ..opening import machine_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..machine import AnyEdition
+    from ..opening import AnyMachine
 
 __all__ = ["OPTIONS", "export_options", "named_calls", "named_choice"]
 
@@ -23,20 +24,20 @@ OPTIONS = ("calls", "detail", "theme", "trace", "size")
 """The options of a diagram in a page."""
 
 
-def named_calls(texts: Sequence[str]) -> tuple[Call, ...]:
-    """The calls with these names; each text may have several, separated by commas or blanks.
+def named_calls(texts: Sequence[str], edition: AnyMachine = DEFAULT) -> tuple[str, ...]:
+    """The calls in these texts; each may have several, separated by commas or blanks.
 
     Raises
     ------
     InvalidExportError
-        If there is no such call, or a text has no name.
+        If the machine has no such call, or a text has no name.
     """
     names = [name for text in texts for name in text.replace(",", " ").split() or [text]]
-    known = {call.value: call for call in Call}
+    known = machine_of(edition).calls
     for name in names:
         if name not in known:
             raise InvalidExportError.unknown("call", name, known)
-    return tuple(known[name] for name in names)
+    return tuple(names)
 
 
 def named_choice(kind: type[Choice], name: str) -> Choice:
@@ -52,12 +53,12 @@ def named_choice(kind: type[Choice], name: str) -> Choice:
     return kind(name)
 
 
-def export_options(edition: AnyEdition, given: Mapping[str, str]) -> dict[str, Any]:
+def export_options(edition: AnyMachine, given: Mapping[str, str]) -> dict[str, Any]:
     """The arguments of `export` for a diagram or a table in a page.
 
     Parameters
     ----------
-    edition : str or Declaration
+    edition : str, Machine or Declaration
     given : mapping of str to str
         Some of the ``OPTIONS``, as text.
 
@@ -71,7 +72,7 @@ def export_options(edition: AnyEdition, given: Mapping[str, str]) -> dict[str, A
     """
     found: dict[str, Any] = {"edition": edition}
     if "calls" in given:
-        found["calls"] = named_calls([given["calls"]])
+        found["calls"] = named_calls([given["calls"]], edition)
     if "detail" in given:
         found["detail"] = named_choice(Detail, given["detail"])
     if "theme" in given:

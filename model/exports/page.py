@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..head import DEFAULT_EDITION, EDITIONS
+from ..caffe import DEFAULT, EDITIONS
+from ..opening import machine_of
 from .mermaid import mermaid
 from .tables import markdown_matrix, markdown_table
 
 if TYPE_CHECKING:
-    from ..machine import AnyEdition
+    from ..opening import AnyMachine
 
 __all__ = ["markdown_page"]
 
 
-def markdown_page(edition: AnyEdition = DEFAULT_EDITION) -> str:
+def markdown_page(edition: AnyMachine = DEFAULT) -> str:
     """A page with the drawing and the tables of an edition, and the matrices of the others.
 
     Raises
@@ -22,17 +23,18 @@ def markdown_page(edition: AnyEdition = DEFAULT_EDITION) -> str:
     DeclarationError
         If there is no such edition.
     """
+    machine = machine_of(edition)
     parts = [
-        f"# The head machine, edition {edition}\n",
+        f"# The head machine, edition {machine}\n",
         "Made from the declaration by `syncedmem diagram --format page`; not written by hand.\n",
-        f"```mermaid\n{mermaid(edition)}```\n",
+        f"```mermaid\n{mermaid(machine)}```\n",
         "## Heads and calls\n",
-        markdown_table(edition),
+        markdown_table(machine),
         "## Configurations and calls\n",
         "A configuration is a head and, for host and device: `-` no pointer, `o` an owned one, `e` an external one.\n",
-        markdown_matrix(edition),
+        markdown_matrix(machine),
     ]
     for other in EDITIONS:
-        if other != str(edition):
+        if other != machine.name:
             parts += [f"## Configurations and calls, edition {other}\n", markdown_matrix(other)]
     return "\n".join(parts)

@@ -16,14 +16,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from ..caffe import DEFAULT
 from ..diagrams.diamond import diamond_svg
 from ..diagrams.drawing import drawing
 from ..errors import InvalidExportError
-from ..head import DEFAULT_EDITION
 from .graphviz import DENSITY, dot, laid_out
 
 if TYPE_CHECKING:
-    from ..machine import AnyEdition
+    from ..opening import AnyMachine
 
 __all__ = ["pdf_picture", "png_picture"]
 
@@ -52,7 +52,7 @@ cairosvg.svg2pdf(file_obj=sys.stdin.buffer, write_to=sys.stdout.buffer, scale=fl
 }
 
 
-def png_picture(edition: AnyEdition = DEFAULT_EDITION, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
+def png_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
     """The picture in pixels; parameters and errors are those of `diamond_svg`.
 
     The file has a title, and its pixels per inch, so that a document shows it as large as the PDF.
@@ -77,7 +77,7 @@ def png_picture(edition: AnyEdition = DEFAULT_EDITION, **options: Any) -> bytes:
     return _described(_painted(text, "png", _PIXELS, title), 96 * _PIXELS, title)
 
 
-def pdf_picture(edition: AnyEdition = DEFAULT_EDITION, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
+def pdf_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
     """The picture for print; parameters and errors are those of `diamond_svg`.
 
     Raises

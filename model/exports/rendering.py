@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from ..diagrams.drawing import Detail
-    from ..machine import AnyEdition
+    from ..opening import AnyMachine
 
 __all__ = ["FOLDER", "SOURCES", "rendered", "templates"]
 
@@ -52,16 +52,16 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
 declarations themselves."""
 
 
-def rendered(template: str, edition: AnyEdition, calls: Collection[Call], detail: Detail | None) -> str:
+def rendered(template: str, edition: AnyMachine, calls: Collection[str], detail: Detail | None) -> str:
     """The text that a template makes of an edition.
 
     Parameters
     ----------
     template : str
         A file of `FOLDER`.
-    edition : str or Declaration
-        A name from ``EDITIONS``, or a `Declaration`.
-    calls : collection of Call
+    edition : str, Machine or Declaration
+        A name from ``EDITIONS``, or any machine.
+    calls : collection of str
         Show only these calls; if empty, all calls.
     detail : Detail or None
         None for formats that have no details.

@@ -7,17 +7,17 @@ import io
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..compiled import head_machine
+from ..caffe import DEFAULT
 from ..diagrams.drawing import Detail, effect, guards_of
-from ..exploration import inputs, matrix
-from ..head import DEFAULT_EDITION, EFFECTS, Action, Call, Fact, SyncedHead, Transition
-from ..vocabulary import code_of
+from ..opening import machine_of
+from ..states import matrix, stepper
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from ..exploration import Entry
-    from ..machine import AnyEdition
+    from ..declaration import Machine, Row
+    from ..opening import AnyCall, AnyMachine
+    from ..states import Entry
 
 __all__ = [
     "Line",
@@ -78,15 +78,15 @@ class Table(NamedTuple):
 
 
 def table_of(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS
 ) -> Table:
     """The table of an edition.
 
     Parameters
     ----------
-    edition : str or Declaration
-        A name from ``EDITIONS``, or a `Declaration`.
-    calls : collection of Call
+    edition : str, Machine or Declaration
+        A name from ``EDITIONS``, or any machine.
+    calls : collection of str or Call
         Show only these calls; if empty, all calls.
     detail : Detail
         ``HEADS`` and ``GUARDS``: a row per call and a column per head.  Rows of the machine that differ only in
@@ -98,68 +98,73 @@ def table_of(
     DeclarationError
         If there is no such edition.
     """
+    machine, names = machine_of(edition), [*map(str, calls)]
     if detail is Detail.CONFIGURATIONS:
-        return _configuration_table(edition, calls)
-    return _head_table(edition, calls, merged=detail is Detail.HEADS)
+        return _configuration_table(machine, names)
+    return _head_table(machine, names, merged=detail is Detail.HEADS)
 
 
-def _head_table(edition: AnyEdition, calls: Collection[Call], *, merged: bool) -> Table:
-    machine = head_machine(edition)
-    cells: dict[tuple[Call, SyncedHead], list[Transition]] = {}
-    for row in machine.declaration.rows:
-        for head in row.source:
-            cells.setdefault((row.call, head), []).append(row)
-    heads, flags = machine.edition.heads, machine.edition.flags
+def _head_table(machine: Machine, calls: Collection[str], *, merged: bool) -> Table:
     lines = _merged if merged else _apart
     rows = tuple(
-        (call.value, tuple(lines(cells[call, head], flags) for head in heads))
+        (call, tuple(lines(machine, machine.rows_at.get((call, head), ()), head) for head in machine.heads))
         for call in machine.calls
         if not calls or call in calls
     )
-    return Table(("call", *(head.name for head in heads)), rows, (), coded=False)
+    return Table(("call", *machine.heads), rows, (), coded=False)
 
 
-def _apart(rows: list[Transition], flags: Fact) -> tuple[Line, ...]:
-    return tuple(_line(row, ", ".join(action.value for action in row.actions), flags) for row in rows)
+def _apart(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[Line, ...]:
+    return tuple(_line(machine, row, ", ".join(row.actions), head) for row in rows)
 
 
-def _line(row: Transition, steps: str, flags: Fact) -> Line:
-    if row.refusal is not None:
-        return Line(guards_of(row, data=True), "", (), row.refusal.value, refused=True)
-    end = row.dest.name if row.dest else "the end"
-    return Line(guards_of(row, data=True), steps or "nothing", flag_changes(row.actions, flags), end, refused=False)
+def _line(machine: Machine, row: Row, steps: str, head: str) -> Line:
+    guards = guards_of(machine, row, data=True)
+    if row.refusal:
+        return Line(guards, "", (), row.refusal, refused=True)
+    end = "the end" if machine.calls[row.call].ends else row.dest or head
+    return Line(guards, steps or "nothing", flag_changes(machine, row.actions), end, refused=False)
 
 
-def _merged(rows: list[Transition], flags: Fact) -> tuple[Line, ...]:
-    acting = [row for row in rows if row.refusal is None]
-    refused = [_line(row, "", flags) for row in rows if row.refusal is not None]
-    done = [_line(acting[0], effect(acting), flags)._replace(guards=(), flags=())] if acting else []
+def _merged(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[Line, ...]:
+    acting = [row for row in rows if not row.refusal]
+    refused = [_line(machine, row, "", head) for row in rows if row.refusal]
+    done: list[Line] = []
+    for dest in dict.fromkeys(row.dest for row in acting):
+        alike = [row for row in acting if row.dest == dest]
+        line = _line(machine, alike[0], effect(machine, alike), head)
+        done.append(line._replace(guards=(), flags=()))
     return (*refused, *done)
 
 
-def flag_changes(actions: Iterable[Action], flags: Fact) -> tuple[str, ...]:
+def flag_changes(machine: Machine, actions: Iterable[str]) -> tuple[str, ...]:
     """The changes of flags by these actions; if two actions change the same flag, the later change."""
     found: dict[str, str] = {}
-    for action in actions:
-        change = EFFECTS[action]
-        for facts, text in ((change.sets, "+{}"), (change.clears, "-{}"), (change.by_mode, "{} by mode")):
-            found.update((fact.name or "", text) for fact in Fact if fact in facts & flags)
-    return tuple(text.format(name.lower()) for name, text in found.items())
+    flags = [flag.name for flag in machine.flags]
+    for name in actions:
+        action = machine.actions[name]
+        found |= {flag: "+{}" for flag in flags if flag in action.sets}
+        found |= {flag: "-{}" for flag in flags if flag in action.clears}
+        found |= {fact: f"{{}} by {setting}" for fact, setting, _ in action.by_setting if fact in flags}
+    return tuple(text.format(name) for name, text in found.items())
 
 
-def _configuration_table(edition: AnyEdition, calls: Collection[Call]) -> Table:
-    shown = [asked for asked in inputs(edition, null=True, mode=False) if not calls or asked.call in calls]
-    found = matrix(edition)
-    rows = tuple((str(before), tuple((_entry(row[asked]),) for asked in shown)) for before, row in found.items())
-    used = {action for row in found.values() for asked in shown for action in row[asked].actions}
-    legend = tuple((code_of(action), action.value) for action in Action if action in used)
+def _configuration_table(machine: Machine, calls: Collection[str]) -> Table:
+    asked = stepper(machine).inputs(settings=False)
+    shown = [entry for entry in asked if entry.call and (not calls or entry.call.name in calls)]
+    found = matrix(machine)
+    rows = tuple(
+        (str(before), tuple((_entry(machine, row[entry]),) if entry in row else () for entry in shown))
+        for before, row in found.items()
+    )
+    used = {action for row in found.values() for entry in shown if entry in row for action in row[entry].actions}
+    legend = tuple((word.code, name) for name, word in machine.actions.items() if name in used and word.code)
     return Table(("configuration", *map(str, shown)), rows, legend, coded=True)
 
 
-def _entry(entry: Entry) -> Line:
-    steps = " ".join(code_of(action) for action in entry.actions)
-    end = str(entry.after) if entry.refusal is None else entry.refusal.value
-    return Line((), steps, (), end, refused=entry.refusal is not None)
+def _entry(machine: Machine, entry: Entry) -> Line:
+    steps = " ".join(machine.actions[action].code or action for action in entry.actions)
+    return Line((), steps, (), entry.refusal or str(entry.after), refused=bool(entry.refusal))
 
 
 class Markup(NamedTuple):
@@ -185,7 +190,7 @@ _MARKDOWN = Markup("`{}`".format, "**{}**".format)
 
 
 def markdown_table(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS
 ) -> str:
     """A table in Markdown; by default, head by call: the effect of each call in each head, and the next head.
 
@@ -209,7 +214,7 @@ def markdown_table(
     return f"{text}\n{legend}.\n" if legend else text
 
 
-def markdown_matrix(edition: AnyEdition = DEFAULT_EDITION) -> str:
+def markdown_matrix(edition: AnyMachine = DEFAULT) -> str:
     """The matrix of configurations and calls in Markdown, with a legend of its codes."""
     return markdown_table(edition, detail=Detail.CONFIGURATIONS)
 
@@ -228,9 +233,7 @@ def _strong(text: str) -> str:
 _HTML = Markup(_code, _strong)
 
 
-def rst_table(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
-) -> str:
+def rst_table(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS) -> str:
     """A table as a ``list-table`` of reStructuredText; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
     name = _RST.code if table.coded else str
@@ -248,18 +251,18 @@ def _rst_row(cells: list[list[str]]) -> list[str]:
     """The cells of a row; a cell of several lines is a line block."""
     lines: list[str] = []
     for number, cell in enumerate(cells):
-        first, *others = [f"| {text}" for text in cell] if len(cell) > 1 else cell
-        lines.append(f"   {' ' if number else '*'} - {first}")
+        first, *others = [f"| {text}" for text in cell] if len(cell) > 1 else cell or [""]
+        lines.append(f"   {' ' if number else '*'} - {first}".rstrip())
         lines += [f"       {text}" for text in others]
     return lines
 
 
 def html_table(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS
 ) -> str:
     """A table as an HTML element with a caption and scopes; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
-    lines = ["<table>", f"<caption>Head machine of SyncedMemory, edition {escape(str(edition))}</caption>", "<thead>"]
+    lines = ["<table>", f"<caption>{escape(machine_of(edition).title)}</caption>", "<thead>"]
     header = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.header)
     lines += [f"<tr>{header}</tr>", "</thead>", "<tbody>"]
     name = _HTML.code if table.coded else escape
@@ -296,13 +299,13 @@ def _tex_line(line: Line, *, coded: bool) -> str:
 
 
 def latex_table(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
+    edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS
 ) -> str:
     """A table as a ``tabularx`` of LaTeX, as wide as the text; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
     columns = f"l*{{{len(table.header) - 1}}}{{>{{\\raggedright\\arraybackslash}}X}}"
     lines = [
-        f"% Head machine of SyncedMemory, edition {edition}. In the preamble: \\usepackage{{tabularx}}",
+        f"% {machine_of(edition).title}. In the preamble: \\usepackage{{tabularx}}",
         # Long names may be broken after an underscore, so that no cell sticks out.
         "{\\let\\plainunderscore\\_\\def\\_{\\plainunderscore\\allowbreak}%",
         f"\\noindent\\begin{{tabularx}}{{\\linewidth}}{{{columns}}}",
@@ -320,49 +323,35 @@ def latex_table(
     return "\n".join(lines) + "\n"
 
 
-def csv_table(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.GUARDS
-) -> str:
+def csv_table(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS) -> str:
     """The table in long form as CSV, a row per transition, or with ``CONFIGURATIONS`` a row per cell.
 
     Lists are separated by blanks.  Parameters and errors are those of `table_of`, but here ``HEADS`` and ``GUARDS``
     give the same table.
     """
-    rows = _cells(edition, calls) if detail is Detail.CONFIGURATIONS else _transitions(edition, calls)
+    machine, names = machine_of(edition), [*map(str, calls)]
+    rows = _cells(machine, names) if detail is Detail.CONFIGURATIONS else _transitions(machine, names)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
-def _transitions(edition: AnyEdition, calls: Collection[Call]) -> Iterable[tuple[str, ...]]:
+def _transitions(machine: Machine, calls: Collection[str]) -> Iterable[tuple[str, ...]]:
     yield ("id", "call", "head", "guards", "actions", "next", "flags", "refusal", "cite")
-    machine = head_machine(edition)
-    for row in machine.declaration.rows:
-        flags = "; ".join(flag_changes(row.actions, machine.edition.flags))
+    for row in machine.rows:
+        flags = "; ".join(flag_changes(machine, row.actions))
+        guards, actions = " ".join(guards_of(machine, row, data=True)), " ".join(row.actions)
+        stays = not row.refusal and not machine.calls[row.call].ends
         for head in row.source:
             if not calls or row.call in calls:
-                yield (row.identifier(head), row.call.value, head.name, *_does(row), flags, *_refused(row))
+                dest = row.dest or (head if stays else "")
+                yield (row.identifier(head), row.call, head, guards, actions, dest, flags, row.refusal, row.cite)
 
 
-def _does(row: Transition) -> tuple[str, str, str]:
-    actions = " ".join(action.value for action in row.actions)
-    return " ".join(guards_of(row, data=True)), actions, row.dest.name if row.dest else ""
-
-
-def _refused(row: Transition) -> tuple[str, str]:
-    return row.refusal.value if row.refusal else "", row.cite
-
-
-def _cells(edition: AnyEdition, calls: Collection[Call]) -> Iterable[tuple[str, ...]]:
+def _cells(machine: Machine, calls: Collection[str]) -> Iterable[tuple[str, ...]]:
     yield ("configuration", "call", "actions", "next", "flags", "refusal")
-    flags = head_machine(edition).edition.flags
-    for before, row in matrix(edition).items():
+    for before, row in matrix(machine).items():
         for asked, entry in row.items():
-            if not calls or asked.call in calls:
-                actions = " ".join(action.value for action in entry.actions)
-                refusal = entry.refusal.value if entry.refusal else ""
-                yield (str(before), str(asked), actions, str(entry.after), _flags(entry.after.facts & flags), refusal)
-
-
-def _flags(facts: Fact) -> str:
-    return " ".join(fact.name.lower() for fact in type(facts) if fact in facts and fact.name)
+            if not calls or entry.row.call in calls:
+                flags = " ".join(flag.name for flag in machine.flags if flag.name in entry.after.facts)
+                yield (str(before), str(asked), " ".join(entry.actions), str(entry.after), flags, entry.refusal)

@@ -11,17 +11,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..compiled import head_machine
+from ..caffe import DEFAULT
 from ..diagrams.drawing import Detail
-from ..exploration import matrix
-from ..head import DEFAULT_EDITION, EFFECTS, Action, Call, Fact, Guard
-from ..mode import Mode
+from ..opening import machine_of
+from ..states import matrix, space, stepper
+from ..stepper import Input
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ..head import Edition, Refusal, Transition
-    from ..machine import AnyEdition
+    from ..declaration import Action, Machine, Row
+    from ..opening import AnyCall, AnyMachine
 
 __all__ = ["END", "xstate_json", "xstate_machine"]
 
@@ -32,15 +32,15 @@ END = "RELEASED"
 
 
 def xstate_machine(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.CONFIGURATIONS
+    edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.CONFIGURATIONS
 ) -> Json:
     """The argument of ``createMachine``.
 
     Parameters
     ----------
-    edition : str or Declaration
-        A name from ``EDITIONS``, or a `Declaration`.
-    calls : collection of Call
+    edition : str, Machine or Declaration
+        A name from ``EDITIONS``, or any machine.
+    calls : collection of str or Call
         Only these calls; if empty, all calls.
     detail : Detail
         ``GUARDS``: events are calls, with ``data: true`` if they have data.  ``CONFIGURATIONS``: events are
@@ -51,82 +51,84 @@ def xstate_machine(
     DeclarationError
         If there is no such edition.
     """
-    made = _flat(edition, calls) if detail is Detail.CONFIGURATIONS else _guarded(edition, calls)
+    machine, names = machine_of(edition), {*map(str, calls)}
+    made = _flat(machine, names) if detail is Detail.CONFIGURATIONS else _guarded(machine, names)
     states: Json = made["states"]
     return {"id": "syncedmem", **made, "states": {**states, END: {"type": "final"}}}
 
 
 def xstate_json(
-    edition: AnyEdition = DEFAULT_EDITION, *, calls: Collection[Call] = (), detail: Detail = Detail.CONFIGURATIONS
+    edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.CONFIGURATIONS
 ) -> str:
     """The configuration as text, with a newline at the end."""
     return json.dumps(xstate_machine(edition, calls=calls, detail=detail), indent=2) + "\n"
 
 
-def _guarded(edition: AnyEdition, calls: Collection[Call]) -> Json:
-    machine = head_machine(edition)
-    states: dict[str, Json] = {head.name: {"on": {}} for head in machine.edition.heads}
-    for row in machine.declaration.rows:
+def _guarded(machine: Machine, calls: Collection[str]) -> Json:
+    states: dict[str, Json] = {head: {"on": {}} for head in machine.heads}
+    for row in machine.rows:
         if not calls or row.call in calls:
             for head in row.source:
-                states[head.name]["on"].setdefault(row.call.value, []).append(_row(row, machine.edition))
-    facts = {fact.name: False for fact in Fact if fact in machine.edition.facts}
-    modes: Json = {f"set_mode({mode.name})": {"actions": [_set_mode(mode)]} for mode in Mode}
-    initial = machine.edition.initial.name
-    return {"initial": initial, "context": {**facts, "mode": Mode.GPU.name}, "on": modes, "states": states}
+                states[head]["on"].setdefault(row.call, []).append(_row(machine, row, head))
+    free = stepper(machine).free
+    settings = machine.settings.values()
+    context: Json = {fact: False for fact in machine.facts if fact not in free}
+    changes: Json = {
+        str(Input(setting=setting.name, value=value)): {"actions": [_set(setting.name, value)]}
+        for setting in settings
+        for value in setting.values
+    }
+    context |= {setting.name: setting.initial for setting in settings}
+    return {"initial": machine.initial.name, "context": context, "on": changes, "states": states}
 
 
-def _set_mode(mode: Mode) -> Json:
-    return {"type": "perform", "params": {"action": None, "sets": {"mode": mode.name}, "by_mode": []}}
+def _set(setting: str, value: str) -> Json:
+    return {"type": "perform", "params": {"action": None, "sets": {setting: value}, "by_setting": {}}}
 
 
-def _row(row: Transition, edition: Edition) -> Json:
+def _row(machine: Machine, row: Row, head: str) -> Json:
     found: Json = {}
     if row.conditions or row.unless:
-        asked = {_asked(guard): True for guard in row.conditions} | {_asked(guard): False for guard in row.unless}
-        found["guard"] = {"type": "met", "params": asked}
-    if row.refusal is None:
-        found["target"] = row.dest.name if row.dest else END
-        found["actions"] = [_perform(action, edition) for action in row.actions]
-    else:
+        argument = machine.calls[row.call].takes
+        asked = dict.fromkeys(row.conditions, True) | dict.fromkeys(row.unless, False)
+        met = {("data" if fact == argument else fact): value for fact, value in asked.items()}
+        found["guard"] = {"type": "met", "params": met}
+    if row.refusal:
         found["actions"] = [_refuse(row.refusal)]
+    else:
+        found["target"] = END if machine.calls[row.call].ends else row.dest or head
+        found["actions"] = [_perform(machine.actions[action]) for action in row.actions]
     return found
 
 
-def _asked(guard: Guard) -> str:
-    return guard.fact.name or "" if guard.fact else "data"
+def _perform(action: Action) -> Json:
+    sets = dict.fromkeys(action.sets, True) | dict.fromkeys(action.clears, False)
+    by_setting = {fact: {setting: value} for fact, setting, value in action.by_setting}
+    return {"type": "perform", "params": {"action": action.name, "sets": sets, "by_setting": by_setting}}
 
 
-def _perform(action: Action, edition: Edition) -> Json:
-    effect = EFFECTS[action]
-    sets = dict.fromkeys(_names(effect.sets & edition.facts), True)
-    sets |= dict.fromkeys(_names(effect.clears & edition.facts), False)
-    by_mode = _names(effect.by_mode & edition.facts)
-    return {"type": "perform", "params": {"action": action.value, "sets": sets, "by_mode": by_mode}}
+def _refuse(refusal: str) -> Json:
+    return {"type": "refuse", "params": {"refusal": refusal}}
 
 
-def _refuse(refusal: Refusal) -> Json:
-    return {"type": "refuse", "params": {"refusal": refusal.value}}
-
-
-def _names(facts: Fact) -> list[str]:
-    return [fact.name for fact in Fact if fact in facts and fact.name]
-
-
-def _flat(edition: AnyEdition, calls: Collection[Call]) -> Json:
+def _flat(machine: Machine, calls: Collection[str]) -> Json:
     states: Json = {}
-    machine, found = head_machine(edition), matrix(edition)
+    found, configurations = matrix(machine), space(machine, null=True, settings=False).configurations
+    ends = [entry for entry in stepper(machine).inputs(end=True) if entry.ends]
     for before, row in found.items():
         on: Json = {}
         for asked, entry in row.items():
-            if entry.refusal is not None:
-                on[str(asked)] = {"actions": [_refuse(entry.refusal)]}
-            else:
-                actions = [{"type": "perform", "params": {"action": action.value}} for action in entry.actions]
-                on[str(asked)] = {"target": str(entry.after), "actions": actions}
-        end = machine.row(Call.RELEASE, before.head, before.facts, data=True)
-        freed = [{"type": "perform", "params": {"action": action.value}} for action in end.actions]
-        on[Call.RELEASE.value] = {"target": END, "actions": freed}
-        wanted = {call.value for call in calls or Call}
-        states[str(before)] = {"on": {name: it for name, it in on.items() if name.partition("(")[0] in wanted}}
+            if calls and entry.row.call not in calls:
+                continue
+            actions = [_refuse(entry.refusal)] if entry.refusal else [_named(action) for action in entry.actions]
+            on[str(asked)] = {"actions": actions} if entry.refusal else {"target": str(entry.after), "actions": actions}
+        for end in ends:
+            step = stepper(machine).step(configurations[before], end)
+            if step and (not calls or str(end) in calls):
+                on[str(end)] = {"target": END, "actions": [_named(action) for action in step.actions]}
+        states[str(before)] = {"on": on}
     return {"initial": str(next(iter(found))), "states": states}
+
+
+def _named(action: str) -> Json:
+    return {"type": "perform", "params": {"action": action}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncedmem.model import EDITIONS, Action, Input, SyncedHead
+from syncedmem.model.caffe import EDITIONS
 from syncedmem.model.diagrams.diamond import painted
 from syncedmem.model.diagrams.drawing import Detail, Drawing, Edge, Line, Node, Note, effect, kind_of
 from syncedmem.model.exports.graphviz import dot_of
@@ -15,13 +15,15 @@ from ..engine.calls import ADOPTIONS, SIDES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from syncedmem.model import Input
+    from syncedmem.model.declaration import Machine
+
     from .answers import Answer
     from .report import LearnReport
 
 __all__ = ["drawings"]
 
 _MARKS = ", ✓ as declared, ✗ not as declared"
-_ACTIONS = {action.value: action for action in Action}
 
 
 class _Taken(NamedTuple):
@@ -35,6 +37,8 @@ class _Taken(NamedTuple):
     answer : Answer
     wrong : bool
         Whether it is not as declared.
+    actions : tuple of str
+        The actions that the machine has names for.
     """
 
     source: str
@@ -42,14 +46,7 @@ class _Taken(NamedTuple):
     entry: Input
     answer: Answer
     wrong: bool
-
-    @property
-    def actions(self) -> tuple[Action, ...]:
-        """The actions that the model has names for."""
-        names = [name.partition(",")[0] for name in self.answer.did]
-        adopts = self.entry.call in ADOPTIONS and not self.answer.refused
-        adopted = [f"adopt_{SIDES[self.entry.call]}"] if adopts and self.entry.call else []
-        return tuple(_ACTIONS[name] for name in (*names, *adopted) if name in _ACTIONS)
+    actions: tuple[str, ...]
 
     @property
     def what(self) -> str:
@@ -80,8 +77,8 @@ def _marked(line: Line, covered: frozenset[str]) -> Line:
 
 def _taken(report: LearnReport) -> Iterator[_Taken]:
     """The transitions of the learned machine; a change of mode moves no head."""
-    machine, wrong = report.learned.machine, report.comparison.wrong
-    heads: dict[int, str] = {0: EDITIONS[report.edition].initial.name}
+    machine, wrong, declared = report.learned.machine, report.comparison.wrong, EDITIONS[report.edition]
+    heads: dict[int, str] = {0: declared.initial.name}
     heads |= {state: head.name for state, head in report.comparison.heads.items()} if not report.sight.head else {}
     waiting = [0]
     for state in waiting:
@@ -92,31 +89,40 @@ def _taken(report: LearnReport) -> Iterator[_Taken]:
             if after not in waiting and not ends:
                 waiting.append(after)
             if entry.call:
-                yield _Taken(heads[state], "" if ends else heads[after], entry, answer, (state, entry) in wrong)
+                dest, actions = "" if ends else heads[after], _actions(declared, entry, answer)
+                yield _Taken(heads[state], dest, entry, answer, (state, entry) in wrong, actions)
+
+
+def _actions(machine: Machine, entry: Input, answer: Answer) -> tuple[str, ...]:
+    """The actions of an answer, and its adoption, which no allocator sees."""
+    names = [name.partition(",")[0] for name in answer.did]
+    adopts = entry.call in ADOPTIONS and not answer.refused
+    adopted = [f"adopt_{SIDES[entry.call]}"] if adopts and entry.call else []
+    return tuple(name for name in (*names, *adopted) if name in machine.actions)
 
 
 def _drawing(report: LearnReport, taken: list[_Taken]) -> tuple[Drawing, frozenset[str]]:
     """The drawing, and the identifiers of what is as declared."""
-    initial = EDITIONS[report.edition].initial.name
-    known = [head for head in EDITIONS[report.edition].heads if any(head.name in (it.source, it.dest) for it in taken)]
+    machine = EDITIONS[report.edition]
+    known = [head for head in machine.heads if any(head in (it.source, it.dest) for it in taken)]
     groups: dict[tuple[str, str], dict[str, list[_Taken]]] = {}
     noted: dict[str, list[_Taken]] = {}
     for it in taken:
         # An unknown head has no place, and neither has a loop at the first head.
-        placed = {it.source, it.dest} <= set(SyncedHead.__members__) and not it.source == it.dest == initial
+        placed = {it.source, it.dest} <= set(machine.heads) and not it.source == it.dest == machine.initial.name
         if it.answer.refused or not placed:
             noted.setdefault(it.what, []).append(it)
         else:
             groups.setdefault((it.source, it.dest), {}).setdefault(str(it.entry), []).append(it)
-    order = [head.name for head in SyncedHead]
+    order = list(machine.heads)
     edges = tuple(
-        Edge(source, dest, tuple(_line(call, those) for call, those in calls.items()))
+        Edge(source, dest, tuple(_line(machine, call, those) for call, those in calls.items()))
         for (source, dest), calls in sorted(groups.items(), key=lambda it: [order.index(name) for name in it[0]])
     )
-    notes = tuple(_note(those, known) for those in noted.values())
+    notes = tuple(_note(machine, those, known) for those in noted.values())
     covered = {_identifier(it) for it in taken} - {_identifier(it) for it in taken if it.wrong}
     title = f"Learned: {report.name}, beside the edition {report.edition}"
-    return Drawing(title, tuple(Node(head.name, head) for head in known), edges, notes), frozenset(covered)
+    return Drawing(machine, title, tuple(Node(head, head) for head in known), edges, notes), frozenset(covered)
 
 
 def _identifier(it: _Taken) -> str:
@@ -127,19 +133,19 @@ def _identifiers(those: Iterable[_Taken]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(_identifier, those)))
 
 
-def _line(call: str, those: list[_Taken]) -> Line:
-    done = effect(those)
-    return Line(call, (done,) if done else (), kind_of(those), _identifiers(those))
+def _line(machine: Machine, call: str, those: list[_Taken]) -> Line:
+    done = effect(machine, those)
+    return Line(call, (done,) if done else (), kind_of(machine, those), _identifiers(those))
 
 
-def _note(those: list[_Taken], known: list[SyncedHead]) -> Note:
+def _note(machine: Machine, those: list[_Taken], known: list[str]) -> Note:
     """A refusal, the end of a memory, the end of the port, or a call that cannot be drawn as an arrow."""
     first = those[0]
-    heads = tuple(head for head in known if any(it.source == head.name for it in those))
-    others = ", ".join(head.name for head in known if head not in heads)
+    heads = tuple(head for head in known if any(it.source == head for it in those))
+    others = ", ".join(head for head in known if head not in heads)
     where = f"every head but {others}" if len(heads) > len(known) // 2 and others else "every head"
-    where = where if len(heads) > len(known) // 2 else ", ".join(head.name for head in heads)
-    done = effect(those)
+    where = where if len(heads) > len(known) // 2 else ", ".join(heads)
+    done = effect(machine, those)
     if first.answer.died:
         result = first.answer.died
     elif first.answer.refused:

@@ -30,6 +30,7 @@ from syncedmem.model.diagrams.palette import DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.model.exports.tables import flag_changes, markdown_matrix, markdown_table
+from syncedmem.model.opening import machine_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,9 +125,9 @@ def test_svg_kinds_differ_in_more_than_colour() -> None:
     """Arrows are grouped by copy direction. Each kind has tips and bullets of its own shape."""
     root = drawn()
     looks = {pair: classes(group[0]) for pair, group in arrow_groups(root)}
-    to_gpu = {pair for pair, look in looks.items() if look == ["smd-gpu"]}
+    to_gpu = {pair for pair, look in looks.items() if look == ["smd-device"]}
     assert {("HEAD_AT_CPU", "HEAD_AT_GPU"), ("HEAD_AT_CPU", "SYNCED")} == to_gpu
-    to_cpu = {pair for pair, look in looks.items() if look == ["smd-cpu"]}
+    to_cpu = {pair for pair, look in looks.items() if look == ["smd-host"]}
     assert {("HEAD_AT_GPU", "HEAD_AT_CPU"), ("HEAD_AT_GPU", "SYNCED")} == to_cpu
     keys = [group for group in root.findall(f"{SVG}g") if texts(group, "smd-call")]
     bullets = {group[0].attrib["d"] for group in keys if "data-source" not in group.attrib}
@@ -169,7 +170,7 @@ def test_svg_tips_are_closed_where_something_is_copied(edition: str) -> None:
     """An arrow that copies ends at the base of a closed tip. Any other arrow ends at the point of an open tip."""
     for _, group in some(arrow_groups(drawn(edition))):
         way, tip = ends(group)
-        copies = classes(group[0])[0] in ("smd-gpu", "smd-cpu")
+        copies = classes(group[0])[0] in ("smd-device", "smd-host")
         assert copies == list(group.iter(f"{SVG}path"))[1].attrib["d"].endswith("Z")
         assert (8 if copies else 0) == sum(abs(a - b) for a, b in zip(way[-1], tip[1], strict=True))
 
@@ -377,7 +378,7 @@ def test_table_has_every_row_of_the_declaration(edition: str) -> None:
                 end = f"**refused: {row.refusal.value}**"
             guards = row.identifier(head).partition("[")[2].replace(",", ", ")
             line = f"`[{guards}` {end}" if guards else end
-            changed = flag_changes(row.actions, EDITIONS[edition].flags)
+            changed = flag_changes(machine_of(edition), [action.value for action in row.actions])
             line += f" ({', '.join(changed)})" if changed else ""
             assert cells[row.call.value, head.name].count(line) == 1
     found = sum(len(cell) for (_, head), cell in cells.items() if head != "call")

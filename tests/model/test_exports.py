@@ -22,15 +22,14 @@ from programs import program
 
 from syncedmem.model import (
     EDITIONS,
-    Action,
     Call,
     InvalidExportError,
     MissingPackageError,
     MissingProgramError,
-    SyncedHead,
     configurations,
     matrix,
 )
+from syncedmem.model.caffe import CAFFE
 from syncedmem.model.compiled import head_machine
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
@@ -43,7 +42,7 @@ from syncedmem.model.exports.graphviz import dot, laid_out
 from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.model.exports.rendering import FOLDER, rendered, templates
 from syncedmem.model.exports.tables import csv_table, html_table, latex_table, markdown_table, rst_table
-from syncedmem.model.vocabulary import Host
+from syncedmem.model.states import space
 
 PICTURES = ("png", "pdf")
 PURE = [name for name in FORMATS if name not in PICTURES]
@@ -173,7 +172,7 @@ def test_configurations_are_drawn_as_they_are_reached(edition: str) -> None:
 
 def test_an_edge_has_the_kind_of_its_first() -> None:
     edges = {(edge.source, edge.dest): edge for edge in drawing().edges}
-    assert edges["HEAD_AT_CPU", "HEAD_AT_GPU"].kind is Kind.GPU
+    assert edges["HEAD_AT_CPU", "HEAD_AT_GPU"].kind is Kind.DEVICE
     assert edges["SYNCED", "SYNCED"].kind is Kind.NONE
 
 
@@ -239,7 +238,7 @@ def test_graphviz_draws_every_node_and_edge(edition: str, detail: Detail) -> Non
     framed = sum(len(arrow.sources) > 1 for arrow in plan.arrows)
     assert framed == sum(re.match(r"group\d->", title) is not None for title in titles)
     words = " ".join(node.text or "" for node in root.iter(f"{SVG}text"))
-    assert not [kind for kind in plan.kinds if kind.value not in words]
+    assert not [kind for kind in plan.kinds if kind.said(plan.drawn.machine) not in words]
     assert not [text for text in (*plan.abbreviations, drawn.title) if text not in words]
 
 
@@ -288,7 +287,7 @@ def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) ->
     picture = image.open(io.BytesIO(found)).convert("RGB")
     counts = {f"#{bytes(colour).hex()}": count for count, colour in picture.getcolors(1 << 24)}
     assert max(counts, key=lambda colour: counts[colour]) == palette.paper
-    assert {palette.ink, palette.soft, palette.head, palette.gpu, palette.cpu, palette.adopt} <= set(counts)
+    assert {palette.ink, palette.soft, palette.head, palette.device, palette.host, palette.adopt} <= set(counts)
     assert "#000000" not in counts
 
 
@@ -517,7 +516,7 @@ def test_a_trace_says_what_it_copies() -> None:
         "6. release: SYNCED → the end, free CPU + free GPU",
         "Copied: 4,096 bytes to GPU, 4,096 bytes to CPU.",
     )
-    assert (trace.total(Host.CPU), trace.total(Host.GPU)) == (4096, 4096)
+    assert (trace.total("cpu"), trace.total("gpu")) == (4096, 4096)
     assert trace.numbers_of(["gpu_data@HEAD_AT_CPU[!has_gpu_pointer]"], "C:o-") == [2]
 
 
@@ -531,7 +530,7 @@ def test_without_a_size_a_trace_speaks_of_all_bytes() -> None:
     )
     assert trace_of("cpu_data gpu_data").lines()[-1] == "Copied: all bytes to GPU, nothing to CPU."
     with pytest.raises(InvalidExportError, match="depends on its size, and none was given"):
-        trace.total(Host.GPU)
+        trace.total("gpu")
 
 
 @pytest.mark.parametrize(("size", "said"), [(0, "0 bytes"), (1, "1 byte"), (4096, "4,096 bytes")])
@@ -541,7 +540,7 @@ def test_a_size_is_said_as_it_is(size: int, said: str) -> None:
         f"2. gpu_data: HEAD_AT_CPU → SYNCED, alloc + copy to GPU, {said}",
         f"Copied: {said} to GPU, 0 bytes to CPU.",
     )
-    assert trace.total(Host.GPU) == size
+    assert trace.total("gpu") == size
 
 
 def test_a_call_is_named_with_its_first_step() -> None:
@@ -572,9 +571,10 @@ def first_on_a_way(trace: Trace, detail: Detail) -> set[int]:
     """Return the numbers of the first step on each drawn line. A frame stands for any state inside it."""
     found: dict[object, int] = {}
     for number, step in enumerate(trace.steps, 1):
-        before, after = step.before.configuration, step.after.configuration
+        before, after = (str(space(CAFFE).configuration(it)) for it in (step.before, step.after))
         inside = before[1:] == after[1:]
-        drawn = (before if inside else before[1:], after) if detail is Detail.CONFIGURATIONS else (before[0], after[0])
+        places: tuple[object, ...] = (before if inside else before[1:], after)
+        drawn = places if detail is Detail.CONFIGURATIONS else (step.before.head, step.after.head)
         found.setdefault((step.asked, drawn), number)
     return set(found.values())
 
@@ -604,9 +604,9 @@ def test_a_step_in_brackets_is_explained(detail: Detail, format_: str) -> None:
 
 def test_a_change_of_mode_is_a_step() -> None:
     first, second = trace_of(["set_mode(CPU)", "cpu_data"]).steps
-    assert (first.identifier, first.actions, second.before.mode.name) == ("", (), "CPU")
-    assert second.after.head is SyncedHead.HEAD_AT_CPU
-    assert Action.ALLOCATE_CPU in second.actions
+    assert (first.identifier, first.actions, second.before.settings) == ("", (), ("CPU",))
+    assert second.after.head == "HEAD_AT_CPU"
+    assert "allocate_cpu" in second.actions
 
 
 @pytest.mark.parametrize(
@@ -641,7 +641,7 @@ def test_a_trace_is_drawn_as_a_way(detail: Detail) -> None:
 
 
 @pytest.mark.parametrize("detail", Detail)
-@pytest.mark.parametrize(("calls", "kind"), [("set_gpu_data", Kind.ADOPT), ("mutable_gpu_data", Kind.GPU)])
+@pytest.mark.parametrize(("calls", "kind"), [("set_gpu_data", Kind.ADOPT), ("mutable_gpu_data", Kind.DEVICE)])
 def test_an_arrow_of_a_trace_looks_like_what_was_taken_on_it(calls: str, kind: Kind, detail: Detail) -> None:
     """Its colour and its tip show the step of the trace, and not a copy that another call makes on this arrow."""
     trace = trace_of(f"cpu_data {calls}")
@@ -651,7 +651,7 @@ def test_an_arrow_of_a_trace_looks_like_what_was_taken_on_it(calls: str, kind: K
     assert [way.attrib["class"] for way in taken] == ["smd-none smd-taken", f"smd-{kind.name.lower()} smd-taken"]
     assert {path.attrib["stroke"] for path in taken[1]} == {getattr(LIGHT, COLOURS[kind])}
     (way,) = re.findall(r"color=\"(\S+)\", arrowhead=(\w+), penwidth=3", dot(detail=detail, trace=trace))[1:]
-    assert way == (getattr(LIGHT, COLOURS[kind]), {Kind.ADOPT: "odiamond", Kind.GPU: "normal"}[kind])
+    assert way == (getattr(LIGHT, COLOURS[kind]), {Kind.ADOPT: "odiamond", Kind.DEVICE: "normal"}[kind])
 
 
 @pytest.mark.parametrize("detail", Detail)
@@ -662,7 +662,9 @@ def test_a_step_of_a_trace_is_marked_by_what_it_copies(detail: Detail) -> None:
     groups = [node for node in root.findall(f"{SVG}g") if "data-source" not in node.attrib]
     marks = {(node[-1].text or ""): [path.attrib["d"] for path in node.findall(f"{SVG}path")] for node in groups}
     listed = {text[0]: marks[text] for text in marks if text[1:3] == ". "}
-    nothing, to_gpu, to_cpu, adopted = (marks[kind.value] for kind in (Kind.NONE, Kind.GPU, Kind.CPU, Kind.ADOPT))
+    nothing, to_gpu, to_cpu, adopted = (
+        marks[kind.said(CAFFE)] for kind in (Kind.NONE, Kind.DEVICE, Kind.HOST, Kind.ADOPT)
+    )
     assert [listed[number] for number in "12345"] == [nothing, to_gpu, nothing, to_cpu, adopted]
     assert len({str(listed[number]) for number in "1567"}) == 4
     assert marks["Copied: all bytes to GPU, all bytes to CPU."] == []
@@ -682,7 +684,7 @@ def test_graphviz_has_the_colours_of_the_theme() -> None:
     assert dot(theme=Theme.LIGHT) == dot()
     for theme, palette, other in ((Theme.LIGHT, LIGHT, DARK), (Theme.DARK, DARK, LIGHT)):
         found = set(re.findall("#[0-9a-f]{6}", dot(theme=theme)))
-        assert {palette.paper, palette.ink, palette.gpu} <= found
+        assert {palette.paper, palette.ink, palette.device} <= found
         assert not found & set(other)
 
 

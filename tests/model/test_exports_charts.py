@@ -52,13 +52,18 @@ def cases(edition: str) -> Iterator[tuple[State, Input]]:
             yield state, asked
 
 
+def _context(fact: str) -> str:
+    """Return the name of a fact in the context."""
+    return f"has_{fact.lower()}" if fact.endswith("POINTER") else fact.lower()
+
+
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_xstate_with_guards_is_the_machine(edition: str) -> None:
     tracked = facts_of(EDITIONS[edition].facts)
     asked = [
         {
             "value": state.head.name,
-            "context": {**{name: name in facts_of(state.facts) for name in tracked}, "mode": state.mode.name},
+            "context": {**{_context(name): name in facts_of(state.facts) for name in tracked}, "mode": state.mode.name},
             "event": {"type": entry.call.value if entry.call else str(entry), "data": entry.data},
         }
         for state, entry in cases(edition)
@@ -67,7 +72,7 @@ def test_xstate_with_guards_is_the_machine(edition: str) -> None:
     assert answer["initial"] == "UNINITIALIZED"
     for (state, entry), it in zip(cases(edition), answer["found"], strict=True):
         mode = it["context"].pop("mode")
-        facts = frozenset(name for name, value in it["context"].items() if value)
+        facts = frozenset(name for name in tracked if it["context"][_context(name)])
         assert expected(edition, state, entry) == (it["value"], facts, it["actions"], it["refusal"])
         assert mode == (entry.mode or state.mode).name
 
@@ -92,8 +97,12 @@ def test_a_wrong_chart_is_found_out() -> None:
     assert run_node("run_xstate.mjs", {"machine": machine, "cases": [case]})["found"][0]["actions"] == ["allocate_gpu"]
     machine = xstate_machine(detail=Detail.GUARDS)
     for row in machine["states"]["HEAD_AT_CPU"]["on"]["gpu_data"]:
-        row["guard"]["params"]["GPU_POINTER"] ^= True
-    case = {**case, "value": "HEAD_AT_CPU", "context": {"CPU_POINTER": True, "GPU_POINTER": False, "mode": "CPU"}}
+        row["guard"]["params"]["has_gpu_pointer"] ^= True
+    case = {
+        **case,
+        "value": "HEAD_AT_CPU",
+        "context": {"has_cpu_pointer": True, "has_gpu_pointer": False, "mode": "CPU"},
+    }
     assert run_node("run_xstate.mjs", {"machine": machine, "cases": [case]})["found"][0]["actions"] == ["copy_to_gpu"]
 
 

@@ -66,7 +66,7 @@ def test_what_leaves_a_frame_leaves_every_state_in_it_alike(edition: str) -> Non
         for source in arrow.sources:
             lines = list(zip(arrow.lines, edges[source, arrow.dest].lines, strict=True))
             assert lines
-            assert not [line for line, own in lines if line.steps != without_kind(own).steps]
+            assert not [line for line, own in lines if line.steps != without_kind(plan.drawn.machine, own).steps]
             assert not [line for line, own in lines if not set(own.identifiers) <= set(line.identifiers)]
 
 
@@ -92,7 +92,7 @@ def test_tips_differ_in_more_than_colour() -> None:
         tip = group[0][1].attrib["d"]
         tips.setdefault(classes(group[0])[0], set()).add((tip.count("L"), tip.endswith("Z")))
     triangle = {(2, True)}
-    assert tips == {"smd-gpu": triangle, "smd-cpu": triangle, "smd-none": {(2, False)}, "smd-adopt": {(3, True)}}
+    assert tips == {"smd-device": triangle, "smd-host": triangle, "smd-none": {(2, False)}, "smd-adopt": {(3, True)}}
 
 
 def borders(frame: Box) -> list[tuple[str, Box]]:

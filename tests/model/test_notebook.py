@@ -10,9 +10,10 @@ import pytest
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.model import Action, Call, Declaration, InvalidExportError, SyncedHead
+from syncedmem.model.declaration import Machine, Row
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail
-from syncedmem.model.diagrams.trace import Trace, trace_of
+from syncedmem.model.diagrams.trace import trace_of
 
 CAFFE = Declaration.of("caffe")
 SVG = "image/svg+xml"
@@ -77,7 +78,7 @@ def test_a_machine_without_a_place_in_the_picture_is_shown_as_a_table() -> None:
 
 def test_an_unsound_machine_is_shown_as_its_repr() -> None:
     assert {} == shown(replace(CAFFE, rows=()))
-    assert {} == shown(Trace(4, (), "late"))
+    assert {} == shown(Machine("late", [Row("go", "A", "B"), Row("go", "A", "A")]))
 
 
 def test_a_state_is_marked_by_the_name_that_is_drawn() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import syncedmem.model
-from syncedmem.model import matrix, space
+from syncedmem.model import caffe, exploration, head, matrix, space, states, stepper
 from syncedmem.model.head import EDITIONS, EFFECTS, TRANSITIONS, Fact
 
 MODULES = [import_module(found.name) for found in pkgutil.walk_packages(syncedmem.model.__path__, "syncedmem.model.")]
@@ -24,6 +24,19 @@ ENUMERATIONS = sorted(
     key=lambda it: it.__name__,
 )
 VALUES = [*TRANSITIONS, *EFFECTS.values(), *EDITIONS.values(), *space().steps, *matrix()]
+TODAYS = NAMES | vars(exploration) | vars(head)
+OPEN: list[Any] = [
+    *caffe.CAFFE.rows,
+    *caffe.CAFFE.heads.values(),
+    *caffe.CAFFE.calls.values(),
+    *caffe.CAFFE.facts.values(),
+    *caffe.CAFFE.actions.values(),
+    *caffe.CAFFE.settings.values(),
+    *stepper.Stepper(caffe.CAFFE).inputs(),
+    *states.space(caffe.CAFFE).steps,
+    *states.matrix(caffe.CAFFE),
+]
+OPENED = NAMES | vars(caffe) | vars(states) | vars(stepper)
 
 
 @pytest.mark.parametrize("kind", [it for it in ENUMERATIONS if len(it)])
@@ -44,4 +57,12 @@ def test_flags_print_as_their_union() -> None:
 
 def test_rows_editions_and_states_print_as_python() -> None:
     assert len(VALUES) > 100
-    assert VALUES == [eval(repr(it), NAMES) for it in VALUES]  # noqa: S307 -- our own
+    assert VALUES == [eval(repr(it), TODAYS) for it in VALUES]  # noqa: S307 -- our own
+
+
+def test_words_rows_and_states_of_machines_print_as_python() -> None:
+    assert OPEN == [eval(repr(it), OPENED) for it in OPEN]  # noqa: S307 -- our own
+    assert "Row('cpu_data', 'UNINITIALIZED', 'HEAD_AT_CPU', do=('allocate_cpu', 'zero_cpu'))" == repr(
+        caffe.CAFFE.rows[0]
+    ).replace(f", cite={caffe.CAFFE.rows[0].cite!r}", "")
+    assert "<Machine caffe: 4 heads, 8 calls, 36 rows>" == repr(caffe.CAFFE)

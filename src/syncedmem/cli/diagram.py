@@ -126,7 +126,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     found = export(
         format_of("" if path is None else str(path), format_),
         edition=machine,
-        calls=named_calls(calls or []),
+        calls=named_calls(calls or [], machine or DEFAULT_EDITION),
         detail=None if detail is None else named_choice(Detail, detail),
         trace=walk,
         theme=None if theme is None else named_choice(Theme, theme),

@@ -6,10 +6,11 @@ const { machine: config, cases } = JSON.parse(readFileSync(0, "utf8"));
 let actions = [];
 let refusal = null;
 
-const perform = assign(({ context }, { action, sets = {}, by_mode = [] }) => {
+const perform = assign(({ context }, { action, sets = {}, by_setting = {} }) => {
   if (action !== null) actions.push(action);
-  const pinned = by_mode.map((fact) => [fact, context.mode === "GPU"]);
-  return { ...sets, ...Object.fromEntries(pinned) };
+  const set = ([name, value]) => context[name] === value;
+  const decided = Object.entries(by_setting).map(([fact, when]) => [fact, Object.entries(when).every(set)]);
+  return { ...sets, ...Object.fromEntries(decided) };
 });
 const refuse = (_, params) => {
   refusal = params.refusal;

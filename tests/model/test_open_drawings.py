@@ -1,0 +1,118 @@
+"""Drawings, tables, charts and traces of machines of others, in their own words."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from loops import some
+from machines import DOOR, MACHINES, MSI, PETSC, TCP
+
+from syncedmem.model import DeclarationError, InvalidExportError
+from syncedmem.model.declaration import Machine, Row
+from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
+from syncedmem.model.diagrams.trace import trace_of
+from syncedmem.model.exports.formats import FORMATS, export
+from syncedmem.model.exports.xstate import xstate_machine
+from syncedmem.model.states import matrix
+
+TEXTS = ("mermaid", "plantuml", "markdown", "rst", "html", "latex", "csv", "matrix", "xstate")
+"""The formats that lay out nothing themselves."""
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=str)
+@pytest.mark.parametrize("format_", TEXTS)
+def test_any_machine_has_every_text(format_: str, machine: Machine) -> None:
+    """Each names all heads and all calls, and no word of Caffe's."""
+    for detail in some(FORMATS[format_].details or (None,)):
+        text = str(export(format_, edition=machine, detail=detail))
+        plain = text.replace("\\allowbreak", "").replace("\\_", "_")
+        assert [] == [word for word in (*machine.heads, *machine.calls) if word not in plain]
+        assert "cpu_data" not in text
+        assert "SyncedMemory" not in text.replace("digraph SyncedMemory", "")
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=str)
+def test_a_drawing_has_the_arrows_of_the_matrix(machine: Machine) -> None:
+    drawn = drawing(machine, detail=Detail.CONFIGURATIONS)
+    expected = {
+        (str(before), str(asked), str(entry.after))
+        for before, row in matrix(machine).items()
+        for asked, entry in row.items()
+        if not entry.refusal
+    }
+    assert expected == {(edge.source, line.call, edge.dest) for edge in drawn.edges for line in edge.lines}
+
+
+def test_a_machine_that_has_caffes_shape_has_our_picture() -> None:
+    """One head each with nothing, the host, the device and both fresh: whatever they are called."""
+    text = str(export("svg", edition=PETSC))
+    assert all(f">{head}<" in text for head in PETSC.heads)
+    assert ["copies to DEVICE", "copies to HOST"] == [kind.said(PETSC) for kind in (Kind.DEVICE, Kind.HOST)]
+    assert "copies to A or B or C" == Kind.DEVICE.said(MSI)
+    assert "digraph" in str(export("dot", edition=PETSC))
+
+
+@pytest.mark.parametrize(("machine", "head"), [(DOOR, "OPEN"), (TCP, "LISTEN"), (MSI, "S_b")])
+def test_a_machine_of_another_shape_has_no_picture_yet(machine: Machine, head: str) -> None:
+    with pytest.raises(InvalidExportError, match=f"^the picture of {machine} has no place for {head}: "):
+        export("svg", edition=machine)
+
+
+def test_a_refusal_says_when_it_happens() -> None:
+    assert ["open [locked] in every head but OPEN: refused, no_key"] == [note.text for note in drawing(DOOR).notes]
+
+
+def test_cells_without_a_row_are_empty() -> None:
+    (first, *_) = csv.DictReader(io.StringIO(str(export("csv", edition=DOOR))))
+    assert {"id": "open@SHUT[!locked]", "guards": "!locked", "next": "OPEN"} == {
+        name: first[name] for name in ("id", "guards", "next")
+    }
+    assert "| close | creak, ring → SHUT | creak, ring → SHUT |" in str(export("markdown", edition=DOOR))
+    assert "| `OPEN` |  |  | `creak ring` → `SHUT` |" in str(export("matrix", edition=DOOR))
+
+
+def test_a_trace_of_any_machine() -> None:
+    assert (
+        "1. open[locked] in SHUT: refused, no_key",
+        "2. open: SHUT → OPEN, nothing",
+        "3. close: OPEN → SHUT, creak + ring",
+    ) == trace_of("open[locked] open close", edition=DOOR).lines()
+    petsc = trace_of("VecGetArray VecCUDAGetArrayRead VecGetArrayWrite", edition=PETSC, size=8)
+    assert ("3. VecGetArrayWrite: BOTH → CPU, nothing", "Copied: 8 bytes to DEVICE, 0 bytes to HOST.") == (
+        petsc.lines()[2:]
+    )
+    assert "1: VecGetArray" in str(export("svg", edition=PETSC, trace=petsc))
+    with pytest.raises(InvalidExportError, match=r"^door has no row for open in OPEN, at call 2 of the trace$"):
+        trace_of("open open", edition=DOOR)
+
+
+def test_a_chart_with_guards_has_the_facts_that_actions_change() -> None:
+    """What nobody changes is no part of the context: whoever sends an event says it."""
+    petsc: Any = xstate_machine(PETSC, detail=Detail.GUARDS)
+    assert {"array": False, "GPUarray": False} == petsc["context"]
+    assert {} == xstate_machine(DOOR, detail=Detail.GUARDS)["context"]
+    assert ["open", "open[locked]", "close"] == [
+        *json.loads(str(export("xstate", edition=DOOR)))["states"]["SHUT"]["on"]
+    ]
+
+
+def shown(machine: Any) -> dict[str, str]:
+    """Return what IPython is given."""
+    found: dict[str, str] = machine._repr_mimebundle_()
+    return found
+
+
+def test_a_notebook_shows_the_picture_or_else_the_table() -> None:
+    assert ["image/svg+xml"] == [*shown(PETSC)]
+    assert ["text/html"] == [*shown(TCP)]
+
+
+def test_an_unsound_machine_is_not_drawn() -> None:
+    late = Machine("late", [Row("go", "A", "B"), Row("go", "A", "A")])
+    with pytest.raises(DeclarationError, match=r"^late: go in A: 2 rows are enabled at once"):
+        export("mermaid", edition=late)
+    assert {} == shown(late)
