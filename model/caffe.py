@@ -109,9 +109,9 @@ FREE_GPU = Action("free_gpu", "free", GPU, clears=_GPU_MEMORY, code="DF")
 
 # --- refusals: each is a failed CHECK, which ends the process
 
-NULL_DATA = Refusal("null_data", "BufferMismatchError")
-NOT_HEAD_AT_CPU = Refusal("not_head_at_cpu", "IllegalCallError", needs=HEAD_AT_CPU.name)
-NO_GPU = Refusal("no_gpu", "NoDeviceError")
+NULL_DATA = Refusal("null_data", "BufferMismatchError", text="a buffer is needed")
+NOT_HEAD_AT_CPU = Refusal("not_head_at_cpu", needs=HEAD_AT_CPU.name)
+NO_GPU = Refusal("no_gpu", "NoDeviceError", text="cannot use a GPU in a CPU-only memory (it was made with device=None)")
 
 # --- the table
 

@@ -196,14 +196,17 @@ class Refusal:
     ----------
     name : str
     error : str
-        The name of the class of `syncedmem.model.errors` that tells it; empty for the usual one.
+        The name of the class of `syncedmem.model.errors` that tells it.
     needs : str
         The only head in which the call is allowed, if that is the reason.
+    text : str
+        What the error says, if it does not say which head is needed; if empty, the name.
     """
 
     name: str
-    error: str = ""
+    error: str = "IllegalCallError"
     needs: str = ""
+    text: str = ""
 
     def __str__(self) -> str:
         return self.name

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .packages import install
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
-    from .head import SyncedHead
 
 __all__ = [
     "AllocationError",
@@ -129,11 +128,19 @@ class InvalidValueError(SyncedMemoryError, ValueError):
         self.reason = reason
 
 
+class Named(Protocol):
+    """A head, of whatever type."""
+
+    @property
+    def name(self) -> str: ...
+
+
 class IllegalCallError(SyncedMemoryError, RuntimeError):
     """A call that the head does not allow: ``async_gpu_push`` anywhere but ``HEAD_AT_CPU``, or a blob's ``update``."""
 
-    def __init__(self, call: str, head: SyncedHead, needs: str = "HEAD_AT_CPU") -> None:
-        super().__init__(f"{call} is not allowed in head {head.name}; it needs {needs}")
+    def __init__(self, call: str, head: Named, needs: str = "HEAD_AT_CPU", why: str = "") -> None:
+        reason = f"; it needs {needs}" if needs else f": {why}"
+        super().__init__(f"{call} is not allowed in head {head.name}{reason}")
         self.call = call
         self.head = head
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from transitions import Machine
 
+from . import caffe
 from .display import shown
-from .errors import BufferMismatchError, DeclarationError, IllegalCallError, NoDeviceError
+from .errors import DeclarationError
 from .head import (
     EDITIONS,
     EFFECTS,
@@ -32,6 +33,7 @@ from .head import (
     Transition,
 )
 from .mode import Mode, current_mode
+from .refusals import error_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -477,10 +479,7 @@ def _apply_effects(facts: int, actions: Iterable[Action], mode: Mode) -> int:
 
 def refusal_error(refusal: Refusal, call: str, head: SyncedHead, argument: object) -> Exception:
     """The exception for a declared refusal."""
-    if refusal is Refusal.NULL_DATA:
-        return BufferMismatchError(call, argument, "a buffer is needed")
-    if refusal.needs is not None:
-        return IllegalCallError(call, head, refusal.needs.name)
-    if refusal is Refusal.NO_GPU:
-        return NoDeviceError(f"{call}: cannot use a GPU in a CPU-only memory (it was made with device=None)")
-    return DeclarationError(f"{call} in {head.name}: no error is declared for the refusal {refusal.name}")
+    word = {**caffe.CAFFE.refusals, caffe.NO_GPU.name: caffe.NO_GPU}.get(refusal.value)
+    if word is None:
+        return DeclarationError(f"{call} in {head.name}: no error is declared for the refusal {refusal.name}")
+    return error_of(word, call, head, argument)

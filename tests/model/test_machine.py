@@ -277,7 +277,7 @@ def test_the_row_of_a_call_is_what_the_call_does(edition: str) -> None:
 
 
 def test_a_refusal_without_an_error_is_named() -> None:
-    unknown: Any = SimpleNamespace(name="TOO_LATE", needs=None)
+    unknown: Any = SimpleNamespace(name="TOO_LATE", value="too_late")
 
     error = refusal_error(unknown, "gpu_data", SyncedHead.SYNCED, None)
 
