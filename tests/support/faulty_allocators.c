@@ -186,9 +186,18 @@ void idle_free(void *pointer) {
 void *starving_malloc(size_t size) { return size >= 1000 && size <= 1100 ? NULL : malloc(size); }
 void starving_free(void *pointer) { free(pointer); }
 
-/* Blocks of more than 4 MiB have only half of their bytes. */
-void *halving_malloc(size_t size) { return malloc(size > (size_t)4 << 20 && size >> 40 == 0 ? size / 2 : size); }
-void halving_free(void *pointer) { free(pointer); }
+/* Of a block of more than 4 MiB only half is the caller's; into the other half the allocator writes at its next call. */
+static char *halved, *note;
+void *halving_malloc(size_t size) {
+    if (note) *note ^= 85;
+    char *pointer = malloc(size);
+    if (pointer && size > (size_t)4 << 20) halved = pointer, note = pointer + size / 2;
+    return pointer;
+}
+void halving_free(void *pointer) {
+    if (pointer == halved) halved = note = NULL;
+    free(pointer);
+}
 
 /* A size of up to a terabyte is kept in 32 bits; one beyond is refused.  Blocks of 2 GiB and more are in a range of their
    own, one after another: so two blocks that are too short overlap, wherever malloc puts others. */
