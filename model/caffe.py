@@ -41,7 +41,7 @@ from .declaration import Action, Call, Fact, Head, Machine, Refusal, Row, Settin
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CAFFE", "CPU_ONLY", "DEFAULT", "EARLY", "EDITIONS"]
+__all__ = ["CAFFE", "CPU_ONLY", "DEFAULT", "EARLY", "EDITIONS", "EVERYTHING"]
 
 # --- sides and heads: syncedmem.hpp:68
 
@@ -112,6 +112,8 @@ FREE_GPU = Action("free_gpu", "free", GPU, clears=_GPU_MEMORY, code="DF")
 NULL_DATA = Refusal("null_data", "BufferMismatchError", text="a buffer is needed")
 NOT_HEAD_AT_CPU = Refusal("not_head_at_cpu", needs=HEAD_AT_CPU.name)
 NO_GPU = Refusal("no_gpu", "NoDeviceError", text="cannot use a GPU in a CPU-only memory (it was made with device=None)")
+
+REFUSALS = (NULL_DATA, NOT_HEAD_AT_CPU, NO_GPU)
 
 # --- the table
 
@@ -192,7 +194,7 @@ _ROWS = (
 
 _THERE_AND_BACK = (MUTABLE_CPU_DATA, GPU_DATA, MUTABLE_GPU_DATA, CPU_DATA)
 
-_EVERYTHING = Machine(
+EVERYTHING = Machine(
     "all editions",
     _ROWS,
     sides=(CPU, GPU),
@@ -205,12 +207,12 @@ _EVERYTHING = Machine(
         ALLOCATE_CPU, ZERO_CPU, COPY_TO_CPU, ADOPT_CPU, FREE_CPU,
         ALLOCATE_GPU, ZERO_GPU, COPY_TO_GPU, COPY_TO_GPU_ASYNC, ADOPT_GPU, FREE_GPU,
     ),
-    refusals=(NULL_DATA, NOT_HEAD_AT_CPU, NO_GPU),
+    refusals=REFUSALS,
     settings=(MODE,),
 )  # fmt: skip
 """The rows of all editions: nobody's machine, because rows of two editions may contradict each other."""
 
-CAFFE = _EVERYTHING.select(
+CAFFE = EVERYTHING.select(
     "caffe",
     title="Head machine of SyncedMemory, edition caffe",
     about="Caffe as it is now",
@@ -222,7 +224,7 @@ CAFFE = _EVERYTHING.select(
     ),
     cite="syncedmem.hpp:1-95; syncedmem.cpp:1-185",
 )
-EARLY = _EVERYTHING.select(
+EARLY = EVERYTHING.select(
     "early",
     title="Head machine of SyncedMemory, edition early",
     about="Caffe as it was at first",
@@ -231,7 +233,7 @@ EARLY = _EVERYTHING.select(
     cycles=(_THERE_AND_BACK, (SET_CPU_DATA, GPU_DATA, MUTABLE_GPU_DATA, CPU_DATA)),
     cite="syncedmem.hpp and syncedmem.cpp as they were in 2014, at v0.9999",
 )
-CPU_ONLY = _EVERYTHING.select(
+CPU_ONLY = EVERYTHING.select(
     "cpu_only",
     title="Head machine of SyncedMemory, edition cpu_only",
     about="Caffe in a build without a device",

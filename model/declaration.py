@@ -18,7 +18,7 @@ first machine needs only rows:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
@@ -317,8 +317,8 @@ class Row:
             "cite": cite,
             "only": _names(only),
         }
-        for field, value in found.items():
-            object.__setattr__(self, field, value)
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
 
     def identifier(self, head: str) -> str:
         """A stable name in one of its heads: call, head and conditions, but no position."""
@@ -363,6 +363,9 @@ class Machine:
         Sequences of calls that can be repeated from a new memory.
     cite : str
         Where it is described.
+    numbered_as : Machine, optional
+        A machine with all of these words: in code they have the numbers that they have there.  A selection has those of
+        the machine from which it was selected, so that all selections can be used together.
 
     Attributes
     ----------
@@ -388,6 +391,7 @@ class Machine:
     settings: Mapping[str, Setting]
     cycles: tuple[tuple[str, ...], ...]
     cite: str
+    numbered_as: Machine = field(compare=False)
 
     def __init__(  # noqa: PLR0913 -- the kinds of words
         self,
@@ -405,6 +409,7 @@ class Machine:
         settings: Iterable[Setting] = (),
         cycles: Iterable[Iterable[Named]] = (),
         cite: str = "",
+        numbered_as: Machine | None = None,
     ) -> None:
         rows = tuple(rows)
         if not rows:
@@ -428,8 +433,9 @@ class Machine:
         arguments = {call.takes for call in found["calls"].values() if call.takes}
         found["facts"] = kinds.facts(facts, found["actions"], arguments)
         found["sides"] = kinds.sides(tuple(sides), found)
-        for field, value in found.items():
-            object.__setattr__(self, field, value)
+        found["numbered_as"] = self if numbered_as is None else numbered_as
+        for name_, value in found.items():
+            object.__setattr__(self, name_, value)
         kinds.check_cycles(self)
         kinds.check_settings(self)
 
@@ -459,6 +465,7 @@ class Machine:
         title: str = "",
         about: str = "",
         fix: Mapping[str, str | bool] = MappingProxyType({}),
+        without: Named | Iterable[Named] = (),
         cycles: Iterable[Iterable[Named]] = (),
         cite: str = "",
     ) -> Machine:
@@ -475,6 +482,8 @@ class Machine:
         fix : dict
             Facts, by their names.  False: the fact never holds, and is gone.  The name of another fact: it always
             equals that one, so conditions may name it, and memories have no such flag.
+        without : str, Call or several
+            Calls that it does not have.
         cycles : iterable
             As for `Machine`.
         cite : str
@@ -482,12 +491,16 @@ class Machine:
         Raises
         ------
         DeclarationError
-            If a fact that is fixed is unknown, or nothing is left.
+            If a fact that is fixed, or a call, is unknown; or if nothing is left.
         """
+        dropped = set(_names(without))
+        if strange := sorted(dropped - self.calls.keys()):
+            raise DeclarationError(f"{name}: {self.name} has no call {strange[0]!r} to drop")
         if unknown := [*fix.keys() - self.facts.keys(), *({it for it in fix.values() if it} - self.facts.keys())]:
             raise DeclarationError(f"{name}: {self.name} has no fact {unknown[0]!r} to fix")
         never = {fact for fact, value in fix.items() if value is False}
-        wanted = (_without(row, never) for row in self.rows if not row.only or name in row.only)
+        mine = (row for row in self.rows if row.call not in dropped and (not row.only or name in row.only))
+        wanted = (_without(row, never) for row in mine)
         rows = _reachable([row for row in wanted if row is not None], self.initial.name)
         used = _Kinds(name, tuple(rows))
         heads = used.names(lambda row: [*row.source, *([] if row.dest is None else [row.dest])])
@@ -510,6 +523,7 @@ class Machine:
             settings=self.settings.values(),
             cycles=cycles,
             cite=cite,
+            numbered_as=self.numbered_as,
         )
 
     def __repr__(self) -> str:
@@ -518,6 +532,13 @@ class Machine:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
         """The diagram, in a notebook."""
         return shown(self)
+
+    def __reduce__(self) -> tuple[Callable[..., Machine], tuple[dict[str, Any]]]:
+        """For copies and pickles: mappings that cannot be changed have neither."""
+        kinds = ("heads", "calls", "facts", "actions", "refusals", "settings")
+        said: dict[str, Any] = {kind: [*getattr(self, kind).values()] for kind in kinds}
+        said |= {name: getattr(self, name) for name in ("name", "rows", "title", "about", "sides", "cycles", "cite")}
+        return _again, (said | {"numbered_as": None if self.numbered_as is self else self.numbered_as},)
 
     def __hash__(self) -> int:
         return self._hash
@@ -528,6 +549,10 @@ class Machine:
 
     def __str__(self) -> str:
         return self.name
+
+
+def _again(said: dict[str, Any]) -> Machine:
+    return Machine(**said)
 
 
 class _Kinds:
@@ -657,11 +682,10 @@ def _kept(words: Mapping[str, WordT], names: Iterable[str]) -> list[WordT]:
 
 
 def _without(row: Row, never: set[str]) -> Row | None:
-    """A row where some facts never hold; None if it needs one of them."""
+    """A row of a selection, where some facts never hold; None if it needs one of them."""
     if never & set(row.conditions):
         return None
-    unless = tuple(fact for fact in row.unless if fact not in never)
-    return row if unless == row.unless else _changed(row, unless=unless)
+    return _changed(row, unless=tuple(fact for fact in row.unless if fact not in never))
 
 
 def _blind(action: Action, never: set[str]) -> Action:
@@ -694,5 +718,4 @@ def _changed(row: Row, *, source: tuple[str, ...] | None = None, unless: tuple[s
         unless=row.unless if unless is None else unless,
         refused=row.refusal,
         cite=row.cite,
-        only=row.only,
     )

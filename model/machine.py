@@ -479,7 +479,7 @@ def _apply_effects(facts: int, actions: Iterable[Action], mode: Mode) -> int:
 
 def refusal_error(refusal: Refusal, call: str, head: SyncedHead, argument: object) -> Exception:
     """The exception for a declared refusal."""
-    word = {**caffe.CAFFE.refusals, caffe.NO_GPU.name: caffe.NO_GPU}.get(refusal.value)
+    word = next((it for it in caffe.REFUSALS if it.name == refusal.value), None)
     if word is None:
         return DeclarationError(f"{call} in {head.name}: no error is declared for the refusal {refusal.name}")
     return error_of(word, call, head, argument)

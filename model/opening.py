@@ -6,17 +6,21 @@ This goes when declarations have become machines.
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from . import caffe
 from .compiled import head_machine
 from .declaration import Call, Machine, Row
 from .head import Call as TodaysCall
-from .head import Fact, Guard
+from .head import Fact
 from .machine import AnyEdition as Closed
 from .machine import Declaration
 from .states import stepper
 
-__all__ = ["AnyCall", "AnyMachine", "machine_of"]
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+__all__ = ["AnyCall", "AnyMachine", "caffes_words", "machine_of"]
 
 AnyMachine = Closed | Machine
 """What says which machine is meant: the name of an edition, a machine, or a declaration."""
@@ -59,29 +63,73 @@ def _opened(declared: Declaration) -> Machine:
         for row in declared.rows
         if row.source
     ]
-    never = {guard.value for guard in edition.never}
-    never |= {guard.value for guard in Guard if guard.fact is not None and guard.fact not in edition.facts}
-    if Fact.CPU_MALLOC_USE_CUDA not in edition.facts:
-        never.add(caffe.CPU_MALLOC_USE_CUDA.name)
-    fix: dict[str, str | bool] = dict.fromkeys(sorted(never & caffe.CAFFE.facts.keys()), False)
-    if Fact.OWN_GPU_DATA in edition.implied and Fact.OWN_GPU_DATA in edition.facts:
-        fix[caffe.OWN_GPU_DATA.name] = caffe.HAS_GPU_POINTER.name
-    calls, whole = {row.call for row in rows}, caffe.CAFFE
-    return Machine(
+    return caffes_words(
         edition.name,
+        [head.name for head in edition.heads],
         rows,
-        sides=whole.sides,
-        heads=[whole.heads[head.name] for head in edition.heads],
-        calls=[call for call in whole.calls.values() if call.name in calls],
-        facts=whole.facts.values(),
-        actions=whole.actions.values(),
-        refusals=[*whole.refusals.values(), caffe.NO_GPU],
-        settings=whole.settings.values(),
-    ).select(
-        edition.name,
-        title=f"Head machine of SyncedMemory, edition {edition.name}",
-        fix=fix,
+        never=[guard.value for guard in edition.never],
+        flags=[str(fact.name).lower() for fact in Fact if fact in edition.flags],
+        implied=[str(fact.name).lower() for fact in Fact if fact in edition.implied],
         about=edition.about,
         cite=edition.cite,
         cycles=[[call.value for call in cycle] for cycle in edition.cycles],
+    )
+
+
+def caffes_words(  # noqa: PLR0913 -- what a declaration says
+    name: str,
+    heads: Iterable[str],
+    rows: list[Row],
+    *,
+    never: Iterable[str],
+    flags: Collection[str],
+    implied: Collection[str],
+    about: str = "",
+    cite: str = "",
+    cycles: Iterable[Iterable[str]] = (),
+) -> Machine:
+    """A machine out of Caffe's words, as declarations and JSON of version 2 have them.
+
+    Parameters
+    ----------
+    name : str
+    heads : iterable of str
+    rows : list of Row
+    never : iterable of str
+        Conditions that cannot hold.
+    flags : collection of str
+        The flags that a memory has; the others are gone.
+    implied : collection of str
+        Of flags that it has not: those that always equal the pointer of their side.
+    about, cite, cycles
+        As for `Machine`.
+    """
+    whole = caffe.CAFFE
+    fix: dict[str, str | bool] = dict.fromkeys([fact for fact in never if fact in whole.facts], False)
+    for flag in whole.flags:
+        if flag.name in implied:
+            fix[flag.name] = next(
+                it.name for it in whole.facts.values() if (it.means, it.side) == ("pointer", flag.side)
+            )
+        elif flag.name not in flags:
+            fix[flag.name] = False
+    calls = {row.call for row in rows}
+    return Machine(
+        name,
+        rows,
+        sides=whole.sides,
+        heads=[whole.heads[head] for head in heads],
+        calls=[call for call in whole.calls.values() if call.name in calls],
+        facts=whole.facts.values(),
+        actions=whole.actions.values(),
+        refusals=caffe.REFUSALS,
+        settings=whole.settings.values(),
+        numbered_as=caffe.EVERYTHING,
+    ).select(
+        name,
+        title=f"Head machine of SyncedMemory, edition {name}",
+        fix=fix,
+        about=about,
+        cite=cite,
+        cycles=cycles,
     )

@@ -1,29 +1,29 @@
-"""The machine that a person names: an edition of ours, a file in JSON, or a declaration in a Python file."""
+"""The machine that a person names: an edition of ours, a file in JSON, or a machine in a Python file."""
 
 from __future__ import annotations
 
 import runpy
 from typing import TYPE_CHECKING
 
-from ..compiled import head_machine
+from ..caffe import EDITIONS
+from ..declaration import Machine
 from ..errors import DeclarationError, said
 from ..files import read_text
-from ..head import EDITIONS
 from ..machine import Declaration
-from .reading import read_declaration
+from ..opening import machine_of
+from .reading import read_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..machine import AnyEdition
 
 __all__ = ["MACHINE", "machine_named"]
 
-MACHINE = "FILE.py:NAME for a Declaration in a Python file, which is run; FILE.json for one that was exported."
+MACHINE = "FILE.py:NAME for a Machine in a Python file, which is run; FILE.json for one that was exported."
 """What a help text says of machines that are not ours."""
 
 
-def machine_named(text: str, find: Callable[[str], str] = str) -> AnyEdition:
+def machine_named(text: str, find: Callable[[str], str] = str) -> Machine:
     """The machine that a text names, checked.
 
     Parameters
@@ -42,24 +42,23 @@ def machine_named(text: str, find: Callable[[str], str] = str) -> AnyEdition:
     """
     place, colon, name = text.rpartition(":") if ".json:" in text or ".py:" in text else (text, "", "")
     if place.endswith(".json"):
-        found: AnyEdition = read_declaration(find(place), name if colon else None)
+        found = read_machine(find(place), name if colon else None)
     elif place.endswith(".py"):
         found = _of_python(find(place), name)
     elif text in EDITIONS:
-        found = text
+        found = EDITIONS[text]
     else:
         raise DeclarationError(
             f"unknown edition {text!r}; there are {', '.join(EDITIONS)}, and FILE.py:NAME and FILE.json for "
             "other machines"
         )
-    head_machine(found)
-    return found
+    return machine_of(found)
 
 
-def _of_python(place: str, name: str) -> Declaration:
+def _of_python(place: str, name: str) -> Machine:
     if not name:
-        raise DeclarationError(f"{place} is a Python file: say which declaration in it is meant, {place}:NAME")
-    read_text(place, "a Declaration in Python")  # so that a missing file is an error of the system, and not of the file
+        raise DeclarationError(f"{place} is a Python file: say which machine in it is meant, {place}:NAME")
+    read_text(place, "a machine in Python")  # so that a missing file is an error of the system, and not of the file
     try:
         names = runpy.run_path(place, run_name="syncedmem_declared")
     except (Exception, SystemExit) as error:  # whatever the file raises
@@ -67,6 +66,6 @@ def _of_python(place: str, name: str) -> Declaration:
     if name not in names:
         raise DeclarationError(f"{place} has no {name}")
     found = names[name]
-    if not isinstance(found, Declaration):
-        raise DeclarationError(f"{place}:{name} is no Declaration but of type {type(found).__name__}")
-    return found
+    if not isinstance(found, (Machine, Declaration)):
+        raise DeclarationError(f"{place}:{name} is no Machine but of type {type(found).__name__}")
+    return machine_of(found)

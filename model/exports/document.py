@@ -1,7 +1,7 @@
-"""The whole machine as one JSON document; a port can make its tables from it, and a page can run it.
+"""A machine, or several, as one JSON document; a port can make its tables from it, and a page can run it.
 
-A reader needs nothing except the document.  It has the effect of each action on pointers, flags and bytes, the row for
-each call, the refusals with their reasons, and every configuration with every call.  `machine_schema` describes it, and
+A reader needs nothing except the document.  It has the words of a machine with their meaning, the row for each call,
+the refusals with their reasons, and every configuration with every call.  `machine_schema` describes it, and
 ``docs/exports.md`` says in ten lines how to interpret it.
 """
 
@@ -9,36 +9,45 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
-from ..compiled import head_machine
-from ..dispatch import state_of
-from ..exploration import configurations, inputs, matrix, space
-from ..head import EDITIONS, EFFECTS, Action, Call, Fact, Guard, Refusal, SyncedHead, Transition
-from ..machine import refusal_error
-from ..mode import Mode
-from ..vocabulary import asynchronous, cited, contents_after, place_of, role_of, verb_of
+from ..caffe import EDITIONS
+from ..opening import machine_of
+from ..refusals import error_of
+from ..states import matrix, space, stepper
 
 if TYPE_CHECKING:
-    from ..exploration import Configuration, Entry, Input
-    from ..machine import AnyEdition
+    from ..declaration import Action, Call, Machine, Row
+    from ..opening import AnyMachine
+    from ..states import Configuration, Entry
+    from ..stepper import Input, State
 
-__all__ = ["FORMAT", "VERSION", "machine_document", "machine_json", "vocabulary"]
+__all__ = ["CONTENTS", "FORMAT", "VERSION", "machine_document", "machine_json"]
 
 FORMAT = "syncedmem-machine"
-VERSION = "2.0"
+VERSION = "3.0"
 """The version of the document's form: its first number changes when a part is removed or changes its meaning."""
+
+CONTENTS = {
+    "allocate": "undefined",
+    "zero": "zero",
+    "copy": "other side",
+    "adopt": "argument",
+    "free": "none",
+}
+"""What is in the side of an action afterwards, by what the action does; with any other action it is what was there."""
 
 Json = dict[str, Any]
 
 
-def machine_document(*editions: AnyEdition) -> Json:
-    """The machine as plain data.
+def machine_document(*editions: AnyMachine) -> Json:
+    """Machines as plain data.
 
     Parameters
     ----------
-    *editions : str or Declaration
-        Names from ``EDITIONS``, or declarations; if empty, all editions.
+    *editions : str, Machine or Declaration
+        Names from ``EDITIONS``, or any machines; if empty, all editions.
 
     Returns
     -------
@@ -48,31 +57,14 @@ def machine_document(*editions: AnyEdition) -> Json:
     Raises
     ------
     DeclarationError
-        If there is no such edition.
+        If there is no such edition, or if a machine is unsound.
     """
-    document: Json = {
-        "format": FORMAT,
-        "version": VERSION,
-        **vocabulary(),
-        "editions": [_edition(name) for name in editions or EDITIONS],
-    }
+    machines = map(machine_of, editions or EDITIONS)
+    document: Json = {"format": FORMAT, "version": VERSION, "editions": [_machine(machine) for machine in machines]}
     return document | {"digest": _digest(document)}
 
 
-def vocabulary() -> dict[str, list[Json]]:
-    """The parts of the document that say what its names mean; they are the same for every edition."""
-    return {
-        "heads": [{"name": head.name, "value": head.value} for head in SyncedHead],
-        "modes": [{"name": mode.name, "value": mode.value} for mode in Mode],
-        "facts": [{"name": fact.name, "bit": fact.value} for fact in Fact],
-        "guards": [{"name": guard.value, "fact": guard.fact.name if guard.fact else None} for guard in Guard],
-        "actions": [_action(action) for action in Action],
-        "calls": [_call(call) for call in Call],
-        "refusals": [_refusal(refusal) for refusal in Refusal],
-    }
-
-
-def machine_json(*editions: AnyEdition) -> str:
+def machine_json(*editions: AnyMachine) -> str:
     """The document as text: a line per item, a newline at the end, and the same bytes for the same machine."""
     return _laid_out(machine_document(*editions)) + "\n"
 
@@ -82,131 +74,152 @@ def _digest(document: Json) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _names(facts: Fact) -> list[str]:
-    return [fact.name for fact in Fact if fact in facts and fact.name]
-
-
-def _action(action: Action) -> Json:
-    effect, place = EFFECTS[action], place_of(action)
+def _machine(machine: Machine) -> Json:
+    rows, found = matrix(machine), space(machine)
+    asked = stepper(machine).inputs(settings=False)
+    first = space(machine, null=True, settings=False).configurations
     return {
-        "name": action.value,
-        "verb": verb_of(action).value,
-        "side": place.value if place else None,
-        "contents": contents_after(action),
-        "asynchronous": asynchronous(action),
-        "sets": _names(effect.sets),
-        "clears": _names(effect.clears),
-        "by_mode": _names(effect.by_mode),
-    }
-
-
-def _call(call: Call) -> Json:
-    place = place_of(call)
-    return {
-        "name": call.value,
-        "role": role_of(call).value,
-        "side": place.value if place else None,
-        "takes_data": call.takes_data,
-    }
-
-
-def _refusal(refusal: Refusal) -> Json:
-    error = refusal_error(refusal, "", SyncedHead.UNINITIALIZED, None)
-    return {"name": refusal.value, "error": type(error).__name__}
-
-
-def _edition(name: AnyEdition) -> Json:
-    machine, rows = head_machine(name), matrix(name)
-    edition, found = machine.edition, space(name)
-    return {
-        "name": edition.name,
-        "about": edition.about,
-        "cite": edition.cite,
-        "heads": [head.name for head in edition.heads],
-        "facts": _names(edition.facts),
-        "flags": _names(edition.flags),
-        "implied": _names(edition.implied),
-        "never": [guard.value for guard in Guard if guard in edition.never],
-        "cycles": [[call.value for call in sequence] for sequence in edition.cycles],
-        "calls": [call.value for call in machine.calls],
-        "inputs": [_input(entry) for entry in inputs(name, null=True, mode=False)],
-        "transitions": [_transition(row, head) for row in machine.declaration.rows for head in row.source],
-        "configurations": [_configuration(name, configuration) for configuration in configurations(name)],
-        "cells": [
-            _cell(name, before, asked.call, asked, entry)
-            for before, row in rows.items()
-            for asked, entry in row.items()
-            if asked.call is not None
+        "name": machine.name,
+        "title": machine.title,
+        "about": machine.about,
+        "cite": machine.cite,
+        "sides": list(machine.sides),
+        "heads": [{"name": it.name, "fresh": list(it.fresh), "letter": it.letter} for it in machine.heads.values()],
+        "settings": [
+            {"name": it.name, "values": list(it.values), "start": it.initial} for it in machine.settings.values()
         ],
+        "facts": [
+            {"name": it.name, "means": it.means, "side": it.side or None, "flag": it.flag}
+            for it in machine.facts.values()
+        ],
+        "calls": [_call(call) for call in machine.calls.values()],
+        "actions": [_action(action) for action in machine.actions.values()],
+        "refusals": [
+            {"name": it.name, "error": it.error, "needs": it.needs or None, "text": it.text}
+            for it in machine.refusals.values()
+        ],
+        "cycles": [list(cycle) for cycle in machine.cycles],
+        "inputs": [_input(entry) for entry in asked],
+        "transitions": [_transition(machine, row, head) for row in machine.rows for head in row.source],
+        "configurations": [_configuration(machine, it, state) for it, state in first.items()],
+        "cells": [_cell(machine, before, it, entry) for before, row in rows.items() for it, entry in row.items()],
         "counts": {
             "configurations": len(rows),
             "cells": sum(map(len, rows.values())),
-            "refusals": sum(entry.refusal is not None for row in rows.values() for entry in row.values()),
+            "refusals": sum(bool(entry.refusal) for row in rows.values() for entry in row.values()),
             "states": len(found.steps),
             "transitions": found.transitions,
         },
     }
 
 
-def _input(entry: Input) -> Json:
-    return {"name": str(entry), "call": entry.call.value if entry.call else None, "data": entry.data}
-
-
-def _transition(row: Transition, source: SyncedHead) -> Json:
+def _call(call: Call) -> Json:
     return {
-        "id": row.identifier(source),
-        "call": row.call.value,
-        "source": source.name,
-        "dest": row.dest.name if row.dest else None,
-        "conditions": [guard.value for guard in row.conditions],
-        "unless": [guard.value for guard in row.unless],
-        "actions": [action.value for action in row.actions],
-        "refusal": row.refusal.value if row.refusal else None,
-        "reason": _reason(row.refusal, row.call, source),
-        "cite": row.cite,
-        "sources": [place._asdict() for place in cited(row)],
+        "name": call.name,
+        "does": call.does,
+        "side": call.side or None,
+        "source": call.source or None,
+        "takes": call.takes or None,
     }
 
 
+def _action(action: Action) -> Json:
+    return {
+        "name": action.name,
+        "code": action.code,
+        "does": action.does,
+        "side": action.side or None,
+        "source": action.source or None,
+        "contents": CONTENTS.get(action.does),
+        "queued": action.queued,
+        "sets": list(action.sets),
+        "clears": list(action.clears),
+        "by_setting": [
+            {"fact": fact, "setting": setting, "value": value} for fact, setting, value in action.by_setting
+        ],
+    }
+
+
+def _input(entry: Input) -> Json:
+    return {
+        "name": str(entry),
+        "call": entry.call.name if entry.call else None,
+        "data": entry.data,
+        "given": list(entry.given),
+    }
+
+
+def _transition(machine: Machine, row: Row, source: str) -> Json:
+    ends = bool(row.refusal) or machine.calls[row.call].ends
+    return {
+        "id": row.identifier(source),
+        "call": row.call,
+        "source": source,
+        "dest": None if ends else row.dest or source,
+        "conditions": list(row.conditions),
+        "unless": list(row.unless),
+        "actions": list(row.actions),
+        "refusal": row.refusal or None,
+        "reason": _reason(machine, row, source),
+        "cite": row.cite,
+        "sources": _cited(row.cite),
+    }
+
+
+_PLACE = re.compile(r"(\w+\.\w+):(\d[\d, -]*)")
+_LINES = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+def _cited(cite: str) -> list[Json]:
+    """The lines that a row follows, in the order of the citation."""
+    return [
+        {"file": file, "first": int(lines[1]), "last": int(lines[2] or lines[1])}
+        for file, places in _PLACE.findall(cite)
+        for lines in _LINES.finditer(places)
+    ]
+
+
 class _Null:
-    """No data: shown as ``NULL``, the word of Caffe and of the document's inputs, not as Python's None."""
+    """No data: shown as ``NULL``, the word of the document's inputs, not as Python's None."""
 
     def __repr__(self) -> str:
         return "NULL"
 
 
-def _reason(refusal: Refusal | None, call: Call, head: SyncedHead) -> str | None:
-    return None if refusal is None else str(refusal_error(refusal, call.value, head, _Null()))
+def _reason(machine: Machine, row: Row, head: str) -> str | None:
+    if not row.refusal:
+        return None
+    return str(error_of(machine.refusals[row.refusal], row.call, machine.heads[head], _Null()))
 
 
-def _configuration(edition: AnyEdition, configuration: Configuration) -> Json:
-    machine, facts = head_machine(edition), configuration.facts & head_machine(edition).edition.facts
-    release = machine.row(Call.RELEASE, configuration.head, facts, data=True)
+def _configuration(machine: Machine, configuration: Configuration, state: State) -> Json:
+    ends = [entry for entry in stepper(machine).inputs(end=True) if entry.ends]
+    taken = [(entry, stepper(machine).step(state, entry)) for entry in ends]
     return {
         "name": str(configuration),
-        "head": configuration.head.name,
-        "cpu": configuration.cpu.name.lower(),
-        "gpu": configuration.gpu.name.lower(),
-        "facts": _names(facts),
-        "packed": state_of(configuration.head, facts),
-        "release": {
-            "transition": release.identifier(configuration.head),
-            "actions": [action.value for action in release.actions],
-        },
+        "head": configuration.head,
+        "facts": [fact for fact in machine.facts if fact in configuration.facts],
+        "ends": [
+            {
+                "input": str(entry),
+                "transition": step.row.identifier(configuration.head),
+                "actions": list(step.actions),
+            }
+            for entry, step in taken
+            if step and step.row
+        ],
     }
 
 
-def _cell(edition: AnyEdition, before: Configuration, call: Call, asked: Input, entry: Entry) -> Json:
-    facts = before.facts & head_machine(edition).edition.facts
-    row = head_machine(edition).row(call, before.head, facts, data=asked.data)
+def _cell(machine: Machine, before: Configuration, asked: Input, entry: Entry) -> Json:
     return {
         "configuration": str(before),
         "input": str(asked),
-        "transition": row.identifier(before.head),
-        "actions": [action.value for action in entry.actions],
+        "transition": entry.row.identifier(before.head),
+        "actions": list(entry.actions),
         "after": str(entry.after),
-        "refusal": entry.refusal.value if entry.refusal else None,
-        "reason": _reason(entry.refusal, call, before.head),
+        "refusal": entry.refusal or None,
+        "reason": _reason(machine, entry.row, before.head),
     }
 
 

@@ -1,27 +1,24 @@
-"""The machine of an edition over variables, with abstract flags and contents, for the formal models.
+"""A machine over variables, with abstract facts and contents, for the formal models.
 
 Contents are *versions*, small numbers that count modulo K.  A new memory has version 0.  Each write makes the next
 version, and so does an adopted buffer.  A side without a pointer has version 0.  A *fault* is an action that must not
 happen: memory is allocated over a pointer, freed though it is not owned, zeroed though it has contents, copied from or
 to a side without a pointer, or copied from a stale side.  It is also a fault if a pointer that was set becomes null.
+A machine without sides, pointers or flags has only the variables and the faults that it has words for.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..compiled import head_machine
-from ..head import EFFECTS, Action, Fact
-from ..vocabulary import Host, Role, Verb, place_of, role_of, verb_of
+from ..opening import machine_of
+from ..states import stepper
 
 if TYPE_CHECKING:
-    from ..head import Edition, SyncedHead, Transition
-    from ..machine import AnyEdition
+    from ..declaration import Action, Machine, Row
+    from ..opening import AnyMachine
 
-__all__ = ["BY_MODE", "FormalModel", "Literal", "Update", "Version", "formal_model"]
-
-BY_MODE = None
-"""The value of a fact that is set in GPU mode and cleared in CPU mode."""
+__all__ = ["BySetting", "FormalModel", "Literal", "Update", "Version", "formal_model"]
 
 
 class Version(NamedTuple):
@@ -38,6 +35,13 @@ class Literal(NamedTuple):
     value: bool
 
 
+class BySetting(NamedTuple):
+    """A fact that is true afterwards if a setting has a value."""
+
+    setting: str
+    value: str
+
+
 class Update(NamedTuple):
     """A row in one of its heads.
 
@@ -50,9 +54,9 @@ class Update(NamedTuple):
     head, dest : str
         The same head if the call does not move it.
     asked : tuple of Literal
-        The guards that ask for facts.
-    facts : dict of str to bool or None
-        The facts that change, with their new values; None is `BY_MODE`.
+        The conditions that ask for facts which actions change.
+    facts : dict of str to bool or BySetting
+        The facts that change, with their new values.
     versions : dict of str to Version
         The versions that change.
     faults : tuple of Literal
@@ -66,7 +70,7 @@ class Update(NamedTuple):
     head: str
     dest: str
     asked: tuple[Literal, ...]
-    facts: dict[str, bool | None]
+    facts: dict[str, bool | BySetting]
     versions: dict[str, Version]
     faults: tuple[Literal, ...]
     broken: bool
@@ -84,147 +88,158 @@ class Update(NamedTuple):
 
 
 class FormalModel(NamedTuple):
-    """The machine of an edition over variables.
+    """A machine over variables.
 
     Attributes
     ----------
-    heads : tuple of str
+    machine : Machine
     facts, versions : tuple of str
         The variables.
+    start : tuple of str
+        If nothing is fresh in a new memory, the pointers: then there is none exactly in the first head.
     owned : tuple of (str, str)
         Each ownership flag with its pointer: while the flag is set, there must be a pointer.
     fresh : tuple of (str, str)
         Each head at which a side is fresh, with the pointer of that side.
+    equal : tuple of (str, str, str)
+        Each head at which several sides are fresh, with the versions of two of them, which must be equal.
+    empty : tuple of (str, str)
+        Each pointer with the version of its side, which is 0 while there is no pointer.
     updates : tuple of Update
     """
 
-    heads: tuple[str, ...]
+    machine: Machine
     facts: tuple[str, ...]
     versions: tuple[str, ...]
+    start: tuple[str, ...]
     owned: tuple[tuple[str, str], ...]
     fresh: tuple[tuple[str, str], ...]
+    equal: tuple[tuple[str, str, str], ...]
+    empty: tuple[tuple[str, str], ...]
     updates: tuple[Update, ...]
 
 
-def formal_model(edition: AnyEdition) -> FormalModel:
-    """The model for TLA+ and Promela, without the destructor, because nothing can be observed after it.
+def formal_model(edition: AnyMachine) -> FormalModel:
+    """The model for TLA+ and Promela, without calls that end the memory, because nothing can be observed after them.
 
     Raises
     ------
     DeclarationError
-        If there is no such edition.
+        If there is no such edition, or if the machine is unsound.
     """
-    found = head_machine(edition).edition
-    owned = ((_name(place.owned), _name(place.pointer)) for place in Host if place.owned in found.facts)
-    fresh = ((head.name, _name(place.pointer)) for place in Host for head in found.heads if place.is_fresh(head))
+    machine = machine_of(edition)
+    free, heads = stepper(machine).free, machine.heads.values()
+    pointers, owned = _facts(machine, "pointer"), _facts(machine, "owned")
     return FormalModel(
-        heads=tuple(head.name for head in found.heads),
-        facts=tuple(_name(fact) for fact in Fact if fact in found.facts),
-        versions=tuple(map(_version_of, Host)),
-        owned=tuple(owned),
-        fresh=tuple(fresh),
-        updates=_updates(edition),
+        machine,
+        facts=tuple(fact for fact in machine.facts if fact not in free),
+        versions=tuple(map(_version_of, machine.sides)),
+        start=tuple(pointers.values()) if not machine.initial.fresh else (),
+        owned=tuple((owned[side], pointers[side]) for side in owned if side in pointers),
+        fresh=tuple((head.name, pointers[side]) for side in pointers for head in heads if side in head.fresh),
+        equal=tuple(
+            (head.name, _version_of(head.fresh[0]), _version_of(side)) for head in heads for side in head.fresh[1:]
+        ),
+        empty=tuple((pointer, _version_of(side)) for side, pointer in pointers.items()),
+        updates=_updates(machine),
     )
 
 
-def _name(fact: Fact) -> str:
-    return (fact.name or "").lower()
+def _facts(machine: Machine, meaning: str) -> dict[str, str]:
+    """The facts that mean something, by their side."""
+    return {fact.side: fact.name for fact in machine.facts.values() if fact.means == meaning}
 
 
-def _version_of(place: Host) -> str:
-    return f"{place.value}_version"
+def _version_of(side: str) -> str:
+    return f"{side}_version"
 
 
-def _updates(edition: AnyEdition) -> tuple[Update, ...]:
-    machine, found = head_machine(edition), list[Update]()
-    for call in machine.calls:
-        for head in machine.edition.heads if not call.ends else ():
-            rows = [row for row in machine.declaration.rows if row.call is call and head in row.source]
+def _updates(machine: Machine) -> tuple[Update, ...]:
+    found: list[Update] = []
+    for call in machine.calls.values():
+        for head in machine.heads if not call.ends else ():
+            rows = machine.rows_at.get((call.name, head), ())
             for number, row in enumerate(rows, 1):
-                name = f"{call.value}_{head.name}" + (f"_{number}" if len(rows) > 1 else "")
-                found.append(_Walk(row, head, machine.edition).update(name))
+                name = f"{call}_{head}" + (f"_{number}" if len(rows) > 1 else "")
+                found.append(_Walk(machine, row, head).update(name))
     return tuple(found)
 
 
 class _Walk:
     """The actions of a row, taken one after the other, with what is known of the facts."""
 
-    def __init__(self, row: Transition, head: SyncedHead, edition: Edition) -> None:
-        self.row, self.head, self.tracked, self.initial = row, head, edition.facts, edition.initial
-        self.asked = {
-            guard.fact: value
-            for guards, value in ((row.conditions, True), (row.unless, False))
-            for guard in guards
-            if guard.fact is not None
-        }
-        self.known: dict[Fact, bool | None] = dict(self.asked)
-        self.facts: dict[Fact, bool | None] = {}
-        self.versions = {place: Version(_version_of(place)) for place in Host}
-        self.faults: list[Literal] = []
-        self.broken = False
+    def __init__(self, machine: Machine, row: Row, head: str) -> None:
+        self._machine, self._row, self._head = machine, row, machine.heads[head]
+        self._pointers, self._owned = _facts(machine, "pointer"), _facts(machine, "owned")
+        free = stepper(machine).free
+        known = dict.fromkeys(row.conditions, True) | dict.fromkeys(row.unless, False)
+        self._asked = {fact: value for fact, value in known.items() if fact in machine.facts and fact not in free}
+        self._known: dict[str, bool | BySetting] = dict(self._asked)
+        self._facts: dict[str, bool | BySetting] = {}
+        self._versions = {side: Version(_version_of(side)) for side in machine.sides}
+        self._fresh = set(self._head.fresh)
+        self._faults: list[Literal] = []
+        self._broken = False
 
     def update(self, name: str) -> Update:
         """Take all actions."""
-        for action in self.row.actions:
-            self._take(action)
-        place = place_of(self.row.call)
-        if role_of(self.row.call) is Role.WRITE and self.row.refusal is None and place is not None:
-            self.versions[place] = self._next(place)
-        for place in Host:
-            if self.facts.get(place.pointer) is False:
-                self._never(place.pointer, value=True)
-        versions = {_version_of(place): version for place, version in self.versions.items()}
+        for action in self._row.actions:
+            self._take(self._machine.actions[action])
+        call = self._machine.calls[self._row.call]
+        if call.does in ("write", "overwrite") and not self._row.refusal:
+            origin, writes = self._versions[call.side]
+            self._versions[call.side] = Version(origin, writes + 1)
+        for pointer in self._pointers.values():
+            if self._facts.get(pointer) is False:
+                self._never(pointer, value=True)
+        versions = {_version_of(side): version for side, version in self._versions.items()}
         return Update(
             name=name,
-            identifier=self.row.identifier(self.head),
-            head=self.head.name,
-            dest=(self.row.dest or self.head).name,
-            asked=tuple(Literal(_name(fact), value) for fact, value in self.asked.items()),
-            facts={_name(fact): value for fact, value in self.facts.items()},
+            identifier=self._row.identifier(self._head.name),
+            head=self._head.name,
+            dest=self._row.dest or self._head.name,
+            asked=tuple(Literal(fact, value) for fact, value in self._asked.items()),
+            facts=self._facts,
             versions={side: version for side, version in versions.items() if version != Version(side)},
-            faults=tuple(dict.fromkeys(self.faults)),
-            broken=self.broken,
+            faults=tuple(dict.fromkeys(self._faults)),
+            broken=self._broken,
         )
 
     def _take(self, action: Action) -> None:
-        place, verb = place_of(action) or Host.CPU, verb_of(action)
-        if verb is Verb.ALLOCATE:
-            self._never(place.pointer, value=True)
-        elif verb is Verb.FREE:
-            self._never(place.owned, value=False)
-        elif verb is Verb.ZERO:
-            self._never(place.pointer, value=False)
-            self.broken |= self.head is not self.initial
-            self.versions[place] = Version("0")
-        elif verb is Verb.COPY:
-            self._never(place.pointer, value=False)
-            self._never(place.other.pointer, value=False)
-            self.broken |= not place.other.is_fresh(self.head)
-            self.versions[place] = self.versions[place.other]
-        else:
-            fresh = (_version_of(it) for it in Host if it.is_fresh(self.head))
-            self.versions[place] = Version(next(fresh, "0"), 1)
+        side = action.side
+        if action.does == "allocate":
+            self._never(self._pointers.get(side), value=True)
+        elif action.does == "free":
+            self._never(self._owned.get(side), value=False)
+        elif action.does == "zero":
+            self._never(self._pointers.get(side), value=False)
+            self._broken |= self._head != self._machine.initial
+            self._versions[side] = Version("0")
+        elif action.does == "copy":
+            self._never(self._pointers.get(side), value=False)
+            self._never(self._pointers.get(action.source), value=False)
+            self._broken |= action.source not in self._fresh
+            self._fresh.add(side)  # so it can be copied further
+            self._versions[side] = self._versions[action.source]
+        elif action.does == "adopt":
+            fresh = (_version_of(it) for it in self._machine.sides if it in self._head.fresh)
+            self._versions[side] = Version(next(fresh, "0"), 1)
         self._apply(action)
 
-    def _next(self, place: Host) -> Version:
-        origin, writes = self.versions[place]
-        return Version(origin, writes + 1)
-
-    def _never(self, fact: Fact, *, value: bool) -> None:
+    def _never(self, fact: str | None, *, value: bool) -> None:
         """Record a fault for the case that a fact has this value now."""
-        if fact not in self.known:
-            self.faults.append(Literal(_name(fact), value))
+        if fact is None:
+            return
+        if fact not in self._known:
+            self._faults.append(Literal(fact, value))
         else:
-            self.broken |= self.known[fact] is value
+            self._broken |= self._known[fact] is value
 
     def _apply(self, action: Action) -> None:
-        effect = EFFECTS[action]
-        changes: tuple[tuple[Fact, bool | None], ...] = (
-            (effect.sets, True),
-            (effect.clears, False),
-            (effect.by_mode, BY_MODE),
-        )
-        for facts, value in changes:
-            for fact in Fact:
-                if fact in facts & self.tracked:
-                    self.facts[fact] = self.known[fact] = value
+        changes: dict[str, bool | BySetting] = {
+            **dict.fromkeys(action.sets, True),
+            **dict.fromkeys(action.clears, False),
+            **{fact: BySetting(setting, value) for fact, setting, value in action.by_setting},
+        }
+        self._facts |= changes
+        self._known |= changes

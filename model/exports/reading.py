@@ -1,88 +1,86 @@
-"""A declaration from the JSON document: the opposite of `machine_document`.
+"""A machine from the JSON document: the opposite of `machine_document`.
 
-Only the edition and its rows are read.  Everything else in the document is computed from them, so it is not believed
-but computed again.  The vocabulary and the effects of actions must be those of this version.
+Only words and rows are read.  Everything else in the document is computed from them, so it is not believed but
+computed again.  Documents of version 2 are read too; these have only Caffe's words.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from ..declaration import Action, Call, Fact, Head, Machine, Refusal, Row, Setting
 from ..errors import DeclarationError, FileFormatError
 from ..files import parsed_json, read_text
-from ..head import Action, Call, Edition, Fact, Guard, Refusal, SyncedHead, Transition
-from ..machine import Declaration
-from .document import FORMAT, VERSION, vocabulary
+from ..opening import caffes_words
+from .document import FORMAT, VERSION
 
 if TYPE_CHECKING:
-    import enum
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["declaration_of", "read_declaration"]
+__all__ = ["machine_of_document", "read_machine"]
 
 Json = dict[str, Any]
-Name = TypeVar("Name", bound="enum.Enum")
+
+_OLD = "2"
 
 
-def read_declaration(path: str | Path, name: str | None = None) -> Declaration:
-    """The declaration in a file of the format ``json``.
+def read_machine(path: str | Path, name: str | None = None) -> Machine:
+    """The machine in a file of the format ``json``.
 
     Parameters
     ----------
     path : str or Path
     name : str, optional
-        The edition to read; it is needed only if the file has several.
+        The machine to read; it is needed only if the file has several.
 
     Raises
     ------
     FileAccessError
         If the file cannot be read.
     FileFormatError
-        See `declaration_of`.
+        See `machine_of_document`.
     """
-    return declaration_of(parsed_json(str(path), read_text(path, "a machine in JSON")), name, source=str(path))
+    return machine_of_document(parsed_json(str(path), read_text(path, "a machine in JSON")), name, source=str(path))
 
 
-def declaration_of(document: object, name: str | None = None, *, source: str = "the document") -> Declaration:
-    """The declaration in a document that `machine_document` made.
+def machine_of_document(document: object, name: str | None = None, *, source: str = "the document") -> Machine:
+    """The machine in a document that `machine_document` made.
 
     Parameters
     ----------
     document : dict
     name : str, optional
-        The edition to read; it is needed only if the document has several.
+        The machine to read; it is needed only if the document has several.
     source : str
         The name of the document in errors.
 
     Raises
     ------
     FileFormatError
-        If it is no such document, if it is of another version, if its vocabulary is not the one of this version, or if
-        it does not have the edition.
+        If it is no such document, if it is of another version, if its words contradict each other, or if it does not
+        have the machine.
     """
     try:
         found: Any = document
         if found["format"] != FORMAT:
             raise FileFormatError(source, f"its format is {found['format']!r}, not {FORMAT!r}")
-        _check_version(source, str(found["version"]))
-        for part, expected in vocabulary().items():
-            if found[part] != expected:
-                raise FileFormatError(source, f"its {part} are not those of this version of syncedmem")
-        return _declaration(_chosen(source, found["editions"], name))
+        version = str(found["version"]).partition(".")[0]
+        if version not in (_OLD, VERSION.partition(".")[0]):
+            raise FileFormatError(
+                source, f"its version is {found['version']}, and this needs {VERSION}: export it again"
+            )
+        chosen = _chosen(source, found["editions"], name)
+        return _of_version_2(chosen) if version == _OLD else _machine(chosen)
+    except DeclarationError as error:
+        raise FileFormatError(source, str(error)) from error
     except KeyError as error:
         raise FileFormatError(source, f"this is no machine in JSON: {error.args[0]!r} is missing or unknown") from error
     except (TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, (FileFormatError, DeclarationError)):
+        if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(source, f"this is no machine in JSON: {error}") from error
-
-
-def _check_version(source: str, version: str) -> None:
-    if version.partition(".")[0] != VERSION.partition(".")[0]:
-        raise FileFormatError(source, f"its version is {version}, and this needs {VERSION}: export it again")
 
 
 def _chosen(source: str, editions: list[Json], name: str | None) -> Json:
@@ -97,45 +95,88 @@ def _chosen(source: str, editions: list[Json], name: str | None) -> Json:
     return found[0]
 
 
-def _declaration(found: Json) -> Declaration:
-    edition = Edition(
-        name=str(found["name"]),
-        about=str(found["about"]),
-        heads=tuple(SyncedHead[name] for name in found["heads"]),
-        flags=_facts(found["flags"]),
-        implied=_facts(found["implied"]),
-        never=frozenset(_named(Guard, found["never"])),
-        cite=str(found["cite"]),
-        cycles=tuple(_named(Call, sequence) for sequence in found["cycles"]),
+def _machine(found: Json) -> Machine:
+    return Machine(
+        _text(found["name"]),
+        _rows(found["transitions"]),
+        title=_text(found["title"]),
+        about=_text(found["about"]),
+        cite=_text(found["cite"]),
+        sides=_names(found["sides"]),
+        heads=[Head(_text(it["name"]), _names(it["fresh"]), _text(it["letter"])) for it in found["heads"]],
+        settings=[Setting(_text(it["name"]), _names(it["values"]), _text(it["start"])) for it in found["settings"]],
+        facts=[Fact(_text(it["name"]), it["means"], _text(it["side"]), flag=bool(it["flag"])) for it in found["facts"]],
+        calls=[
+            Call(_text(it["name"]), it["does"], _text(it["side"]), _text(it["source"]), _text(it["takes"]))
+            for it in found["calls"]
+        ],
+        actions=[_action(it) for it in found["actions"]],
+        refusals=[
+            Refusal(_text(it["name"]), _text(it["error"]), _text(it["needs"]), _text(it["text"]))
+            for it in found["refusals"]
+        ],
+        cycles=[_names(cycle) for cycle in found["cycles"]],
     )
-    return Declaration(edition, _rows([_row(row) for row in found["transitions"]]))
 
 
-def _rows(apart: list[Transition]) -> tuple[Transition, ...]:
+def _action(it: Json) -> Action:
+    return Action(
+        _text(it["name"]),
+        it["does"],
+        _text(it["side"]),
+        _text(it["source"]),
+        queued=bool(it["queued"]),
+        sets=_names(it["sets"]),
+        clears=_names(it["clears"]),
+        by_setting=tuple((_text(by["fact"]), _text(by["setting"]), _text(by["value"])) for by in it["by_setting"]),
+        code=_text(it["code"]),
+    )
+
+
+_ALIKE = ("call", "dest", "conditions", "unless", "actions", "refusal", "cite")
+
+
+def _rows(apart: list[Json]) -> list[Row]:
     """The rows, with neighbours that differ only in their heads as one row, as a table has them."""
-    merged = groupby(apart, lambda row: replace(row, source=()))
-    return tuple(replace(row, source=tuple(head for it in group for head in it.source)) for row, group in merged)
+    groups = (list(group) for _, group in groupby(apart, lambda row: [row[key] for key in _ALIKE]))
+    return [
+        Row(
+            _text(group[0]["call"]),
+            _names(row["source"] for row in group),
+            None if group[0]["dest"] is None else _text(group[0]["dest"]),
+            do=_names(group[0]["actions"]),
+            when=_names(group[0]["conditions"]),
+            unless=_names(group[0]["unless"]),
+            refused=_text(group[0]["refusal"]),
+            cite=_text(group[0]["cite"]),
+        )
+        for group in groups
+    ]
 
 
-def _row(row: Json) -> Transition:
-    return Transition(
-        Call(row["call"]),
-        (SyncedHead[row["source"]],),
-        None if row["dest"] is None else SyncedHead[row["dest"]],
-        _named(Action, row["actions"]),
-        conditions=_named(Guard, row["conditions"]),
-        unless=_named(Guard, row["unless"]),
-        refusal=None if row["refusal"] is None else Refusal(row["refusal"]),
-        cite=str(row["cite"]),
+def _of_version_2(found: Json) -> Machine:
+    return caffes_words(
+        _text(found["name"]),
+        _names(found["heads"]),
+        _rows(found["transitions"]),
+        never=_names(found["never"]),
+        flags=[flag.lower() for flag in _names(found["flags"])],
+        implied=[flag.lower() for flag in _names(found["implied"])],
+        about=_text(found["about"]),
+        cite=_text(found["cite"]),
+        cycles=[_names(cycle) for cycle in found["cycles"]],
     )
 
 
-def _named(kind: type[Name], names: Iterable[object]) -> tuple[Name, ...]:
-    return tuple(kind(name) for name in names)
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
-def _facts(names: Iterable[str]) -> Fact:
-    found = Fact(0)
-    for name in names:
-        found |= Fact[name]
-    return found
+def _names(values: Iterable[object]) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise TypeError(f"{values!r} is no list")
+    return tuple(map(_text, values))

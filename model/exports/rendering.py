@@ -8,24 +8,26 @@ the names in `SOURCES`; the user's options are ``edition``, ``calls`` and ``deta
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from ..compiled import head_machine
+from ..caffe import CAFFE, EDITIONS, MODE, REFUSALS
 from ..diagrams.drawing import drawing
-from ..head import EDITIONS, Call, Refusal, SyncedHead
+from ..errors import InvalidExportError
 from ..interface import BLOB_CALLS
-from ..machine import DATA
-from ..mode import Mode
-from .document import machine_document
+from ..opening import machine_of
+from ..states import stepper
+from .document import CONTENTS, VERSION, machine_document
 from .formal import formal_model
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
+    from ..declaration import Machine, Row
     from ..diagrams.drawing import Detail
     from ..opening import AnyMachine
 
@@ -33,23 +35,99 @@ __all__ = ["FOLDER", "SOURCES", "rendered", "templates"]
 
 FOLDER = Path(__file__).parent / "templates"
 
+
+class Coded(NamedTuple):
+    """A row in one of its heads as numbers: each fact is a bit, and each condition on an argument another one.
+
+    A row fires if ``found & required == required`` and ``found & excluded == 0``.  The facts afterwards are ``facts &
+    kept | sets``, with a pair of masks for each combination of settings.
+    """
+
+    row: Row
+    identifier: str
+    head: str
+    dest: str
+    required: int
+    excluded: int
+    kept: tuple[int, ...]
+    sets: tuple[int, ...]
+
+
+class Code(NamedTuple):
+    """A machine as numbers, for languages that have integers.
+
+    Attributes
+    ----------
+    words : Machine
+        The words in the order of their numbers: those of this machine, and of others that have the same numbers.
+    bits : dict of str to int
+        Facts and conditions on arguments.
+    data : int
+        The bits that are set for a call with its argument.
+    rows : list of Coded
+    """
+
+    words: Machine
+    bits: dict[str, int]
+    data: int
+    rows: list[Coded]
+
+    def mask(self, names: Iterable[str]) -> int:
+        """The bits of some facts."""
+        return sum({self.bits[name] for name in names})
+
+
+def coded(edition: AnyMachine) -> Code:
+    """A machine as numbers.
+
+    Raises
+    ------
+    DeclarationError
+        If there is no such edition, or if the machine is unsound.
+    InvalidExportError
+        If words of different kinds have the same name: then they cannot be told apart in C.
+    """
+    machine = machine_of(edition)
+    words = machine.numbered_as
+    kinds = {"head": words.heads, "call": words.calls, "action": words.actions, "fact": words.facts}
+    for (kind, some), (other, others) in product(kinds.items(), repeat=2):
+        if kind < other and (both := sorted({it.upper() for it in some} & {it.upper() for it in others})):
+            raise InvalidExportError(f"{machine}: {both[0]} is a {kind} and a {other}, which have one name in code")
+    arguments = dict.fromkeys(call.takes for call in words.calls.values() if call.takes)
+    bits = {name: 1 << number for number, name in enumerate([*words.facts, *arguments])}
+    code = Code(words, bits, sum(bits[name] for name in arguments), [])
+    step, every = stepper(machine), frozenset(machine.facts)
+    settings = list(product(*(setting.values for setting in machine.settings.values())))
+    for row in machine.rows:
+        # An action sets, clears or keeps each fact, so its effect on all facts and on none tells its effect on any.
+        kept, sets = (
+            tuple(code.mask(step.facts_after(facts, row.actions, values)) for values in settings)
+            for facts in (every, frozenset[str]())
+        )
+        masks = code.mask(row.conditions), code.mask(row.unless)
+        for head in row.source:
+            code.rows.append(Coded(row, row.identifier(head), head, row.dest or head, *masks, kept, sets))
+    return code
+
+
 SOURCES: Mapping[str, Any] = MappingProxyType(
     {
         "machine_document": machine_document,
-        "head_machine": head_machine,
-        "HAS_DATA": DATA,
+        "machine_of": machine_of,
+        "coded": coded,
         "drawing": drawing,
         "formal_model": formal_model,
+        "VERSION": VERSION,
+        "CONTENTS": CONTENTS,
         "EDITIONS": EDITIONS,
-        "SyncedHead": SyncedHead,
-        "Call": Call,
-        "Refusal": Refusal,
-        "Mode": Mode,
+        "CAFFE": CAFFE,
+        "MODE": MODE,
+        "REFUSALS": REFUSALS,
         "BLOB_CALLS": BLOB_CALLS,
     }
 )
-"""The sources of a template: the JSON document, its rows as numbers, the diagram, the machine over variables, and the
-declarations themselves."""
+"""The sources of a template: the JSON document, the machine and its rows as numbers, the diagram, the machine over
+variables, and the words of all editions."""
 
 
 def rendered(template: str, edition: AnyMachine, calls: Collection[str], detail: Detail | None) -> str:
@@ -88,4 +166,5 @@ def templates() -> Environment:
         keep_trailing_newline=True,
     )
     made.globals |= SOURCES
+    made.filters["contents_after"] = CONTENTS.get
     return made

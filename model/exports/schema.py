@@ -1,15 +1,12 @@
-"""The JSON Schema of the document: draft 2020-12, with every name of the machine enumerated."""
+"""The JSON Schema of the document: draft 2020-12."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..exploration import Side
-from ..head import Action, Call, Fact, Guard, Refusal, SyncedHead
-from ..mode import Mode
-from ..vocabulary import Host, Role, Verb
-from .document import FORMAT, VERSION
+from ..declaration import ACTION_MEANINGS, CALL_MEANINGS, FACT_MEANINGS
+from .document import CONTENTS, FORMAT, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,33 +22,11 @@ _TRUTH: Json = {"type": "boolean"}
 
 def machine_schema() -> Json:
     """The JSON Schema of what `machine_document` returns."""
-    items = {
-        "heads": _object("A head: which copy is fresh.", name=_ref("head"), value=_COUNT),
-        "modes": _object("A value of Caffe's mode.", name=_ref("mode"), value=_COUNT),
-        "facts": _object(
-            "A pointer or a flag, with its bit in a packed state.", name=_ref("fact"), bit={**_COUNT, "minimum": 1}
-        ),
-        "guards": _object(
-            "A condition: the fact is true; without a fact: the call has data.",
-            name=_ref("guard"),
-            fact=_or_null(_ref("fact")),
-        ),
-        "actions": _action(),
-        "calls": _object(
-            "A call on a memory.",
-            name=_ref("call"),
-            role=_enum(role.value for role in Role),
-            side=_or_null(_ref("side")),
-            takes_data=_TRUTH,
-        ),
-        "refusals": _object("The reason of a refusal, and the error class here.", name=_ref("refusal"), error=_TEXT),
-        "editions": _edition(),
-    }
     document = _object(
-        "The head machine of SyncedMemory.",
+        "Machines, each in its own words. A name in a machine is one of those that the machine lists.",
         format={"const": FORMAT},
         version={"type": "string", "pattern": rf"^{VERSION.split('.')[0]}\.\d+$"},
-        **{key: _list(item) for key, item in items.items()},
+        editions=_list(_machine()),
         digest={
             "type": "string",
             "pattern": "^sha256:[0-9a-f]{64}$",
@@ -62,7 +37,7 @@ def machine_schema() -> Json:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"{FORMAT} {VERSION}",
         **document,
-        "$defs": _definitions(),
+        "$defs": {"name": {**_TEXT, "minLength": 1}},
     }
 
 
@@ -71,71 +46,113 @@ def schema_json() -> str:
     return json.dumps(machine_schema(), indent=2) + "\n"
 
 
-def _definitions() -> Json:
-    return {
-        "head": _enum(head.name for head in SyncedHead),
-        "mode": _enum(mode.name for mode in Mode),
-        "fact": _enum(fact.name or "" for fact in Fact),
-        "guard": _enum(guard.value for guard in Guard),
-        "action": _enum(action.value for action in Action),
-        "call": _enum(call.value for call in Call),
-        "refusal": _enum(refusal.value for refusal in Refusal),
-        "side": _enum(place.value for place in Host),
-        "pointer": _enum(side.name.lower() for side in Side),
-    }
+_NAME: Json = {"$ref": "#/$defs/name"}
 
 
-def _action() -> Json:
+def _machine() -> Json:
     return _object(
-        "A step of a call that changes memory or pointers.",
-        name=_ref("action"),
-        verb=_enum(verb.value for verb in Verb),
-        side=_ref("side"),
-        contents=_enum(("undefined", "zero", "other side", "argument", "none")),
-        asynchronous=_TRUTH,
-        sets=_list(_ref("fact")),
-        clears=_list(_ref("fact")),
-        by_mode={**_list(_ref("fact")), "description": "Set in GPU mode, cleared in CPU mode."},
-    )
-
-
-def _edition() -> Json:
-    asked = _object("A call, with data or with NULL.", name=_TEXT, call=_ref("call"), data=_TRUTH)
-    return _object(
-        "A machine: a build or a version of Caffe, or somebody's own.",
-        name={**_TEXT, "pattern": "^[a-z][a-z0-9_]*$"},
+        "A machine.",
+        name=_NAME,
+        title={**_TEXT, "description": "What its drawings are called."},
         about=_TEXT,
-        cite=_TEXT,
-        heads=_list(_ref("head")),
-        facts={**_list(_ref("fact")), "description": "The facts of this edition; effects on other facts are dropped."},
-        flags=_list(_ref("fact")),
-        implied={**_list(_ref("fact")), "description": "Flags that always equal another fact."},
-        never={**_list(_ref("guard")), "description": "Guards that cannot hold."},
-        cycles={**_list(_list(_ref("call"))), "description": "Sequences that can be repeated from a new memory."},
-        calls=_list(_ref("call")),
-        inputs=_list(asked),
+        cite={**_TEXT, "description": "Where it is described."},
+        sides={**_names(), "description": "The places where bytes can be; the host is first."},
+        heads=_list(
+            _object("A state: the sides with the newest bytes. The first is that of a new memory.",
+                    name=_NAME, fresh=_names(), letter=_TEXT)
+        ),
+        settings=_list(_object("An input that is no call.", name=_NAME, values=_names(), start=_NAME)),
+        facts=_list(
+            _object(
+                "What is true or false besides the head. A memory can be asked for a flag.",
+                name=_NAME,
+                means=_enum(FACT_MEANINGS),
+                side=_or_null(_NAME),
+                flag=_TRUTH,
+            )
+        ),
+        calls=_list(_call()),
+        actions=_list(_action()),
+        refusals=_list(
+            _object(
+                "The reason of a refusal: the error class here, the head that is needed, or what the error says.",
+                name=_NAME,
+                error=_NAME,
+                needs=_or_null(_NAME),
+                text=_TEXT,
+            )
+        ),
+        cycles={**_list(_names()), "description": "Sequences of calls that can be repeated from a new memory."},
+        inputs=_list(_input()),
         transitions=_list(_transition()),
         configurations=_list(_configuration()),
         cells=_list(_cell()),
         counts=_object(
-            "The number of each; states and transitions include the pinned flag and changes of mode.",
+            "The number of each; states and transitions include all facts, and changes of settings.",
             **dict.fromkeys(("configurations", "cells", "refusals", "states", "transitions"), _COUNT),
         ),
+    )  # fmt: skip
+
+
+def _call() -> Json:
+    return _object(
+        "A call.",
+        name=_NAME,
+        does=_enum(CALL_MEANINGS),
+        side=_or_null(_NAME),
+        source={**_or_null(_NAME), "description": "Of a push or a pull: where the bytes come from."},
+        takes={**_or_null(_NAME), "description": "The condition that it was given its argument."},
+    )
+
+
+def _action() -> Json:
+    return _object(
+        "A step of a call.",
+        name=_NAME,
+        code={**_TEXT, "description": "What stands for it in tables with many cells."},
+        does=_enum(ACTION_MEANINGS),
+        side=_or_null(_NAME),
+        source={**_or_null(_NAME), "description": "Of a copy: where the bytes come from."},
+        contents={
+            **_or_null(_enum(CONTENTS.values())),
+            "description": "What is in its side afterwards; null: as before.",
+        },
+        queued={**_TRUTH, "description": "Whether it may happen after the call has returned."},
+        sets=_names(),
+        clears=_names(),
+        by_setting=_list(
+            _object(
+                "The fact is true afterwards if the setting has this value, and false if not.",
+                fact=_NAME,
+                setting=_NAME,
+                value=_NAME,
+            )
+        ),
+    )
+
+
+def _input() -> Json:
+    return _object(
+        "A call with or without its argument, and with some facts that no action changes.",
+        name=_NAME,
+        call=_NAME,
+        data=_TRUTH,
+        given=_names(),
     )
 
 
 def _transition() -> Json:
     lines = _object("Lines of a source text.", file=_TEXT, first=_COUNT, last=_COUNT)
     return _object(
-        "A row in one of its heads. For each call, head and facts, the guards of exactly one row hold.",
-        id=_TEXT,
-        call=_ref("call"),
-        source=_ref("head"),
-        dest={**_or_null(_ref("head")), "description": "null if refused or released."},
-        conditions=_list(_ref("guard")),
-        unless=_list(_ref("guard")),
-        actions=_list(_ref("action")),
-        refusal=_or_null(_ref("refusal")),
+        "A row in one of its heads. It fires if all conditions are true and none of unless; never two at once.",
+        id=_NAME,
+        call=_NAME,
+        source=_NAME,
+        dest={**_or_null(_NAME), "description": "null if refused, or if there is no memory afterwards."},
+        conditions=_names(),
+        unless=_names(),
+        actions=_names(),
+        refusal=_or_null(_NAME),
         reason=_or_null(_TEXT),
         cite=_TEXT,
         sources=_list(lines),
@@ -143,27 +160,25 @@ def _transition() -> Json:
 
 
 def _configuration() -> Json:
+    end = _object("The effect of a call that ends the memory.", input=_NAME, transition=_NAME, actions=_names())
     return _object(
-        "A reachable head with its two sides.",
-        name=_TEXT,
-        head=_ref("head"),
-        cpu=_ref("pointer"),
-        gpu=_ref("pointer"),
-        facts=_list(_ref("fact")),
-        packed={**_COUNT, "description": "An integer: the head's value in the bits above those of the facts."},
-        release=_object("The effect of the destructor here.", transition=_TEXT, actions=_list(_ref("action"))),
+        "A reachable head with the facts that matter for the next call.",
+        name=_NAME,
+        head=_NAME,
+        facts=_names(),
+        ends=_list(end),
     )
 
 
 def _cell() -> Json:
     return _object(
         "The effect of an input in a configuration.",
-        configuration=_TEXT,
-        input=_TEXT,
-        transition=_TEXT,
-        actions=_list(_ref("action")),
-        after=_TEXT,
-        refusal=_or_null(_ref("refusal")),
+        configuration=_NAME,
+        input=_NAME,
+        transition=_NAME,
+        actions=_names(),
+        after=_NAME,
+        refusal=_or_null(_NAME),
         reason=_or_null(_TEXT),
     )
 
@@ -178,16 +193,16 @@ def _object(description: str, **properties: Json) -> Json:
     }
 
 
+def _names() -> Json:
+    return _list(_NAME)
+
+
 def _list(items: Json) -> Json:
     return {"type": "array", "items": items}
 
 
 def _enum(values: Iterable[str]) -> Json:
     return {"enum": list(values)}
-
-
-def _ref(name: str) -> Json:
-    return {"$ref": f"#/$defs/{name}"}
 
 
 def _or_null(schema: Json) -> Json:

@@ -29,6 +29,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from syncedmem import __version__
 from syncedmem.model import SyncedMemoryError
+from syncedmem.model.caffe import EDITIONS
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.exports.declared import machine_named
 from syncedmem.model.exports.formats import export
@@ -101,7 +102,7 @@ class Diagram(_Exported):
         except SyncedMemoryError as error:
             raise self.error(str(error)) from error
         edition = options["edition"]
-        ours = f"Caffe's SyncedMemory, edition {edition}" if isinstance(edition, str) else edition
+        ours = f"Caffe's SyncedMemory, edition {edition}" if edition in EDITIONS.values() else edition
         about = self.options.get("alt", f"The machine of {ours}.")
         picture = Picture("", options=options, svg=svg, alt=about)
         figure = nodes.figure(

@@ -14,15 +14,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MINE = """
-from dataclasses import replace
-from syncedmem.model import Call, Declaration
-caffe = Declaration.of("caffe")
-NO_PUSH = Declaration(
-    replace(caffe.edition, name="no_push", cycles=()),
-    tuple(row for row in caffe.rows if row.call is not Call.ASYNC_GPU_PUSH),
-)
-EMPTY = replace(NO_PUSH, rows=())
-LONELY = replace(NO_PUSH, rows=tuple(row for row in NO_PUSH.rows if row.dest is None or row.dest.name != "SYNCED"))
+from syncedmem.model.caffe import CAFFE
+from syncedmem.model.declaration import Machine, Row
+NO_PUSH = CAFFE.select("no_push", title="edition no_push", without="async_gpu_push")
+BOTH = Machine("both", [Row("go", "A", "B"), Row("go", "A", "A")])
+LONELY = Machine("lonely", [Row("go", "A", "A"), Row("go", "B", "C")])
 NUMBER = 3
 """
 
@@ -33,10 +29,11 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tmp_path.joinpath("mine.py").write_text(MINE)
     tmp_path.joinpath("raises.py").write_text("1 / 0\n")
+    tmp_path.joinpath("empty.py").write_text("from syncedmem.model.declaration import Machine; M = Machine('m', [])")
     tmp_path.joinpath("leaves.py").write_text("raise SystemExit\n")
     tmp_path.joinpath("broken.json").write_text("{")
     tmp_path.joinpath("all.json").write_text(machine_json())
-    tmp_path.joinpath("old.json").write_text(machine_json("caffe").replace('"version": "2.0"', '"version": "1.0"'))
+    tmp_path.joinpath("old.json").write_text(machine_json("caffe").replace('"version": "3.0"', '"version": "1.0"'))
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -76,18 +73,19 @@ def test_a_run_of_a_machine_is_checked(
     ("text", "message"),
     [
         ("late", f"unknown edition 'late'; there are {', '.join(EDITIONS)}, and FILE.py:NAME and FILE.json for other"),
-        ("mine.py", "mine.py is a Python file: say which declaration in it is meant, mine.py:NAME"),
-        ("mine.py:", "mine.py is a Python file: say which declaration in it is meant, mine.py:NAME"),
+        ("mine.py", "mine.py is a Python file: say which machine in it is meant, mine.py:NAME"),
+        ("mine.py:", "mine.py is a Python file: say which machine in it is meant, mine.py:NAME"),
         ("mine.py:MISSING", "mine.py has no MISSING"),
-        ("mine.py:NUMBER", "mine.py:NUMBER is no Declaration but of type int"),
-        ("mine.py:EMPTY", "no_push: this machine has no rows"),
-        ("mine.py:LONELY", "no_push: cpu_data in HEAD_AT_GPU with Fact(0) and data=False: no row is enabled"),
+        ("mine.py:NUMBER", "mine.py:NUMBER is no Machine but of type int"),
+        ("mine.py:BOTH", "both: go in A: 2 rows are enabled at once: go@A, go@A"),
+        ("mine.py:LONELY", "lonely: cannot be reached: B (no row leads there)"),
+        ("empty.py:M", "empty.py cannot be run: DeclarationError: m: this machine has no rows"),
         ("raises.py:M", "raises.py cannot be run: ZeroDivisionError: division by zero"),
         ("leaves.py:M", "leaves.py cannot be run: SystemExit"),
         ("missing.py:M", "missing.py: No such file or directory"),
         ("missing.json", "missing.json: "),
         ("broken.json", "broken.json: this is broken JSON: line 1, column 2"),
-        ("old.json", "old.json: its version is 1.0, and this needs 2.0: export it again"),
+        ("old.json", "old.json: its version is 1.0, and this needs 3.0: export it again"),
         ("all.json", "all.json: it has several editions: name one, caffe, early, cpu_only"),
         ("all.json:late", "all.json: it has no edition late; it has caffe, early, cpu_only"),
     ],

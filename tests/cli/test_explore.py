@@ -426,9 +426,9 @@ def test_every_script_is_in_the_page_after_those_it_imports() -> None:
 
 def words_of_the_machine() -> set[str]:
     """Return the names of heads, calls, actions, guards, facts and refusals in the document."""
-    document = explorer_material()["machine"]
-    kinds = ("heads", "calls", "actions", "guards", "facts", "refusals")
-    return {item["name"] for kind in kinds for item in document[kind]} - {"release"}
+    editions = explorer_material()["machine"]["editions"]
+    kinds = ("heads", "calls", "actions", "facts", "refusals")
+    return {item["name"] for kind in kinds for edition in editions for item in edition[kind]} - {"release"}
 
 
 def typed_in(source: str) -> set[str]:

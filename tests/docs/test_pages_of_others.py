@@ -152,11 +152,8 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, directive: str, message
 
 
 MACHINES = """
-from dataclasses import replace
-from syncedmem.model import Call, Declaration
-caffe = Declaration.of("caffe")
-rows = tuple(row for row in caffe.rows if row.call is not Call.ASYNC_GPU_PUSH)
-MINE = Declaration(replace(caffe.edition, name="no_push", cycles=()), rows)
+from syncedmem.model.caffe import CAFFE
+MINE = CAFFE.select("no_push", without="async_gpu_push")
 """
 OF_FILES = """
 Machines
@@ -246,7 +243,7 @@ def test_a_page_of_mkdocs_shows_the_machine_of_a_file(
     config: Any = importlib.import_module("mkdocs.config")
     build(config.load_config("mkdocs.yml", strict=True))
 
-    assert "edition no_push" in (tmp_path / "site" / "some" / "page" / "index.html").read_text(encoding="utf-8")
+    assert "<title>no_push</title>" in (tmp_path / "site" / "some" / "page" / "index.html").read_text(encoding="utf-8")
 
 
 def test_a_block_without_options_is_the_default_picture() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from machines import MACHINES
 
 from syncedmem.model import (
     EDITIONS,
@@ -29,12 +31,13 @@ from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.document import machine_document, machine_json
 from syncedmem.model.exports.formats import FORMATS, export
-from syncedmem.model.exports.reading import declaration_of, read_declaration
+from syncedmem.model.exports.reading import machine_of_document, read_machine
 from syncedmem.model.exports.schema import machine_schema
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from syncedmem.model.opening import AnyMachine
 
+VERSION_2 = Path(__file__).parent / "machine_version_2.json"
 U, C, G, S = SyncedHead
 CAFFE = Declaration.of("caffe")
 
@@ -109,42 +112,47 @@ def test_an_unsound_declaration_is_refused_when_it_is_used(declaration: Declarat
 # --- the JSON document
 
 
-@pytest.mark.parametrize("machine", [*EDITIONS, NO_PUSH, BOTH_AT_ONCE, BACK], ids=str)
-def test_a_document_that_is_read_and_written_again_is_the_same(machine: str | Declaration) -> None:
+@pytest.mark.parametrize("machine", [*EDITIONS, NO_PUSH, BOTH_AT_ONCE, BACK, *MACHINES], ids=str)
+def test_a_document_that_is_read_and_written_again_is_the_same(machine: AnyMachine) -> None:
     text = machine_json(machine)
-    found = declaration_of(json.loads(text))
+    found = machine_of_document(json.loads(text))
     assert machine_json(found) == text
-    assert declaration_of(json.loads(machine_json(found))) == found
+    assert machine_of_document(json.loads(machine_json(found))) == found
     jsonschema.validate(json.loads(text), machine_schema())
 
 
 def test_one_edition_of_several_is_read_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "all.json"
     path.write_text(machine_json())
-    assert [read_declaration(path, name).edition for name in EDITIONS] == [*EDITIONS.values()]
+    assert [*EDITIONS] == [read_machine(path, name).name for name in EDITIONS]
     with pytest.raises(FileFormatError, match=r"it has several editions: name one, caffe, early, cpu_only$"):
-        read_declaration(path)
+        read_machine(path)
     with pytest.raises(FileFormatError, match=r"it has no edition late; it has caffe, early, cpu_only$"):
-        read_declaration(path, "late")
+        read_machine(path, "late")
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_a_document_of_version_2_is_read(edition: str) -> None:
+    """It was written by version 0.1.0 of this project, and had the words of all editions apart from these."""
+    document = json.loads(VERSION_2.read_text())
+    assert machine_json(machine_of_document(document, edition)) == machine_json(edition)
 
 
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
         (("format",), "machine", "its format is 'machine', not 'syncedmem-machine'"),
-        (("version",), "1.0", "its version is 1.0, and this needs 2.0: export it again"),
-        (("actions", 0, "sets"), [], "its actions are not those of this version of syncedmem"),
+        (("version",), "1.0", "its version is 1.0, and this needs 3.0: export it again"),
         (("editions",), [], "it has no editions"),
-        (
-            ("editions", 0, "heads"),
-            ["HEAD_AT_MOON"],
-            "this is no machine in JSON: 'HEAD_AT_MOON' is missing or unknown",
-        ),
-        (("editions", 0, "never"), ["is_warm"], "this is no machine in JSON: 'is_warm' is not a valid Guard"),
+        (("editions", 0, "heads"), ["HEAD_AT_MOON"], "this is no machine in JSON: string indices must be integers"),
+        (("editions", 0, "heads", 0, "name"), "HEAD_AT_MOON", "no_push: cpu_data@UNINITIALIZED names the head"),
+        (("editions", 0, "calls", 0, "does"), "look", "the call cpu_data cannot mean 'look': there are"),
+        (("editions", 0, "sides"), "cpu", "this is no machine in JSON: 'cpu' is no list"),
+        (("editions", 0, "about"), 3, "this is no machine in JSON: 3 is no text"),
         (("editions", 0, "cycles"), 3, "this is no machine in JSON: 'int' object is not iterable"),
         (("editions", 0, "transitions", 0), {}, "this is no machine in JSON: 'call' is missing or unknown"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_document_is_refused(path: tuple[str | int, ...], value: object, message: str) -> None:
     document = copy.deepcopy(machine_document(NO_PUSH))
     place: Any = document
@@ -152,14 +160,14 @@ def test_a_wrong_document_is_refused(path: tuple[str | int, ...], value: object,
         place = place[key]
     place[path[-1]] = value
     with pytest.raises(FileFormatError) as found:
-        declaration_of(document, source="mine.json")
-    assert str(found.value) == f"mine.json: {message}"
+        machine_of_document(document, source="mine.json")
+    assert str(found.value).startswith(f"mine.json: {message}")
 
 
 @pytest.mark.parametrize("document", [3, [], "text", None])
 def test_what_is_no_document_is_refused(document: object) -> None:
     with pytest.raises(FileFormatError, match=r"^the document: this is no machine in JSON"):
-        declaration_of(document)
+        machine_of_document(document)
 
 
 # --- the exports

@@ -12,81 +12,71 @@ from loops import some
 from programs import run_node
 from statemachine.io.scxml.processor import SCXMLProcessor
 
-from syncedmem.model import EDITIONS, Call, Fact, Input, State, inputs, matrix, space
-from syncedmem.model.compiled import dispatch, head_machine
+from syncedmem.model.caffe import CAFFE, EDITIONS, MODE
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.exports.xstate import END, xstate_json, xstate_machine
+from syncedmem.model.states import matrix, space, stepper
 from syncedmem.model.suites import access_sequences, tour
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from syncedmem.model.declaration import Machine
+    from syncedmem.model.stepper import Input, State
+
 Json = dict[str, Any]
 Did = tuple[str, frozenset[str], list[str], str | None]
-"""The state afterwards, the facts that are true, the actions, and the refusal."""
+"""The head afterwards, the facts that are true, the actions, and the refusal."""
+
+MACHINES = pytest.mark.parametrize("machine", EDITIONS.values(), ids=str)
 
 
-def facts_of(facts: Fact) -> frozenset[str]:
-    return frozenset(fact.name or "" for fact in Fact if fact in facts)
+def expected(machine: Machine, state: State, asked: Input) -> Did:
+    """Return what the machine says."""
+    step = stepper(machine).step(state, asked)
+    assert step is not None
+    return END if asked.ends else step.after.head, step.after.facts, [*step.actions], step.refusal or None
 
 
-def expected(edition: str, state: State, asked: Input) -> Did:
-    """Return what the compiled table says."""
-    if asked.call is None:
-        return state.head.name, facts_of(state.facts), [], None
-    cell = dispatch(edition).cell(asked.call, state.packed, data=asked.data)
-    assert cell is not None
-    after = State(cell.next[state.mode.value], state.mode)
-    head = END if asked.call is Call.RELEASE else after.head.name
-    return head, facts_of(after.facts), [action.value for action in cell.actions], _name(cell.refusal)
-
-
-def _name(refusal: Any) -> str | None:
-    return refusal.value if refusal else None
-
-
-def cases(edition: str) -> Iterator[tuple[State, Input]]:
+def cases(machine: Machine) -> Iterator[tuple[State, Input]]:
     """Return every reachable state with every input, also NULL data, changes of mode and the destructor."""
-    for state in space(edition).steps:
-        for asked in (*inputs(edition, null=True), Input(Call.RELEASE)):
+    for state in space(machine).steps:
+        for asked in stepper(machine).inputs(end=True):
             yield state, asked
 
 
-def _context(fact: str) -> str:
-    """Return the name of a fact in the context."""
-    return f"has_{fact.lower()}" if fact.endswith("POINTER") else fact.lower()
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_xstate_with_guards_is_the_machine(edition: str) -> None:
-    tracked = facts_of(EDITIONS[edition].facts)
+@MACHINES
+def test_xstate_with_guards_is_the_machine(machine: Machine) -> None:
     asked = [
         {
-            "value": state.head.name,
-            "context": {**{_context(name): name in facts_of(state.facts) for name in tracked}, "mode": state.mode.name},
-            "event": {"type": entry.call.value if entry.call else str(entry), "data": entry.data},
+            "value": state.head,
+            "context": {**{fact: fact in state.facts for fact in machine.facts}, "mode": state.settings[0]},
+            "event": {"type": entry.call.name if entry.call else str(entry), "data": entry.data},
         }
-        for state, entry in cases(edition)
+        for state, entry in cases(machine)
     ]
-    answer = run_node("run_xstate.mjs", {"machine": xstate_machine(edition, detail=Detail.GUARDS), "cases": asked})
+    answer = run_node("run_xstate.mjs", {"machine": xstate_machine(machine, detail=Detail.GUARDS), "cases": asked})
     assert answer["initial"] == "UNINITIALIZED"
-    for (state, entry), it in zip(cases(edition), answer["found"], strict=True):
+    for (state, entry), it in zip(cases(machine), answer["found"], strict=True):
         mode = it["context"].pop("mode")
-        facts = frozenset(name for name in tracked if it["context"][_context(name)])
-        assert expected(edition, state, entry) == (it["value"], facts, it["actions"], it["refusal"])
-        assert mode == (entry.mode or state.mode).name
+        facts = frozenset(name for name, value in it["context"].items() if value)
+        assert expected(machine, state, entry) == (it["value"], facts, it["actions"], it["refusal"])
+        assert mode == (entry.value or state.settings[0])
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_xstate_with_configurations_is_the_matrix(edition: str) -> None:
-    rows = [(before, asked, entry) for before, row in matrix(edition).items() for asked, entry in row.items()]
+@MACHINES
+def test_xstate_with_configurations_is_the_matrix(machine: Machine) -> None:
+    rows = [(before, asked, entry) for before, row in matrix(machine).items() for asked, entry in row.items()]
     request = [{"value": str(before), "context": {}, "event": {"type": str(asked)}} for before, asked, _ in rows]
-    machine = xstate_machine(edition, detail=Detail.CONFIGURATIONS)
-    answer = run_node("run_xstate.mjs", {"machine": machine, "cases": request})
+    chart = xstate_machine(machine, detail=Detail.CONFIGURATIONS)
+    answer = run_node("run_xstate.mjs", {"machine": chart, "cases": request})
     assert answer["initial"] == "U:--"
     for (_, _, entry), it in zip(rows, answer["found"], strict=True):
-        actions = [action.value for action in entry.actions]
-        assert (str(entry.after), actions, _name(entry.refusal)) == (it["value"], it["actions"], it["refusal"])
+        assert (str(entry.after), [*entry.actions], entry.refusal or None) == (
+            it["value"],
+            it["actions"],
+            it["refusal"],
+        )
 
 
 def test_a_wrong_chart_is_found_out() -> None:
@@ -138,67 +128,69 @@ class Chart:
 def event_of(asked: Input) -> str:
     """Return the name of an input as an SCXML event."""
     if asked.call is None:
-        return f"set_mode.{asked.mode.name if asked.mode else ''}"
-    return asked.call.value + ("" if asked.data else ".null")
+        return f"set_{asked.setting}.{asked.value}"
+    return asked.call.name + ("" if asked.data else ".null")
 
 
-def nulls(edition: str) -> list[Input]:
-    return [asked for asked in inputs(edition, null=True) if not asked.data]
+def nulls(machine: Machine) -> list[Input]:
+    return [asked for asked in stepper(machine).inputs() if not asked.data]
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_scxml_with_guards_is_the_machine(edition: str, capsys: pytest.CaptureFixture[str]) -> None:
+@MACHINES
+def test_scxml_with_guards_is_the_machine(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     """A tour takes every transition, and NULL data is tried after every step."""
-    steps, taken = space(edition).steps, set[tuple[State, Input]]()
-    for word in tour(edition):
-        chart, state = Chart(exported("scxml", edition), capsys), space(edition).start
-        for asked in word:
-            for entry in (asked, *nulls(edition)):
-                head, facts, done, refused = expected(edition, state, entry)
+    taken: set[tuple[State, Input]] = set()
+    for word in tour(machine):
+        chart, state = Chart(exported("scxml", machine.name), capsys), space(machine).start
+        for asked in cast("tuple[Input, ...]", word):
+            for entry in (asked, *nulls(machine)):
+                step = stepper(machine).step(state, entry)
+                head, facts, done, refused = expected(machine, state, entry)
                 taken.add((state, entry))
                 assert (done, refused) == chart.send(event_of(entry))
-                state = steps[state][entry].after if entry is asked else state
+                state = step.after if step and entry is asked else state
                 data = chart.data
                 assert {head} == chart.states
-                assert facts == {name.upper() for name, value in data.items() if value == 1 and name != "mode"}
-                assert data["mode"] == state.mode.value
-    assert len(taken) == sum(asked.call is not Call.RELEASE for _, asked in cases(edition))
+                assert facts == {fact for fact in machine.facts if data[fact] == 1}
+                assert [*state.settings] == [value for value in MODE.values if data[f"mode_{value}"] == 1]
+    assert len(taken) == sum(not asked.ends for _, asked in cases(machine))
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_scxml_with_configurations_is_the_matrix(edition: str, capsys: pytest.CaptureFixture[str]) -> None:
+@MACHINES
+def test_scxml_with_configurations_is_the_matrix(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     """The tour is the same. A change of mode is not an event in this document."""
-    found, steps, taken = matrix(edition), space(edition).steps, set[tuple[Any, Input]]()
-    for word in tour(edition):
-        chart = Chart(exported("scxml", edition, detail=Detail.CONFIGURATIONS), capsys)
-        state = space(edition).start
-        for asked in word:
-            before, state = state.configuration, steps[state][asked].after
-            for entry, at in ((asked, before), *((it, state.configuration) for it in nulls(edition))):
+    found, whole = matrix(machine), space(machine)
+    taken: set[tuple[Any, Input]] = set()
+    for word in tour(machine):
+        chart = Chart(exported("scxml", machine.name, detail=Detail.CONFIGURATIONS), capsys)
+        state = whole.start
+        for asked in cast("tuple[Input, ...]", word):
+            before, state = whole.configuration(state), whole.steps[state][asked].after
+            for entry, at in ((asked, before), *((it, whole.configuration(state)) for it in nulls(machine))):
                 if entry.call is not None:
                     cell = found[at][entry]
                     taken.add((at, entry))
-                    actions = [action.value for action in cell.actions]
-                    assert (actions, _name(cell.refusal)) == chart.send(event_of(entry))
+                    assert ([*cell.actions], cell.refusal or None) == chart.send(event_of(entry))
                     assert {str(cell.after).replace(":", ".")} == chart.states
     assert len(taken) == sum(map(len, found.values()))
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
+@MACHINES
 @pytest.mark.parametrize("detail", [Detail.GUARDS, Detail.CONFIGURATIONS])
-def test_scxml_ends_with_release(edition: str, detail: Detail, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scxml_ends_with_release(machine: Machine, detail: Detail, capsys: pytest.CaptureFixture[str]) -> None:
     """Release works in every configuration, and frees what it owns."""
-    words: dict[Any, Any] = {}
-    for state, word in access_sequences(edition).items():
-        words.setdefault(state.configuration, [event_of(entry) for entry in word if entry.call])
-    for before, word in some(words.items()):
-        chart = Chart(exported("scxml", edition, detail=detail), capsys)
-        for event in word:
+    words: dict[Any, tuple[State, list[str]]] = {}
+    for state, word in cast("dict[State, tuple[Input, ...]]", access_sequences(machine)).items():
+        calls = [event_of(entry) for entry in word if entry.call]
+        words.setdefault(space(machine).configuration(state), (state, calls))
+    (end,) = [entry for entry in stepper(machine).inputs(end=True) if entry.ends]
+    for state, calls in some(words.values()):
+        chart = Chart(exported("scxml", machine.name, detail=detail), capsys)
+        for event in calls:
             chart.send(event)
-        freed = head_machine(edition).row(Call.RELEASE, before.head, before.facts, data=True).actions
-        assert ([action.value for action in freed], None) == chart.send("release")
-        assert {END} == chart.states
+        _, _, freed, _ = expected(machine, state, end)
+        assert (freed, None) == chart.send("release")
 
 
 def test_a_wrong_document_is_found_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -211,17 +203,17 @@ def test_a_wrong_document_is_found_out(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize("detail", [Detail.GUARDS, Detail.CONFIGURATIONS])
 def test_charts_of_some_calls_answer_those_alone(detail: Detail) -> None:
-    calls = (Call.CPU_DATA, Call.SET_CPU_DATA)
+    calls = ("cpu_data", "set_cpu_data")
     states = xstate_machine(calls=calls, detail=detail)["states"]
     named = {event.partition("(")[0] for state in states.values() for event in state.get("on", {})}
-    assert named == {call.value for call in calls}
+    assert named == {*calls}
     root = ET.fromstring(exported("scxml", calls=calls, detail=detail))  # noqa: S314 -- nobody's text but our own
     events = {
         node.attrib["event"].partition(".")[0] for node in root.iter("{http://www.w3.org/2005/07/scxml}transition")
     }
-    assert {call.value for call in calls} == events - {"set_mode"}
-    released = ET.fromstring(exported("scxml", calls=(Call.RELEASE,), detail=detail))  # noqa: S314 -- as above
-    assert len([node for node in released.iter() if node.get("event") == "release"]) >= len(EDITIONS["caffe"].heads)
+    assert {*calls} == events - {"set_mode"}
+    released = ET.fromstring(exported("scxml", calls=("release",), detail=detail))  # noqa: S314 -- as above
+    assert len([node for node in released.iter() if node.get("event") == "release"]) >= len(CAFFE.heads)
 
 
 def test_xstate_text_is_the_configuration() -> None:

@@ -10,16 +10,16 @@ import pytest
 from exported import exported
 from programs import program
 
-from syncedmem.model import EDITIONS, Call, Fact, Input, Refusal, State, inputs, space
-from syncedmem.model.compiled import dispatch
-from syncedmem.model.errors import DeclarationError
-from syncedmem.model.exports.document import machine_document
-from syncedmem.model.head import EFFECTS
+from syncedmem.model import DeclarationError
+from syncedmem.model.caffe import EDITIONS, EVERYTHING, MODE
+from syncedmem.model.states import space, stepper
 from syncedmem.spec.vectors.expected import OWN_BUFFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from syncedmem.model.declaration import Machine
 
 pytestmark = pytest.mark.deep
 
@@ -43,14 +43,13 @@ RUST = """\
 mod machine;
 use machine::*;
 fn main() {
-    let calls = [Call::CpuData, Call::MutableCpuData, Call::GpuData, Call::MutableGpuData, Call::SetCpuData,
-                 Call::SetGpuData, Call::AsyncGpuPush, Call::Release];
-    let heads = [Head::Uninitialized, Head::HeadAtCpu, Head::HeadAtGpu, Head::Synced];
+    let call = |number: usize| TABLE.iter().map(|row| row.call).find(|it| *it as usize == number).unwrap();
+    let head = |number: usize| TABLE.iter().map(|row| row.head).find(|it| *it as usize == number).unwrap();
     let modes = [Mode::Cpu, Mode::Gpu];
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         let n: Vec<usize> = line.split(' ').map(|word| word.parse().unwrap()).collect();
-        let row = find(calls[n[0]], heads[n[1]], n[2] as u32, n[3] == 1).unwrap();
+        let row = find(call(n[0]), head(n[1]), n[2] as u32, n[3] == 1).unwrap();
         let refusal = row.refusal.map_or(0, |refusal| refusal as usize + 1);
         print!("{} {} {}", row.dest as usize, row.facts_after(n[2] as u32, modes[n[4]]), refusal);
         row.actions.iter().for_each(|action| print!(" {}", *action as usize));
@@ -66,9 +65,9 @@ EFFECTS_IN_C = """\
 int main(void) {
   int call, head, data, mode;
   unsigned facts;
-  for (int action = SMD_NONE; action <= SMD_FREE_GPU; ++action) {
+  for (size_t action = 0; action < sizeof smd_effects / sizeof *smd_effects; ++action) {
     const smd_effect *it = &smd_effects[action];
-    printf("%d %d %d %u %u %u\\n", it->verb, it->side, it->asynchronous, it->sets, it->clears, it->by_mode);
+    printf("%d %d %d %u %u\\n", it->verb, it->side, it->asynchronous, it->sets, it->clears);
   }
   while (scanf("%d %d %u %d %d", &call, &head, &facts, &data, &mode) == 5) {
     const smd_row *row = smd_find((smd_call)call, (smd_head)head, facts, data);
@@ -76,9 +75,9 @@ int main(void) {
     for (unsigned i = 0; i < slots; ++i) {
       const smd_effect *it = &smd_effects[row->actions[i]];
       if ((row->actions[i] == SMD_NONE) != (i >= row->actions_count)) return 2;
-      after = (after & ~it->clears & ~it->by_mode) | it->sets | (mode ? it->by_mode : 0);
+      after = (after & ~it->clears) | it->sets;
     }
-    if (after != smd_facts_after(row, facts, (smd_mode)mode)) return 3;
+    if ((after ^ smd_facts_after(row, facts, (smd_mode)mode)) & ~DECIDED) return 3;
     if (call == SMD_RELEASE && smd_find(SMD_RELEASE, row->dest, after, 0)->actions_count) return 4;
   }
   return 0;
@@ -88,26 +87,22 @@ EFFECTS_IN_RUST = """\
 mod machine;
 use machine::*;
 fn main() {
-    let calls = [Call::CpuData, Call::MutableCpuData, Call::GpuData, Call::MutableGpuData, Call::SetCpuData,
-                 Call::SetGpuData, Call::AsyncGpuPush, Call::Release];
-    let heads = [Head::Uninitialized, Head::HeadAtCpu, Head::HeadAtGpu, Head::Synced];
+    let call = |number: usize| TABLE.iter().map(|row| row.call).find(|it| *it as usize == number).unwrap();
+    let head = |number: usize| TABLE.iter().map(|row| row.head).find(|it| *it as usize == number).unwrap();
     let modes = [Mode::Cpu, Mode::Gpu];
-    let actions = [Action::AllocateCpu, Action::ZeroCpu, Action::CopyToCpu, Action::AdoptCpu, Action::FreeCpu,
-                   Action::AllocateGpu, Action::ZeroGpu, Action::CopyToGpu, Action::CopyToGpuAsync, Action::AdoptGpu,
-                   Action::FreeGpu];
-    for it in actions.map(Action::effect) {
-        println!("{} {} {} {} {} {}", it.verb as u8 + 1, it.side as u8, it.asynchronous as u8, it.sets, it.clears,
-                 it.by_mode);
+    let mut actions: Vec<Action> = TABLE.iter().flat_map(|row| row.actions).copied().collect();
+    actions.sort_by_key(|it| *it as usize);
+    actions.dedup();
+    for it in actions.into_iter().map(Action::effect) {
+        println!("{} {} {} {} {}", it.verb as u8 + 1, it.side as u8, it.asynchronous as u8, it.sets, it.clears);
     }
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
         let n: Vec<usize> = line.split(' ').map(|word| word.parse().unwrap()).collect();
         let (facts, mode) = (n[2] as u32, modes[n[4]]);
-        let row = find(calls[n[0]], heads[n[1]], facts, n[3] == 1).unwrap();
-        let after = row.actions.iter().map(|it| it.effect()).fold(facts, |facts, it| {
-            facts & !it.clears & !it.by_mode | it.sets | if mode == Mode::Gpu { it.by_mode } else { 0 }
-        });
-        assert_eq!(after, row.facts_after(facts, mode));
+        let row = find(call(n[0]), head(n[1]), facts, n[3] == 1).unwrap();
+        let after = row.actions.iter().map(|it| it.effect()).fold(facts, |facts, it| facts & !it.clears | it.sets);
+        assert_eq!((after ^ row.facts_after(facts, mode)) & !DECIDED, 0);
         assert!(row.call != Call::Release || find(Call::Release, row.dest, after, false).unwrap().actions.is_empty());
     }
 }
@@ -115,38 +110,49 @@ fn main() {
 
 
 def questions(edition: str) -> dict[str, str]:
-    """Return every reachable state with every call, NULL and the destructor as numbers, with the table's answers."""
+    """Return every reachable state with every call, NULL and the destructor as numbers, with the machine's answers."""
     found: dict[str, str] = {}
-    kinds: tuple[Iterable[Call | Refusal], ...] = (Call, Refusal)
-    numbers = {member.name: number for kind in kinds for number, member in enumerate(kind)}
-    for state in space(edition).steps:
-        for asked in (*inputs(edition, null=True, mode=False), Input(Call.RELEASE)):
-            assert asked.call is not None
-            cell = dispatch(edition).cell(asked.call, state.packed, data=asked.data)
-            assert cell is not None
-            after = State(cell.next[state.mode.value], state.mode)
-            refusal = numbers[cell.refusal.name] + 1 if cell.refusal else 0
-            actions = [list(type(action)).index(action) for action in cell.actions]
-            question = (numbers[asked.call.name], state.head.value, int(state.facts), asked.data, state.mode.value)
-            answer = (after.head.value, int(after.facts), refusal, *actions)
+    machine = EDITIONS[edition]
+    heads, calls, actions, refusals = (
+        [*words] for words in (EVERYTHING.heads, EVERYTHING.calls, EVERYTHING.actions, EVERYTHING.refusals)
+    )
+    for state in space(machine).steps:
+        mode = MODE.values.index(state.settings[0])
+        for asked in stepper(machine).inputs(settings=False, end=True):
+            step = stepper(machine).step(state, asked)
+            assert step is not None
+            refusal = refusals.index(step.refusal) + 1 if step.refusal else 0
+            done = [actions.index(action) for action in step.actions]
+            question = (
+                calls.index(str(asked.call)),
+                heads.index(state.head),
+                mask(state.facts),
+                asked.data,
+                mode,
+            )
+            answer = (heads.index(step.after.head), mask(step.after.facts), refusal, *done)
             found[" ".join(str(int(number)) for number in question)] = " ".join(map(str, answer))
     return found
 
 
-def effects(edition: str) -> list[str]:
+def mask(facts: Iterable[str]) -> int:
+    """Return the bits of some facts."""
+    return sum(1 << number for number, fact in enumerate(EVERYTHING.facts) if fact in facts)
+
+
+def effects(machine: Machine) -> list[str]:
     """Return what each action does, as numbers."""
-    document = machine_document(edition)
-    verbs = list(dict.fromkeys(action["verb"] for action in document["actions"]))
-    sides = {"cpu": 0, "gpu": 1}
-
-    def mask(facts: Fact) -> int:
-        return sum(fact.value for fact in facts if fact.name in document["editions"][0]["facts"])
-
+    verbs = list(dict.fromkeys(action.does for action in EVERYTHING.actions.values()))
     return [
-        f"{verbs.index(told['verb']) + 1} {sides[told['side']]} {int(told['asynchronous'])} "
-        f"{mask(it.sets)} {mask(it.clears)} {mask(it.by_mode)}"
-        for told, it in zip(document["actions"], EFFECTS.values(), strict=True)
+        f"{verbs.index(it.does) + 1} {EVERYTHING.sides.index(it.side)} {int(it.queued)} "
+        f"{mask(it.sets)} {mask(it.clears)}"
+        for it in machine.actions.values()
     ]
+
+
+def decided(edition: str) -> int:
+    """Return the bits of the facts that the mode decides."""
+    return mask([by[0] for action in EDITIONS[edition].actions.values() for by in action.by_setting])
 
 
 def ask(binary: Path, edition: str) -> list[str]:
@@ -194,13 +200,17 @@ def test_rust_is_the_machine(edition: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_effects_in_c_are_those_of_the_model(edition: str, tmp_path: Path) -> None:
     """The first is that of no action; a row's facts are those of its actions; a second release does nothing."""
-    none, *found = ask(compiled_c(tmp_path, exported("c", edition), EFFECTS_IN_C), edition)
-    assert (none, found) == ("0 0 0 0 0 0", effects(edition))
+    none, *found = ask(
+        compiled_c(tmp_path, exported("c", edition), EFFECTS_IN_C.replace("DECIDED", f"{decided(edition)}u")), edition
+    )
+    assert (none, found) == ("0 2 0 0 0", effects(EVERYTHING))
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_effects_in_rust_are_those_of_the_model(edition: str, tmp_path: Path) -> None:
-    assert effects(edition) == ask(compiled_rust(tmp_path, edition, EFFECTS_IN_RUST), edition)
+    assert effects(EDITIONS[edition]) == ask(
+        compiled_rust(tmp_path, edition, EFFECTS_IN_RUST.replace("DECIDED", f"{decided(edition)}u32")), edition
+    )
 
 
 def test_a_port_can_refuse_the_buffer_of_a_memory_itself() -> None:

@@ -12,13 +12,14 @@ import pytest
 from exported import exported
 from programs import program, run_node
 
-from syncedmem.model import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Fact, Mode, State, SyncedHead, Transition
+from syncedmem.model import EDITIONS, Action, Call, Fact, Mode, State, SyncedHead, Transition
+from syncedmem.model.caffe import CAFFE, FREE_CPU
 from syncedmem.model.compiled import dispatch
+from syncedmem.model.declaration import Machine, Row
 from syncedmem.model.dispatch import state_of
 from syncedmem.model.exports import formal
 from syncedmem.model.exports.formats import export
-from syncedmem.model.head import Effect
-from syncedmem.model.machine import Declaration, HeadMachine
+from syncedmem.model.machine import Declaration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,22 +136,26 @@ def test_an_end_that_does_nothing_is_said_in_words(name: str) -> None:
     assert "release in every head: the end" in str(export(name, edition=WITHOUT_FLAGS))
 
 
-def changed(call: Call, head: SyncedHead, **changes: object) -> tuple[Transition, ...]:
-    """Return the table with changes in the rows of one call in one head, if they have actions."""
-    return tuple(
-        replace(row, **changes) if row.call is call and head in row.source and row.actions else row  # type: ignore[arg-type]  # any field of a row
-        for row in TRANSITIONS
-    )
+def changed(call: str, head: str, *actions: str) -> list[Row]:
+    """Return the table with other actions in the rows of one call in one head, if they have actions."""
+    found: list[Row] = []
+    for row in CAFFE.rows:
+        wrong = row.call == call and head in row.source and row.actions
+        do = actions if wrong else row.actions
+        found.append(
+            Row(row.call, row.source, row.dest, do=do, when=row.conditions, unless=row.unless, refused=row.refusal)
+        )
+    return found
 
 
-U, C, G, S = SyncedHead
+U, C, G, S = CAFFE.heads
 WRONG = {
-    "FreshStart": changed(Call.GPU_DATA, U, actions=(Action.ZERO_GPU,)),
-    "FreshExists": changed(Call.MUTABLE_GPU_DATA, C, actions=()),
-    "SyncedIsEqual": changed(Call.CPU_DATA, G, actions=(Action.ALLOCATE_CPU,)),
-    "OwnedExists": changed(Call.SET_CPU_DATA, S, actions=(Action.FREE_CPU,)),
-    "NothingWithout": changed(Call.SET_CPU_DATA, S, actions=(Action.FREE_CPU,)),
-    "NoFault": changed(Call.SET_CPU_DATA, S, actions=(Action.FREE_CPU, Action.ADOPT_CPU)),
+    "FreshStart": changed("gpu_data", U, "zero_gpu"),
+    "FreshExists": changed("mutable_gpu_data", C),
+    "FreshIsEqual": changed("cpu_data", G, "allocate_cpu"),
+    "OwnedExists": changed("set_cpu_data", S, "free_cpu"),
+    "NothingWithout": changed("set_cpu_data", S, "free_cpu"),
+    "NoFault": changed("set_cpu_data", S, "free_cpu", "adopt_cpu"),
 }
 """Wrong tables, by the invariant that has to find the error.  ``early`` and ``cpu_only`` are not needed here."""
 
@@ -158,15 +163,25 @@ WRONG = {
 @pytest.mark.deep
 @pytest.mark.parametrize("invariant", WRONG)
 def test_a_wrong_table_breaks_the_invariant(invariant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = HeadMachine(Declaration.of("caffe", WRONG[invariant]))
+    forgets = invariant == "OwnedExists"
+    actions = [replace(it, clears=it.clears[:1]) if forgets and it == FREE_CPU else it for it in CAFFE.actions.values()]
+    machine = Machine(
+        "caffe",
+        WRONG[invariant],
+        title=CAFFE.title,
+        sides=CAFFE.sides,
+        heads=CAFFE.heads.values(),
+        calls=CAFFE.calls.values(),
+        facts=CAFFE.facts.values(),
+        actions=actions,
+        refusals=CAFFE.refusals.values(),
+        settings=CAFFE.settings.values(),
+    )
 
-    def wrong(_edition: str) -> HeadMachine:
+    def wrong(_edition: str) -> Machine:
         return machine
 
-    monkeypatch.setattr(formal, "head_machine", wrong)
-    if invariant == "OwnedExists":
-        forgetful = {**EFFECTS, Action.FREE_CPU: Effect(clears=Fact.CPU_POINTER)}
-        monkeypatch.setattr(formal, "EFFECTS", forgetful)
+    monkeypatch.setattr(formal, "machine_of", wrong)
     module, config = exported("tla"), config_of()
     alone = "\n".join(line for line in config.splitlines() if not line.startswith("INV") or line.endswith(invariant))
     fine, _, message = by_tla(module, alone + "\n")

@@ -6,20 +6,25 @@ import copy
 import hashlib
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 from loops import some
+from machines import MACHINES
 
-from syncedmem.model import EDITIONS, TRANSITIONS, Call, DeclarationError, Fact, Mode, matrix, space
-from syncedmem.model.compiled import head_machine
+from syncedmem.model import DeclarationError
+from syncedmem.model.caffe import CAFFE, EDITIONS
 from syncedmem.model.exports.document import machine_document, machine_json
 from syncedmem.model.exports.schema import machine_schema, schema_json
-from syncedmem.model.vocabulary import cited
+from syncedmem.model.states import matrix, space
+
+if TYPE_CHECKING:
+    from syncedmem.model.declaration import Machine
 
 Json = dict[str, Any]
 VALIDATOR: Any = jsonschema.Draft202012Validator(machine_schema())
+ALL = [*EDITIONS.values(), *MACHINES]
 
 
 def edition_of(document: Json, name: str) -> Json:
@@ -29,74 +34,70 @@ def edition_of(document: Json, name: str) -> Json:
 class Interpreter:
     """A machine that reads the document and nothing else."""
 
-    def __init__(self, document: Json, edition: str) -> None:
-        self.edition = edition_of(document, edition)
-        self.facts = {guard["name"]: guard["fact"] for guard in document["guards"]}
-        self.actions = {action["name"]: action for action in document["actions"]}
+    def __init__(self, edition: Json) -> None:
+        self.edition = edition
+        self.actions = {action["name"]: action for action in edition["actions"]}
+        self.takes = {call["name"]: call["takes"] for call in edition["calls"]}
 
-    def row(self, call: str, head: str, facts: frozenset[str], *, data: bool) -> Json:
-        """Return the only row whose guards are true."""
-
-        def holds(guard: str) -> bool:
-            fact = self.facts[guard]
-            return data if fact is None else fact in facts
-
+    def row(self, asked: Json, head: str, facts: frozenset[str]) -> Json:
+        """Return the only row whose conditions are true."""
+        call = asked["call"]
+        holds = {*facts, *asked["given"], *([self.takes[call]] if asked["data"] else [])}
         rows = [row for row in self.edition["transitions"] if (row["call"], row["source"]) == (call, head)]
-        met = [row for row in rows if all(map(holds, row["conditions"])) and not any(map(holds, row["unless"]))]
+        met = [row for row in rows if holds.issuperset(row["conditions"]) and holds.isdisjoint(row["unless"])]
         assert len(met) == 1
         row: Json = met[0]
         return row
 
-    def after(self, row: Json, head: str, facts: frozenset[str], mode: str) -> tuple[str, frozenset[str]]:
+    def after(
+        self, row: Json, head: str, facts: frozenset[str], settings: dict[str, str]
+    ) -> tuple[str, frozenset[str]]:
         """Return the head and the facts after a row."""
         found = set(facts)
         for name in row["actions"]:
             action = self.actions[name]
-            found |= {*action["sets"], *(action["by_mode"] if mode == "GPU" else ())}
-            found -= {*action["clears"], *(() if mode == "GPU" else action["by_mode"])}
-        return row["dest"] or head, frozenset(found & set(self.edition["facts"]))
+            found = (found | {*action["sets"]}) - {*action["clears"]}
+            for by in action["by_setting"]:
+                found = found | {by["fact"]} if settings[by["setting"]] == by["value"] else found - {by["fact"]}
+        return row["dest"] or head, frozenset(found)
 
 
-def names(facts: Fact) -> frozenset[str]:
-    return frozenset(fact.name or "" for fact in Fact if fact in facts)
-
-
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_the_document_alone_is_the_machine(edition: str) -> None:
+@pytest.mark.parametrize("machine", ALL, ids=str)
+def test_the_document_alone_is_the_machine(machine: Machine) -> None:
     """The interpreter agrees with the model about every transition between reachable states (558 for Caffe)."""
-    document = machine_document(edition)
-    machine = Interpreter(document, edition)
+    edition = machine_document(machine)["editions"][0]
+    read = Interpreter(edition)
+    asked = {entry["name"]: entry for entry in edition["inputs"]}
     compared = 0
-    for state, steps in space(edition).steps.items():
-        for asked, step in steps.items():
+    for state, steps in space(machine).steps.items():
+        for entry, step in steps.items():
             compared += 1
-            if asked.call is None:
+            if entry.call is None:
                 continue
-            head, facts = state.head.name, names(state.facts)
-            row = machine.row(asked.call.value, head, facts, data=asked.data)
-            assert [action.value for action in step.actions] == row["actions"]
-            assert (step.refusal.value if step.refusal else None) == row["refusal"]
-            after = machine.after(row, head, facts, state.mode.name)
-            assert (step.after.head.name, names(step.after.facts)) == after
-    assert compared == edition_of(document, edition)["counts"]["transitions"]
+            row = read.row(asked[str(entry)], state.head, state.facts)
+            assert [*step.actions] == row["actions"]
+            assert (step.refusal or None) == row["refusal"]
+            settings = dict(zip(machine.settings, state.settings, strict=True))
+            assert (step.after.head, step.after.facts) == read.after(row, state.head, state.facts, settings)
+    assert compared == edition["counts"]["transitions"]
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_cells_are_those_of_the_matrix(edition: str) -> None:
+@pytest.mark.parametrize("machine", ALL, ids=str)
+def test_cells_are_those_of_the_matrix(machine: Machine) -> None:
     """Every configuration and call is there in order, with its row, actions, next configuration and refusal."""
-    document = machine_document(edition)
-    machine, found = Interpreter(document, edition), edition_of(document, edition)
+    found = machine_document(machine)["editions"][0]
+    read = Interpreter(found)
     inputs = {asked["name"]: asked for asked in found["inputs"]}
     configurations = {item["name"]: item for item in found["configurations"]}
     expected = [
-        (str(before), str(asked), [action.value for action in entry.actions], str(entry.after))
-        for before, row in matrix(edition).items()
+        (str(before), str(asked), [*entry.actions], str(entry.after))
+        for before, row in matrix(machine).items()
         for asked, entry in row.items()
     ]
     assert expected == [(it["configuration"], it["input"], it["actions"], it["after"]) for it in found["cells"]]
     for cell in found["cells"]:
         before, asked = configurations[cell["configuration"]], inputs[cell["input"]]
-        row = machine.row(asked["call"], before["head"], frozenset(before["facts"]), data=asked["data"])
+        row = read.row(asked, before["head"], frozenset(before["facts"]))
         assert (cell["transition"], cell["refusal"], cell["reason"]) == (row["id"], row["refusal"], row["reason"])
     assert found["counts"]["cells"] == len(expected)
     assert found["counts"]["refusals"] == sum(cell["refusal"] is not None for cell in found["cells"])
@@ -113,61 +114,65 @@ def test_a_refusal_says_why() -> None:
     assert cell["refusal"] == "not_head_at_cpu"
     assert cell["reason"] == "async_gpu_push is not allowed in head SYNCED; it needs HEAD_AT_CPU"
     assert all((cell["refusal"] is None) == (cell["reason"] is None) for cell in cells)
+    (door,) = [it for it in machine_document(MACHINES[0])["editions"][0]["cells"] if it["refusal"]]
+    assert door["reason"] == "open is not allowed in head SHUT: no_key"
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_every_configuration_is_released(edition: str) -> None:
     """The row is the destructor's. It frees exactly the owned memory."""
-    document = machine_document(edition)
-    machine = Interpreter(document, edition)
-    for item in some(edition_of(document, edition)["configurations"]):
-        row = machine.row(Call.RELEASE.value, item["head"], frozenset(item["facts"]), data=True)
-        assert item["release"] == {"transition": row["id"], "actions": row["actions"]}
-        owned = [side for side in ("cpu", "gpu") if item[side] == "owned"]
-        assert [f"free_{side}" for side in owned] == row["actions"]
+    document = machine_document(edition)["editions"][0]
+    flags = {fact["name"]: fact["side"] for fact in document["facts"] if fact["means"] == "owned"}
+    for item in some(document["configurations"]):
+        (end,) = item["ends"]
+        row = Interpreter(document).row(
+            {"call": "release", "data": True, "given": []}, item["head"], frozenset(item["facts"])
+        )
+        assert end == {"input": "release", "transition": row["id"], "actions": row["actions"]}
+        assert [f"free_{side}" for flag, side in flags.items() if flag in item["facts"]] == row["actions"]
 
 
-def test_calls_have_roles_and_actions_have_verbs() -> None:
-    """They are computed from the table, and they are correct."""
-    document = machine_document()
-    roles = {call["name"]: (call["role"], call["side"]) for call in document["calls"]}
-    assert roles == {
-        "cpu_data": ("read", "cpu"),
-        "mutable_cpu_data": ("write", "cpu"),
-        "gpu_data": ("read", "gpu"),
-        "mutable_gpu_data": ("write", "gpu"),
-        "set_cpu_data": ("adopt", "cpu"),
-        "set_gpu_data": ("adopt", "gpu"),
-        "async_gpu_push": ("push", "gpu"),
-        "release": ("release", None),
+def test_words_say_what_they_mean() -> None:
+    document = machine_document("caffe")["editions"][0]
+    calls = {call["name"]: (call["does"], call["side"], call["source"]) for call in document["calls"]}
+    assert calls == {
+        "cpu_data": ("read", "cpu", None),
+        "mutable_cpu_data": ("write", "cpu", None),
+        "gpu_data": ("read", "gpu", None),
+        "mutable_gpu_data": ("write", "gpu", None),
+        "set_cpu_data": ("adopt", "cpu", None),
+        "set_gpu_data": ("adopt", "gpu", None),
+        "async_gpu_push": ("push", "gpu", "cpu"),
+        "release": ("release", None, None),
     }
     actions = {action["name"]: action for action in document["actions"]}
     push = actions["copy_to_gpu_async"]
-    assert (push["verb"], push["side"], push["contents"], push["asynchronous"]) == ("copy", "gpu", "other side", True)
-    assert {name for name, action in actions.items() if action["asynchronous"]} == {"copy_to_gpu_async"}
-    assert actions["allocate_cpu"]["by_mode"] == ["CPU_MALLOC_USE_CUDA"]
-    assert [mode["value"] for mode in document["modes"]] == [mode.value for mode in Mode]
+    assert (push["does"], push["side"], push["source"], push["contents"]) == ("copy", "gpu", "cpu", "other side")
+    assert {name for name, action in actions.items() if action["queued"]} == {"copy_to_gpu_async"}
+    assert actions["allocate_cpu"]["by_setting"] == [{"fact": "cpu_malloc_use_cuda", "setting": "mode", "value": "GPU"}]
+    assert document["settings"] == [{"name": "mode", "values": ["CPU", "GPU"], "start": "GPU"}]
+    assert [*document["heads"][3]["fresh"]] == ["cpu", "gpu"]
 
 
 def test_identifiers_are_unique_and_every_row_cites_its_lines() -> None:
-    for name in EDITIONS:
-        rows = edition_of(machine_document(), name)["transitions"]
-        assert len({row["id"] for row in rows}) == len(rows)
-        assert len(rows) == sum(len(row.source) for row in head_machine(name).declaration.rows)
+    for machine in some(EDITIONS.values()):
+        rows = edition_of(machine_document(), machine.name)["transitions"]
+        assert len({row["id"] for row in rows}) == len(rows) == sum(len(row.source) for row in machine.rows)
         assert all(row["sources"] for row in rows)
 
 
 def test_citations_are_read_completely() -> None:
     """Every number of a citation is read."""
-    for row in TRANSITIONS:
-        said = re.findall(r"\d+", row.cite)
-        read = [str(line) for it in cited(row) for line in dict.fromkeys((it.first, it.last))]
+    for row in some(edition_of(machine_document(), "caffe")["transitions"]):
+        said = re.findall(r"\d+", row["cite"])
+        read = [str(line) for it in row["sources"] for line in dict.fromkeys((it["first"], it["last"]))]
         assert read == said
 
 
 def test_document_is_by_its_schema() -> None:
     VALIDATOR.check_schema(machine_schema())
     VALIDATOR.validate(machine_document())
+    VALIDATOR.validate(machine_document(*MACHINES))
     assert json.loads(schema_json()) == machine_schema()
 
 
@@ -176,11 +181,11 @@ def test_document_is_by_its_schema() -> None:
     [
         (("version",), "1.0"),
         (("digest",), "sha256:0"),
-        (("editions", 0, "transitions", 0, "actions"), ["allocate"]),
+        (("editions", 0, "transitions", 0, "actions"), [""]),
         (("editions", 0, "cells", 0, "extra"), 1),
         (("editions", 0, "counts", "cells"), -1),
-        (("calls", 0, "role"), "look"),
-        (("facts", 0, "bit"), 0),
+        (("editions", 0, "calls", 0, "does"), "look"),
+        (("editions", 0, "facts", 0, "flag"), 0),
     ],
 )
 def test_the_schema_refuses_what_is_wrong(path: tuple[str | int, ...], value: object) -> None:
@@ -196,7 +201,7 @@ def test_text_is_the_document_a_line_per_item() -> None:
     text = machine_json()
     assert machine_document() == json.loads(text)
     assert text == machine_json()
-    assert len(text.splitlines()) > len(TRANSITIONS)
+    assert len(text.splitlines()) > len(CAFFE.rows)
     assert max(map(len, text.splitlines())) < 1000
 
 

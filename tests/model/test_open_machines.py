@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import FrozenInstanceError, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from loops import some
+from machines import MACHINES
 
 from syncedmem.model import EDITIONS, EFFECTS, DeclarationError, head_machine
 from syncedmem.model import head as old
@@ -190,6 +193,14 @@ def test_a_selection_drops_what_cannot_hold() -> None:
         [*slow.settings],
     )
     assert ["A", "B"] == [*whole.select("other").heads]
+    assert "async_gpu_push" not in CAFFE.select("no_push", without=CAFFE.calls["async_gpu_push"]).calls
+
+
+def test_a_machine_can_be_copied_and_pickled() -> None:
+    for machine in (CAFFE, *MACHINES):
+        again = pickle.loads(pickle.dumps(machine))  # noqa: S301 -- our own bytes
+        assert machine == again == copy.deepcopy(machine)
+        assert again.numbered_as == machine.numbered_as
 
 
 def test_values_are_equal_and_cannot_be_changed() -> None:
@@ -245,6 +256,7 @@ R = Row("go", "A", "B", do="run", when="fast")
         (lambda: Action("run", "jump"), "the action run cannot mean 'jump': there are allocate, zero, "),
         (lambda: Fact("fast", "quick"), "the fact fast cannot mean 'quick': there are pointer, owned, "),
         (lambda: CAFFE.select("x", fix={"own_data": False}), "x: caffe has no fact 'own_data' to fix"),
+        (lambda: CAFFE.select("x", without=["go", "cpu_data"]), "x: caffe has no call 'go' to drop"),
         (lambda: CAFFE.select("x", fix={"own_cpu_data": "y"}), "x: caffe has no fact 'y' to fix"),
         (lambda: Machine("m", [R]).select("x", fix={"fast": False}), "x: this machine has no rows"),
     ],

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 ONE_ROW = """\
 #include "machine.h"
 int main(void) {
-  unsigned facts = SMD_CPU_POINTER | SMD_OWN_CPU_DATA;
+  unsigned facts = SMD_HAS_CPU_POINTER | SMD_OWN_CPU_DATA;
   const smd_row *row = smd_find(SMD_GPU_DATA, SMD_HEAD_AT_CPU, facts, 0);
   return row == 0 || row->dest != SMD_SYNCED;
 }

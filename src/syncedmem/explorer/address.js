@@ -1,5 +1,7 @@
 /** The address of a page: what it asks for, and what in it cannot be understood. */
 
+import { modesOf } from "./machine.js";
+
 export const FAIL = "!";
 
 /**
@@ -13,7 +15,8 @@ export const FAIL = "!";
 export function readAddress(address, material, machineOf) {
   const said = new URLSearchParams(address.replace(/^#/, "").replaceAll("+", "%2B"));
   const unclear = [];
-  const { editions, modes } = material.machine;
+  const { editions } = material.machine;
+  const modes = [...modesOf(editions[0]).values()];
   const { usual, most } = { usual: material.sizes.default, most: material.sizes.most };
   const named = (key, list, instead) => {
     const name = said.get(key) ?? instead;

@@ -8,7 +8,7 @@ const CALL_KEYS = [..."1234567890qwertyuiop"];
 /** The keys of the inputs, in the order of the buttons. */
 export const keysOf = (machine) => new Map(ordered(machine).map((entry, k) => [CALL_KEYS[k], entry]));
 
-const roleOf = (machine, entry) => machine.calls.get(entry.call)?.role ?? "mode";
+const roleOf = (machine, entry) => machine.calls.get(entry.call)?.does ?? "mode";
 
 const ordered = (machine) =>
   Object.keys(ROLES).flatMap((role) => [...machine.entries.values()].filter((entry) => roleOf(machine, entry) === role));

@@ -80,8 +80,8 @@ function contents(machine, inputs, values) {
     alike &&= new Set(fresh).size <= 1;
     for (const entry of inputs) {
       const { row, actions, after } = machine.step(state, entry);
-      const { role, side } = machine.calls.get(entry.call) ?? {};
-      const free = !row?.refusal && (role === "write" || role === "adopt");
+      const { does, side } = machine.calls.get(entry.call) ?? {};
+      const free = !row?.refusal && (does === "write" || does === "adopt");
       for (const value of free ? all : [null]) {
         const next = { state: after, held: heldAfter(machine, held, actions) };
         if (free) next.held = byName({ ...next.held, [side]: value });

@@ -64,7 +64,7 @@ export class Library {
   /** One of Caffe's tests, with the destructor at its end, in the mode that Caffe starts in. */
   loadTest({ name, size, calls }) {
     const { machine } = this.session;
-    const end = [...machine.entries.values()].filter(({ call }) => machine.calls.get(call)?.role === "release");
+    const end = [...machine.entries.values()].filter(({ call }) => machine.calls.get(call)?.does === "release");
     const trace = this.traceOf([...calls, ...end.map((entry) => entry.name)]);
     const note = `One of Caffe's own tests: ${counted(calls.length, "call")}, then the end.`;
     this.load({ title: name, note, trace: { ...trace, size, mode: this.material.testsMode } });

@@ -13,15 +13,14 @@ export class Machine {
    */
   constructor(document, edition, mode) {
     this.edition = document.editions.find(({ name }) => name === edition);
-    this.bits = new Map(document.facts.map(({ name, bit }) => [name, bit]));
-    this.modes = new Map(document.modes.map((it) => [it.name, it]));
-    this.calls = new Map(document.calls.map((it) => [it.name, it]));
-    this.actions = new Map(document.actions.map((it) => [it.name, it]));
-    this.guards = new Map(document.guards.map(({ name, fact }) => [name, fact && this.bits.get(fact)]));
-    this.tracked = this.mask(this.edition.facts);
-    this.sides = [...new Set(document.actions.map(({ side }) => side))].map((name) => this.side(name, document));
+    this.bits = new Map(this.edition.facts.map(({ name }, k) => [name, 1 << k]));
+    this.modes = modesOf(this.edition);
+    this.calls = new Map(this.edition.calls.map((it) => [it.name, it]));
+    this.actions = new Map(this.edition.actions.map((it) => [it.name, it]));
+    this.sides = this.edition.sides.map((name) => this.side(name));
     this.rows = Map.groupBy(this.edition.transitions, ({ call, source }) => `${call}@${source}`);
     this.entries = new Map(this.alphabet().map((entry) => [entry.name, entry]));
+    this.configured = this.edition.configurations.reduce((bits, { facts }) => bits | this.mask(facts), 0);
     const [first] = this.edition.configurations;
     this.start = { head: first.head, facts: this.mask(first.facts), mode: this.modes.get(mode), released: false };
   }
@@ -30,7 +29,7 @@ export class Machine {
   alphabet() {
     const inputs = this.edition.inputs.map((input) => ({ ...input, mode: null }));
     const asked = new Set(inputs.map(({ call }) => call));
-    const rest = this.edition.calls.filter((call) => !asked.has(call));
+    const rest = [...this.calls.keys()].filter((call) => !asked.has(call));
     return [
       ...inputs,
       ...[...this.modes.values()].map((mode) => ({ name: `set_mode(${mode.name})`, call: null, data: true, mode })),
@@ -40,13 +39,14 @@ export class Machine {
 
   /** The inputs after which there is still a memory. */
   lively() {
-    return [...this.entries.values()].filter(({ call, mode }) => mode || this.calls.get(call).role !== "release");
+    return [...this.entries.values()].filter(({ call, mode }) => mode || this.calls.get(call).does !== "release");
   }
 
-  /** A side, and the facts about it: what adopting sets is its pointer, and what adopting clears its ownership. */
-  side(name, document) {
-    const adopt = document.actions.find(({ verb, side }) => verb === "adopt" && side === name);
-    return { name, pointer: this.mask(adopt.sets), own: this.mask(adopt.clears) };
+  /** A side, and the facts about it: its pointer, and whether it is owned. */
+  side(name) {
+    const about = (meaning) => this.edition.facts.filter(({ means, side }) => means === meaning && side === name);
+    const bits = (meaning) => this.mask(about(meaning).map((fact) => fact.name));
+    return { name, pointer: bits("pointer"), own: bits("owned") };
   }
 
   mask(names) {
@@ -55,20 +55,20 @@ export class Machine {
 
   /** The names of the flags that objects of this edition have, and whether each is set. */
   flags(state) {
-    return this.edition.flags.map((name) => ({ name: name.toLowerCase(), set: Boolean(state.facts & this.bits.get(name)) }));
+    return this.edition.facts.filter(({ flag }) => flag).map(({ name }) => ({ name, set: Boolean(state.facts & this.bits.get(name)) }));
   }
 
-  holds(guard, facts, data) {
-    const bit = this.guards.get(guard);
-    return bit === null ? data : Boolean(facts & bit);
+  holds(name, facts, { call, data }) {
+    return name === this.calls.get(call).takes ? data : Boolean(facts & this.bits.get(name));
   }
 
   /** The one row that answers a call. */
-  row(state, { call, data }) {
+  row(state, entry) {
+    const { call } = entry;
     const enabled = (this.rows.get(`${call}@${state.head}`) ?? []).filter(
       ({ conditions, unless }) =>
-        conditions.every((guard) => this.holds(guard, state.facts, data)) &&
-        !unless.some((guard) => this.holds(guard, state.facts, data)),
+        conditions.every((name) => this.holds(name, state.facts, entry)) &&
+        !unless.some((name) => this.holds(name, state.facts, entry)),
     );
     if (enabled.length !== 1) throw new Error(`${enabled.length} rows answer ${call} in ${state.head}`);
     return enabled[0];
@@ -80,7 +80,7 @@ export class Machine {
     const row = this.row(state, entry);
     if (row.refusal) return { row, actions: [], after: state };
     const actions = row.actions.map((name) => this.actions.get(name));
-    const facts = actions.reduce((found, action) => this.effect(found, action, state.mode), state.facts) & this.tracked;
+    const facts = actions.reduce((found, action) => this.effect(found, action, state.mode), state.facts);
     return { row, actions, after: { ...state, facts, head: row.dest ?? state.head, released: row.dest === null } };
   }
 
@@ -94,8 +94,8 @@ export class Machine {
   }
 
   effect(facts, action, mode) {
-    const byMode = this.mask(action.by_mode);
-    const [sets, clears] = mode.value ? [byMode, 0] : [0, byMode];
+    const byMode = Map.groupBy(action.by_setting, ({ value }) => value === mode.name);
+    const [sets, clears] = [true, false].map((is) => this.mask((byMode.get(is) ?? []).map(({ fact }) => fact)));
     return (facts | this.mask(action.sets) | sets) & ~(this.mask(action.clears) | clears);
   }
 
@@ -107,18 +107,18 @@ export class Machine {
 
   /** The configuration of a state, as the model names it. */
   configuration(state) {
-    return this.edition.configurations.find(
-      (it) => it.head === state.head && this.sides.every((side) => it[side.name] === this.ownership(state, side)),
-    );
+    const facts = state.facts & this.configured;
+    return this.edition.configurations.find((it) => it.head === state.head && this.mask(it.facts) === facts);
   }
 
-  /** A side is fresh where reading it has nothing to do. */
+  /** Whether a side has the newest bytes. */
   fresh(state, side) {
-    const reads = [...this.calls.values()].find((call) => call.role === "read" && call.side === side.name);
-    const { row, actions, after } = this.step(state, this.entries.get(reads.name));
-    return !row.refusal && !actions.length && after.head === state.head;
+    return this.edition.heads.find(({ name }) => name === state.head).fresh.includes(side.name);
   }
 }
+
+/** The values of the mode, the only setting, with their numbers. */
+export const modesOf = ({ settings }) => new Map(settings[0].values.map((name, value) => [name, { name, value }]));
 
 /** What tells states apart. */
 export const keyOf = ({ head, facts, mode, released }) => `${head}/${facts}/${mode.name}/${released}`;

@@ -2,14 +2,8 @@
 
 import { make } from "./element.js";
 
-const SHORT = { allocate: "A", zero: "Z", adopt: "E", free: "F" };
-const PLACE = { cpu: "H", gpu: "D" };
-
 /** `HA` allocates on the host, `h2d` copies to the device. */
-function codeOf({ verb, side, asynchronous, contents }) {
-  if (contents === "other side") return `${side === "gpu" ? "h2d" : "d2h"}${asynchronous ? "*" : ""}`;
-  return `${PLACE[side]}${SHORT[verb] ?? verb}`;
-}
+const codeOf = ({ code, name }) => code || name;
 
 /** The name of a cell. */
 export const cellName = (configuration, entry) => `${configuration.name} ${entry.name}`;

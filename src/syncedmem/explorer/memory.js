@@ -42,9 +42,9 @@ export function perform(machine, before, entry, fail = 0) {
   if (record.fail) return failed(record, actions, numbered);
   const memory = actions.reduce((found, action) => carryOut(found, action, before), numbered);
   record.actions = actions.map((action) => outcome(action, "done", before.size));
-  const role = machine.calls.get(entry.call)?.role;
+  const does = machine.calls.get(entry.call)?.does;
   const side = machine.calls.get(entry.call)?.side;
-  const written = role === "write" ? { side, value: valueOf(numbered.number) } : null;
+  const written = does === "write" ? { side, value: valueOf(numbered.number) } : null;
   return { ...record, written, after: { ...(written ? filled(memory, written) : memory), state: after } };
 }
 
@@ -61,12 +61,12 @@ function outcome(action, what, size) {
 function failed(record, actions, numbered) {
   const at = record.fail - 1;
   const left = actions.slice(at);
-  const gone = actions.slice(0, at).filter(({ verb }) => verb === "free");
-  const released = gone.length > 0 && left.every(({ verb }) => verb === "free");
+  const gone = actions.slice(0, at).filter(({ does }) => does === "free");
+  const released = gone.length > 0 && left.every(({ does }) => does === "free");
   record.actions = actions.map((action, k) => {
     if (k === at) return outcome(action, "failed", 0);
     if (k > at) return outcome(action, "not reached", 0);
-    return outcome(action, released ? "done" : action.verb === "free" ? "not reached" : "undone", 0);
+    return outcome(action, released ? "done" : action.does === "free" ? "not reached" : "undone", 0);
   });
   if (!released) return { ...record, after: numbered };
   const memory = gone.reduce((found, action) => carryOut(found, action, record.before), numbered);
@@ -76,7 +76,7 @@ function failed(record, actions, numbered) {
 /** After the release there is nothing left to ask; but what a failed release still owes can be freed by another one. */
 function performReleased(machine, before, numbered, entry, fail) {
   const record = { entry, row: null, before, actions: [], fail: 0, written: null };
-  const again = machine.calls.get(entry.call)?.role === "release" && before.owed.length;
+  const again = machine.calls.get(entry.call)?.does === "release" && before.owed.length;
   if (!again) return { ...record, refusal: `${entry.name}: the memory is released`, after: numbered };
   if (fail) {
     return { ...record, fail: 1, actions: before.owed.map((it) => outcome(it, "failed", 0)), after: numbered };
@@ -105,7 +105,7 @@ function allocated(memory, action, before) {
   const { side } = action;
   // Zero bytes are not allocated: there is no block.
   if (!memory.size) return withSide(memory, side, { block: null, bytes: [] });
-  const kind = action.by_mode.length ? (before.state.mode.value ? "page-locked" : "pageable") : "device";
+  const kind = action.by_setting.length ? (before.state.mode.value ? "page-locked" : "pageable") : "device";
   const block = { ...blank(memory, side), kind, owner: OURS };
   return { ...withBlock(memory, block, Array(memory.size).fill(null)), allocated: memory.allocated + 1 };
 }

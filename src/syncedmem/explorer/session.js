@@ -1,7 +1,7 @@
 /** What was done to one memory: steps that can be taken back, taken again, and written into an address. */
 
 import { counted } from "./element.js";
-import { Machine, cellOf, reach } from "./machine.js";
+import { Machine, cellOf, modesOf, reach } from "./machine.js";
 import { FAIL, readAddress, writtenAddress } from "./address.js";
 import { freshMemory, perform } from "./memory.js";
 
@@ -45,7 +45,7 @@ export class Session {
   machineOf(edition, mode) {
     const { machine } = this.material;
     if (!machine.editions.some(({ name }) => name === edition)) throw new Error(`there is no edition ${edition}`);
-    if (!machine.modes.some(({ name }) => name === mode)) throw new Error(`there is no mode ${mode}`);
+    if (!modesOf(machine.editions[0]).has(mode)) throw new Error(`there is no mode ${mode}`);
     return new Machine(machine, edition, mode);
   }
 

@@ -31,7 +31,7 @@ function drawSide({ machine, memory, last }, side) {
   const fresh = !state.released && machine.fresh(state, side);
   const there = bytes !== null;
   const found = blocks.find(({ id }) => id === block);
-  const queued = last?.actions.some(({ action, outcome }) => action.asynchronous && action.side === side.name && outcome === "done");
+  const queued = last?.actions.some(({ action, outcome }) => action.queued && action.side === side.name && outcome === "done");
   const [title, short] = TITLES[side.name];
   return make(
     `article.side.${side.name}`,
@@ -59,8 +59,7 @@ function flagsOf(machine, state, side) {
   const about = new Set(
     [...machine.actions.values()]
       .filter((action) => action.side === side.name)
-      .flatMap(({ sets, clears, by_mode: byMode }) => [...sets, ...clears, ...byMode])
-      .map((name) => name.toLowerCase()),
+      .flatMap(({ sets, clears, by_setting: bySetting }) => [...sets, ...clears, ...bySetting.map(({ fact }) => fact)]),
   );
   return machine.flags(state).filter(({ name }) => about.has(name)).map(({ name, set }) =>
     make(
@@ -107,6 +106,6 @@ function drawFlow(machine, last) {
     make("span.amount", {}, `${copy.bytes} B`),
     make("span.wire", { "aria-hidden": "true" }, right ? "⟶" : "⟵"),
     make("span.unseen", {}, `${bytesOf(copy.bytes)} copied to the ${titleOf(copy.action.side).toLowerCase()}`),
-    copy.action.asynchronous && make("span.amount", {}, "queued"),
+    copy.action.queued && make("span.amount", {}, "queued"),
   );
 }

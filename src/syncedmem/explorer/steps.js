@@ -101,7 +101,7 @@ function explainNothing({ entry, before, after }, { head }) {
 
 function drawAction({ name, action, outcome, bytes }) {
   const done = outcome === "done";
-  const queued = done && action.asynchronous ? ", queued" : "";
+  const queued = done && action.queued ? ", queued" : "";
   return make(
     `li.${action.side}.${outcome.replace(" ", "-")}`,
     { "data-action": name, "data-outcome": outcome, "data-bytes": bytes },

@@ -173,7 +173,7 @@ function callOf(machine, line) {
   if (!match || line.startsWith("#")) return null;
   const [, memory, method, argument] = match;
   const fits = [...machine.entries.values()].find(({ call, data }) =>
-    (call === method || (method === "close" && machine.calls.get(call)?.role === "release")) && data === (argument !== "None"),
+    (call === method || (method === "close" && machine.calls.get(call)?.does === "release")) && data === (argument !== "None"),
   );
   const armed = Number(line.match(/moves\.armed\((\d+)/)?.[1] ?? 0);
   return fits ? { memory, name: fits.name, armed } : null;
