@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.deep
 
+SHOWN = [suite for suite in SUITES if suite != "large"]
+"""The suites whose memories are not too large for the page."""
+
 # --- suites, tests, cells
 
 
@@ -113,7 +116,7 @@ def test_an_id_that_no_vector_has_says_so(explorer: Explorer, typed: str, said: 
 
 
 def test_how_many_ids_begin_so_is_said_and_none_is_replayed(explorer: Explorer) -> None:
-    ids = {vector.id for suite in SUITES for vector in vectors(suite, "caffe")}
+    ids = {vector.id for suite in SHOWN for vector in vectors(suite, "caffe")}
     several = sum(it.startswith("b") for it in ids)
     starts = Counter(it[:5] for it in ids)
     alone = next(start for start, count in starts.items() if count == 1)
@@ -137,7 +140,7 @@ LONG = 60
 """Vectors with at least this many steps are left out, because they take too long."""
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", SHOWN)
 def test_a_file_of_vectors_ends_where_they_say(explorer: Explorer, suite: str) -> None:
     """The test compares heads, flags, actions and fresh sides after each step, for some vectors of every suite."""
     from browser import Program

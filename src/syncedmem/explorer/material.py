@@ -71,12 +71,15 @@ def explorer_material(opened: str | None = None) -> Json:
 def explorer_vectors() -> list[Json]:
     """Every suite of every edition with its vectors; apart from the rest, because the page can open without them.
 
+    A suite of memories that are too large for the page is left out.
+
     Returns
     -------
     list of dict
         Plain data, ready for JSON.
     """
-    return [_suite(edition, name) for edition in EDITIONS for name in SUITES]
+    suites = (_suite(edition, name) for edition in EDITIONS for name in SUITES)
+    return [suite for suite in suites if max(suite["sizes"], default=0) <= MOST_SIZE]
 
 
 def calls_of(operations: Iterable[Operation]) -> tuple[str, ...]:
