@@ -227,7 +227,7 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/python tests/support/public_names.py $(CHECK)
 
 kills: $(STAMPS)/package  ## measure which seeded bugs each test vector refuses; what has not changed is not measured again
-	$(BIN)/syncedmem vectors --out spec/vectors --measure --kept build/kills
+	$(BIN)/python tests/support/vector_kills.py --kept build/kills
 	$(MAKE) generated
 
 check-generated: $(STAMPS)/package  ## fail if one of them is not up to date

@@ -10,6 +10,17 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from mutants.blob import BLOB_BUGS
+from mutants.memory import MEMORY_BUGS
+from mutants.registry import SeededBug, seeded_bug
+from mutants.selftest import (
+    BLOBS_QUICKEST_FIRST,
+    QUICKEST_FIRST,
+    Kill,
+    kill_table,
+    run_bug,
+    wrong_subject,
+)
 from subjects import blob_device_subject, device_subject, host_subject, subject_for
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError, tour
@@ -26,17 +37,6 @@ from syncedmem.spec import (
     suite_names,
 )
 from syncedmem.spec.memory.suites import Case, run_case
-from syncedmem.spec.mutants.blob import BLOB_BUGS
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.spec.mutants.registry import SeededBug, seeded_bug
-from syncedmem.spec.mutants.selftest import (
-    BLOBS_QUICKEST_FIRST,
-    QUICKEST_FIRST,
-    Kill,
-    kill_table,
-    run_bug,
-    wrong_subject,
-)
 from syncedmem.spec.requirements import PROFILES, Profile, requirements_of
 from syncedmem.verification.checks import SEEDED, make_subject
 
@@ -202,7 +202,7 @@ def test_a_blob_without_a_bug_is_not_caught() -> None:
 def test_the_table_goes_through_all_bugs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each bug runs on a subject of the kind on which it shows."""
     few = {name: MEMORY_BUGS[name] for name in ("InitiallySynced", "CudaFreeWithoutDevice")}
-    monkeypatch.setattr("syncedmem.spec.mutants.selftest.MEMORY_BUGS", few)
+    monkeypatch.setattr("mutants.selftest.MEMORY_BUGS", few)
     kills = list(kill_table(device_subject, host_subject, steps=0))
 
     assert list(few) == [kill.bug.name for kill in kills]

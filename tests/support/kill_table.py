@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import pytest
-
-from syncedmem.spec.mutants.blob import BLOB_BUGS
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.spec.mutants.selftest import Kill, quickest_first
+from mutants.blob import BLOB_BUGS
+from mutants.memory import MEMORY_BUGS
+from mutants.selftest import Kill, quickest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
