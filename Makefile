@@ -41,7 +41,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
 .DEFAULT_GOAL := help
 .PHONY: help environment verify test deep deep-tests new-seeds mutation mutation-sample proof proof-sample coverage \
     hostcuda hostcuda-verify hostcuda-quick hostcuda-lagging hostcuda-no-lag test-hostcuda test-caffe test-caffe-deep \
-    port-bugs lint types docs generated check-generated kills bench wheel wheel-twice installed-wheel test-wheel \
+    port-bugs lint types docs generated check-generated kills kill-table bench wheel wheel-twice installed-wheel test-wheel \
     test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -227,8 +227,12 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/python tests/support/public_names.py $(CHECK)
 
 kills: $(STAMPS)/package  ## measure which seeded bugs each test vector refuses; what has not changed is not measured again
-	$(BIN)/syncedmem vectors --out spec/vectors --measure --kept build/kills
+	$(BIN)/python tests/support/vector_kills.py --kept build/kills
 	$(MAKE) generated
+
+kill-table: $(STAMPS)/test  ## write down which suites of the kit catch each seeded bug, or BUG alone; for all it takes minutes
+	$(BIN)/pytest $(LOGGED) --every-suite --write-kills tests/mutants/kills.json -k 'the_kit_catches$(BUG:%= and %)' \
+	    tests/spec/test_seeded_bugs.py
 
 check-generated: $(STAMPS)/package  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check

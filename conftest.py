@@ -24,6 +24,7 @@ pytest_plugins = [
     "interop_fixtures",
     "interrupt_table",
     "memory_fixtures",
+    "mutants_path",
     "new_seeds",
     "port_fixtures",
 ]

@@ -17,13 +17,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from mutants.allocator import Pool
+
 from syncedmem.spec.fuzz.campaign import campaign
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.mask import Mask
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver
 from syncedmem.spec.fuzz.plan import stages
 from syncedmem.spec.fuzz.recognition import Source
-from syncedmem.spec.mutants.allocator import Pool
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "rmm_pool.py"
 ROUNDS, STEPS = 5, 300_000

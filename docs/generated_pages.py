@@ -13,16 +13,19 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from mutants.allocator import ALLOCATOR_BUGS
+from mutants.blob import BLOB_BUGS
+from mutants.buffer import BUFFER_BUGS
+from mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
+from mutants.memory import MEMORY_BUGS
+from mutants.port import PORT_BUGS
+
 from syncedmem.model import EDITIONS, Configuration, Side, SyncedHead, configurations
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.memory.coverage import transitions_of
-from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
-from syncedmem.spec.mutants.blob import BLOB_BUGS
-from syncedmem.spec.mutants.buffer import BUFFER_BUGS
-from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.spec.mutants.port import PORT_BUGS
 from syncedmem.spec.ports.protocol import ACTION, ANSWERS, BLOB, REQUESTS, STATE, Field, schema
 from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
@@ -33,7 +36,8 @@ from syncedmem.spec.vectors.kills import Kills
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from syncedmem.spec.mutants.registry import SeededBug
+    from mutants.registry import SeededBug
+
     from syncedmem.spec.requirements import Kind, Profile
     from syncedmem.spec.vectors.keys import Key
 
@@ -185,8 +189,7 @@ def _place(name: str) -> str:
 
 def _linked(bug: SeededBug) -> str:
     """A name as a link to the code that defines it."""
-    room, _, module = bug.make.__module__.removeprefix("syncedmem.").partition(".")
-    return f"[{bug.name}](../{room}/{module.replace('.', '/')}.py)"
+    return f"[{bug.name}](../tests/{bug.make.__module__.replace('.', '/')}.py)"
 
 
 def _shown(name: str) -> str:

@@ -5,8 +5,7 @@ the shrinker, findings and reports.  The kits of ``memory``, of ``blob`` and, fo
 each kit an ``oracle`` predicts what must happen, and never reads the transition table.  A ``driver`` makes one call
 after the other and compares everything with the oracle.  ``suites`` are enumerated, ``walks`` are generated.
 ``vectors`` are programs with their expected results, for ports that Python cannot call.  ``proofs`` are about
-the model alone.  ``mutants`` are wrong memories, blobs and allocators that the kits must refuse; nothing else
-here loads them.  ``evidence`` compares the model with observations of Caffe, and ``errata`` list mistakes
+the model alone.  ``evidence`` compares the model with observations of Caffe, and ``errata`` list mistakes
 in texts about it.  Nothing here imports the runtime.
 """
 

@@ -1,7 +1,7 @@
 """A small correct blob: Caffe's ``blob.cpp`` written by hand over `syncedmem.spec.ReferenceMemory`, and made safe.
 
 It is a second implementation, independent of the oracle and of the runtime.  Each step is a separate method, so
-a seeded bug (`syncedmem.spec.mutants.blob`) overrides one method.  Its arithmetic is plain Python.  On the
+a seeded bug (tests/mutants/blob) overrides one method.  Its arithmetic is plain Python.  On the
 device, too, it goes through the views' ``get`` and ``set``.
 """
 

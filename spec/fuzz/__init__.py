@@ -4,8 +4,7 @@
 `Target` of it, and ``capabilities`` has its promises.  A ``driver`` takes steps.  It has an ``oracle``, which judges
 the result of each step and has a ``shadow_heap``.  Two generators draw steps: ``campaign`` is fast and seeded,
 ``machine`` is Hypothesis and shrinks.  ``kit`` tests a target with both, in a ``worker`` process that may crash, and
-makes a ``report``.  `syncedmem.spec.mutants.allocator` has wrong allocators that the fuzzer must catch.  Nothing here
-imports the runtime.
+makes a ``report``.  Nothing here imports the runtime.
 """
 
 from .allocator_tests import AllocatorTests

@@ -1,7 +1,7 @@
 """A small correct memory, in which bugs are seeded: Caffe's ``syncedmem.cpp`` written by hand, and made safe.
 
 It is a second implementation, independent of the table and of the runtime.  Each step is a separate method,
-so a seeded bug (`syncedmem.spec.mutants.memory`) overrides one method.  You can read it as an example of a port.
+so a seeded bug (tests/mutants/memory) overrides one method.  You can read it as an example of a port.
 """
 
 from __future__ import annotations

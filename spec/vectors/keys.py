@@ -231,8 +231,8 @@ LINE: tuple[Key, ...] = (
     Key("shapes", "Of blobs: the shape of each blob that is made at the start.", _list(_INTEGERS, 1)),
     Key(
         "kills",
-        "The seeded bugs (`syncedmem.spec.mutants.memory.MEMORY_BUGS`, `syncedmem.spec.mutants.blob.BLOB_BUGS`) for "
-        "which the replay was seen to fail.",
+        "The seeded bugs (`tests/mutants/memory` and `tests/mutants/blob` in the repository) for which the replay was "
+        "seen to fail.",
         {"type": "array", "items": _TEXT, "uniqueItems": True},
         required=True,
     ),

@@ -1,8 +1,9 @@
-"""The seeded bugs that each vector refuses, as `syncedmem.spec.mutants.measurement` has measured them.
+"""The seeded bugs that each vector refuses, as ``make kills`` has measured them.
 
-The measurement takes minutes, so its result is stored in ``kills.json``: the names of the bugs; every set of bugs
-that some vector refuses, as a number in base 16 (a bit for each bug); and for each suite the set of each vector.  A
-digest of each suite is stored too, so that a changed suite is noticed.
+The bugs are no part of the package (tests/mutants), and measuring takes minutes, so the result is stored in
+``kills.json``: the names of the bugs; every set of bugs that some vector refuses, as a number in base 16 (a bit for
+each bug); and for each suite the set of each vector.  A digest of each suite is stored too, so that a changed suite is
+noticed.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mutants.memory import MEMORY_BUGS
 from subjects import device_subject
 
 from syncedmem.explorer import explorer_page
@@ -18,7 +19,6 @@ from syncedmem.spec import check_conformance
 from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.fuzz.finding import Finding, Step
 from syncedmem.spec.fuzz.replay import Replay
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.requirements import requirements_of
 from syncedmem.spec.vectors import SUITES, vectors
 

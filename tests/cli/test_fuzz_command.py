@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from mutants.allocator import ALLOCATOR_BUGS, Pool
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -38,7 +39,6 @@ from syncedmem.spec.fuzz.native_driver.building import compiled_driver
 from syncedmem.spec.fuzz.recognition import Source
 from syncedmem.spec.fuzz.rounds import TOO_MANY
 from syncedmem.spec.fuzz.shortening import shortened
-from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
 fuzz_command: Any = importlib.import_module("syncedmem.cli.fuzz")
-POOL, TWICE = "syncedmem.spec.mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTwice"].target
+POOL, TWICE = "mutants.allocator:Pool", ALLOCATOR_BUGS["PutBackTwice"].target
 
 
 @pytest.fixture(autouse=True)
@@ -160,7 +160,7 @@ def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path)
     file = tmp_path / "moody.py"
     file.write_text(
         "from pathlib import Path\n"
-        "from syncedmem.spec.mutants.allocator import Pool\n"
+        "from mutants.allocator import Pool\n"
         f"MARK = Path({str(tmp_path / 'mark')!r})\n"
         "class Moody(Pool):\n"
         "    def allocate(self, size, alignment=16, stream=None):\n"
@@ -184,7 +184,7 @@ def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path)
 def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
     file = tmp_path / "crowded.py"
     file.write_text(
-        "from syncedmem.spec.mutants.allocator import Pool\n"
+        "from mutants.allocator import Pool\n"
         "class Crowded(Pool):\n"
         "    def allocate(self, size, alignment=16, stream=None):\n"
         "        if len(set(self.sizes.values())) == 70:\n"
@@ -332,7 +332,7 @@ def test_a_crash_at_the_end_is_told_by_the_call_that_crashed(tmp_path: Path) -> 
     """The report does not name the last step: all blocks are given back after it."""
     file = tmp_path / "dying.py"
     file.write_text(
-        "import os\nfrom syncedmem.spec.mutants.allocator import Pool\n"
+        "import os\nfrom mutants.allocator import Pool\n"
         "class Dying(Pool):\n    def deallocate(self, pointer, size=0, stream=None):\n        os.abort()\n",
         encoding="utf-8",
     )
@@ -496,7 +496,7 @@ def test_a_slow_target_does_not_hold_the_run_up(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("syncedmem.spec.fuzz.kit._FOR_THE_LAST", 0.1)
     file = tmp_path / "slow.py"
     file.write_text(
-        "import time\nfrom syncedmem.spec.mutants.allocator import Pool\n\nclass Slow(Pool):\n"
+        "import time\nfrom mutants.allocator import Pool\n\nclass Slow(Pool):\n"
         "    def place(self, room, alignment):\n        time.sleep(0.05)\n"
         "        return super().place(room, alignment)\n",
         encoding="utf-8",

@@ -21,8 +21,8 @@ from syncedmem.spec.fuzz import Replay
 
 pytestmark = pytest.mark.deep
 
-BUG = "syncedmem.spec.mutants.allocator.placement:OneByteShort"
-POOL = "syncedmem.spec.mutants.allocator:Pool"
+BUG = "mutants.allocator.placement:OneByteShort"
+POOL = "mutants.allocator:Pool"
 MARK = "SYNCEDMEM_TEST_OF_INTERRUPTS"
 
 
@@ -153,7 +153,7 @@ def test_a_failure_of_ours_in_the_middle_is_status_three(tmp_path: Path) -> None
     """What was done until then is reported."""
     file = tmp_path / "unruly.py"
     file.write_text(
-        "import os\nfrom syncedmem.spec.mutants.allocator import Pool\n"
+        "import os\nfrom mutants.allocator import Pool\n"
         "class Unruly(Pool):\n    def calloc(self, size):\n        os.kill(os.getppid(), 9)\n",
         encoding="utf-8",
     )

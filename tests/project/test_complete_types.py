@@ -27,11 +27,6 @@ def test_a_symbol_without_a_type_is_seen(capsys: pytest.CaptureFixture[str]) -> 
     assert "syncedmem.model.one: Type is missing\n1 symbols have types; 1 have not\n" == capsys.readouterr().out
 
 
-def test_seeded_bugs_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == main(lambda: report(symbol("syncedmem.spec.mutants.memory.one", "Type is missing")))
-    assert "1 symbols have types; 0 have not\n" == capsys.readouterr().out
-
-
 def test_that_nothing_was_looked_at_is_seen(capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 == main(lambda: json.dumps({"typeCompleteness": {"symbols": []}}))
     assert "pyright has not found the package\n" == capsys.readouterr().out

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("mutmut", reason="mutmut is not installed: pip install mutmut")
 
-from mutants import mutants
+from mutation_operators import mutants
 
 SUPPORT = Path(__file__).parents[1] / "support"
 MEASURED: dict[str, Any] = json.loads((SUPPORT / "mutation.json").read_text(encoding="utf-8"))

@@ -133,15 +133,21 @@ def test_who_does_not_ask_for_seeded_bugs_loads_none(statement: str) -> None:
     loaded = loaded_by(statement)
 
     assert "syncedmem.spec.memory.kit" in loaded
-    assert not {name for name in loaded if name.startswith("syncedmem.spec.mutants")}
+    assert not {name for name in loaded if name.partition(".")[0] == "mutants"}
+
+
+def test_the_package_imports_no_seeded_bugs() -> None:
+    """It does not contain them, so it could not."""
+    assert not importers("mutants", modules_below(*ROOMS, "src"))
+    assert importers("mutants", {"spec/wrong.py": "from mutants.memory import MEMORY_BUGS"})
 
 
 @pytest.mark.deep
 def test_who_asks_for_seeded_bugs_of_one_kind_loads_those() -> None:
-    loaded = loaded_by("import syncedmem.spec.mutants.allocator")
-    kinds = {name for name in loaded if name.startswith("syncedmem.spec.mutants.") and name.count(".") == len("...")}
+    loaded = loaded_by("import mutants.allocator")
+    kinds = {name for name in loaded if name.startswith("mutants.") and name.count(".") == 1}
 
-    assert {"syncedmem.spec.mutants.allocator", "syncedmem.spec.mutants.registry"} == kinds
+    assert {"mutants.allocator", "mutants.registry"} == kinds
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from exported import exported
+from mutants.memory import MEMORY_BUGS
 from programs import program
 from subjects import device_subject
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.spec import check_conformance
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,7 +41,7 @@ void give(void *pointer) { (void)pointer; }
 SUBJECT = """\
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import ReferenceMemory, Subject
-from syncedmem.spec.mutants.memory.copies import ReadingDownMovesHead
+from mutants.memory.copies import ReadingDownMovesHead
 subject = Subject("mine", {}, CPUDeviceAllocator(), SimulatedDeviceAllocator())
 """
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mutants.blob import BLOB_BUGS
+from mutants.blob.shapes import ShapeAllocatedAtOnce
 from subjects import blob_device_subject, device_subject, host_subject
 
 from syncedmem.model import InvalidArgumentError, Mode, SyncedHead
@@ -28,8 +30,6 @@ from syncedmem.spec.blob.oracle import World
 from syncedmem.spec.blob.scenarios import Scenario, TableRow, run_scenario, shortened
 from syncedmem.spec.blob.steps import BlobCall, Other, failing_calls, foresee
 from syncedmem.spec.blob.tables import COPY_SOURCE, COPY_TARGET, NORM, SCALE, UPDATE, Effect, cell_of, rows
-from syncedmem.spec.mutants.blob import BLOB_BUGS
-from syncedmem.spec.mutants.blob.shapes import ShapeAllocatedAtOnce
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mutants.blob import BLOB_BUGS
 from subjects import device_subject, host_subject
 
 from syncedmem.runtime import Blob
@@ -21,7 +22,6 @@ from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
 from syncedmem.spec.blob.steps import BlobCall
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.reference import ReferenceMemory, Refused
-from syncedmem.spec.mutants.blob import BLOB_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from mutants.blob import BLOB_BUGS
+
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import ReferenceBlob, Subject, check_blobs
 from syncedmem.spec.blob.kit import blob_suite_names
 from syncedmem.spec.blob.moves import Prepare
 from syncedmem.spec.blob.rules import strangers
 from syncedmem.spec.engine.report import Tolerance
-from syncedmem.spec.mutants.blob import BLOB_BUGS
 
 if TYPE_CHECKING:
     from syncedmem.spec.requirements import Level

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 from unittest import SkipTest
 
 import pytest
+from mutants.buffer import BUFFER_BUGS, Over
 from subjects import device_subject, devices, host_subject
 
 from syncedmem.runtime import Buffer
 from syncedmem.spec import Violation
 from syncedmem.spec.buffer import buffer_requirements_for, check_buffer, check_buffers
 from syncedmem.spec.engine.checklist import run_checks
-from syncedmem.spec.mutants.buffer import BUFFER_BUGS, Over
 from syncedmem.spec.requirements import requirements_of
 from syncedmem.verification import make_buffer_subject
 
 if TYPE_CHECKING:
-    from syncedmem.spec.mutants.registry import SeededBug
+    from mutants.registry import SeededBug
 
 NAMES = ("cpu", *(it.name.partition(":")[0] for it in devices()), "simulated-seeded")
 

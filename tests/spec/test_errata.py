@@ -8,13 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from mutants.allocator import ALLOCATOR_BUGS
+from mutants.blob import BLOB_BUGS
+from mutants.memory import MEMORY_BUGS
 
 from syncedmem import Blob, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
 from syncedmem.spec import REQUIREMENTS
 from syncedmem.spec.errata import ERRATA, SOURCES, Erratum
-from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
-from syncedmem.spec.mutants.blob import BLOB_BUGS
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).relative_to(ROOT).as_posix()

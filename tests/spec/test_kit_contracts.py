@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from mutants.memory import MEMORY_BUGS
 from subjects import ADOPT, GPU_WRITE, READ, WRITE, device_subject, host_subject, reference_subject
 
 from syncedmem.runtime.devices.host import cpu_allocator
@@ -15,7 +16,6 @@ from syncedmem.spec import ReferenceMemory, Violation, check_conformance
 from syncedmem.spec.memory.adoptions import unsuitable_host_buffers
 from syncedmem.spec.memory.checks import Refusable, everywhere, refused, started
 from syncedmem.spec.memory.lifetimes import adopted_buffers_live
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 
 def test_a_contract_is_checked_in_every_state() -> None:

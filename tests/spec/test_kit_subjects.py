@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from mutants.memory import MEMORY_BUGS
 from subjects import device_subject, devices, host_subject, reference_subject
 
 from syncedmem.model import InvalidArgumentError
@@ -15,7 +16,6 @@ from syncedmem.model.interface import DeviceType
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.spec import REQUIREMENTS, ReferenceMemory, Subject, check_conformance, requirements_for, suite_names
 from syncedmem.spec.engine import subject as subject_module
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 
 @pytest.mark.deep

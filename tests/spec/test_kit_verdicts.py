@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import fromstring
 
 import pytest
+from mutants.memory import MEMORY_BUGS
 from subjects import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_subject, host_subject
 
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
@@ -18,7 +19,6 @@ from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.memory.adoptions import unsuitable_host_buffers
 from syncedmem.spec.memory.driver import MemoryDriver
 from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shortened
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

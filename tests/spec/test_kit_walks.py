@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import strategies as st
+from mutants.memory import MEMORY_BUGS
 from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, reference_subject
 
 from syncedmem.model import space
@@ -16,7 +17,6 @@ from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.memory import walks as walks_module
 from syncedmem.spec.memory.suites import Stumble
 from syncedmem.spec.memory.walks import Walk, run_walk, search, shortened
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.requirements import PROFILES, Profile
 
 if TYPE_CHECKING:

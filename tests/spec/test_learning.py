@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mutants.memory.copies import HostNotZeroed
+from mutants.registry import MEMORY_BUGS
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.model import Call, Input, InvalidArgumentError, MissingPackageError, SyncedHead
@@ -24,8 +26,6 @@ from syncedmem.spec.learning.declared import alphabet, declared_machine
 from syncedmem.spec.learning.drawing import drawings
 from syncedmem.spec.learning.mealy import Mealy
 from syncedmem.spec.learning.report import LearnReport, LearnWanted, learn, learn_port
-from syncedmem.spec.mutants.memory.copies import HostNotZeroed
-from syncedmem.spec.mutants.registry import MEMORY_BUGS
 from syncedmem.spec.ports.process import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
 
@@ -39,7 +39,7 @@ LIMITS = Limits(seconds=60, first=60)
 READ, WRITE, ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
 NULL, RELEASE = Input(Call.SET_CPU_DATA, data=False), Input(Call.RELEASE)
 
-importlib.import_module("syncedmem.spec.mutants.memory")
+importlib.import_module("mutants.memory")
 
 
 class Here:

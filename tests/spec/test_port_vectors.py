@@ -15,9 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+import vector_kills
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loops import some
+from mutants import measurement
+from mutants.measurement import BUGS, measure, refused
+from mutants.memory import MEMORY_BUGS
+from mutants.registry import SeededBug
 from subjects import device_subject, devices, host_subject
 from typer.testing import CliRunner
 
@@ -29,10 +34,6 @@ from syncedmem.spec import Oracle, ReferenceMemory, Subject
 from syncedmem.spec.engine.calls import ADOPTIONS, READS, SIDES, WRITES
 from syncedmem.spec.engine.contents import pattern
 from syncedmem.spec.engine.supervisor import Death
-from syncedmem.spec.mutants import measurement
-from syncedmem.spec.mutants.measurement import BUGS, measure, refused
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.spec.mutants.registry import SeededBug
 from syncedmem.spec.vectors import (
     ALL_SUITES,
     REFUSALS,
@@ -558,15 +559,20 @@ _SHOWN = ("tour", "aliases")
 
 
 @pytest.mark.deep
-def test_kills_are_measured_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kills_are_measured_by_make_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few_bugs(monkeypatch, "FourthPushSkipped", "CudaFreeWithoutDevice")
-    monkeypatch.setattr("syncedmem.spec.engine.supervisor.processors", lambda: 1)
-    result = run("--out", str(tmp_path), "--suite", "modes", "--measure", "--kept", str(tmp_path / "kept"))
+    vector_kills.main(["--out", str(tmp_path), "--kept", str(tmp_path / "kept"), "--processes", "1", "modes"])
     found = json.loads((tmp_path / "kills.json").read_text(encoding="utf-8"))
 
-    assert 0 == result.exit_code
     assert [f"{edition}/modes" for edition in EDITIONS] == [*found["suites"]]
     assert {"FourthPushSkipped.json", "CudaFreeWithoutDevice.json"} == {it.name for it in (tmp_path / "kept").iterdir()}
+
+
+def test_a_suite_that_cannot_be_measured_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        vector_kills.main(["caffe/modes"])
+
+    assert "no suite is called caffe/modes; there are cells, " in capsys.readouterr().err
 
 
 def test_an_unknown_suite_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

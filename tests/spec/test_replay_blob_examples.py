@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from abi_bridge import BlobBridge
+from mutants.blob import BLOB_BUGS
 from programs import program
 from subjects import device_subject, host_subject
 
 from syncedmem.spec.blob.reference import IntReferenceBlob
-from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.vectors import Kills, write
 from syncedmem.spec.vectors.blobs import BLOB_SUITES
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from abi_bridge import Bridge
+from mutants.memory import MEMORY_BUGS
 from programs import program
 from subjects import device_subject, host_subject
 
 from syncedmem.model import EDITIONS
 from syncedmem.model.exports.formats import export
 from syncedmem.spec import ReferenceMemory
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.vectors import SUITES, Kills, write
 
 if TYPE_CHECKING:

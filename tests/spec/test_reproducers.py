@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mutants.memory import MEMORY_BUGS
+from mutants.selftest import QUICKEST_FIRST
 from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, WRITE, device_subject, host_subject
 
 from syncedmem.model import Call, Input, Mode, using_mode
 from syncedmem.spec import Subject, Violation, check_conformance, suite_names
 from syncedmem.spec.engine.reproducer import Reproducer
 from syncedmem.spec.memory.suites import Case, Fail, Stumble, run_case
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.spec.mutants.selftest import QUICKEST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from syncedmem.spec.mutants.registry import SeededBug
+    from mutants.registry import SeededBug
 
 Calls = list[tuple[Any, ...]]
 GPU_NULL = Input(Call.SET_GPU_DATA, data=False)

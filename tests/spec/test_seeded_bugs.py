@@ -10,6 +10,18 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from kill_table import known_kills, worse, write_kills
+from mutants.blob import BLOB_BUGS
+from mutants.memory import MEMORY_BUGS
+from mutants.registry import SeededBug, seeded_bug
+from mutants.selftest import (
+    BLOBS_QUICKEST_FIRST,
+    QUICKEST_FIRST,
+    Kill,
+    kill_table,
+    run_bug,
+    wrong_subject,
+)
 from subjects import blob_device_subject, device_subject, host_subject, subject_for
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError, tour
@@ -26,17 +38,6 @@ from syncedmem.spec import (
     suite_names,
 )
 from syncedmem.spec.memory.suites import Case, run_case
-from syncedmem.spec.mutants.blob import BLOB_BUGS
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
-from syncedmem.spec.mutants.registry import SeededBug, seeded_bug
-from syncedmem.spec.mutants.selftest import (
-    BLOBS_QUICKEST_FIRST,
-    QUICKEST_FIRST,
-    Kill,
-    kill_table,
-    run_bug,
-    wrong_subject,
-)
 from syncedmem.spec.requirements import PROFILES, Profile, requirements_of
 from syncedmem.verification.checks import SEEDED, make_subject
 
@@ -51,12 +52,46 @@ _SHARES = 24
 
 @pytest.mark.deep(quick=45)
 @pytest.mark.parametrize("bug", ALL.values(), ids=ALL)
-def test_the_kit_catches(bug: SeededBug, report_kill: Callable[[Kill], None], every_suite: bool) -> None:
-    """Some suite refuses it and names the requirement that it breaks."""
+def test_the_kit_catches(
+    bug: SeededBug,
+    report_kill: Callable[[Kill], None],
+    every_suite: bool,
+    worse_than_known: Callable[[Kill], str],
+) -> None:
+    """Some suite refuses it and names the requirement that it breaks, and so do all suites that are known to do it."""
     kill = run_bug(bug, subject_for(bug), thorough=every_suite)
     report_kill(kill)
 
     assert kill.killed, f"{bug.name} ({bug.text}) should break {bug.requirement}, caught: {kill.caught}"
+    assert "" == worse_than_known(kill)
+
+
+def test_a_suite_that_catches_a_bug_no_more_is_said() -> None:
+    bug = MEMORY_BUGS["ShadowBuffer"]
+    kill = Kill(bug, {"cells": bug.requirement, "tour": "R01-lazy"}, ("hsi",))
+
+    def told(**known: str) -> str:
+        return worse(kill, {bug.name: known}, needed=True)
+
+    assert "" == told(cells=bug.requirement, walks=bug.requirement)  # walks were not run
+    assert "" == told(tour="R02-reuse", cells="R01-lazy")  # it never named the right one, or does so now
+    assert "ShadowBuffer: hsi no longer catch it" == told(hsi="R01-lazy")
+    assert f"ShadowBuffer: tour no longer name {bug.requirement}" == told(tour=bug.requirement)
+    assert ("", "make kill-table BUG=ShadowBuffer") == (
+        worse(kill, {}, needed=False),
+        worse(kill, {}, needed=True).partition(": ")[2],
+    )
+
+
+def test_what_is_known_of_other_bugs_stays_when_one_is_written_down(tmp_path: Path) -> None:
+    file = tmp_path / "kills.json"
+    bug, other = MEMORY_BUGS["ShadowBuffer"], BLOB_BUGS["ScaleAllocates"]
+    write_kills(file, {it.name: Kill(it, {"walks": it.requirement}) for it in (bug, other)})
+    file.write_text(file.read_text(encoding="utf-8").replace("{\n", '{\n "GoneSince": {},\n', 1), encoding="utf-8")
+    write_kills(file, {bug.name: Kill(bug, {"cells": bug.requirement})})
+
+    assert {bug.name: {"cells": bug.requirement}, other.name: {"walks": other.requirement}} == known_kills(file)
+    assert {} == known_kills(tmp_path / "nothing.json")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -202,7 +237,7 @@ def test_a_blob_without_a_bug_is_not_caught() -> None:
 def test_the_table_goes_through_all_bugs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each bug runs on a subject of the kind on which it shows."""
     few = {name: MEMORY_BUGS[name] for name in ("InitiallySynced", "CudaFreeWithoutDevice")}
-    monkeypatch.setattr("syncedmem.spec.mutants.selftest.MEMORY_BUGS", few)
+    monkeypatch.setattr("mutants.selftest.MEMORY_BUGS", few)
     kills = list(kill_table(device_subject, host_subject, steps=0))
 
     assert list(few) == [kill.bug.name for kill in kills]

@@ -11,14 +11,14 @@ from typing import Any
 
 import jsonschema
 import pytest
+from mutants.blob import BLOB_BUGS
+from mutants.memory import MEMORY_BUGS
 from subjects import device_subject, host_subject
 
 from syncedmem.model import EDITIONS, Call, Input, Mode
 from syncedmem.runtime import Blob
 from syncedmem.spec import ReferenceBlob, Violation, check_conformance, suite_names
 from syncedmem.spec.memory.suites import Fail, Stumble, Synchronize
-from syncedmem.spec.mutants.blob import BLOB_BUGS
-from syncedmem.spec.mutants.memory import MEMORY_BUGS
 from syncedmem.spec.vectors import BLOB_REFUSALS, BLOB_SUITES, archive, replay, suite_files, vector_of, vectors
 from syncedmem.spec.vectors.keys import schema
 

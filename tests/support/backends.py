@@ -176,13 +176,13 @@ BACKENDS = (
     Backend("cuda.core resource over ours", _cuda_core),
     Backend(
         "pool of the kit",
-        lambda: "syncedmem.spec.mutants.allocator:Pool",
+        lambda: "mutants.allocator:Pool",
         {**_OURS, "alignment": "64", "wrong_size": "detect", "stream_ordered": "yes", "thread_safe": "yes"},
         threads=4,
     ),
     Backend(
         "caching pool of the kit",
-        lambda: "syncedmem.spec.mutants.allocator:CachingPool",
+        lambda: "mutants.allocator:CachingPool",
         {**_OURS, "thread_safe": "yes"},
         threads=4,
     ),

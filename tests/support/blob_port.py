@@ -1,6 +1,6 @@
 """A port with blobs: ``python blob_port.py [NAME]`` speaks the protocol of ports with the reference blob of the kit.
 
-NAME is a seeded bug of `syncedmem.spec.mutants.blob`, one of `WAYS`, in which answers are wrong, ``caffe``, for a
+NAME is a seeded bug of `mutants.blob`, one of `WAYS`, in which answers are wrong, ``caffe``, for a
 blob with Caffe's limit of elements, or ``cpu_only``, for one without a device.
 """
 
@@ -9,8 +9,13 @@ from __future__ import annotations
 import json
 import math
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from mutants.blob import BLOB_BUGS
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import Mode, SyncedHead, using_mode
@@ -18,7 +23,6 @@ from syncedmem.spec import ReferenceBlob
 from syncedmem.spec.blob.elements import shown
 from syncedmem.spec.blob.reference import IntReferenceBlob
 from syncedmem.spec.engine.call_log import TO_DEVICE, TO_HOST, CallLog, InjectedFailure, RecordingAllocator
-from syncedmem.spec.mutants.blob import BLOB_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "build" / "deep"
 LIMIT = 2 * 60 * 60
 """Seconds after which a part hangs: four times the longest that one may take."""
-ALWAYS = ("Makefile", "conftest.py", "pyproject.toml", "requirements", "tests/support")
+ALWAYS = ("Makefile", "conftest.py", "pyproject.toml", "requirements", "tests/mutants", "tests/support")
 """Files and folders that every part depends on."""
 PRODUCT = ("model", "runtime", "spec", "src")
 

@@ -25,15 +25,18 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+sys.path.append(str(Path(__file__).parents[1]))
+
 import pytest
 from backends import BACKENDS
 from bugs_in_c import IN_C
 from deep_bugs import DEEP, STEPS
+from mutants.allocator import ALLOCATOR_BUGS
+from mutants_path import share_mutants
 from out_of_reach import OUT_OF_REACH
 
 from syncedmem.model.defaults import FUZZ
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -216,8 +219,8 @@ def _digest() -> str:
     """The digest of all that the figures come from."""
     programs = ("backends", "deep_bugs", "bugs_in_c", "out_of_reach", "fuzz_proof")
     sources = [*(HERE / f"{it}.py" for it in programs), _FAULTY, PACKAGE / "model" / "defaults.py"]
-    for room in ("spec/fuzz", "spec/engine", "spec/mutants/allocator"):
-        sources += sorted(it for it in (PACKAGE / room).rglob("*") if it.suffix in {".py", ".c", ".h"})
+    for folder in (PACKAGE / "spec" / "fuzz", PACKAGE / "spec" / "engine", HERE.parent / "mutants" / "allocator"):
+        sources += sorted(it for it in folder.rglob("*") if it.suffix in {".py", ".c", ".h"})
     return sha256(b"".join(it.read_bytes() for it in sources)).hexdigest()[:12]
 
 
@@ -228,6 +231,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="processes at a time")
     parser.add_argument("--out", type=Path, default=RESULT, help="the file for the figures")
     chosen = parser.parse_args(arguments)
+    share_mutants()
     KEPT.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", _library(), _FAULTY, "-lpthread"], check=True)
     rows = measure(jobs(chosen.seeds), KEPT / f"{_digest()}.jsonl", chosen.processes)

@@ -1,9 +1,9 @@
 """Says how many mutants of a file the tests kill: ``make mutation FILE=model/head.py``.
 
-A mutant is a copy of a file that differs in one place (``mutants.py`` makes them).  It is killed if a test fails, and
-it survives if none does.  Then a test is missing, or the mutant is *equivalent*: no test can tell it from the original.
-``mutation.toml`` lists the files to measure, and the equivalent mutants with their reasons.  ``mutation.json`` has what
-was measured.  ``docs/mutation.md`` is made of both.
+A mutant is a copy of a file that differs in one place (``mutation_operators.py`` makes them).  It is killed if a test
+fails, and it survives if none does.  Then a test is missing, or the mutant is *equivalent*: no test can tell it from
+the original.  ``mutation.toml`` lists the files to measure, and the equivalent mutants with their reasons.
+``mutation.json`` has what was measured.  ``docs/mutation.md`` is made of both.
 
 Neither mutmut nor cosmic-ray runs these mutants.  mutmut changes no code outside functions, and none in functions with
 a decorator, but most of the declaration and every property are such code.  It chooses a mutant at each call, by
@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Any
 
 import coverage
 import pytest
-from mutants import Mutant, mutants, same
+from mutation_operators import Mutant, mutants, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import time
 
-from syncedmem.spec.mutants.allocator import Pool
+from mutants.allocator import Pool
 
 __all__ = ["OUT_OF_REACH"]
 

@@ -10,8 +10,9 @@ from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, Sync
 from syncedmem.spec import ReferenceBlob, ReferenceMemory, Subject
 
 if TYPE_CHECKING:
+    from mutants.registry import SeededBug
+
     from syncedmem.runtime import DeviceAllocator
-    from syncedmem.spec.mutants.registry import SeededBug
 
 READ, WRITE, ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
 GPU_READ, GPU_WRITE, GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["vectors"]
 
 
-def vectors(  # noqa: PLR0913 -- the options of the command
+def vectors(
     *,
     out: Annotated[
         str,
@@ -52,21 +51,6 @@ def vectors(  # noqa: PLR0913 -- the options of the command
             "bytes each time.",
         ),
     ] = False,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure",
-            metavar="",
-            help="Write only kills.json: which seeded bugs each vector finds. This takes minutes.",
-        ),
-    ] = False,
-    kept: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="With --measure: folder that keeps the measurements, so that only what has changed is measured again.",
-        ),
-    ] = None,
 ) -> None:
     """Write test vectors for ports to other languages.
 
@@ -81,20 +65,12 @@ def vectors(  # noqa: PLR0913 -- the options of the command
     from syncedmem.spec.vectors import write
 
     folder = place("--out", out, "folder")
-    if measure and check:
-        raise InvalidExportError("--measure and --check exclude each other: leave one of them out")
-    if archive and (measure or check or suite):
-        raise InvalidExportError(
-            "--archive has every suite, and excludes --suite, --check and --measure: leave them out"
-        )
-    if kept is not None and not measure:
-        raise InvalidExportError("--kept needs --measure: leave it out, or add --measure")
+    if archive and (check or suite):
+        raise InvalidExportError("--archive has every suite, and excludes --suite and --check: leave them out")
     wanted = tuple(name for text in suite or () for name in text.replace(",", " ").split() or [text])
     _check_names(wanted)
     if archive:
         _archive(folder)
-    elif measure:
-        _measure(folder, wanted, None if kept is None else place("--kept", kept, "folder"))
     elif check:
         _compare(folder, wanted)
     else:
@@ -131,20 +107,3 @@ def _check_names(wanted: Sequence[str]) -> None:
     for name in wanted:
         if name not in known:
             raise InvalidArgumentError("suite", name, f"one of {', '.join(ALL_SUITES)}, alone or as EDITION/NAME")
-
-
-def _measure(out: Path, wanted: Sequence[str], kept: Path | None) -> None:
-    from syncedmem.spec.engine.supervisor import processors
-    from syncedmem.spec.mutants.measurement import measure as measure_kills
-    from syncedmem.spec.vectors import ALL_SUITES
-    from syncedmem.verification import make_subject
-
-    found = measure_kills(
-        partial(make_subject, "simulated", 0),
-        partial(make_subject, "cpu", 0),
-        only=wanted or ALL_SUITES,
-        kept=kept,
-        processes=processors(),
-        progress=lambda name: typer.echo(name, err=True),
-    )
-    write_file(out / "kills.json", found.as_text())

@@ -8,6 +8,7 @@ from unittest import SkipTest
 import pytest
 from adaptors import MAKERS, SAMPLE, stacked
 from interop_fixtures import Heap
+from mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from subjects import devices
 
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType, MemcpyKind, SimulatedDeviceAllocator, using_device
@@ -15,14 +16,13 @@ from syncedmem.runtime.interop.foreign import ForeignHostAllocator
 from syncedmem.runtime.interop.source import Source
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import AllocatorContract, TargetError, check_allocator
-from syncedmem.spec.mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from syncedmem.spec.requirements import requirements_of
 from syncedmem.verification.allocators import check_allocators
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from syncedmem.spec.mutants.registry import SeededBug
+    from mutants.registry import SeededBug
 
 
 def _pooled(cuda: Any) -> Any:

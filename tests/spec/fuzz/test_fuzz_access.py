@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from mutants.allocator import Pool
 
 from syncedmem.spec.fuzz import fuzz
 from syncedmem.spec.fuzz.access import HandleAccess, NoAccess, Pattern, host_can_write, through_handle
 from syncedmem.spec.fuzz.oracle import OF_CONTENTS
 from syncedmem.spec.fuzz.shadow_heap import Block
 from syncedmem.spec.fuzz.targets import address_of, giving_of, size_of
-from syncedmem.spec.mutants.allocator import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,6 +8,8 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mutants.allocator import Pool
+from mutants.allocator.envelope import UsablePool
 
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import Driver, Source, Step, driver_of, fuzz
@@ -17,8 +19,6 @@ from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.plan import stages
 from syncedmem.spec.fuzz.residence import MOST_TOUCHED, may_reserve
 from syncedmem.spec.fuzz.rounds import TOO_MANY, TOO_MUCH, Round, take_round
-from syncedmem.spec.mutants.allocator import Pool
-from syncedmem.spec.mutants.allocator.envelope import UsablePool
 
 if TYPE_CHECKING:
     from collections.abc import Callable

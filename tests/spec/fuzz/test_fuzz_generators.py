@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deep_bugs import DEEP, OF_A_NEW_PROCESS
 from hypothesis.errors import Flaky
+from mutants.allocator import ALLOCATOR_BUGS, CachingPool, Pool
+from mutants.allocator.placement import PutBackTwice
 from promises import ALL
 
 from syncedmem import SimulatedDeviceAllocator
@@ -23,11 +25,9 @@ from syncedmem.spec.fuzz.access import host_can_write
 from syncedmem.spec.fuzz.campaign import campaign, threaded
 from syncedmem.spec.fuzz.jobs import perform
 from syncedmem.spec.fuzz.journal import Journal
-from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, CachingPool, Pool
-from syncedmem.spec.mutants.allocator.placement import PutBackTwice
 
 if TYPE_CHECKING:
-    from syncedmem.spec.mutants.registry import SeededBug
+    from mutants.registry import SeededBug
 
 INLINE = [
     it

@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from mutants.allocator import ALLOCATOR_BUGS, Pool
 
 from syncedmem.model import FileAccessError
 from syncedmem.spec.fuzz import (
@@ -20,12 +21,11 @@ from syncedmem.spec.fuzz import (
     worker,
 )
 from syncedmem.spec.fuzz.isolation import Inline, Isolated
-from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-POOL = "syncedmem.spec.mutants.allocator:Pool"
+POOL = "mutants.allocator:Pool"
 
 
 def asked(tmp_path: Path, **job: Any) -> dict[str, Any]:

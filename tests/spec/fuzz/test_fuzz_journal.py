@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mutants.allocator import Pool
 
 from syncedmem.spec.fuzz import (
     Source,
@@ -14,7 +15,6 @@ from syncedmem.spec.fuzz import (
 from syncedmem.spec.fuzz.campaign import campaign
 from syncedmem.spec.fuzz.journal import Journal, code
 from syncedmem.spec.fuzz.shortening import shortened
-from syncedmem.spec.mutants.allocator import Pool
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -39,7 +39,7 @@ STEPS = [
     Step("free", (4, 1)),
     Step("allocate", (6, 100, 0, 1)),
 ]
-TWICE = "syncedmem.spec.mutants.allocator.placement:PutBackTwice"
+TWICE = "mutants.allocator.placement:PutBackTwice"
 
 
 def written(folder: Path, text: str) -> Path:

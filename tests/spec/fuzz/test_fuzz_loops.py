@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-POOL = "syncedmem.spec.mutants.allocator:Pool"
+POOL = "mutants.allocator:Pool"
 
 
 def taken(block: int, size: int = 64, alignment: int = 0) -> Step:

@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mutants.allocator import ALLOCATOR_BUGS, Pool
 
 from syncedmem.model import FileAccessError
 from syncedmem.spec import Violation
@@ -15,7 +16,6 @@ from syncedmem.spec.fuzz import Finding, Step, TargetError, driver_of, fuzz
 from syncedmem.spec.fuzz.corpus import Corpus
 from syncedmem.spec.fuzz.known import named, read_known
 from syncedmem.spec.fuzz.mask import Mask
-from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +80,7 @@ def test_a_skipped_requirement_is_left_unjudged() -> None:
 def test_a_crash_may_be_skipped(tmp_path: Path) -> None:
     file = tmp_path / "dies.py"
     file.write_text(
-        "import os\nfrom syncedmem.spec.mutants.allocator import Pool\n"
+        "import os\nfrom mutants.allocator import Pool\n"
         "class Dies(Pool):\n    def realloc(self, pointer, size):\n        os.abort()\n",
         encoding="utf-8",
     )

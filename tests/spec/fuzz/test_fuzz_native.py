@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mutants.allocator import Pool
 
 from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Command
@@ -16,7 +17,6 @@ from syncedmem.spec.fuzz.native_driver.building import built, with_sanitizer
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver
 from syncedmem.spec.fuzz.native_driver.sanitizers import trimmed
 from syncedmem.spec.fuzz.recognition import Source
-from syncedmem.spec.mutants.allocator import Pool
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -255,7 +255,7 @@ def test_the_target_alone_is_measured() -> None:
 
 
 def test_other_targets_have_no_native_driver() -> None:
-    assert NativeDriver.of("syncedmem.spec.mutants.allocator:Pool", Source(Pool).open().capabilities, 1.0) is None
+    assert NativeDriver.of("mutants.allocator:Pool", Source(Pool).open().capabilities, 1.0) is None
 
 
 # --- in a whole run

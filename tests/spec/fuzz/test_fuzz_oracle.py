@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mutants.allocator import CachingPool, Pool
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
@@ -20,7 +21,6 @@ from syncedmem.spec.fuzz import (
     fuzz,
 )
 from syncedmem.spec.fuzz.streams import Stream
-from syncedmem.spec.mutants.allocator import CachingPool, Pool
 
 if TYPE_CHECKING:
     from typer.testing import Result

@@ -11,6 +11,7 @@ from unittest import SkipTest
 from xml.etree import ElementTree as ET
 
 import pytest
+from mutants.allocator import ALLOCATOR_BUGS, Pool
 from promises import ALL
 from typer.testing import CliRunner
 
@@ -26,15 +27,14 @@ from syncedmem.spec.fuzz import (
     fuzz,
 )
 from syncedmem.spec.fuzz.replay import replay
-from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, Pool
 from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
     from typer.testing import Result
 
 
-POOL = "syncedmem.spec.mutants.allocator:Pool"
-TWICE = "syncedmem.spec.mutants.allocator.placement:PutBackTwice"
+POOL = "mutants.allocator:Pool"
+TWICE = "mutants.allocator.placement:PutBackTwice"
 
 
 @pytest.fixture(autouse=True)
@@ -201,7 +201,7 @@ def test_a_replay_imports_nothing_that_only_the_file_names(
     """It shows the target that the file names and a command that allows it; that command imports and runs it."""
     mark, module, file = tmp_path / "mark", tmp_path / "it's mine.py", tmp_path / "replay.json"
     module.write_text(
-        f"import pathlib; pathlib.Path({str(mark)!r}).touch()\nfrom syncedmem.spec.mutants.allocator import Pool\n",
+        f"import pathlib; pathlib.Path({str(mark)!r}).touch()\nfrom mutants.allocator import Pool\n",
         encoding="utf-8",
     )
     target = f"{module}:Pool"

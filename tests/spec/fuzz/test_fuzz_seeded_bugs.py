@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import pytest
 from bugs_in_c import IN_C, BugInC
 from deep_bugs import DEEP, STEPS
+from mutants.allocator import ALLOCATOR_BUGS, envelope
+from mutants.allocator.contents import CallocInWords
+from mutants.allocator.refusals import CannotBeClosed
 
 from syncedmem.spec.fuzz import Finding, Report, driver_of, fuzz
 from syncedmem.spec.fuzz.loops import folded
-from syncedmem.spec.mutants.allocator import ALLOCATOR_BUGS, envelope
-from syncedmem.spec.mutants.allocator.contents import CallocInWords
-from syncedmem.spec.mutants.allocator.refusals import CannotBeClosed
 from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from syncedmem.spec.mutants.registry import SeededBug
+    from mutants.registry import SeededBug
 
 SECONDS = 600.0
 """The limit in seconds, for a machine that has other work."""

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.deep
 
 START = """
 import os, signal, time
-from syncedmem.spec.mutants.allocator import Pool
+from mutants.allocator import Pool
 
 class Unruly(Pool):
     calls = 0
@@ -97,7 +97,7 @@ def test_a_worker_that_goes_again_and_again_is_an_error(monkeypatch: pytest.Monk
 
 def test_a_failure_of_ours_in_the_worker_is_said() -> None:
     with (
-        Isolated("syncedmem.spec.mutants.allocator:Pool", 20.0) as place,
+        Isolated("mutants.allocator:Pool", 20.0) as place,
         pytest.raises(EngineError, match=r"the fuzzer itself has failed, .*: KeyError: 'fly'"),
     ):
         place.perform({"job": "fly", "promises": {}})

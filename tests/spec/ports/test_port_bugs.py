@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from mutants.port import PORT_BUGS, RightPort, answers, main
 from wrong_port import PORT
 
 from syncedmem.model import Call, Input
@@ -16,13 +17,12 @@ from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.memory.lifetimes import dropped_by_program
 from syncedmem.spec.memory.suites import Case, Fail, run_case
-from syncedmem.spec.mutants.port import PORT_BUGS, RightPort, answers, main
 from syncedmem.spec.ports.process import PortError
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
 from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
-    from syncedmem.spec.mutants.registry import SeededBug
+    from mutants.registry import SeededBug
 
 pytestmark = pytest.mark.deep
 
@@ -33,7 +33,7 @@ READ = Case((Input(Call.MUTABLE_CPU_DATA), Input(Call.GPU_DATA), Input(Call.CPU_
 
 def command_of(name: str) -> tuple[str, ...]:
     """Return the command of a port with this bug."""
-    return sys.executable, "-c", f"from syncedmem.spec.mutants.port import main; main({[name, *RIGHT]!r})"
+    return sys.executable, "-c", f"from mutants.port import main; main({[name, *RIGHT]!r})"
 
 
 @pytest.mark.parametrize("bug", PORT_BUGS.values(), ids=PORT_BUGS)

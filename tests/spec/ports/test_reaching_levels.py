@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mutants.blob import BLOB_BUGS
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import SyncedMemoryError
@@ -16,7 +17,6 @@ from syncedmem.spec.engine.report import Conformance, SuiteResult, Tolerance
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.coverage import Coverage, transitions_of
-from syncedmem.spec.mutants.blob import BLOB_BUGS
 from syncedmem.spec.ports.conformance import LevelResult, PortReport, Wanted, conform, conform_program
 from syncedmem.spec.ports.process import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget, command_target, maker_of, subject_of, target

@@ -9,7 +9,7 @@ from bisect import insort
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ...fuzz.streams import Event
+    from syncedmem.spec.fuzz.streams import Event
 
 __all__ = ["Pool"]
 

@@ -20,17 +20,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
+from syncedmem.spec.blob.reference import ReferenceBlob
+from syncedmem.spec.engine.call_log import CallLog
+from syncedmem.spec.engine.contents import fetch
+from syncedmem.spec.engine.subject import Subject
+from syncedmem.spec.engine.supervisor import Death, side_by_side
+from syncedmem.spec.memory.reference import ReferenceMemory
+from syncedmem.spec.vectors import ALL_SUITES, SUITES, Kills, replay, vectors
+from syncedmem.spec.vectors.blob_replay import replay_blobs
+from syncedmem.spec.vectors.kills import names_of
+from syncedmem.spec.vectors.memory_replay import replay_memories
 
-from ..blob.reference import ReferenceBlob
-from ..engine.call_log import CallLog
-from ..engine.contents import fetch
-from ..engine.subject import Subject
-from ..engine.supervisor import Death, side_by_side
-from ..memory.reference import ReferenceMemory
-from ..vectors import ALL_SUITES, SUITES, Kills, replay, vectors
-from ..vectors.blob_replay import replay_blobs
-from ..vectors.kills import names_of
-from ..vectors.memory_replay import replay_memories
 from .blob import BLOB_BUGS
 from .memory import MEMORY_BUGS
 
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from ..engine.supervisor import Progress
+    from syncedmem.spec.engine.supervisor import Progress
+
     from .registry import SeededBug
 
 __all__ = ["BUGS", "measure", "refused"]

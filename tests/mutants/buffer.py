@@ -13,7 +13,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 from .registry import BUFFER_BUGS, seeded_bug
 
 if TYPE_CHECKING:
-    from ..engine.subject import BufferMaker
+    from syncedmem.spec.engine.subject import BufferMaker
 
 __all__ = ["BUFFER_BUGS"]
 

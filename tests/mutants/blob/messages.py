@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ...blob.reference import ReferenceBlob
+from syncedmem.spec.blob.reference import ReferenceBlob
+
 from ..registry import seeded_bug
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..blob import blob_suite_names, check_blobs
-from ..blob.reference import IntReferenceBlob
-from ..memory.kit import check_conformance, suite_names
-from ..requirements import REQUIREMENTS
+from syncedmem.spec.blob import blob_suite_names, check_blobs
+from syncedmem.spec.blob.reference import IntReferenceBlob
+from syncedmem.spec.memory.kit import check_conformance, suite_names
+from syncedmem.spec.requirements import REQUIREMENTS
+
 from .memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ..engine.subject import Subject
+    from syncedmem.spec.engine.subject import Subject
+
     from .registry import SeededBug
 
 __all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quickest_first", "run_bug", "wrong_subject"]

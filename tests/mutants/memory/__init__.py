@@ -2,8 +2,7 @@
 
 Each is the reference memory with one wrong step.  It is labelled with the requirement that it breaks, and with
 the origin of the bug: a line of Caffe that somebody miscopied or misread, a real issue, an old version of Caffe,
-or another system that does it so.  They test the kit.  People who write a driver for a port can test
-it with them too.
+or another system that does it so.  They test the kit.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import contextlib
 from typing import Any
 
 from syncedmem.model import SyncedHead
+from syncedmem.spec.memory.reference import ReferenceMemory
 
-from ...memory.reference import ReferenceMemory
 from ..registry import seeded_bug
 
 

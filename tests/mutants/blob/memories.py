@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...blob.reference import ReferenceBlob
+from syncedmem.spec.blob.reference import ReferenceBlob
+
 from ..registry import seeded_bug
 
 

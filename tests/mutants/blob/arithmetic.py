@@ -6,9 +6,9 @@ from math import isfinite, isnan, prod
 from typing import Any
 
 from syncedmem.model import Mode, SyncedHead, current_mode
+from syncedmem.spec.blob.elements import decoded, encoded, itemsize, pour, shown
+from syncedmem.spec.blob.reference import ReferenceBlob
 
-from ...blob.elements import decoded, encoded, itemsize, pour, shown
-from ...blob.reference import ReferenceBlob
 from ..registry import seeded_bug
 
 

@@ -6,9 +6,9 @@ from math import prod
 from typing import Any
 
 from syncedmem.model import SyncedHead
+from syncedmem.spec.blob.elements import decoded, encoded, itemsize, pour
+from syncedmem.spec.blob.reference import ReferenceBlob
 
-from ...blob.elements import decoded, encoded, itemsize, pour
-from ...blob.reference import ReferenceBlob
 from ..registry import seeded_bug
 
 

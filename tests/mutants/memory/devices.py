@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from syncedmem.model import SyncedHead
+from syncedmem.spec.memory.reference import ReferenceMemory
 
-from ...memory.reference import ReferenceMemory
 from ..registry import seeded_bug
 
 if TYPE_CHECKING:

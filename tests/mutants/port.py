@@ -116,7 +116,7 @@ def answers(bug: RightPort, command: Iterable[str], requests: Iterable[str]) -> 
     requests : iterable of str
         Lines.
     """
-    with subprocess.Popen([*command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as port:  # noqa: S603 -- the port that is named
+    with subprocess.Popen([*command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as port:
         there: Any = port
         for line in requests:
             there.stdin.write(line)

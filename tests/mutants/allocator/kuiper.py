@@ -19,7 +19,7 @@ class ReleasesNothingWithoutSmall(CachingPool):
             super().take_back(pointer)
         else:
             entry = self.find(pointer)
-            assert entry is not None  # noqa: S101 -- only allocated buffers are released here
+            assert entry is not None
             self.uncount(entry)
 
 
@@ -69,7 +69,7 @@ class CountsDoubleReleases(CachingPool):
     """A release of an idle buffer is ignored, but counted."""
 
     def stray(self, pointer: int, entry: Entry | None) -> None:
-        assert entry is not None  # noqa: S101 -- as above
+        assert entry is not None
         self.uncount(entry)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from syncedmem.model import SyncedHead
+from syncedmem.spec.memory.reference import ReferenceMemory
 
-from ...memory.reference import ReferenceMemory
 from ..registry import seeded_bug
 
 

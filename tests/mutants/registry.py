@@ -71,22 +71,22 @@ class SeededBug:
 
 
 MEMORY_BUGS: dict[str, SeededBug] = {}
-"""Every wrong memory by name, once `syncedmem.spec.mutants.memory` is imported."""
+"""Every wrong memory by name, once `mutants.memory` is imported."""
 
 BLOB_BUGS: dict[str, SeededBug] = {}
-"""Every wrong blob by name, once `syncedmem.spec.mutants.blob` is imported."""
+"""Every wrong blob by name, once `mutants.blob` is imported."""
 
 BUFFER_BUGS: dict[str, SeededBug] = {}
-"""Every wrong buffer by name, once `syncedmem.spec.mutants.buffer` is imported."""
+"""Every wrong buffer by name, once `mutants.buffer` is imported."""
 
 ALLOCATOR_BUGS: dict[str, SeededBug] = {}
-"""Every wrong allocator by name, once `syncedmem.spec.mutants.allocator` is imported."""
+"""Every wrong allocator by name, once `mutants.allocator` is imported."""
 
 DEVICE_ALLOCATOR_BUGS: dict[str, SeededBug] = {}
-"""Every wrong device allocator by name, once `syncedmem.spec.mutants.device_allocator` is imported."""
+"""Every wrong device allocator by name, once `mutants.device_allocator` is imported."""
 
 PORT_BUGS: dict[str, SeededBug] = {}
-"""Every wrong port by name, once `syncedmem.spec.mutants.port` is imported."""
+"""Every wrong port by name, once `mutants.port` is imported."""
 
 _BY_LETTER = {
     "R": MEMORY_BUGS,
