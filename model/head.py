@@ -1,34 +1,7 @@
-"""The head machine: heads, calls, guards, actions, and one table.
+"""Caffe's words as enumerations, and its rows in them, for the modules that do not know any machine yet.
 
-Rules of this file
-------------------
-Rule 1: everything that moves the head is in ``TRANSITIONS``, and everything that changes a pointer or an
-ownership flag is in ``EFFECTS``.  No other module assigns either.
-
-Rule 2: this module knows no memory, no NumPy and no CUDA.  An action is a name.  Its effect on pointers and flags is
-declared here; its effect on bytes is bound elsewhere.
-
-Rule 3: a row says what Caffe does, nothing safer.  This project adds some things around the machine (it waits for
-copies in flight, refuses its own buffers, undoes a failed call), but they never change which row fires.
-
-Theory of operation
--------------------
-One buffer of ``size`` bytes may exist twice, on the host and on the device.  The *head* says which copy is
-fresh: none yet (``UNINITIALIZED``), the host's (``HEAD_AT_CPU``), the device's (``HEAD_AT_GPU``) or both
-(``SYNCED``).  A side is allocated, and copied to, only when somebody asks for it: reading a stale side
-copies and synchronises, and writing a side makes the other side stale.  Two flags say which pointers we own and
-must free; we never own an adopted pointer.
-
-A call in a given head is one row, or several rows with different guards over the pointers, the flags and the
-argument.  The rows of one (call, head) pair must be exclusive and complete: for all values of the guards,
-exactly one row is enabled.  A call that fails a CHECK in Caffe is a row too, with a
-``Refusal`` in place of actions, because a port must reproduce that nothing happens.
-
-Two things are not in the table on purpose.  The *mode* (``Caffe::mode()``) selects no row.  One effect reads it
-when host memory is allocated, and stores it in ``cpu_malloc_use_cuda``.  The *size* selects no row
-either: a memory of zero bytes has the same transitions.
-
-Sources: BVLC/caffe 9b8915401, ``src/caffe/syncedmem.cpp`` and ``include/caffe/syncedmem.hpp``, by line.
+What they mean, and the rows, stand in ``caffe``; nothing here says it again.  `SyncedHead` stays, for the runtime and
+its users; the others go with the last module that asks for them.
 """
 
 from __future__ import annotations
@@ -38,10 +11,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from . import caffe
 from .spelling import Spelled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from .declaration import Machine
 
 __all__ = [
     "DEFAULT_EDITION",
@@ -134,12 +110,7 @@ class SyncedHead(Spelled, enum.Enum):
 
 
 _HEADS: Mapping[SyncedHead, tuple[str, tuple[Host, ...]]] = MappingProxyType(
-    {
-        SyncedHead.UNINITIALIZED: ("U", ()),
-        SyncedHead.HEAD_AT_CPU: ("C", (Host.CPU,)),
-        SyncedHead.HEAD_AT_GPU: ("G", (Host.GPU,)),
-        SyncedHead.SYNCED: ("S", (Host.CPU, Host.GPU)),
-    }
+    {SyncedHead[name]: (word.letter, tuple(map(Host, word.fresh))) for name, word in caffe.EVERYTHING.heads.items()}
 )
 
 
@@ -181,14 +152,8 @@ class Call(Spelled, enum.Enum):
 
 _CALLS: Mapping[Call, tuple[Role, Host | None]] = MappingProxyType(
     {
-        Call.CPU_DATA: (Role.READ, Host.CPU),
-        Call.MUTABLE_CPU_DATA: (Role.WRITE, Host.CPU),
-        Call.GPU_DATA: (Role.READ, Host.GPU),
-        Call.MUTABLE_GPU_DATA: (Role.WRITE, Host.GPU),
-        Call.SET_CPU_DATA: (Role.ADOPT, Host.CPU),
-        Call.SET_GPU_DATA: (Role.ADOPT, Host.GPU),
-        Call.ASYNC_GPU_PUSH: (Role.PUSH, Host.GPU),
-        Call.RELEASE: (Role.RELEASE, None),
+        Call(name): (Role(word.does), Host(word.side) if word.side else None)
+        for name, word in caffe.EVERYTHING.calls.items()
     }
 )
 
@@ -256,23 +221,11 @@ class Action(Spelled, enum.Enum):
     @property
     def queued(self) -> bool:
         """Whether it may happen after the call has returned."""
-        return self is Action.COPY_TO_GPU_ASYNC
+        return caffe.EVERYTHING.actions[self.value].queued
 
 
 _ACTIONS: Mapping[Action, tuple[Verb, Host]] = MappingProxyType(
-    {
-        Action.ALLOCATE_CPU: (Verb.ALLOCATE, Host.CPU),
-        Action.ZERO_CPU: (Verb.ZERO, Host.CPU),
-        Action.COPY_TO_CPU: (Verb.COPY, Host.CPU),
-        Action.ADOPT_CPU: (Verb.ADOPT, Host.CPU),
-        Action.FREE_CPU: (Verb.FREE, Host.CPU),
-        Action.ALLOCATE_GPU: (Verb.ALLOCATE, Host.GPU),
-        Action.ZERO_GPU: (Verb.ZERO, Host.GPU),
-        Action.COPY_TO_GPU: (Verb.COPY, Host.GPU),
-        Action.COPY_TO_GPU_ASYNC: (Verb.COPY, Host.GPU),
-        Action.ADOPT_GPU: (Verb.ADOPT, Host.GPU),
-        Action.FREE_GPU: (Verb.FREE, Host.GPU),
-    }
+    {Action(name): (Verb(word.does), Host(word.side)) for name, word in caffe.EVERYTHING.actions.items()}
 )
 
 
@@ -286,7 +239,8 @@ class Refusal(Spelled, enum.Enum):
     @property
     def needs(self) -> SyncedHead | None:
         """The only head in which the call is allowed, if that is the reason."""
-        return SyncedHead.HEAD_AT_CPU if self is Refusal.NOT_HEAD_AT_CPU else None
+        needed = caffe.EVERYTHING.refusals[self.value].needs
+        return SyncedHead[needed] if needed else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,23 +261,18 @@ class Effect:
         return not self.sets | self.clears | self.by_mode
 
 
-_OWN_CPU = Fact.CPU_POINTER | Fact.OWN_CPU_DATA
-_OWN_GPU = Fact.GPU_POINTER | Fact.OWN_GPU_DATA
+def _facts(names: Iterable[str]) -> Fact:
+    """The facts with the names that they have in ``caffe``."""
+    found = Fact(0)
+    for name in names:
+        found |= next((fact for guard, fact in _GUARD_FACTS.items() if guard.value == name), None) or Fact[name.upper()]
+    return found
+
 
 EFFECTS: Mapping[Action, Effect] = MappingProxyType(
     {
-        Action.ALLOCATE_CPU: Effect(sets=_OWN_CPU, by_mode=Fact.CPU_MALLOC_USE_CUDA),
-        Action.ZERO_CPU: Effect(),
-        Action.COPY_TO_CPU: Effect(),
-        # cpu_malloc_use_cuda keeps its old value.  That does no harm while host memory is allocated only once.
-        Action.ADOPT_CPU: Effect(sets=Fact.CPU_POINTER, clears=Fact.OWN_CPU_DATA),
-        Action.FREE_CPU: Effect(clears=_OWN_CPU),
-        Action.ALLOCATE_GPU: Effect(sets=_OWN_GPU),
-        Action.ZERO_GPU: Effect(),
-        Action.COPY_TO_GPU: Effect(),
-        Action.COPY_TO_GPU_ASYNC: Effect(),
-        Action.ADOPT_GPU: Effect(sets=Fact.GPU_POINTER, clears=Fact.OWN_GPU_DATA),
-        Action.FREE_GPU: Effect(clears=_OWN_GPU),
+        Action(name): Effect(_facts(it.sets), _facts(it.clears), _facts(by[0] for by in it.by_setting))
+        for name, it in caffe.EVERYTHING.actions.items()
     }
 )
 
@@ -379,63 +328,26 @@ class Edition:
         return Guard.HAS_GPU_POINTER not in self.never
 
 
-_U, _C, _G, _S = SyncedHead
-_ALL = tuple(SyncedHead)
-_LIVE = (_C, _G, _S)
-_FLAGS = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA | Fact.CPU_MALLOC_USE_CUDA
-_THERE_AND_BACK = (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA)
+def _edition(machine: Machine) -> Edition:
+    flags = {flag.name for flag in machine.flags}
+    return Edition(
+        machine.name,
+        machine.about,
+        heads=tuple(SyncedHead[head] for head in machine.heads),
+        flags=_facts(flags),
+        implied=_facts(it.name for it in caffe.EVERYTHING.flags if it.name in machine.facts and it.name not in flags),
+        never=frozenset(guard for guard in _GUARD_FACTS if guard.value not in machine.facts),
+        cite=machine.cite,
+        cycles=tuple(tuple(map(Call, cycle)) for cycle in machine.cycles),
+    )
 
-EDITIONS: Mapping[str, Edition] = MappingProxyType(
-    {
-        edition.name: edition
-        for edition in (
-            Edition(
-                "caffe",
-                "Caffe as it is now",
-                heads=_ALL,
-                flags=_FLAGS,
-                implied=Fact(0),
-                never=frozenset(),
-                cite="syncedmem.hpp:1-95; syncedmem.cpp:1-185",
-                cycles=(
-                    _THERE_AND_BACK,
-                    (Call.MUTABLE_CPU_DATA, Call.ASYNC_GPU_PUSH),
-                    (Call.SET_CPU_DATA, Call.GPU_DATA, Call.SET_GPU_DATA, Call.CPU_DATA),
-                    (Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.CPU_DATA, Call.GPU_DATA, Call.CPU_DATA),
-                ),
-            ),
-            Edition(
-                "early",
-                "Caffe as it was at first",
-                heads=_ALL,
-                flags=Fact.OWN_CPU_DATA,
-                # Device memory is always ours here, so the flag of later versions would equal the pointer.
-                implied=Fact.OWN_GPU_DATA,
-                never=frozenset(),
-                cite="syncedmem.hpp and syncedmem.cpp as they were in 2014, at v0.9999",
-                cycles=(_THERE_AND_BACK, (Call.SET_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.CPU_DATA)),
-            ),
-            Edition(
-                "cpu_only",
-                "Caffe in a build without a device",
-                heads=(_U, _C),
-                flags=Fact.OWN_CPU_DATA,
-                implied=Fact(0),
-                never=frozenset({Guard.HAS_GPU_POINTER, Guard.OWN_GPU_DATA}),
-                cite="syncedmem.cpp:89, 116, 132, 150; the CPU_ONLY build",
-                cycles=((Call.MUTABLE_CPU_DATA, Call.CPU_DATA, Call.SET_CPU_DATA),),
-            ),
-        )
-    }
-)
 
-DEFAULT_EDITION = next(iter(EDITIONS))
+EDITIONS: Mapping[str, Edition] = MappingProxyType({name: _edition(it) for name, it in caffe.EDITIONS.items()})
+
+DEFAULT_EDITION = caffe.DEFAULT.name
 """The edition that is used if none is named."""
 
 _ANY = tuple(EDITIONS)
-_GPU = ("caffe", "early")
-_CAFFE = ("caffe",)
-_CPU_ONLY = ("cpu_only",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,77 +388,17 @@ class Transition:
         return f"{self.call.value}@{source.name}{suffix}"
 
 
-_CPU_PTR, _GPU_PTR = (Guard.HAS_CPU_POINTER,), (Guard.HAS_GPU_POINTER,)
-_OWN_C, _OWN_G, _DATA = (Guard.OWN_CPU_DATA,), (Guard.OWN_GPU_DATA,), (Guard.HAS_DATA,)
-
-_NEW_CPU = (Action.ALLOCATE_CPU, Action.ZERO_CPU)
-_NEW_GPU = (Action.ALLOCATE_GPU, Action.ZERO_GPU)
-_FIRST_DOWN = (Action.ALLOCATE_CPU, Action.COPY_TO_CPU)
-_FIRST_UP = (Action.ALLOCATE_GPU, Action.COPY_TO_GPU)
-_FIRST_PUSH = (Action.ALLOCATE_GPU, Action.COPY_TO_GPU_ASYNC)
-_DOWN, _UP, _PUSH = (Action.COPY_TO_CPU,), (Action.COPY_TO_GPU,), (Action.COPY_TO_GPU_ASYNC,)
-
-# fmt: off
-TRANSITIONS: tuple[Transition, ...] = (
-    # --- reading on the host: to_cpu(), syncedmem.cpp:39-64; cpu_data(), syncedmem.cpp:93
-    Transition(Call.CPU_DATA, (_U,), _C, _NEW_CPU, cite="syncedmem.cpp:42-47"),
-    Transition(Call.CPU_DATA, (_C,), _C, cite="syncedmem.cpp:60"),
-    Transition(Call.CPU_DATA, (_G,), _S, _FIRST_DOWN, unless=_CPU_PTR, editions=_GPU, cite="syncedmem.cpp:50-55"),
-    Transition(Call.CPU_DATA, (_G,), _S, _DOWN, conditions=_CPU_PTR, editions=_GPU, cite="syncedmem.cpp:54"),
-    Transition(Call.CPU_DATA, (_S,), _S, editions=_GPU, cite="syncedmem.cpp:61"),
-    # --- writing on the host: as reading, then the device side is stale; syncedmem.cpp:136
-    Transition(Call.MUTABLE_CPU_DATA, (_U,), _C, _NEW_CPU, cite="syncedmem.cpp:136-141"),
-    Transition(Call.MUTABLE_CPU_DATA, (_C,), _C, cite="syncedmem.cpp:139"),
-    Transition(Call.MUTABLE_CPU_DATA, (_G,), _C, _FIRST_DOWN, unless=_CPU_PTR, editions=_GPU, cite="syncedmem.cpp:138"),
-    Transition(Call.MUTABLE_CPU_DATA, (_G,), _C, _DOWN, conditions=_CPU_PTR, editions=_GPU, cite="syncedmem.cpp:138"),
-    Transition(Call.MUTABLE_CPU_DATA, (_S,), _C, editions=_GPU, cite="syncedmem.cpp:139"),
-    # --- reading on the device: to_gpu(), syncedmem.cpp:66-91; gpu_data(), syncedmem.cpp:110
-    Transition(Call.GPU_DATA, (_U,), _G, _NEW_GPU, editions=_GPU, cite="syncedmem.cpp:70-75"),
-    Transition(Call.GPU_DATA, (_C,), _S, _FIRST_UP, unless=_GPU_PTR, editions=_GPU, cite="syncedmem.cpp:77-82"),
-    Transition(Call.GPU_DATA, (_C,), _S, _UP, conditions=_GPU_PTR, editions=_GPU, cite="syncedmem.cpp:81"),
-    Transition(Call.GPU_DATA, (_G,), _G, editions=_GPU, cite="syncedmem.cpp:84"),
-    Transition(Call.GPU_DATA, (_S,), _S, editions=_GPU, cite="syncedmem.cpp:85"),
-    # --- writing on the device: as reading, then the host side is stale; syncedmem.cpp:143
-    Transition(Call.MUTABLE_GPU_DATA, (_U,), _G, _NEW_GPU, editions=_GPU, cite="syncedmem.cpp:143-148"),
-    Transition(Call.MUTABLE_GPU_DATA, (_C,), _G, _FIRST_UP, unless=_GPU_PTR, editions=_GPU, cite="syncedmem.cpp:146"),
-    Transition(Call.MUTABLE_GPU_DATA, (_C,), _G, _UP, conditions=_GPU_PTR, editions=_GPU, cite="syncedmem.cpp:146"),
-    Transition(Call.MUTABLE_GPU_DATA, (_G,), _G, editions=_GPU, cite="syncedmem.cpp:147"),
-    Transition(Call.MUTABLE_GPU_DATA, (_S,), _G, editions=_GPU, cite="syncedmem.cpp:147"),
-    # --- adopting host memory: the other side is neither copied nor freed; syncedmem.cpp:99
-    Transition(Call.SET_CPU_DATA, _ALL, None, unless=_DATA, refusal=Refusal.NULL_DATA, cite="syncedmem.cpp:101"),
-    Transition(Call.SET_CPU_DATA, (_U,), _C, (Action.ADOPT_CPU,), conditions=_DATA, cite="syncedmem.cpp:105"),
-    Transition(Call.SET_CPU_DATA, _LIVE, _C, (Action.FREE_CPU, Action.ADOPT_CPU), conditions=_DATA + _OWN_C,
-               cite="syncedmem.cpp:102-107"),
-    Transition(Call.SET_CPU_DATA, _LIVE, _C, (Action.ADOPT_CPU,), conditions=_DATA, unless=_OWN_C,
-               cite="syncedmem.cpp:105"),
-    # --- adopting device memory; syncedmem.cpp:121
-    Transition(Call.SET_GPU_DATA, _ALL, None, unless=_DATA, refusal=Refusal.NULL_DATA, editions=_CAFFE,
-               cite="syncedmem.cpp:124"),
-    Transition(Call.SET_GPU_DATA, (_U,), _G, (Action.ADOPT_GPU,), conditions=_DATA, editions=_CAFFE,
-               cite="syncedmem.cpp:128"),
-    Transition(Call.SET_GPU_DATA, _LIVE, _G, (Action.FREE_GPU, Action.ADOPT_GPU), conditions=_DATA + _OWN_G,
-               editions=_CAFFE, cite="syncedmem.cpp:125-130"),
-    Transition(Call.SET_GPU_DATA, _LIVE, _G, (Action.ADOPT_GPU,), conditions=_DATA, unless=_OWN_G, editions=_CAFFE,
-               cite="syncedmem.cpp:128"),
-    # --- pushing before use: the head is SYNCED when the copy is queued, not when it is done; syncedmem.cpp:156
-    Transition(Call.ASYNC_GPU_PUSH, (_C,), _S, _FIRST_PUSH, unless=_GPU_PTR, editions=_CAFFE,
-               cite="syncedmem.cpp:156-167"),
-    Transition(Call.ASYNC_GPU_PUSH, (_C,), _S, _PUSH, conditions=_GPU_PTR, editions=_CAFFE,
-               cite="syncedmem.cpp:163-166"),
-    Transition(Call.ASYNC_GPU_PUSH, (_U, _G, _S), None, refusal=Refusal.NOT_HEAD_AT_CPU, editions=_CAFFE,
-               cite="syncedmem.cpp:158"),
-    # --- the build without a GPU; NO_GPU comes before CHECK(data)
-    Transition(Call.GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="syncedmem.cpp:116"),
-    Transition(Call.MUTABLE_GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="syncedmem.cpp:150"),
-    Transition(Call.SET_GPU_DATA, _ALL, None, refusal=Refusal.NO_GPU, editions=_CPU_ONLY, cite="syncedmem.cpp:132"),
-    # --- the destructor: first the host side, then the device side, only if owned; syncedmem.cpp:26-37
-    Transition(Call.RELEASE, (_U,), None, cite="syncedmem.cpp:26-37"),
-    Transition(Call.RELEASE, _LIVE, None, (Action.FREE_CPU, Action.FREE_GPU), conditions=_OWN_C + _OWN_G,
-               cite="syncedmem.cpp:28-36"),
-    Transition(Call.RELEASE, _LIVE, None, (Action.FREE_CPU,), conditions=_OWN_C, unless=_OWN_G,
-               cite="syncedmem.cpp:28"),
-    Transition(Call.RELEASE, _LIVE, None, (Action.FREE_GPU,), conditions=_OWN_G, unless=_OWN_C,
-               cite="syncedmem.cpp:33"),
-    Transition(Call.RELEASE, _LIVE, None, unless=_OWN_C + _OWN_G, cite="syncedmem.cpp:26-37"),
+TRANSITIONS: tuple[Transition, ...] = tuple(
+    Transition(
+        Call(row.call),
+        tuple(SyncedHead[head] for head in row.source),
+        SyncedHead[row.dest] if row.dest else None,
+        tuple(map(Action, row.actions)),
+        conditions=tuple(map(Guard, row.conditions)),
+        unless=tuple(map(Guard, row.unless)),
+        refusal=Refusal(row.refusal) if row.refusal else None,
+        editions=row.only or _ANY,
+        cite=row.cite,
+    )
+    for row in caffe.EVERYTHING.rows
 )
-# fmt: on

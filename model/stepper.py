@@ -167,8 +167,8 @@ class Stepper:
         for head in machine.heads:
             if head in _WILDCARDS:
                 raise DeclarationError(f"{machine}: a head cannot be named {head!r}, which stands for others")
-        self.machine = machine
-        self.start = State(
+        self.machine: Machine = machine
+        self.start: State = State(
             machine.initial.name, settings=tuple(setting.initial for setting in machine.settings.values())
         )
         self._transitions = Transitions(
