@@ -1,10 +1,14 @@
-"""Prints which modules still import those that the open model replaces; they go with their last importer."""
+"""Prints which modules still use what the open model replaces; it goes with its last user."""
 
 from __future__ import annotations
 
-import grimp
+import ast
+from importlib import import_module
+from pathlib import Path
+
 from rich import print as show
 
+ROOMS = ("model", "runtime", "spec", "src")
 REPLACED = {
     "head": "caffe",
     "machine": "declaration and stepper",
@@ -14,17 +18,30 @@ REPLACED = {
     "exploration": "states",
     "vocabulary": "the words themselves",
 }
+STAYS = {"SyncedHead"}
 
 
 def main() -> None:
-    """Print for each replaced module its importers, without those that are replaced themselves."""
-    graph = grimp.build_graph("syncedmem")
-    names = {f"syncedmem.model.{old}" for old in REPLACED}
+    """Print for each replaced module who imports its names, without those that are replaced themselves."""
+    owners = {
+        name: old for old in REPLACED for name in import_module(f"syncedmem.model.{old}").__all__ if name not in STAYS
+    }
+    users: dict[str, set[str]] = {old: set() for old in REPLACED}
+    files = [path for room in ROOMS for path in sorted(Path(room).rglob("*.py"))]
+    for path in files:
+        if path.parent.name == "model" and path.stem in REPLACED:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                asked = {alias.name for alias in node.names}
+                tail = node.module.rpartition(".")[2]
+                whole = {owners[name] for name in asked if name in owners and tail == "model"}
+                for old in whole | ({tail} & REPLACED.keys() if asked - STAYS else set()):
+                    users[old].add(str(path))
     for old, new in REPLACED.items():
-        importers = graph.find_modules_that_directly_import(f"syncedmem.model.{old}") - names
-        show(f"[bold]model.{old}[/] (now {new}): {len(importers)}")
-        for importer in sorted(importers):
-            show(f"  {importer.removeprefix('syncedmem.')}")
+        show(f"[bold]model.{old}[/] (now {new}): {len(users[old])}")
+        for user in sorted(users[old]):
+            show(f"  {user}")
 
 
 if __name__ == "__main__":
