@@ -1,14 +1,12 @@
-"""The declaration of the machine, and everything that is computed from it alone.
+"""What a machine is, Caffe's machine, and everything that is computed from a machine alone.
 
-Start at `syncedmem.model.head`, which holds the table.  The other modules, each built on those before it:
-``errors`` and ``mode``; ``machine`` (the table as a `transitions` machine), ``dispatch`` (that machine
-compiled), ``soundness`` (what is refused), ``compiled`` (the shared machines and tables), ``exploration`` (their
-reachable states), ``suites`` (tour and HSI) and ``vocabulary`` (what the names of the table mean).  Two rooms are
-above these: ``diagrams`` lays out and paints the state diagram, and ``exports`` has every format.
+Start at `syncedmem.model.caffe`, which holds the table.  ``declaration`` says what a machine is, ``stepper`` what an
+input does, and ``states`` what inputs reach, what is unsound, and the table for fast lookup.  ``suites`` has tours and
+complete suites.  Two rooms are above these: ``diagrams`` lays out and paints the state diagram, and ``exports`` has
+every format.
 
-An open model grows beside these, over anybody's words: ``declaration`` (what a machine is), ``caffe`` (Caffe's),
-``stepper`` (what an input does) and ``states`` (what inputs reach, what is unsound, the table).  It replaces all but
-``errors``, ``mode`` and ``suites``; ``tests/support/replaced.py`` prints who still imports what it replaces.
+What knows Caffe's words alone still asks ``head`` (these words as enumerations), ``machine``, ``dispatch``, ``soundness``,
+``compiled`` and ``exploration``.  They go with their last user; ``tests/support/replaced.py`` prints who that is.
 
 Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """

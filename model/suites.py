@@ -19,10 +19,9 @@ from . import states as opened
 from .compiled import head_machine
 from .declaration import Machine
 from .exploration import Input, Space, State, space
-from .head import DEFAULT_EDITION, Fact
+from .head import DEFAULT_EDITION, Fact, Host, Verb
 from .stepper import Input as OpenInput
 from .stepper import State as OpenState
-from .vocabulary import Host, Verb, place_of, verb_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -254,8 +253,8 @@ def output(found: Space, state: State, entry: Input) -> Output:
     step = found.steps[state][entry]
     seen: list[object] = [] if step.refusal is None else [step.refusal]
     for action in step.actions:
-        pinned = step.after.facts if verb_of(action) is Verb.ALLOCATE else state.facts
-        host = place_of(action) is Host.CPU and verb_of(action) in (Verb.ALLOCATE, Verb.FREE)
+        pinned = step.after.facts if action.does is Verb.ALLOCATE else state.facts
+        host = action.side is Host.CPU and action.does in (Verb.ALLOCATE, Verb.FREE)
         seen.append((action, bool(pinned & Fact.CPU_MALLOC_USE_CUDA)) if host else action)
     return tuple(seen)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model import EDITIONS, Fact, Input, inputs
 from syncedmem.model.compiled import dispatch
 from syncedmem.model.exploration import explore
-from syncedmem.model.vocabulary import Verb, verb_of
+from syncedmem.model.head import Verb
 
 from ..engine.calls import READS, WRITES
 from .answers import FLAGS, NEWEST, NOT_ASKED, Answer, Sight, declared_name
@@ -88,8 +88,8 @@ def _actions(state: State, step: Step) -> tuple[str, ...]:
     return tuple(
         declared_name(
             action,
-            pinned=bool((state if verb_of(action) is Verb.FREE else step.after).facts & Fact.CPU_MALLOC_USE_CUDA),
+            pinned=bool((state if action.does is Verb.FREE else step.after).facts & Fact.CPU_MALLOC_USE_CUDA),
         )
         for action in step.actions
-        if verb_of(action) is not Verb.ADOPT
+        if action.does is not Verb.ADOPT
     )

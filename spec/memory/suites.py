@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from syncedmem.model import Action, Call, Input, hsi_suite, inputs, space, tour
+from syncedmem.model.head import Verb
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles
-from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import READS
 from ..engine.shrinking import shortest
@@ -181,12 +181,12 @@ def _failures(subject: Subject) -> Iterator[Case]:
     """
     after = [Input(Call.RELEASE), *(entry for entry in inputs(subject.edition) if entry.call in READS)]
     for sequence, entry, k, action in _actions(subject):
-        halfway = verb_of(action) in (Verb.COPY, Verb.ZERO)
+        halfway = action.does in (Verb.COPY, Verb.ZERO)
         yield Case((*sequence, Fail(entry, k)))
         if halfway:
             yield Case((*sequence, Fail(entry, k, partial=True)))
         # An interrupted free may have happened, so the call may also be completed.
-        if verb_of(action) is not Verb.FREE and subject.program is None:
+        if action.does is not Verb.FREE and subject.program is None:
             yield Case((*sequence, Fail(entry, k, interrupt=True)))
         for other in after:
             yield Case((*sequence, Fail(entry, k, partial=halfway, again=False), other))
@@ -200,7 +200,7 @@ def _actions(subject: Subject) -> Iterator[tuple[tuple[Input, ...], Input, int, 
     steps = space(subject.edition).steps
     for state, sequence in access_sequences(subject.edition).items():
         for entry, step in steps[state].items():
-            for k, action in enumerate((it for it in step.actions if verb_of(it) is not Verb.ADOPT), 1):
+            for k, action in enumerate((it for it in step.actions if it.does is not Verb.ADOPT), 1):
                 yield sequence, entry, k, action
 
 

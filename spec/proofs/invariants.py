@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 from syncedmem.model import Fact, SyncedHead
-from syncedmem.model.vocabulary import Verb, verb_of
+from syncedmem.model.head import Verb
 
 from ..engine.calls import Side
 
@@ -131,7 +131,7 @@ def pointer_stays(logic: Logic, step: StateChange) -> Any:
 
 def filled_only_at_first(logic: Logic, step: StateChange) -> Any:
     """Memory is filled with zeros only by the call that leaves UNINITIALIZED."""
-    fills = any(verb_of(action) is Verb.ZERO for action in step.row.actions)
+    fills = any(action.does is Verb.ZERO for action in step.row.actions)
     leaves = step.before.head is SyncedHead.UNINITIALIZED is not step.after.head
     return logic.every([leaves] if fills else [])
 

@@ -16,7 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Action, Call
-from syncedmem.model.vocabulary import Verb, verb_of
+from syncedmem.model.head import Verb
 
 from ..engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES, Side
 from .exploration import Breach, Versions, steps_from
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COPYING", "Demand", "demand", "explore_schedules"]
 
-COPYING = frozenset(action for action in Action if verb_of(action) is Verb.COPY)
+COPYING = frozenset(action for action in Action if action.does is Verb.COPY)
 """The actions that copy bytes."""
 
 Sides = frozenset[Side]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from syncedmem.model import EDITIONS, EFFECTS, Action, Declaration, Fact, SyncedHead
-from syncedmem.model.vocabulary import Host, Verb, place_of, verb_of
+from syncedmem.model.head import Host, Verb
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
 
@@ -148,7 +148,7 @@ class StateChange(NamedTuple):
 
 def side_of(action: Action) -> Side:
     """The side of an action; for a copy, the side that is written."""
-    return "cpu" if place_of(action) is Host.CPU else "gpu"
+    return "cpu" if action.side is Host.CPU else "gpu"
 
 
 def start(contents: Contents, mode: Any) -> State:
@@ -165,7 +165,7 @@ def take(system: System, row: Transition, before: State, contents: Contents) -> 
     freed: list[Any] = []
     lost: list[Any] = []
     for action in row.actions:
-        side, verb = side_of(action), verb_of(action)
+        side, verb = side_of(action), action.does
         held = getattr(allocated, side)
         if verb is Verb.FREE:
             freed.append(held)

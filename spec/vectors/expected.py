@@ -9,7 +9,7 @@ from syncedmem.model import EDITIONS, TRANSITIONS, Action, Call, Fact, Input, Mo
 from syncedmem.model.compiled import dispatch
 from syncedmem.model.dispatch import facts_of, head_of
 from syncedmem.model.exploration import Space, explore
-from syncedmem.model.vocabulary import Verb, verb_of
+from syncedmem.model.head import Verb
 
 from ..engine.calls import READS, SIDES, WRITES
 from ..engine.contents import pattern
@@ -144,7 +144,7 @@ class _Follower:
 
     def _act(self, action: Action) -> None:
         side = side_of(action)
-        verb = verb_of(action)
+        verb = action.does
         if verb is Verb.ZERO:
             self._store(side, 0)
         elif verb is Verb.COPY:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncedmem.model import Input, Mode, space
-from syncedmem.model.vocabulary import Verb, verb_of
+from syncedmem.model.head import Verb
 
 from ..engine.calls import ADOPTIONS
 from ..memory.suites import Fail, Stumble
@@ -83,7 +83,7 @@ class _Taker:
         if isinstance(move, Fail):
             steps = self._space.steps[self._states[number]]
             actions = steps[move.entry].actions if move.entry in steps else ()
-            if move.k <= sum(verb_of(action) is not Verb.ADOPT for action in actions):
+            if move.k <= sum(action.does is not Verb.ADOPT for action in actions):
                 self._add(number, move.entry, {"fail": move.k})
                 if not move.again:
                     return

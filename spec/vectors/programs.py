@@ -12,8 +12,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Call, Fact, Input, Mode, hsi_suite, inputs, space, tour
+from syncedmem.model.head import Verb
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles, pair_tour
-from syncedmem.model.vocabulary import Verb, verb_of
 
 from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
 
@@ -159,7 +159,7 @@ def _failures(edition: str) -> Iterator[Program]:
     """In every state each action of every call fails; then the call is repeated, or the memory is released."""
     for state, sequence in access_sequences(edition).items():
         for entry, step in space(edition).steps[state].items():
-            for k in range(1, 1 + sum(verb_of(action) is not Verb.ADOPT for action in step.actions)):
+            for k in range(1, 1 + sum(action.does is not Verb.ADOPT for action in step.actions)):
                 number = len(sequence) + 1
                 failing = {**operation_of(entry, number), "fail": k}
                 failing.pop("write", None)

@@ -8,7 +8,7 @@ import pytest
 from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, host_subject
 
 from syncedmem.model import Call, Input, Mode
-from syncedmem.model.vocabulary import Role, place_of, role_of
+from syncedmem.model.head import Role
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import Coverage, MemoryDriver, Violation
 from syncedmem.spec.engine.call_log import CallLog, InjectedFailure, RecordingAllocator, StrayFree
@@ -24,9 +24,9 @@ def test_the_kit_and_the_model_agree_on_what_each_call_is_for() -> None:
     """The kit has its own list, written by hand, so that the oracle does not read the table."""
     kinds = {Role.READ: READS, Role.WRITE: WRITES, Role.ADOPT: ADOPTIONS, Role.PUSH: PUSHES}
     said = {call: role for role, calls in kinds.items() for call in calls}
-    sides = {call: place.value for call in Call if (place := place_of(call))}
+    sides = {call: place.value for call in Call if (place := call.side)}
 
-    assert said == {call: role_of(call) for call in Call if not call.ends}, "say it in spec/engine/calls.py"
+    assert said == {call: call.does for call in Call if not call.ends}, "say it in spec/engine/calls.py"
     assert sides == {**SIDES, **PUSHES}, "say it in spec/engine/calls.py"
 
 

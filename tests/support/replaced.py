@@ -16,7 +16,6 @@ REPLACED = {
     "soundness": "states",
     "dispatch": "states",
     "exploration": "states",
-    "vocabulary": "the words themselves",
 }
 STAYS = {"SyncedHead"}
 
