@@ -5,8 +5,9 @@ input does, and ``states`` what inputs reach, what is unsound, and the table for
 complete suites.  Two rooms are above these: ``diagrams`` lays out and paints the state diagram, and ``exports`` has
 every format.
 
-What knows Caffe's words alone still asks ``head`` (these words as enumerations), ``machine``, ``dispatch``, ``soundness``,
-``compiled`` and ``exploration``.  They go with their last user; ``tests/support/replaced.py`` prints who that is.
+What knows Caffe's words alone still asks ``head`` (these words as enumerations), ``machine``, ``dispatch``,
+``soundness``, ``compiled`` and ``exploration``.  They go with their last user; ``tests/support/replaced.py`` prints who
+that is.
 
 Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """
