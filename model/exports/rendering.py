@@ -72,6 +72,12 @@ class Code(NamedTuple):
     data: int
     rows: list[Coded]
 
+    @property
+    def contents(self) -> tuple[str, ...]:
+        """What can be in the side of an action afterwards."""
+        actions = self.words.actions.values()
+        return tuple(dict.fromkeys(CONTENTS[action.does] for action in actions if action.does in CONTENTS))
+
     def mask(self, names: Iterable[str]) -> int:
         """The bits of some facts."""
         return sum({self.bits[name] for name in names})
@@ -166,5 +172,4 @@ def templates() -> Environment:
         keep_trailing_newline=True,
     )
     made.globals |= SOURCES
-    made.filters["contents_after"] = CONTENTS.get
     return made

@@ -34,8 +34,10 @@ def main() -> None:
             if isinstance(node, ast.ImportFrom) and node.module:
                 asked = {alias.name for alias in node.names}
                 tail = node.module.rpartition(".")[2]
-                whole = {owners[name] for name in asked if name in owners and tail == "model"}
-                for old in whole | ({tail} & REPLACED.keys() if asked - STAYS else set()):
+                found = {owners[name] for name in asked if name in owners and tail == "model"}
+                if tail in REPLACED and asked - STAYS:
+                    found.add(tail)
+                for old in found:
                     users[old].add(str(path))
     for old, new in REPLACED.items():
         show(f"[bold]model.{old}[/] (now {new}): {len(users[old])}")
