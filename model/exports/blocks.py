@@ -14,8 +14,8 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
+from ..caffe import DEFAULT
 from ..errors import InvalidExportError
-from ..head import DEFAULT_EDITION
 from .declared import machine_named
 from .formats import FORMATS, export
 from .options import OPTIONS, export_options
@@ -92,7 +92,7 @@ def _block(words: str, find: Callable[[str], str]) -> str:
     name = given.pop("format", "mermaid")
     if name not in FORMATS:
         raise InvalidExportError.unknown("format", name, FORMATS)
-    machine = machine_named(given.pop("edition", DEFAULT_EDITION), find)
+    machine = machine_named(given.pop("edition", DEFAULT.name), find)
     content = export(name, **export_options(machine, given))
     if isinstance(content, bytes) or name == "svg":
         raise InvalidExportError(f"{name} is a picture, which a page shows from a file: syncedmem diagram -o FILE")

@@ -34,11 +34,11 @@ from typing import TYPE_CHECKING, Any
 from markdown.extensions import Extension
 from markdown.preprocessors import Preprocessor
 
+from syncedmem.model.caffe import DEFAULT
 from syncedmem.model.errors import InvalidExportError
 from syncedmem.model.exports.declared import machine_named
 from syncedmem.model.exports.formats import export
 from syncedmem.model.exports.options import OPTIONS, export_options
-from syncedmem.model.head import DEFAULT_EDITION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +84,7 @@ class Blocks(Preprocessor):
         ours = _INFO.fullmatch(block["info"].strip())
         if ours is None:
             return block[0]
-        kind, edition = ours.groups(DEFAULT_EDITION)
+        kind, edition = ours.groups(DEFAULT.name)
         given = _options(block["options"])
         caption = given.pop("caption", "")
         options = export_options(machine_named(edition, self._found), given)

@@ -29,12 +29,11 @@ from sphinx.util.docutils import SphinxDirective
 
 from syncedmem import __version__
 from syncedmem.model import SyncedMemoryError
-from syncedmem.model.caffe import EDITIONS
+from syncedmem.model.caffe import DEFAULT, EDITIONS
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.exports.declared import machine_named
 from syncedmem.model.exports.formats import export
 from syncedmem.model.exports.options import OPTIONS, export_options
-from syncedmem.model.head import DEFAULT_EDITION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +62,7 @@ class _Exported(SphinxDirective):
 
     def asked(self) -> dict[str, Any]:
         """The arguments of ``export``."""
-        edition = machine_named(self.arguments[0] if self.arguments else DEFAULT_EDITION, self._found)
+        edition = machine_named(self.arguments[0] if self.arguments else DEFAULT.name, self._found)
         return export_options(edition, {name: text for name, text in self.options.items() if name in OPTIONS})
 
     def _found(self, file: str) -> str:

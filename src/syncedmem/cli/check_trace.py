@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from syncedmem.model.caffe import DEFAULT
 from syncedmem.model.exports.declared import MACHINE, machine_named
-from syncedmem.model.head import DEFAULT_EDITION
 
 __all__ = ["check_trace"]
 
@@ -20,7 +20,7 @@ def check_trace(
         typer.Option(
             metavar="NAME", help=f"Edition of a run that does not name one: caffe, early or cpu_only. Or {MACHINE}"
         ),
-    ] = DEFAULT_EDITION,
+    ] = DEFAULT.name,
 ) -> None:
     """Check whether a recorded run is one of the machine's.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
+from syncedmem.model.caffe import DEFAULT
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.diagrams.trace import trace_of
@@ -15,7 +16,6 @@ from syncedmem.model.exports.declared import MACHINE, machine_named
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of
 from syncedmem.model.exports.options import named_calls, named_choice
 from syncedmem.model.files import read_text
-from syncedmem.model.head import DEFAULT_EDITION
 
 from .output import file_place, named, place, write
 
@@ -48,7 +48,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         typer.Option(
             metavar="EDITION",
             help=f"Edition of the machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
-            f"Or {MACHINE} Default: {DEFAULT_EDITION}, and for json all of them.",
+            f"Or {MACHINE} Default: {DEFAULT.name}, and for json all of them.",
         ),
     ] = None,
     calls: Annotated[
@@ -122,11 +122,11 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     if size is not None and trace is None:
         raise InvalidExportError("--size needs --trace: it is the size of the memory that the trace is about")
     machine = None if edition is None else machine_named(edition)
-    walk = None if trace is None else trace_of(trace, edition=machine or DEFAULT_EDITION, size=_bytes(size))
+    walk = None if trace is None else trace_of(trace, edition=machine or DEFAULT, size=_bytes(size))
     found = export(
         format_of("" if path is None else str(path), format_),
         edition=machine,
-        calls=named_calls(calls or [], machine or DEFAULT_EDITION),
+        calls=named_calls(calls or [], machine or DEFAULT),
         detail=None if detail is None else named_choice(Detail, detail),
         trace=walk,
         theme=None if theme is None else named_choice(Theme, theme),
