@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
@@ -49,6 +50,8 @@ __all__ = [
 
 CALL_MEANINGS = ("", "read", "write", "overwrite", "adopt", "push", "pull", "prefetch", "evict", "release")
 """What a call can do; the first means that it is only drawn."""
+
+_OF_A_SIDE = ("read", "write", "overwrite", "adopt", "push", "pull")
 
 ACTION_MEANINGS = ("", "allocate", "zero", "copy", "adopt", "free", "wait")
 """What an action can do to the memory of its side."""
@@ -107,6 +110,8 @@ class Call:
 
     def __post_init__(self) -> None:
         _check_meaning("call", self.name, self.does, CALL_MEANINGS)
+        if self.does in _OF_A_SIDE and not self.side:
+            raise DeclarationError(f"the call {self.name} means {self.does!r}, and names no side")
 
     @property
     def ends(self) -> bool:
@@ -178,6 +183,10 @@ class Action:
 
     def __post_init__(self) -> None:
         _check_meaning("action", self.name, self.does, ACTION_MEANINGS)
+        if self.does and not self.side:
+            raise DeclarationError(f"the action {self.name} means {self.does!r}, and names no side")
+        if self.does == "copy" and self.source in ("", self.side):
+            raise DeclarationError(f"the action {self.name} is a copy to {self.side}, and names no other source")
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -264,7 +273,7 @@ class Row:
     call : str or Call
     source : str, Head or several
     dest : str or Head, optional
-        The next head.  None if the head stays: the call is refused, or the memory is gone.
+        The next head.  Without it the head stays as it is; or the memory is gone, if the call ends it.
     do : str, Action or several
         The actions, in the order in which they happen.
     when, unless : str, Fact or several
@@ -414,6 +423,8 @@ class Machine:
         rows = tuple(rows)
         if not rows:
             raise DeclarationError(f"{name}: this machine has no rows")
+        if strange := [row for row in cast("tuple[object, ...]", rows) if not isinstance(row, Row)]:
+            raise DeclarationError(f"{name}: {strange[0]!r} is no row")
         kinds = _Kinds(name, rows)
         found: dict[str, Any] = {
             "name": name,
@@ -585,6 +596,8 @@ class _Kinds:
 
     def words(self, kind: type[WordT], given: Words, of: Callable[[Row], Iterable[str]]) -> Mapping[str, WordT]:
         """The words of a kind: those that were listed, or else those that rows use."""
+        if isinstance(given, str):
+            raise DeclarationError(f"{self._name}: {given!r} is a text, not a list of words")
         used = self.names(of)
         listed: list[Any] = [kind(it) if isinstance(it, str) else it for it in given]
         if not listed:
@@ -651,10 +664,11 @@ class _Kinds:
                     raise DeclarationError(f"{self._name}: {action} looks at the setting {name}={value}: there is none")
 
     def _unknown(self, kind: str, word: str, row: Row, known: Iterable[str]) -> None:
+        near = get_close_matches(word, known, 1)
         known = sorted(known)
         more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-        listed = f"{', '.join(known[:_SHOWN])}{more}"
-        raise DeclarationError(f"{self._name}: {row} names the {kind} {word!r}; there are {listed}")
+        listed = f"did you mean {near[0]}?" if near else f"there are {', '.join(known[:_SHOWN])}{more}"
+        raise DeclarationError(f"{self._name}: {row} names the {kind} {word!r}; {listed}")
 
 
 def _check_meaning(kind: str, name: str, meaning: str, known: tuple[str, ...]) -> None:

@@ -46,11 +46,6 @@ class Host(Spelled, enum.Enum):
     GPU = "gpu"
 
     @property
-    def other(self) -> Host:
-        """The other place."""
-        return Host.GPU if self is Host.CPU else Host.CPU
-
-    @property
     def pointer(self) -> Fact:
         """The fact that this place has a pointer."""
         return Fact.CPU_POINTER if self is Host.CPU else Fact.GPU_POINTER
@@ -64,10 +59,6 @@ class Host(Spelled, enum.Enum):
     def head(self) -> SyncedHead:
         """The head that says that only this place is fresh."""
         return next(head for head in SyncedHead if head.fresh == (self,))
-
-    def is_fresh(self, head: SyncedHead) -> bool:
-        """Whether a head says that this place is fresh, alone or with the other."""
-        return self in head.fresh
 
 
 class Role(Spelled, enum.Enum):

@@ -300,7 +300,7 @@ class Stepper:
     def _ambiguous(self, state: State, call: Call, holds: frozenset[str], enabled: list[Built]) -> DeclarationError:
         problem = f"{len(enabled)} rows are enabled at once" if enabled else "no row is enabled"
         rows = enabled or self.rows_at.get((call.name, state.head), ())
-        named = [built.row.identifier(state.head) for built in rows] or ["it has no row there"]
+        named = [f"{built.row.identifier(state.head)} to {built.dest}" for built in rows] or ["it has no row there"]
         facts = ", ".join(sorted(holds))
         where = f"{self.machine}: {call} in {state.head}" + (f" with {facts}" if facts else "")
         return DeclarationError(shortened(f"{where}: {problem}: ", named))

@@ -119,9 +119,9 @@ def arrows(machine: Machine) -> Arrows:
     """The edges between heads, in the order of the heads, each with its rows by call."""
     found: Arrows = {}
     for row in machine.rows:
-        for head in row.source:
-            if row.dest is not None:
-                found.setdefault((head, row.dest), {}).setdefault(row.call, []).append(row)
+        if not row.refusal and not machine.calls[row.call].ends:
+            for head in row.source:
+                found.setdefault((head, row.dest or head), {}).setdefault(row.call, []).append(row)
     order = list(machine.heads)
     return dict(sorted(found.items(), key=lambda item: [order.index(head) for head in item[0]]))
 

@@ -15,7 +15,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from ..caffe import DEFAULT
-from ..errors import InvalidExportError
+from ..errors import DeclarationError, InvalidExportError
 from .declared import machine_named
 from .formats import FORMATS, export
 from .options import OPTIONS, export_options
@@ -33,7 +33,7 @@ END = "<!-- syncedmem: end -->"
 _MARK = re.compile(r"<!-- syncedmem: diagram\b(?P<options>.*?)-->\s*")
 _OPTIONS = ("format", "edition", *OPTIONS)
 _LANGUAGES = {"mermaid": "mermaid", "dot": "dot", "plantuml": "plantuml"}
-_PLAIN = ("html", "markdown", "matrix")
+_PLAIN = ("html", "markdown", "matrix", "page")
 """Formats that a page of Markdown shows as they are."""
 
 
@@ -70,7 +70,13 @@ def fill_blocks(text: str, source: str, find: Callable[[str], str] = str) -> str
         number += 1
         if opened := re.match(r" {0,3}(```+|~~~+)", line):  # marks in a block of code are shown, and not filled
             fence = "" if fence and line.strip().startswith(fence) else fence or opened[1]
-        if fence or not (mark := _MARK.fullmatch(line)):
+        if fence:
+            continue
+        if not (mark := _MARK.fullmatch(line)):
+            if line.lstrip().startswith("<!-- syncedmem"):
+                raise InvalidExportError(
+                    f"{source}, line {number}: this is no mark, or an end without a beginning; a mark is {MARK}"
+                )
             continue
         end = next((k for k in range(number, len(lines)) if lines[k].strip() == END), None)
         if end is None or any(_MARK.fullmatch(it) for it in lines[number:end]):
@@ -79,6 +85,8 @@ def fill_blocks(text: str, source: str, find: Callable[[str], str] = str) -> str
             block = _block(mark["options"], find)
         except InvalidExportError as error:
             raise InvalidExportError(f"{source}, line {number}: {error}") from error
+        except DeclarationError as error:
+            raise DeclarationError(f"{source}, line {number}: {error}") from error
         result += [newline, block.replace("\n", newline), newline, lines[end]]
         number, marks = end + 1, marks + 1
     if not marks:

@@ -63,6 +63,8 @@ def machine_of_document(document: object, name: str | None = None, *, source: st
         have the machine.
     """
     try:
+        if not isinstance(document, dict):
+            raise FileFormatError(source, f"this is no machine in JSON: it is of type {type(document).__name__}")
         found: Any = document
         if found["format"] != FORMAT:
             raise FileFormatError(source, f"its format is {found['format']!r}, not {FORMAT!r}")
@@ -177,6 +179,6 @@ def _text(value: object) -> str:
 
 
 def _names(values: Iterable[object]) -> tuple[str, ...]:
-    if isinstance(values, str):
+    if isinstance(values, (str, int, float, bool)) or values is None:
         raise TypeError(f"{values!r} is no list")
     return tuple(map(_text, values))

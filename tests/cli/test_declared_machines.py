@@ -77,7 +77,7 @@ def test_a_run_of_a_machine_is_checked(
         ("mine.py:", "mine.py is a Python file: say which machine in it is meant, mine.py:NAME"),
         ("mine.py:MISSING", "mine.py has no MISSING"),
         ("mine.py:NUMBER", "mine.py:NUMBER is no Machine but of type int"),
-        ("mine.py:BOTH", "both: go in A: 2 rows are enabled at once: go@A, go@A"),
+        ("mine.py:BOTH", "both: go in A: 2 rows are enabled at once: go@A to B, go@A to A"),
         ("mine.py:LONELY", "lonely: cannot be reached: B (no row leads there)"),
         ("empty.py:M", "empty.py cannot be run: DeclarationError: m: this machine has no rows"),
         ("raises.py:M", "raises.py cannot be run: ZeroDivisionError: division by zero"),

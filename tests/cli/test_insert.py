@@ -96,6 +96,10 @@ def test_lines_of_windows_stay_so(readme: Path) -> None:
         (f"{MARK.replace('mermaid', 'png')}\n{END}\n", "line 1: png "),
         (f"{MARK.replace('mermaid', chr(34))}\n{END}\n", "No closing quotation"),
         (f"{MARK.replace('--format mermaid', '--calls fly')}\n{END}\n", "line 1: unknown call 'fly'"),
+        (f"{MARK.replace('--format mermaid', '--edition late')}\n{END}\n", "line 1: unknown edition 'late'"),
+        (f"{MARK}\n{END}\n{MARK.replace('diagram', 'diagrm')}\n", "README.md, line 3: this is no mark"),
+        (f"{MARK.replace('syncedmem:', 'syncedmem')}\n{END}\n", "README.md, line 1: this is no mark"),
+        (f"text\n{END}\n", "README.md, line 2: this is no mark, or an end without a beginning"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line_and_the_page_is_kept(text: str, message: str, readme: Path) -> None:
@@ -136,3 +140,17 @@ def test_a_file_of_the_same_format_is_replaced(name: str, tmp_path: Path) -> Non
     assert diagram("--format", name, "--edition", "early", "-o", str(file)).exit_code == 0
     assert diagram("--format", name, "-o", str(file)).exit_code == 0
     assert diagram("--format", name, "-o", str(file), "--check").exit_code == 0
+
+
+def test_a_page_is_inserted_as_it_is(readme: Path) -> None:
+    """In a block of code its own blocks would end that."""
+    readme.write_text(f"{MARK.replace('mermaid', 'page')}\n{END}\n", encoding="utf-8")
+    assert diagram("--insert", "README.md").exit_code == 0
+    assert "```md" not in readme.read_text(encoding="utf-8")
+    assert "\n# The head machine, edition caffe\n" in readme.read_text(encoding="utf-8")
+
+
+def test_a_check_does_not_advise_what_is_refused(readme: Path) -> None:
+    result = diagram("--format", "markdown", "-o", "README.md", "--check")
+    assert "does not begin like the file that would replace it" in str(result.exception)
+    assert readme.read_text(encoding="utf-8") == PAGE

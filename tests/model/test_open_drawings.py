@@ -15,7 +15,9 @@ from syncedmem.model import DeclarationError, InvalidExportError
 from syncedmem.model.declaration import Machine, Row
 from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
 from syncedmem.model.diagrams.trace import trace_of
+from syncedmem.model.exports.document import machine_json
 from syncedmem.model.exports.formats import FORMATS, export
+from syncedmem.model.exports.reading import machine_of_document
 from syncedmem.model.exports.xstate import xstate_machine
 from syncedmem.model.states import matrix
 
@@ -64,6 +66,35 @@ def test_a_machine_of_another_shape_has_no_picture_yet(machine: Machine, head: s
 
 def test_a_refusal_says_when_it_happens() -> None:
     assert ["open [locked] in every head but OPEN: refused, no_key"] == [note.text for note in drawing(DOOR).notes]
+
+
+def test_a_row_without_a_next_head_is_a_loop() -> None:
+    """As it is after it was written to JSON and read again."""
+    light = Machine("light", [Row("switch", "OFF", "ON"), Row("switch", "ON", "OFF"), Row("look", ["ON", "OFF"])])
+    again = machine_of_document(json.loads(machine_json(light)))
+    for format_ in ("mermaid", "markdown", "xstate"):
+        assert export(format_, edition=light) == export(format_, edition=again)
+    assert "OFF --> OFF : look" in str(export("mermaid", edition=light))
+
+
+def test_a_refusal_in_few_heads_names_them() -> None:
+    rows = [Row("go", "A", "B"), Row("go", "B", "C"), Row("go", "C", refused="over"), Row("back", "C", "A")]
+    assert ["go in C: refused, over"] == [note.text for note in drawing(Machine("m", rows)).notes]
+
+
+@pytest.mark.parametrize("machine", [PETSC, MSI, TCP], ids=str)
+def test_formal_models_have_the_invariants_that_a_machine_has_words_for(machine: Machine) -> None:
+    config = str(export("tla-config", edition=machine))
+    assert ("INVARIANT FreshExists" in config) == (machine is PETSC)
+    assert ("INVARIANT FreshIsEqual" in config) == bool(machine.sides)
+    assert "INVARIANT NoFault" in config
+    assert ("mode" in str(export("promela", edition=machine))) is False
+
+
+def test_words_with_one_name_cannot_be_told_apart_in_code() -> None:
+    with pytest.raises(InvalidExportError, match=r"^door: OPEN is a call and a head, which have one name in code$"):
+        export("c", edition=DOOR)
+    assert "SMD_CLOSE_WAIT" in str(export("c", edition=TCP))
 
 
 def test_cells_without_a_row_are_empty() -> None:

@@ -252,6 +252,16 @@ R = Row("go", "A", "B", do="run", when="fast")
             lambda: Machine("m", [R], actions=[Action("run", by_setting=(("fast", "gear", "5"),))]),
             "m: run looks at the setting gear=5: there is none",
         ),
+        (
+            lambda: Machine("m", [Row("go", "SYNCD")], heads=["SYNCED"]),
+            r"names the head 'SYNCD'; did you mean SYNCED\?",
+        ),
+        (lambda: Machine("m", [R], heads="AB"), "m: 'AB' is a text, not a list of words"),
+        (lambda: Machine("m", [("go", "A")]), r"m: \('go', 'A'\) is no row"),  # type: ignore[list-item]
+        (lambda: Call("look", "read"), "the call look means 'read', and names no side"),
+        (lambda: Action("run", "zero"), "the action run means 'zero', and names no side"),
+        (lambda: Action("run", "copy", "gpu"), "the action run is a copy to gpu, and names no other source"),
+        (lambda: Action("run", "copy", "gpu", "gpu"), "the action run is a copy to gpu, and names no other source"),
         (lambda: Call("go", "red"), "the call go cannot mean 'red': there are read, write, "),
         (lambda: Action("run", "jump"), "the action run cannot mean 'jump': there are allocate, zero, "),
         (lambda: Fact("fast", "quick"), "the fact fast cannot mean 'quick': there are pointer, owned, "),

@@ -218,12 +218,12 @@ def reading(*rows: Row) -> Machine:
     [
         (
             Machine("m", [Row("go", A, B), Row("go", A, A, unless="wet", when="dry")]),
-            r"^m: go in A with dry: 2 rows are enabled at once: go@A, go@A\[dry,!wet\]$",
+            r"^m: go in A with dry: 2 rows are enabled at once: go@A to B, go@A\[dry,!wet\] to A$",
         ),
         (reading(Row("read", A, B), Row("go", A, B)), r"^m: read in B: no row is enabled: it has no row there$"),
         (
             reading(Row("read", (A, B), B, when="wet"), Row("go", A, B)),
-            r"^m: read in A: no row is enabled: read@A\[wet\]$",
+            r"^m: read in A: no row is enabled: read@A\[wet\] to B$",
         ),
         (
             Machine("m", [Row("go", A, A), Row("go", B, "C")]),
@@ -243,7 +243,7 @@ def reading(*rows: Row) -> Machine:
         ),
         (
             Machine("m", [Row("go", A, B, when=f"a_condition_with_a_long_name_{k}") for k in range(5)]),
-            r"^m: go in A with a_.*_0, a_.*_1: 2 rows are enabled at once: go@A\[a_.*_0\] and 1 more$",
+            r"^m: go in A with a_.*_0, a_.*_1: 2 rows are enabled at once: go@A\[a_.*_0\] to B and 1 more$",
         ),
         (
             Machine("m", [Row("go", A, A, when=[f"free_{k}" for k in range(9)])]),

@@ -133,7 +133,9 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     )
     if path is None or not check:
         _write(path, found, force=force)
-    elif not path.exists() or _read(path) != (found.encode() if isinstance(found, str) else found):
+    elif not path.exists() or _read(path) != (data := found.encode() if isinstance(found, str) else found):
+        if path.exists():
+            _check_kind(path, data)
         typer.echo(f"{path} is not up to date: write it again without --check", err=True)
         raise typer.Exit(1)
 
@@ -141,14 +143,19 @@ def diagram(  # noqa: PLR0913 -- the options of the command
 def _write(path: Path | None, content: str | bytes, *, force: bool) -> None:
     """Write it, unless it would replace a file that somebody wrote by hand."""
     data = content.encode() if isinstance(content, str) else content
-    if path is not None and path.is_file() and not force:
-        begins, there = data[:_BEGIN], _read(path)
-        if there.strip() and not there.startswith(begins):
-            raise InvalidExportError(
-                f"{path} is there, and does not begin like the file that would replace it; --force replaces it, and "
-                "--insert writes into a page of Markdown"
-            )
+    if path is not None and not force:
+        _check_kind(path, data)
     write(path, data)
+
+
+def _check_kind(path: Path, data: bytes) -> None:
+    """Refuse a file that does not begin like what it would be replaced by."""
+    there = _read(path) if path.is_file() else b""
+    if there.strip() and not there.startswith(data[:_BEGIN]):
+        raise InvalidExportError(
+            f"{path} is there, and does not begin like the file that would replace it; --force replaces it, and "
+            "--insert writes into a page of Markdown"
+        )
 
 
 def _insert(pages: Sequence[str], others: Mapping[str, object], *, check: bool) -> None:

@@ -62,3 +62,19 @@ def test_device_memory_of_another_device_is_refused(memory: SyncedMemory) -> Non
 
     with pytest.raises(BufferMismatchError, match="another device"):
         memory.set_gpu_data(other.empty(SIZE))
+
+
+class Interface:
+    """An array that tells where its memory is, as NumPy's interface of arrays says it, and has no buffer protocol."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+def test_an_array_with_the_interface_of_arrays_is_adopted(memory: SyncedMemory) -> None:
+    array = np.arange(SIZE, dtype=np.uint8)
+    memory.set_cpu_data(Interface(array))
+    memory.mutable_cpu_data()[0] = 77
+    assert 77 == array[0]
+    assert not memory.own_cpu_data
