@@ -7,7 +7,7 @@ computed again.  Documents of version 2 are read too; these have only Caffe's wo
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..declaration import Action, Call, Fact, Head, Machine, Refusal, Row, Setting
 from ..errors import DeclarationError, FileFormatError
@@ -16,7 +16,6 @@ from ..opening import caffes_words
 from .document import FORMAT, VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
 __all__ = ["machine_of_document", "read_machine"]
@@ -62,10 +61,11 @@ def machine_of_document(document: object, name: str | None = None, *, source: st
         If it is no such document, if it is of another version, if its words contradict each other, or if it does not
         have the machine.
     """
+    found: Any = document
+    if not isinstance(found, dict):
+        raise FileFormatError(source, f"this is no machine in JSON: it is of type {type(document).__name__}")
+    found = cast("Json", found)
     try:
-        if not isinstance(document, dict):
-            raise FileFormatError(source, f"this is no machine in JSON: it is of type {type(document).__name__}")
-        found: Any = document
         if found["format"] != FORMAT:
             raise FileFormatError(source, f"its format is {found['format']!r}, not {FORMAT!r}")
         version = str(found["version"]).partition(".")[0]
@@ -144,7 +144,7 @@ def _rows(apart: list[Json]) -> list[Row]:
     return [
         Row(
             _text(group[0]["call"]),
-            _names(row["source"] for row in group),
+            _names([row["source"] for row in group]),
             None if group[0]["dest"] is None else _text(group[0]["dest"]),
             do=_names(group[0]["actions"]),
             when=_names(group[0]["conditions"]),
@@ -178,7 +178,7 @@ def _text(value: object) -> str:
     return value
 
 
-def _names(values: Iterable[object]) -> tuple[str, ...]:
-    if isinstance(values, (str, int, float, bool)) or values is None:
+def _names(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list):
         raise TypeError(f"{values!r} is no list")
-    return tuple(map(_text, values))
+    return tuple(map(_text, cast("list[object]", values)))
