@@ -152,5 +152,8 @@ def test_a_page_is_inserted_as_it_is(readme: Path) -> None:
 
 def test_a_check_does_not_advise_what_is_refused(readme: Path) -> None:
     result = diagram("--format", "markdown", "-o", "README.md", "--check")
-    assert "does not begin like the file that would replace it" in str(result.exception)
+    assert (1, "README.md is not up to date: it is another kind of file, which only --force replaces\n") == (
+        result.exit_code,
+        result.stderr,
+    )
     assert readme.read_text(encoding="utf-8") == PAGE

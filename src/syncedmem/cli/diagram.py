@@ -133,29 +133,29 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     )
     if path is None or not check:
         _write(path, found, force=force)
-    elif not path.exists() or _read(path) != (data := found.encode() if isinstance(found, str) else found):
-        if path.exists():
-            _check_kind(path, data)
-        typer.echo(f"{path} is not up to date: write it again without --check", err=True)
+        return
+    data = found.encode() if isinstance(found, str) else found
+    if not path.exists() or _read(path) != data:
+        again = "it is another kind of file, which only --force replaces" if _is_other(path, data) else _AGAIN
+        typer.echo(f"{path} is not up to date: {again}", err=True)
         raise typer.Exit(1)
 
 
 def _write(path: Path | None, content: str | bytes, *, force: bool) -> None:
     """Write it, unless it would replace a file that somebody wrote by hand."""
     data = content.encode() if isinstance(content, str) else content
-    if path is not None and not force:
-        _check_kind(path, data)
-    write(path, data)
-
-
-def _check_kind(path: Path, data: bytes) -> None:
-    """Refuse a file that does not begin like what it would be replaced by."""
-    there = _read(path) if path.is_file() else b""
-    if there.strip() and not there.startswith(data[:_BEGIN]):
+    if path is not None and not force and _is_other(path, data):
         raise InvalidExportError(
             f"{path} is there, and does not begin like the file that would replace it; --force replaces it, and "
             "--insert writes into a page of Markdown"
         )
+    write(path, data)
+
+
+def _is_other(path: Path, data: bytes) -> bool:
+    """Whether there is a file that does not begin like what it would be replaced by."""
+    there = _read(path) if path.is_file() else b""
+    return bool(there.strip()) and not there.startswith(data[:_BEGIN])
 
 
 def _insert(pages: Sequence[str], others: Mapping[str, object], *, check: bool) -> None:
@@ -168,13 +168,14 @@ def _insert(pages: Sequence[str], others: Mapping[str, object], *, check: bool) 
     stale = [path for path in texts if texts[path] != results[path]]
     for path in stale:
         if check:
-            typer.echo(f"{path} is not up to date: write it again without --check", err=True)
+            typer.echo(f"{path} is not up to date: {_AGAIN}", err=True)
         else:
             write(path, results[path])
     if check and stale:
         raise typer.Exit(1)
 
 
+_AGAIN = "write it again without --check"
 _BEGIN = 16
 """So many bytes at the beginning are enough to know a file of a format again."""
 
