@@ -82,7 +82,7 @@ def test_a_refusal_in_few_heads_names_them() -> None:
     assert ["go in C: refused, over"] == [note.text for note in drawing(Machine("m", rows)).notes]
 
 
-@pytest.mark.parametrize("machine", [PETSC, MSI, TCP], ids=str)
+@pytest.mark.parametrize("machine", [PETSC, MSI, TCP, DOOR], ids=str)
 def test_formal_models_have_the_invariants_that_a_machine_has_words_for(machine: Machine) -> None:
     config = str(export("tla-config", edition=machine))
     assert ("INVARIANT FreshExists" in config) == (machine is PETSC)
