@@ -108,11 +108,13 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object]) -> None:
     old = _status(name)
     target = Path(os.path.realpath(name))
     _sweep(target.parent)
-    part, file = target.with_name(_PART.format(secrets.token_hex(8))), None
+    part, file = _part(target), None
     # No `with`: a signal may be handled before the first line of a context manager's __exit__.
     try:
         # Another process may remove the file before it is locked, as left over from a killed process; then try again.
+        # With a new name: a third process may have opened the old file, and would remove the new one by its name.
         while file is None or not os.fstat(file.fileno()).st_nlink:
+            part = _part(target)
             file = open(part, "xb", opener=partial(os.open, mode=0o666 if old is None else 0o600))  # noqa: SIM115 -- see above
             _claim(file, old)
         write(file)
@@ -130,6 +132,11 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object]) -> None:
             raise refused(name, error) from error
         raise
     _sync_folder(target.parent)
+
+
+def _part(target: Path) -> Path:
+    """A name for a new file that nobody has."""
+    return target.with_name(_PART.format(secrets.token_hex(8)))
 
 
 def _status(name: str) -> os.stat_result | None:
