@@ -1,9 +1,8 @@
 """What a machine is, Caffe's machine, and everything that is computed from a machine alone.
 
 Start at `syncedmem.model.caffe`, which holds the table.  ``declaration`` says what a machine is, ``stepper`` what an
-input does, and ``states`` what inputs reach, what is unsound, and the table for fast lookup.  ``suites`` has tours and
-complete suites.  Two rooms are above these: ``diagrams`` lays out and paints the state diagram, and ``exports`` has
-every format.
+input does, and ``states`` what inputs reach and what is unsound.  ``suites`` has tours and complete suites.  Two rooms
+are above these: ``diagrams`` lays out and paints the state diagram, and ``exports`` has every format.
 
 What knows Caffe's words alone still asks ``head`` (these words as enumerations), ``machine``, ``dispatch``,
 ``soundness``, ``compiled`` and ``exploration``.  They go with their last user; ``tests/support/replaced.py`` prints who

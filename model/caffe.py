@@ -192,6 +192,9 @@ _ROWS = (
 )
 # fmt: on
 
+TITLE = "Head machine of SyncedMemory, edition {}"
+"""What drawings of an edition are called."""
+
 _THERE_AND_BACK = (MUTABLE_CPU_DATA, GPU_DATA, MUTABLE_GPU_DATA, CPU_DATA)
 
 EVERYTHING = Machine(
@@ -214,7 +217,7 @@ EVERYTHING = Machine(
 
 CAFFE = EVERYTHING.select(
     "caffe",
-    title="Head machine of SyncedMemory, edition caffe",
+    title=TITLE.format("caffe"),
     about="Caffe as it is now",
     cycles=(
         _THERE_AND_BACK,
@@ -226,7 +229,7 @@ CAFFE = EVERYTHING.select(
 )
 EARLY = EVERYTHING.select(
     "early",
-    title="Head machine of SyncedMemory, edition early",
+    title=TITLE.format("early"),
     about="Caffe as it was at first",
     # Device memory is always ours here, so the flag of later versions would equal the pointer.
     fix={OWN_GPU_DATA.name: HAS_GPU_POINTER.name, CPU_MALLOC_USE_CUDA.name: False},
@@ -235,7 +238,7 @@ EARLY = EVERYTHING.select(
 )
 CPU_ONLY = EVERYTHING.select(
     "cpu_only",
-    title="Head machine of SyncedMemory, edition cpu_only",
+    title=TITLE.format("cpu_only"),
     about="Caffe in a build without a device",
     fix={HAS_GPU_POINTER.name: False, OWN_GPU_DATA.name: False, CPU_MALLOC_USE_CUDA.name: False},
     cycles=((MUTABLE_CPU_DATA, CPU_DATA, SET_CPU_DATA),),

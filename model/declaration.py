@@ -52,6 +52,7 @@ CALL_MEANINGS = ("", "read", "write", "overwrite", "adopt", "push", "pull", "pre
 """What a call can do; the first means that it is only drawn."""
 
 _OF_A_SIDE = ("read", "write", "overwrite", "adopt", "push", "pull")
+"""What a call can only do to one side."""
 
 ACTION_MEANINGS = ("", "allocate", "zero", "copy", "adopt", "free", "wait")
 """What an action can do to the memory of its side."""

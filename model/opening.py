@@ -127,7 +127,7 @@ def caffes_words(  # noqa: PLR0913 -- what a declaration says
         numbered_as=caffe.EVERYTHING,
     ).select(
         name,
-        title=f"Head machine of SyncedMemory, edition {name}",
+        title=caffe.TITLE.format(name),
         fix=fix,
         about=about,
         cite=cite,

@@ -1,4 +1,4 @@
-"""Everything that the inputs of a machine can reach, what is unsound about it, and it as a table for fast lookup.
+"""Everything that the inputs of a machine can reach, and what is unsound about it.
 
 There are two views of one reachable space.  A *state* is everything that decides what inputs do.  A *configuration* is
 what is left of it without the settings, and without the facts that they decide, if no row tests these.
@@ -18,20 +18,17 @@ from .stepper import Input, State, Step, Stepper, shortened
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .declaration import Call, Machine, Row
+    from .declaration import Machine, Row
 
 __all__ = [
-    "Cell",
     "Configuration",
     "Entry",
     "Space",
-    "Table",
     "configurations",
     "explore",
     "matrix",
     "space",
     "stepper",
-    "table",
 ]
 
 MOST_STATES = 100_000
@@ -99,13 +96,19 @@ class Space:
         decided = {by[0] for action in self.machine.actions.values() for by in action.by_setting}
         return frozenset(decided - tested)
 
-    def _named(self, head: str, facts: frozenset[str]) -> str:
-        meanings: dict[str, dict[str, str]] = defaultdict(dict)
+    @cached_property
+    def _meanings(self) -> Mapping[str, Mapping[str, str]]:
+        """For each side its facts, by what they mean."""
+        found: dict[str, dict[str, str]] = {side: {} for side in self.machine.sides}
         for fact in self.machine.facts.values():
             if fact.side:
-                meanings[fact.side][fact.means] = fact.name
-        known = frozenset(meaning[it] for meaning in meanings.values() for it in ("pointer", "owned") if it in meaning)
-        codes = "".join(_code(meanings[side], facts) for side in self.machine.sides) if known else ""
+                found[fact.side][fact.means] = fact.name
+        return found
+
+    def _named(self, head: str, facts: frozenset[str]) -> str:
+        meanings = self._meanings.values()
+        known = frozenset(meaning[it] for meaning in meanings for it in ("pointer", "owned") if it in meaning)
+        codes = "".join(_code(meaning, facts) for meaning in meanings) if known else ""
         others = "".join(f"+{fact}" for fact in self.machine.facts if fact in facts - known)
         return (self.machine.heads[head].letter or head) + (f":{codes}" if codes else "") + others
 
@@ -254,79 +257,3 @@ def _check_row(name: str, row: Row, unmet: set[frozenset[str]]) -> None:
         # In some state this condition alone must keep the row from firing.
         if frozenset({fact}) not in unmet:
             raise DeclarationError(shortened(f"{name}: the condition {fact} never matters in ", identifiers))
-
-
-# --- the table: states are numbers
-
-
-class Cell(NamedTuple):
-    """What one call does in one state.
-
-    Attributes
-    ----------
-    actions : tuple of str
-        In order; empty for a refusal and for a call that has nothing to do.
-    next : tuple of int
-        The number of the state afterwards, for each combination of settings, in the order of `Table.settings`.
-    refusal : str
-    idle : bool
-        True when the call does nothing at all: no action, and the state stays as it is.
-    """
-
-    actions: tuple[str, ...]
-    next: tuple[int, ...]
-    refusal: str
-    idle: bool
-
-
-@dataclass(frozen=True)
-class Table:
-    """A machine compiled for speed; a new memory is in state 0.
-
-    Attributes
-    ----------
-    states : tuple of (str, frozenset of str)
-        The head and the facts of each state.
-    settings : tuple of tuple of str
-        Every combination of the values of the settings.
-    columns : mapping of str to a pair of tuples of Cell
-        For each call a column for "no argument" and one for "with an argument", indexed by the number of the state.  A
-        cell is None where a call that means nothing has no row.
-    """
-
-    states: tuple[tuple[str, frozenset[str]], ...]
-    settings: tuple[tuple[str, ...], ...]
-    columns: Mapping[str, tuple[tuple[Cell | None, ...], tuple[Cell | None, ...]]]
-
-
-@cache
-def table(machine: Machine) -> Table:
-    """The shared table of a machine whose facts are all changed by its actions.
-
-    Raises
-    ------
-    DeclarationError
-        If the machine is unsound, or if a call tests facts that no action changes.
-    """
-    found = stepper(machine)
-    for entry in found.inputs():
-        if entry.given:
-            raise DeclarationError(f"{machine}: no action changes {entry.given[0]}, so {entry.call} has no table")
-    settings = tuple(product(*(setting.values for setting in machine.settings.values())))
-    states = tuple(dict.fromkeys((state.head, state.facts) for state in space(machine, null=True).steps))
-    numbers = {state: number for number, state in enumerate(states)}
-
-    def cell(entry: Input, head: str, facts: frozenset[str]) -> Cell | None:
-        steps = [found.step(State(head, facts, values), entry) for values in settings]
-        if (first := steps[0]) is None:
-            return None
-        # After the end there is no memory, and its facts need no number.
-        after = tuple(0 if entry.ends else numbers[step.after[:2]] for step in steps if step)
-        idle = not (first.actions or first.refusal) and first.after[:2] == (head, facts)
-        return Cell(first.actions, after, first.refusal, idle)
-
-    def column(call: Call, *, data: bool) -> tuple[Cell | None, ...]:
-        return tuple(cell(Input(call, data or not call.takes), *state) for state in states)
-
-    calls = machine.calls.values()
-    return Table(states, settings, {call.name: (column(call, data=False), column(call, data=True)) for call in calls})

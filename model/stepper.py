@@ -323,13 +323,14 @@ _ASKS, _DOES = "?", "!"
 
 def _as_data(row: Row, head: str) -> dict[str, object]:
     """One row in one of its heads, as the data that `transitions` accepts: names only."""
+    steps = (row.refusal,) if row.refusal else row.actions
     return {
         "trigger": row.call,
         "source": head,
         "dest": row.dest,
         "conditions": [_ASKS + fact for fact in row.conditions],
         "unless": [_ASKS + fact for fact in row.unless],
-        "before": [_DOES + step for step in (row.refusal and (row.refusal,)) or row.actions],
+        "before": [_DOES + step for step in steps],
     }
 
 

@@ -150,12 +150,12 @@ def _input(entry: Input) -> Json:
 
 
 def _transition(machine: Machine, row: Row, source: str) -> Json:
-    ends = bool(row.refusal) or machine.calls[row.call].ends
+    leads_nowhere = row.refusal or machine.calls[row.call].ends
     return {
         "id": row.identifier(source),
         "call": row.call,
         "source": source,
-        "dest": None if ends else row.dest or source,
+        "dest": None if leads_nowhere else row.dest or source,
         "conditions": list(row.conditions),
         "unless": list(row.unless),
         "actions": list(row.actions),

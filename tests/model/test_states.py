@@ -1,4 +1,4 @@
-"""Steps, states, suites and the table of any machine; Caffe's are compared with those that they replace."""
+"""Steps, states and suites of any machine; Caffe's are compared with those that they replace."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from machines import DOOR, MACHINES, MSI, PETSC, TCP
 
 from syncedmem.model import DeclarationError, Fact, Mode, SyncedHead
 from syncedmem.model import exploration as old
-from syncedmem.model.caffe import CAFFE, EDITIONS, MODE
+from syncedmem.model.caffe import CAFFE, EDITIONS
 from syncedmem.model.compiled import dispatch
 from syncedmem.model.declaration import Action, Call, Machine, Row, Setting
 from syncedmem.model.dispatch import state_of
-from syncedmem.model.states import Configuration, Space, configurations, explore, space, stepper, table
+from syncedmem.model.states import Configuration, Space, configurations, explore, space, stepper
 from syncedmem.model.stepper import Input, State, Stepper
 from syncedmem.model.suites import (
     access_sequences,
@@ -102,23 +102,6 @@ def test_caffe_has_the_sizes_that_are_known() -> None:
     assert 24 == len(space(CAFFE, settings=False).steps)
 
 
-@pytest.mark.parametrize("name", EDITIONS)
-def test_the_table_has_the_cells_of_todays(name: str) -> None:
-    mine, theirs = table(EDITIONS[name]), dispatch(name)
-
-    packed = [state_of(SyncedHead[head], int(facts_of(facts))) for head, facts in mine.states]
-    assert (tuple((value,) for value in MODE.values), theirs.start) == (mine.settings, packed[0])
-    for call, columns in some((it, theirs.columns[it]) for it in theirs.columns):
-        for data in (False, True):
-            for number, state in enumerate(packed):
-                cell, expected = mine.columns[call.value][data][number], columns[data][state]
-                assert cell is not None
-                assert expected is not None
-                assert tuple(it.value for it in expected.actions) == cell.actions
-                assert (expected.refusal and expected.refusal.value, expected.idle) == (cell.refusal or None, cell.idle)
-                assert call.ends or expected.next == tuple(packed[after] for after in cell.next)
-
-
 # --- any machine's
 
 
@@ -168,7 +151,6 @@ def test_a_call_that_means_nothing_may_lack_rows() -> None:
     assert ["passive_open", "active_open"] == [*map(str, space(TCP).steps[start])]
     assert stepper(TCP).step(start, Input(TCP.calls["ack"])) is None
     assert ("no row",) == output(space(TCP), start, Input(TCP.calls["ack"]))  # type: ignore[arg-type]
-    assert table(TCP).columns["ack"][0][0] is None
 
 
 def test_a_setting_is_an_input() -> None:
@@ -265,11 +247,6 @@ def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     many = Machine("many", rows, actions=[Action(f"do_{k}", sets=(f"fact_{k}",)) for k in range(10)])
     with pytest.raises(DeclarationError, match=r"^many: more than 1,000 states can be reached$"):
         space(many)
-
-
-def test_a_machine_with_free_facts_has_no_table() -> None:
-    with pytest.raises(DeclarationError, match=r"^door: no action changes locked, so open has no table$"):
-        table(DOOR)
 
 
 def test_machines_are_told_apart_by_their_rows() -> None:
