@@ -26,7 +26,6 @@ LIBRARIES: Final[dict[str, tuple[str, ...]]] = {
     "rmm": ("rmm-cu12",),
     "numba": ("numba-cuda", "cuda-bindings"),
     "cuda-core": ("cuda-core",),
-    "proofs": ("z3-solver",),
     "warp": ("warp-lang",),
     "learn": ("aalpy",),
 }

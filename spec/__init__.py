@@ -4,8 +4,8 @@
 the shrinker, findings and reports.  The kits of ``memory``, of ``blob`` and, for allocators, ``fuzz`` use it.  In
 each kit an ``oracle`` predicts what must happen, and never reads the transition table.  A ``driver`` makes one call
 after the other and compares everything with the oracle.  ``suites`` are enumerated, ``walks`` are generated.
-``vectors`` are programs with their expected results, for ports that Python cannot call.  ``proofs`` are about
-the model alone.  ``evidence`` compares the model with observations of Caffe, and ``errata`` list mistakes
+``vectors`` are programs with their expected results, for ports that Python cannot call.  ``proofs`` compare the table
+of a machine with the oracle.  ``evidence`` compares the model with observations of Caffe, and ``errata`` list mistakes
 in texts about it.  Nothing here imports the runtime.
 """
 
@@ -28,6 +28,7 @@ from .memory import (
     Coverage,
     MemoryDriver,
     Oracle,
+    Policy,
     ReferenceMemory,
     check_conformance,
     requirements_for,
@@ -46,6 +47,7 @@ __all__ = [
     "Memory",
     "MemoryDriver",
     "Oracle",
+    "Policy",
     "RecordingAllocator",
     "ReferenceBlob",
     "ReferenceMemory",

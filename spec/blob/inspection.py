@@ -11,8 +11,9 @@ from collections import Counter
 from itertools import chain, permutations
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import SyncedHead, using_mode
+from syncedmem.model import using_mode
 
+from ..engine.calls import FRESH, HEADS
 from .elements import alike, near, shown
 from .oracle import Duty, World
 from .steps import NORMS, name_of
@@ -29,13 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["PARTS", "UNCHANGED", "BlobInspection", "besides_extents"]
 
 PARTS: tuple[Part, ...] = ("data", "diff")
-
-_FRESH: dict[SyncedHead, tuple[Side, ...]] = {
-    SyncedHead.UNINITIALIZED: (),
-    SyncedHead.HEAD_AT_CPU: ("cpu",),
-    SyncedHead.HEAD_AT_GPU: ("gpu",),
-    SyncedHead.SYNCED: ("cpu", "gpu"),
-}
 
 _LAZY = "B67-shape-lazy"
 
@@ -197,10 +191,10 @@ class BlobInspection:
         mine = {self.world.blobs[n].memory(part) for n in acting for part in PARTS}
         for key, memory in self._held_objects().items():
             known = duty.conduct if key in mine else duty.others
-            wanted = self.world.memories[key].head
+            wanted = HEADS[self.world.memories[key].fresh]
             self._run.require(memory.head is wanted, known, f"a head is {memory.head}, expected {wanted}")
             content: dict[Side, bytes | None] = {
-                side: self.world.memories[key].copy(side).content for side in _FRESH[wanted]
+                side: self.world.memories[key].copy(side).content for side in FRESH[wanted]
             }
             if self._run.sees_bytes:
                 self._compare_content(memory, content, duty.result if key in mine else duty.others)
@@ -225,16 +219,16 @@ class BlobInspection:
         """The contents of each memory that was ever written."""
         memories = {key: self.world.memories[key] for key in self.world.held}
         return {
-            key: it.copy(_FRESH[it.head][0]).content
+            key: next(copy.content for copy in it.copies.values() if copy.fresh)
             for key, it in memories.items()
-            if it.head is not SyncedHead.UNINITIALIZED
+            if it.fresh
         }
 
     def compare_fresh(self, key: int, expected: bytes | None, requirement: str) -> None:
         """Check that the fresh sides of a memory have these bytes, at any head."""
         memory = self._held_objects()[key]
-        self._run.require(bool(_FRESH[memory.head]), requirement, "the memory has lost what was written to it")
-        self._compare_content(memory, dict.fromkeys(_FRESH[memory.head], expected), requirement)
+        self._run.require(bool(FRESH[memory.head]), requirement, "the memory has lost what was written to it")
+        self._compare_content(memory, dict.fromkeys(FRESH[memory.head], expected), requirement)
 
 
 def besides_extents(seen: Sequence[AllocatorCall], axes: int) -> Sequence[AllocatorCall]:

@@ -12,9 +12,11 @@ from itertools import zip_longest
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from syncedmem.model import Mode, SyncedHead
+from syncedmem.model import Mode, SyncedHead, caffe
 
+from ..engine.calls import HEADS
 from ..memory.oracle import Oracle
+from ..memory.policy import CAFFE, CPU_ONLY
 from .elements import INTEGERS, decoded, encoded, itemsize
 
 if TYPE_CHECKING:
@@ -138,7 +140,7 @@ class World:
 
     def head(self, n: int, part: Part) -> SyncedHead:
         """The head of a part."""
-        return self.memories[self.blobs[n].memory(part)].head
+        return HEADS[self.memories[self.blobs[n].memory(part)].fresh]
 
     # --- making and shaping
 
@@ -166,9 +168,9 @@ class World:
             old = self.memories[self.blobs[n].memory(part)]
             if old.size > self._size(n):
                 fresh = after._unused()
-                after = replace(after, memories={**after.memories, fresh: Oracle(self._size(n), self.has_device)})
+                after = replace(after, memories={**after.memories, fresh: self._new(self._size(n))})
                 after = after.holding(n, after.blobs[n].on(part, fresh))
-                if old.head is not SyncedHead.UNINITIALIZED:
+                if old.fresh:
                     side = _where(old)
                     done, after = after.touch(fresh, side, write=True)
                     after = after.overwritten(fresh, side, self.content(n, part, side))
@@ -178,9 +180,12 @@ class World:
     def renewed(self, n: int, count: int) -> World:
         """Give a blob two new memories that only this blob holds."""
         size, key = count * itemsize(self.dtype), self._unused()
-        fresh = {key: Oracle(size, self.has_device), key + 1: Oracle(size, self.has_device)}
+        fresh = {key: self._new(size), key + 1: self._new(size)}
         bigger = replace(self, memories={**self.memories, **fresh})
         return bigger.holding(n, replace(self.blobs[n], data=key, diff=key + 1))
+
+    def _new(self, size: int) -> Oracle:
+        return Oracle.new(CAFFE if self.has_device else CPU_ONLY, size)
 
     def _unused(self) -> int:
         return 1 + max(self.memories, default=-1)
@@ -231,7 +236,7 @@ class World:
 
     def _diff_renewed(self, n: int) -> World:
         key = self._unused()
-        bigger = replace(self, memories={**self.memories, key: Oracle(self._size(n), self.has_device)})
+        bigger = replace(self, memories={**self.memories, key: self._new(self._size(n))})
         return bigger.holding(n, self.blobs[n].on("diff", key))
 
     def share(self, n: int, part: Part, other: int) -> Foreseen:
@@ -275,7 +280,7 @@ class World:
         if self.dtype in INTEGERS:
             return self._refusal("B38-integers-refused")
         memory = self.memories[self.blobs[n].memory(part)]
-        if memory.head is SyncedHead.UNINITIALIZED:
+        if not memory.fresh:
             return Foreseen(Duty("B33-norm-unwritten", "B33-norm-unwritten"), self, value=0.0)
         elements = self.numbers(n, part, _where(memory))
         value = sum(x * x for x in elements) if squared else sum(map(abs, elements))
@@ -287,7 +292,7 @@ class World:
             return self._refusal("B38-integers-refused")
         key = self.blobs[n].memory(part)
         memory = self.memories[key]
-        if memory.head is SyncedHead.UNINITIALIZED:
+        if not memory.fresh:
             return Foreseen(Duty("B37-scale-unwritten", "B37-scale-unwritten"), self)
         side = _where(memory)
         done, after = self.touch(key, side, write=True)
@@ -308,7 +313,8 @@ class World:
     def touch(self, key: int, side: Side, *, write: bool) -> tuple[Done, World]:
         """Read or write one side of a memory: the expected allocator calls, and the state afterwards."""
         memory = self.memories[key]
-        expected = memory.write(side, self.mode) if write else memory.read(side, self.mode)
+        settings = {caffe.MODE.name: self.mode.name}
+        expected = memory.write(side, settings) if write else memory.read(side, settings)
         return tuple((call, memory.size) for call in expected.calls), self.onto(key, expected.after)
 
     def onto(self, key: int, memory: Oracle) -> World:
@@ -345,7 +351,7 @@ class World:
 
 def _where(memory: Oracle) -> Side:
     """The side where arithmetic happens: the device if its copy is fresh."""
-    return "gpu" if memory.gpu.fresh else "cpu"
+    return "gpu" if memory.copy("gpu").fresh else "cpu"
 
 
 def _content(memory: Oracle, side: Side) -> bytes:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING
 
-from syncedmem.model import Call
+from syncedmem.model import Call, SyncedHead, caffe
 
-__all__ = ["ADOPTIONS", "PUSHES", "READS", "SIDES", "WRITES", "Side"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-Side = Literal["cpu", "gpu"]
+__all__ = ["ADOPTIONS", "FRESH", "HEADS", "PUSHES", "READS", "SIDES", "WRITES", "Side"]
+
+Side = str
+"""The name of a side."""
 
 READS = (Call.CPU_DATA, Call.GPU_DATA)
 WRITES = (Call.MUTABLE_CPU_DATA, Call.MUTABLE_GPU_DATA)
@@ -20,3 +24,9 @@ SIDES: dict[Call, Side] = {
     **dict.fromkeys((Call.GPU_DATA, Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA), "gpu"),
 }
 """The side of a call; a push and a release concern both sides."""
+FRESH: Mapping[SyncedHead, tuple[str, ...]] = {
+    SyncedHead[head.name]: head.fresh for head in caffe.EVERYTHING.heads.values()
+}
+"""The sides that are fresh, as each head says."""
+HEADS: Mapping[frozenset[str], SyncedHead] = {frozenset(fresh): head for head, fresh in FRESH.items()}
+"""The head that says that these sides are fresh."""

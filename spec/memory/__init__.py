@@ -11,12 +11,14 @@ from .coverage import Coverage
 from .driver import MemoryDriver
 from .kit import check_conformance, suite_names
 from .oracle import Oracle
+from .policy import Policy
 from .reference import ReferenceMemory
 
 __all__ = [
     "Coverage",
     "MemoryDriver",
     "Oracle",
+    "Policy",
     "ReferenceMemory",
     "check_conformance",
     "requirements_for",

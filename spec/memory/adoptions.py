@@ -45,15 +45,15 @@ def own_buffers(driver: MemoryDriver) -> None:
             if oracle.copy(side).owner == "memory":
                 refused(driver, *_own(side, (f"memory.own('{side}')",), ""))
         return
-    if oracle.cpu.owner == "memory":
+    if oracle.copy("cpu").owner == "memory":
         driver.reproducer.run("(own,) = log.owned('cpu')")
-        refused(driver, *_own("cpu", _OWN_HOST, "memory.cpu_data()" if oracle.cpu.fresh else ""))
-    if oracle.cpu.owner == "memory" and oracle.head is SyncedHead.HEAD_AT_CPU:
+        refused(driver, *_own("cpu", _OWN_HOST, "memory.cpu_data()" if oracle.copy("cpu").fresh else ""))
+    if oracle.copy("cpu").owner == "memory" and driver.head is SyncedHead.HEAD_AT_CPU:
         refused(driver, *_own("cpu", (), "memory.mutable_cpu_data()"))
-    if oracle.gpu.owner == "memory":
+    if oracle.copy("gpu").owner == "memory":
         driver.reproducer.run("(own,) = log.owned('gpu')")
-        refused(driver, *_own("gpu", _OWN_DEVICE, "memory.gpu_data()" if oracle.gpu.fresh else ""))
-    if oracle.gpu.owner == "memory" and oracle.head is SyncedHead.HEAD_AT_GPU:
+        refused(driver, *_own("gpu", _OWN_DEVICE, "memory.gpu_data()" if oracle.copy("gpu").fresh else ""))
+    if oracle.copy("gpu").owner == "memory" and driver.head is SyncedHead.HEAD_AT_GPU:
         refused(driver, *_own("gpu", (), "memory.mutable_gpu_data()"))
 
 

@@ -89,8 +89,7 @@ def _extra_requirement(entry: Input, call: tuple[str, str], expected: Expected, 
     if entry.call in ADOPTIONS and (operation == "copy" or SIDES[entry.call] != side):
         return "R16-adopt-keeps-other"
     if operation == "allocate":
-        owner = before.cpu.owner if side == "cpu" else before.gpu.owner
-        return "R29-allocated-once" if owner == "memory" else "R03-allocate-when-needed"
+        return "R29-allocated-once" if before.copy(side).owner == "memory" else "R03-allocate-when-needed"
     return _EXTRA.get(operation, "R28-freed-once")
 
 
@@ -98,7 +97,7 @@ def refusal_requirement(entry: Input, before: Oracle) -> str:
     """The requirement for which a call is refused."""
     if before.released:
         return "R48-released-refuses"
-    if not before.has_device and entry.call not in _HOST_CALLS:
+    if not before.has("gpu") and entry.call not in _HOST_CALLS:
         return "R30-no-gpu"
     return "R22-push-refused" if entry.call is Call.ASYNC_GPU_PUSH else "R20-null-refused"
 

@@ -7,12 +7,11 @@ it reads without the memory's help.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import EDITIONS, Call, Fact, Input, Mode, SyncedHead, head_machine
+from syncedmem.model import Call, Input, Mode, SyncedHead, caffe, head_machine
 
-from ..engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES, Side
+from ..engine.calls import ADOPTIONS, HEADS, PUSHES, SIDES, WRITES, Side
 from ..engine.contents import pattern
 from ..engine.reproducer import Reproducer
 from ..engine.run import Run, blaming
@@ -20,7 +19,8 @@ from ..engine.violation import Violation
 from ..requirements import REQUIREMENTS
 from .claims import requirements_for
 from .inspection import MemoryInspection
-from .oracle import Copy, Expected, Oracle
+from .oracle import Expected, Oracle
+from .policy import CPU_ONLY, POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,10 +37,6 @@ State = tuple[SyncedHead, str, str, bool, Mode]
 """A head, the owners of both sides, the pinned flag and the mode; coverage counts these states."""
 
 _VIEWS: dict[Side, Call] = {"cpu": Call.CPU_DATA, "gpu": Call.GPU_DATA}
-
-
-def _pins(edition: str) -> bool:
-    return Fact.CPU_MALLOC_USE_CUDA in EDITIONS[edition].flags
 
 
 class _Attempt(NamedTuple):
@@ -97,9 +93,8 @@ class MemoryDriver:
         self.run: Run = Run(self.reproducer, requirements_for(subject))
         self.log: CallLog = self.run.log
         self.name: str = self.reproducer.fresh("memory")
-        self.inspection: MemoryInspection = MemoryInspection(
-            self.run, self.name, Oracle(size, subject.device is not None, _pins(subject.edition))
-        )
+        policy = CPU_ONLY if subject.device is None else POLICIES[subject.edition]
+        self.inspection: MemoryInspection = MemoryInspection(self.run, self.name, Oracle.new(policy, size))
         self.visited: list[tuple[State, Input]] = []
         self._buffers = buffers or MemoryDriver.hand_in
         self._number = 0
@@ -125,6 +120,11 @@ class MemoryDriver:
         return self.inspection.oracle
 
     @property
+    def head(self) -> SyncedHead:
+        """The expected head."""
+        return HEADS[self.oracle.fresh]
+
+    @property
     def size(self) -> int:
         """The size in bytes."""
         return self.oracle.size
@@ -132,8 +132,8 @@ class MemoryDriver:
     @property
     def state(self) -> State:
         """The state of the driver, for coverage."""
-        oracle = self.oracle
-        return (oracle.head, oracle.cpu.owner, oracle.gpu.owner, oracle.pinned, self.mode)
+        cpu, gpu = self.oracle.copies.values()
+        return (self.head, cpu.owner, gpu.owner, cpu.pinned, self.mode)
 
     @property
     def steps(self) -> int:
@@ -198,7 +198,7 @@ class MemoryDriver:
         self.run.require(raised is not None, "R32-strong-guarantee", "a failed allocator call was not reported")
         if entry.ends and k > 1:
             # Freed memory cannot be taken back: the host side is freed, and the device side must still be freed.
-            self.inspection.oracle = replace(before, cpu=Copy(), released=True)
+            self.inspection.oracle = before.freed("cpu")
             live = {key: value for key, value in live.items() if value[1].side == "gpu"}
         self.inspection.compare_unchanged(set(live))
         if again:
@@ -287,14 +287,9 @@ class MemoryDriver:
 
     def predict(self, entry: Input) -> Expected:
         """The expected effect of a call."""
-        call, oracle = entry.call, self.oracle
-        if call in READS:
-            return oracle.read(SIDES[call], self.mode)
-        if call in WRITES:
-            return oracle.write(SIDES[call], self.mode)
-        if call in ADOPTIONS:
-            return oracle.adopt(SIDES[call], pattern(self._number, self.size) if entry.data else None)
-        return oracle.push() if call is Call.ASYNC_GPU_PUSH else oracle.release()
+        call = caffe.EVERYTHING.calls[(entry.call or Call.RELEASE).value]
+        content = pattern(self._number, self.size) if entry.data else None
+        return self.oracle.expect(call, {caffe.MODE.name: self.mode.name}, content)
 
     # --- making a call, and comparing its effect
 
@@ -306,7 +301,7 @@ class MemoryDriver:
 
     def _judge(self, entry: Input, attempt: _Attempt) -> None:
         expected, start, argument, raised, view = attempt
-        before, side = self.oracle.head, SIDES.get(entry.call or Call.RELEASE)
+        before, side = self.head, SIDES.get(entry.call or Call.RELEASE)
         self.inspection.compare_calls(entry, expected, self.log.calls[start:], raised)
         self.inspection.compare_refusal(entry, expected, raised)
         self._expect(raised)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import Call, Input, SyncedHead
 
-from ..engine.calls import READS, SIDES, WRITES, Side
+from ..engine.calls import HEADS, READS, SIDES, WRITES, Side
 from ..engine.contents import contrasted, fetch
 from .differences import difference, head_requirement, refusal_requirement, success_requirement
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..engine.call_log import AllocatorCall
     from ..engine.run import Run
     from ..engine.subject import Memory
-    from .oracle import Copy, Expected, Oracle
+    from .oracle import Expected, Oracle
 
 __all__ = ["MemoryInspection"]
 
@@ -133,7 +133,7 @@ class MemoryInspection:
             return
         if raised is None and entry.call in READS + WRITES and self._run.sees_bytes:
             self._run.require(view is not None, "R10-same-bytes", f"{entry.call.value} returned nothing")
-        self.compare_head(head_requirement(entry, before, has_device=self.oracle.has_device))
+        self.compare_head(head_requirement(entry, before, has_device=self.oracle.has("gpu")))
         self.compare_flags()
         if view is not None and entry.call in SIDES:
             self.compare_view(entry.call, view)
@@ -143,7 +143,7 @@ class MemoryInspection:
 
     def compare_head(self, requirement: str) -> None:
         """Compare the head and the size."""
-        head, wanted = getattr(self.memory, "head", self.oracle.head), self.oracle.head
+        head, wanted = getattr(self.memory, "head", HEADS[self.oracle.fresh]), HEADS[self.oracle.fresh]
         if head is not wanted:
             named = head == wanted.value if isinstance(head, int) else getattr(head, "name", head) == wanted.name
             found = head.name if isinstance(head, SyncedHead) else repr(head)
@@ -153,10 +153,11 @@ class MemoryInspection:
 
     def compare_flags(self, requirement: str = "") -> None:
         """Compare the flags that the memory has; each has its own requirement, unless one is given."""
+        cpu, gpu = self.oracle.copies.values()
         expected = {
-            "own_cpu_data": (self.oracle.cpu.owner == "memory", "R23-own-flags"),
-            "own_gpu_data": (self.oracle.gpu.owner == "memory", "R23-own-flags"),
-            "cpu_malloc_use_cuda": (self.oracle.pinned, "R24-pinned-by-mode"),
+            "own_cpu_data": (cpu.owner == "memory", "R23-own-flags"),
+            "own_gpu_data": (gpu.owner == "memory", "R23-own-flags"),
+            "cpu_malloc_use_cuda": (cpu.pinned, "R24-pinned-by-mode"),
         }
         for flag, (value, usual) in expected.items():
             found = getattr(self.memory, flag, value) if self._run.sees(requirement or usual) else value
@@ -223,7 +224,7 @@ class MemoryInspection:
 
     def _target_requirement(self, side: Side) -> str:
         """The requirement for bytes that an adopted buffer lacks; without a device nothing is copied to it."""
-        return "R19-external-is-target" if self.oracle.has_device or side == "gpu" else "R14-adopt-host"
+        return "R19-external-is-target" if self.oracle.has("gpu") or side == "gpu" else "R14-adopt-host"
 
     # --- its bytes
 
@@ -231,8 +232,7 @@ class MemoryInspection:
         """Compare the bytes of every fresh side, read without the memory's help."""
         if not self._run.sees_bytes:
             return
-        sides: tuple[tuple[Side, Copy], ...] = (("cpu", self.oracle.cpu), ("gpu", self.oracle.gpu))
-        for side, copy in sides:
+        for side, copy in self.oracle.copies.items():
             if not copy.fresh or copy.content is None or not self._size or (side == "gpu" and self._in_flight()):
                 continue
             for pointer in self._pointers(side):

@@ -1,182 +1,335 @@
 """The oracle: the expected effect of every call, derived from which copies are fresh.
 
-It never reads the transition table.  It knows two copies of one buffer, the owner of each, which of them are
-fresh, and their bytes.  From these follow the expected allocator calls, the head, the flags,
-and whether a call must be refused.
+It never reads a transition table.  It knows the copies of one buffer, one for each side, the owner of each, which of
+them are fresh, and their bytes; and a `Policy`.  From these follow what must be allocated, filled, copied and freed,
+what is fresh afterwards, and whether a call must be refused.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from syncedmem.model import Mode, SyncedHead
+from syncedmem.model import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from ..engine.calls import Side
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["Copy", "Expected", "Oracle", "Wanted"]
+    from syncedmem.model.declaration import Call, Fact
+
+    from .policy import Policy, Reason
+
+__all__ = ["Copy", "Does", "Expected", "Oracle", "Wanted"]
 
 Owner = Literal["nobody", "memory", "caller"]
+Does = Literal["allocate", "zero", "copy", "adopt", "free"]
 
 
 class Wanted(NamedTuple):
-    """An expected allocator call.
+    """An expected step of a call.
 
     Attributes
     ----------
-    operation : {"allocate", "zero", "copy", "push", "free"}
-    side : {"cpu", "gpu"}
-        Where memory is allocated, zeroed or freed; for a copy, its destination.
+    does : {"allocate", "zero", "copy", "adopt", "free"}
+    side : str
+        Where memory is allocated, zeroed, adopted or freed; for a copy, its destination.
+    source : str
+        Of a copy: where the bytes come from.
+    queued : bool
+        Whether the copy may happen after the call has returned.
     pinned : bool
-        Whether the host memory is page-locked.
+        Whether what is allocated or freed is page-locked, or otherwise of the second kind.
     """
 
-    operation: Literal["allocate", "zero", "copy", "push", "free"]
-    side: Side
+    does: Does
+    side: str
+    source: str = ""
+    queued: bool = False
     pinned: bool = False
+
+    @property
+    def operation(self) -> str:
+        """What an allocator sees: a queued copy is a push."""
+        return "push" if self.queued else self.does
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One of the two copies.
+    """One of the copies.
 
     Attributes
     ----------
     owner : {"nobody", "memory", "caller"}
         If nobody is the owner, there is no memory.
     fresh : bool
-    content : bytes or None
-        None if nothing is promised.
+    content : object
+        The bytes, or what stands for them; None if nothing is promised.
+    pinned : bool
+        Whether the memory was of the second kind when it was last allocated.
     """
 
     owner: Owner = "nobody"
     fresh: bool = False
-    content: bytes | None = None
+    content: Any = None
+    pinned: bool = False
 
 
 class Expected(NamedTuple):
-    """The expected effect of one call: either a refusal, or allocator calls and a new state."""
-
-    refused: bool
-    calls: tuple[Wanted, ...]
-    after: Oracle
-
-
-@dataclass(frozen=True, slots=True)
-class Oracle:
-    """The state of a memory, and the effect of each call on it.
+    """The expected effect of one call.
 
     Attributes
     ----------
+    refused : str
+        Why the call must be refused, by the policy's reasons; empty if it must not.
+    steps : tuple of Wanted
+        In their order.
+    after : Oracle
+        The same state if the call is refused.
+    """
+
+    refused: Reason | Literal[""]
+    steps: tuple[Wanted, ...]
+    after: Oracle
+
+    @property
+    def calls(self) -> tuple[Wanted, ...]:
+        """The steps that are calls of an allocator: none for zero bytes."""
+        return tuple(step for step in self.steps if step.does != "adopt") if self.after.size else ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Oracle:
+    """The state of a memory, and the effect of each call on it; `new` makes one.
+
+    Attributes
+    ----------
+    policy : Policy
     size : int
-        The size in bytes.
-    has_device : bool
-    pins : bool
-        Whether host memory that is allocated in GPU mode is page-locked.
-    cpu, gpu : Copy
-    pinned : bool
-        Whether the host memory was allocated page-locked; it does not change later.
+        In bytes.
+    zeros : object
+        The content of memory that was filled with zeros; None for that many bytes, made when they are wanted.
+    copies : mapping of str to Copy
+        By side.
     released : bool
     """
 
+    policy: Policy
     size: int
-    has_device: bool = True
-    pins: bool = True
-    cpu: Copy = Copy()
-    gpu: Copy = Copy()
-    pinned: bool = False
+    zeros: Any
+    copies: Mapping[str, Copy]
     released: bool = False
 
+    @classmethod
+    def new(cls, policy: Policy, size: int, zeros: Any = None) -> Oracle:
+        """A new memory; `zeros` stands for its zeros if contents are not bytes."""
+        copies = {side: Copy("nobody" if side in policy.lazy else "memory") for side in policy.sides}
+        born = cls(policy, size, zeros, copies)
+        blank = born._zeroed() if policy.born_fresh else None
+        fresh = {side: replace(copies[side], fresh=True, content=blank) for side in policy.born_fresh}
+        return replace(born, copies={**copies, **fresh})
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{side} {it.owner}{' fresh' if it.fresh else ''}" for side, it in self.copies.items())
+        return f"<Oracle: {self.size} bytes, {told}{', released' if self.released else ''}>"
+
     @property
-    def head(self) -> SyncedHead:
-        """The head that says which copies are fresh."""
-        if self.cpu.fresh and self.gpu.fresh:
-            return SyncedHead.SYNCED
-        if self.cpu.fresh:
-            return SyncedHead.HEAD_AT_CPU
-        return SyncedHead.HEAD_AT_GPU if self.gpu.fresh else SyncedHead.UNINITIALIZED
+    def fresh(self) -> frozenset[str]:
+        """The sides that have the newest bytes."""
+        return frozenset(side for side, copy in self.copies.items() if copy.fresh)
 
-    def read(self, side: Side, mode: Mode) -> Expected:
+    def copy(self, side: str) -> Copy:
+        """The copy on one side."""
+        return self.copies[side]
+
+    def has(self, side: str) -> bool:
+        """Whether this build has a side."""
+        return side not in self.policy.absent
+
+    def holds(self, fact: Fact) -> bool | None:
+        """Whether a fact is true, by its meaning; None if the meaning is not about what an oracle knows."""
+        copy = self.copies.get(fact.side)
+        match fact.means if copy else "":
+            case "pointer":
+                return copy is not None and copy.owner != "nobody"
+            case "owned":
+                return copy is not None and copy.owner == "memory"
+            case "pinned":
+                return copy is not None and copy.pinned
+            case _:
+                return None
+
+    # --- calls
+
+    def expect(  # noqa: PLR0911 -- one for each meaning
+        self, call: Call, settings: Mapping[str, str], content: Any = None
+    ) -> Expected:
+        """The effect of a call.
+
+        Parameters
+        ----------
+        call : Call
+        settings : mapping of str to str
+            Their values.
+        content : object
+            Of an adoption: what is in the buffer; None for no buffer.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the call means nothing that an oracle knows.
+        """
+        match call.does:
+            case "read":
+                return self.read(call.side, settings)
+            case "write":
+                return self.write(call.side, settings)
+            case "overwrite":
+                return self.overwrite(call.side, settings)
+            case "adopt":
+                return self.adopt(call.side, content)
+            case "push" | "pull":
+                return self.push(call.side, call.source, settings)
+            case "evict":
+                return self.evict(call.side, settings)
+            case "release":
+                return self.release()
+            case _:
+                raise InvalidArgumentError("call", call.name, "one that means something to an oracle")
+
+    def read(self, side: str, settings: Mapping[str, str]) -> Expected:
         """Read a side."""
-        if self._refuses(side):
-            return self._refusal()
-        here, there = self._copies(side)
-        if here.fresh:
-            return Expected(False, (), self)
-        calls: list[Wanted] = []
-        pinned = self.pinned
-        if here.owner == "nobody":
-            pinned = self.has_device and self.pins and mode is Mode.GPU if side == "cpu" else pinned
-            calls.append(Wanted("allocate", side, side == "cpu" and pinned))
-            here = replace(here, owner="memory")
-        if there.fresh:
-            calls.append(Wanted("copy", side))
-            here = replace(here, fresh=True, content=there.content)
-        else:
-            calls.append(Wanted("zero", side))
-            here = replace(here, fresh=True, content=bytes(self.size))
-        return Expected(False, self._seen(calls), replace(self._with(side, here, there), pinned=pinned))
+        if reason := self._refuses(side):
+            return self._refused(reason)
+        if self.copies[side].fresh:
+            return Expected("", (), self)
+        if not self.fresh:
+            return self._touched(side, settings)
+        steps, after = self._brought(side, self._source(side), settings)
+        return Expected("", steps, after.told(side))
 
-    def write(self, side: Side, mode: Mode) -> Expected:
-        """Get a side for writing; the other copy becomes stale."""
-        refused, calls, after = self.read(side, mode)
-        return Expected(refused, calls, after if refused else after.made_stale("gpu" if side == "cpu" else "cpu"))
+    def write(self, side: str, settings: Mapping[str, str]) -> Expected:
+        """Get a side for writing; the other copies become stale."""
+        refused, steps, after = self.read(side, settings)
+        return Expected(refused, steps, after if refused else after.only(side))
 
-    def written(self, side: Side, content: bytes) -> Oracle:
-        """The state after a side was written through a view."""
-        here, there = self._copies(side)
-        return self._with(side, replace(here, content=content), there)
+    def overwrite(self, side: str, settings: Mapping[str, str]) -> Expected:
+        """Get a side whose bytes are all going to be written: nothing is copied to it."""
+        if reason := self._refuses(side):
+            return self._refused(reason)
+        steps, after = self.allocated(side, settings)
+        return Expected("", steps, after.changed(side, content=None, fresh=True).only(side))
 
-    def made_stale(self, side: Side) -> Oracle:
-        """The state after one copy became stale."""
-        here, there = self._copies(side)
-        return self._with(side, replace(here, fresh=False), there)
+    def adopt(self, side: str, content: Any) -> Expected:
+        """Adopt a buffer with this content; None is no buffer."""
+        if reason := self._refuses(side) or ("null" if content is None else ""):
+            return self._refused(reason)
+        here = self.copies[side]
+        steps = [Wanted("free", side, pinned=here.pinned)] if here.owner == "memory" else []
+        after = self.changed(side, owner="caller", content=content, fresh=True)
+        return Expected("", (*steps, Wanted("adopt", side)), after.only(side))
 
-    def adopt(self, side: Side, content: bytes | None) -> Expected:
-        """Adopt a buffer with these bytes; None is no buffer."""
-        if self._refuses(side) or content is None:
-            return self._refusal()
-        here, there = self._copies(side)
-        owned = here.owner == "memory"
-        calls = [Wanted("free", side, side == "cpu" and self.pinned)] if owned else []
-        after = self._with(side, Copy("caller", True, content), replace(there, fresh=False))
-        return Expected(False, self._seen(calls), after)
+    def push(self, side: str, source: str, settings: Mapping[str, str]) -> Expected:
+        """Queue a copy from one side to another; both count as fresh at once."""
+        reason = self._refuses(side) or self._refuses(source)
+        pushable = self.copies[source].fresh and not (self.policy.push_needs_stale and self.copies[side].fresh)
+        if reason or not pushable:
+            return self._refused(reason or "push")
+        return Expected("", *self._brought(side, source, settings, queued=True))
 
-    def push(self) -> Expected:
-        """Queue a copy to the device."""
-        if self._refuses("gpu") or not self.cpu.fresh or self.gpu.fresh:
-            return self._refusal()
-        calls = [] if self.gpu.owner != "nobody" else [Wanted("allocate", "gpu")]
-        owner: Owner = "memory" if self.gpu.owner == "nobody" else self.gpu.owner
-        after = replace(self, gpu=Copy(owner, True, self.cpu.content))
-        return Expected(False, self._seen([*calls, Wanted("push", "gpu")]), after)
+    def evict(self, side: str, settings: Mapping[str, str]) -> Expected:
+        """Forget a side; if it is the only fresh one, its bytes go home first."""
+        if reason := self._refuses(side):
+            return self._refused(reason)
+        alone = self.fresh == frozenset((side,))
+        steps, after = self._brought(self.policy.home, side, settings) if alone else ((), self)
+        return Expected("", steps, after.made_stale(side))
 
     def release(self) -> Expected:
         """Release everything; a second release has nothing to do."""
-        calls: list[Wanted] = []
-        if self.cpu.owner == "memory":
-            calls.append(Wanted("free", "cpu", self.pinned))
-        if self.gpu.owner == "memory":
-            calls.append(Wanted("free", "gpu"))
-        return Expected(False, self._seen(calls), replace(self, cpu=Copy(), gpu=Copy(), released=True))
+        owned = ((side, copy) for side, copy in self.copies.items() if copy.owner == "memory")
+        steps = tuple(Wanted("free", side, pinned=copy.pinned) for side, copy in owned if side in self.policy.lazy)
+        return Expected("", steps, replace(self, copies=dict.fromkeys(self.copies, Copy()), released=True))
 
-    def _refuses(self, side: Side) -> bool:
-        return self.released or (side == "gpu" and not self.has_device)
+    # --- what happens outside calls
 
-    def _refusal(self) -> Expected:
-        return Expected(True, (), self)
+    def written(self, side: str, content: Any) -> Oracle:
+        """The state after a side was written through a view."""
+        return self.changed(side, content=content)
 
-    def copy(self, side: Side) -> Copy:
-        """The copy on one side."""
-        return self.cpu if side == "cpu" else self.gpu
+    def made_stale(self, side: str) -> Oracle:
+        """The state after one copy became stale."""
+        return self.changed(side, fresh=False)
 
-    def _copies(self, side: Side) -> tuple[Copy, Copy]:
-        return (self.cpu, self.gpu) if side == "cpu" else (self.gpu, self.cpu)
+    def freed(self, side: str) -> Oracle:
+        """The state after a release that freed one side and stopped."""
+        return replace(self, copies={**self.copies, side: Copy()}, released=True)
 
-    def _with(self, side: Side, here: Copy, there: Copy) -> Oracle:
-        return replace(self, cpu=here, gpu=there) if side == "cpu" else replace(self, gpu=here, cpu=there)
+    # --- steps of the calls above
 
-    def _seen(self, calls: list[Wanted]) -> tuple[Wanted, ...]:
-        """The calls that can be observed: none for zero bytes."""
-        return tuple(calls) if self.size else ()
+    def _refuses(self, side: str) -> Reason | Literal[""]:
+        return "released" if self.released else "absent" if side in self.policy.absent else ""
+
+    def _refused(self, reason: Reason) -> Expected:
+        return Expected(reason, (), self)
+
+    def _touched(self, side: str, settings: Mapping[str, str]) -> Expected:
+        """The first call for a side, when no side is fresh."""
+        if self.policy.first_touch == "refused":
+            return self._refused("untouched")
+        steps, after = self.allocated(side, settings)
+        zeroed = self.policy.first_touch == "zero"
+        after = after.changed(side, fresh=True, content=self._zeroed() if zeroed else None)
+        return Expected("", (*steps, *([Wanted("zero", side)] if zeroed else [])), after)
+
+    def _zeroed(self) -> Any:
+        return bytes(self.size) if self.zeros is None else self.zeros
+
+    def allocated(self, side: str, settings: Mapping[str, str]) -> tuple[tuple[Wanted, ...], Oracle]:
+        """The state in which there is memory on a side."""
+        if self.copies[side].owner != "nobody":
+            return (), self
+        setting, value = self.policy.pinned.get(side, ("", ""))
+        pinned = setting != "" and settings[setting] == value
+        after = self.changed(side, owner="memory", pinned=pinned, content=None)
+        return (Wanted("allocate", side, pinned=pinned),), after
+
+    def _brought(
+        self, side: str, source: str, settings: Mapping[str, str], *, queued: bool = False
+    ) -> tuple[tuple[Wanted, ...], Oracle]:
+        """The state in which a stale side is fresh, and so is all that lies between."""
+        steps: list[Wanted] = []
+        after = self
+        for stop in self.policy.route(source, side):
+            if not after.copies[stop].fresh:
+                allocated, after = after.allocated(stop, settings)
+                steps += [*allocated, Wanted("copy", stop, source, queued)]
+                after = after.changed(stop, fresh=True, content=after.copies[source].content)
+            source = stop
+        return tuple(steps), after
+
+    def _source(self, side: str) -> str:
+        """The fresh side from which it is shortest to a stale one."""
+        fresh = (it for it in self.policy.sides if self.copies[it].fresh)
+        return min(fresh, key=lambda it: len(self.policy.route(it, side)))
+
+    def told(self, side: str) -> Oracle:
+        """The state after what the heads cannot say is forgotten; they say the most that includes a side."""
+        fresh = self.fresh
+        if not self.policy.says or fresh in self.policy.says:
+            return self
+        kept = max((it for it in self.policy.says if side in it and it <= fresh), key=len)
+        return self._keeping(kept)
+
+    def only(self, side: str) -> Oracle:
+        """The state in which only one copy is fresh."""
+        return self._keeping(frozenset((side,)))
+
+    def _keeping(self, fresh: frozenset[str]) -> Oracle:
+        """The state in which at most these sides are fresh."""
+        stale: Iterator[str] = (it for it, copy in self.copies.items() if copy.fresh and it not in fresh)
+        changed = {side: replace(self.copies[side], fresh=False) for side in stale}
+        return replace(self, copies={**self.copies, **changed}) if changed else self
+
+    def changed(self, side: str, **changes: Any) -> Oracle:
+        """The state with other attributes of one copy."""
+        return replace(self, copies={**self.copies, side: replace(self.copies[side], **changes)})

@@ -1,34 +1,24 @@
-"""Formal checks of the model: properties of every sequence of calls, each shown in two ways.
+"""Proofs about a machine: its table does what the oracle says, for all bytes and all sequences of calls.
 
-``states`` says what a row of the table does to pointers, ownership, contents and allocations, over plain values or
-over symbols.  ``invariants`` are sentences about states and steps.  ``exploration`` visits every reachable state, with
-contents counted modulo K.  ``induction`` lets z3 prove the same sentences for all contents and without a bound.
-``schedules`` compares the copies with the fewest that are enough, ``refinement`` compares the editions with each other.
-``mutants`` are wrong models, one for each sentence, to show that the sentence can be false.
+``agreement`` follows the table and the oracle together, with contents that nobody looks into.  ``copies`` compares the
+table with the fewest copies that are enough.  ``refinement`` compares two machines.  ``summary`` is the verdict on
+Caffe's editions.
 """
 
-from .exploration import Explored, explore_contents
-from .induction import Proof, available, prove
-from .invariants import INVARIANTS
-from .mutants import MUTANTS, Mutant
-from .refinement import REFINEMENTS, refinement_breaches
-from .schedules import explore_schedules
-from .states import System
+from .agreement import SENTENCES, Agreement, Difference, compare
+from .copies import FEWEST, find_fewer_copies
+from .refinement import REFINEMENTS, find_unlike_steps
 from .summary import Summary, summarise
 
 __all__ = [
-    "INVARIANTS",
-    "MUTANTS",
+    "FEWEST",
     "REFINEMENTS",
-    "Explored",
-    "Mutant",
-    "Proof",
+    "SENTENCES",
+    "Agreement",
+    "Difference",
     "Summary",
-    "System",
-    "available",
-    "explore_contents",
-    "explore_schedules",
-    "prove",
-    "refinement_breaches",
+    "compare",
+    "find_fewer_copies",
+    "find_unlike_steps",
     "summarise",
 ]

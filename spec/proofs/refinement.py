@@ -1,8 +1,8 @@
-"""Comparison of the editions: every sequence of calls of one is also one of another.
+"""Comparison of two machines: every sequence of calls of one is also one of the other.
 
-One edition refines another if the other does the same in every step: the same actions in the same order, the same
-head, and the same flags as far as it has them.  Calls that it refuses because it has no device are left out, because
-they do nothing.  If it refuses a call for any other reason, the other must refuse it too.
+One machine refines another if the other does the same in every step: the same actions in the same order, the same head,
+and the same facts as far as it has them.  Calls for a side that the first does not have are left out, because they do
+nothing.  If it refuses a call for any other reason, the other must refuse it too.
 
 Both machines are followed at the same time, through every pair of states that they can reach together.
 """
@@ -11,73 +11,66 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from syncedmem.model import EDITIONS, Call, Refusal, inputs, space
-from syncedmem.model.compiled import dispatch
+from syncedmem.model import caffe
+from syncedmem.model.states import space
+from syncedmem.model.stepper import Stepper
 
 if TYPE_CHECKING:
-    from syncedmem.model import State
-    from syncedmem.model.exploration import Space
+    from syncedmem.model.declaration import Machine
+    from syncedmem.model.stepper import Input, State, Step
 
-__all__ = ["REFINEMENTS", "refinement_breaches"]
+__all__ = ["REFINEMENTS", "find_unlike_steps"]
 
-REFINEMENTS = (("early", "caffe"), ("cpu_only", "caffe"), ("cpu_only", "early"))
+REFINEMENTS = ((caffe.EARLY, caffe.CAFFE), (caffe.CPU_ONLY, caffe.CAFFE), (caffe.CPU_ONLY, caffe.EARLY))
 """Pairs of editions; every sequence of calls of the first is one of the second."""
 
 
-def refinement_breaches(finer: str, coarser: str, follower: Space | None = None) -> list[str]:
-    """The differences that keep one edition from being a refinement of another.
+def find_unlike_steps(finer: Machine, coarser: Machine, absent: str = caffe.NO_GPU.name) -> list[str]:
+    """The differences that keep one machine from being a refinement of another.
 
     Parameters
     ----------
-    finer, coarser : str
-        Names of editions.
-    follower : Space, optional
-        The space that is followed, instead of the second edition's own.
+    finer, coarser : Machine
+    absent : str
+        The refusal of calls for a side that the first machine does not have.
 
     Returns
     -------
     list of str
         A sentence for each pair of states and each input in which they differ; empty for a refinement.
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition.
     """
-    leader, follower = space(finer), follower or space(coarser)
+    tables = Stepper(finer), Stepper(coarser)
+    common = finer.facts.keys() & coarser.facts.keys()
     problems: list[str] = []
-    waiting = [(leader.start, follower.start)]
-    seen: set[tuple[State, State]] = set()
-    while waiting:
-        pair = waiting.pop()
-        if pair in seen:
-            continue
-        seen.add(pair)
-        one, other = pair
-        problems += _unlike(finer, coarser, one, other)
-        for entry in inputs(finer):
-            step = leader.steps[one][entry]
-            if step.refusal is Refusal.NO_GPU:
+    waiting = [(tables[0].start, tables[1].start)]
+    seen = set(waiting)
+    for pair in waiting:  # it grows
+        for entry in tables[0].inputs(null=False, end=True):
+            one, other = (_step(table, state, entry) for table, state in zip(tables, pair, strict=True))
+            if one is None or one.refusal == absent:
                 continue
-            match = follower.steps[other].get(entry)
-            if match is None or (match.actions, match.refusal) != (step.actions, step.refusal):
-                problems.append(f"{entry} in {one.configuration}: {finer} {step}, {coarser} {match}")
-            else:
-                waiting.append((step.after, match.after))
+            if other is None or _shown(one, common) != _shown(other, common):
+                where = f"{entry} in {space(finer).configuration(pair[0])}"
+                problems.append(f"{where}: {finer} {_told(one, common)}, {coarser} {_told(other, common)}")
+            elif not entry.ends and (after := (one.after, other.after)) not in seen:
+                seen.add(after)
+                waiting.append(after)
     return problems
 
 
-def _unlike(finer: str, coarser: str, one: State, other: State) -> list[str]:
-    """The difference of two states: in head, mode or common facts, or in what a release frees."""
-    common = EDITIONS[finer].facts & EDITIONS[coarser].facts
-    seen = [
-        (state.head, state.mode, state.facts & common, _freed(name, state))
-        for name, state in ((finer, one), (coarser, other))
-    ]
-    return [] if seen[0] == seen[1] else [f"{finer} {seen[0]}, {coarser} {seen[1]}"]
+def _step(table: Stepper, state: State, entry: Input) -> Step | None:
+    known = entry.call is None or entry.call.name in table.machine.calls
+    return table.step(state, entry) if known else None
 
 
-def _freed(edition: str, state: State) -> object:
-    """The actions of a release in a state."""
-    cell = dispatch(edition).cell(Call.RELEASE, state.packed)
-    return cell and cell.actions
+def _shown(step: Step, common: set[str]) -> tuple[object, ...]:
+    """What two steps must have in common."""
+    return step.actions, step.refusal, step.after.head, step.after.settings, step.after.facts & common
+
+
+def _told(step: Step | None, common: set[str]) -> str:
+    if step is None:
+        return "has no such call"
+    facts = ", ".join(sorted(step.after.facts & common))
+    done = step.refusal or ", ".join(step.actions) or "nothing"
+    return f"{done}, then {step.after.head}" + (f" with {facts}" if facts else "")

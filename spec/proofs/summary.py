@@ -1,68 +1,48 @@
-"""All proofs in one verdict, fast enough for every run of ``syncedmem verify``."""
+"""All proofs about Caffe's editions in one verdict, fast enough for every run of ``syncedmem verify``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syncedmem.model import EDITIONS
+from syncedmem.model.caffe import EDITIONS
 
-from .exploration import explore_contents
-from .induction import available, prove
-from .invariants import INVARIANTS
-from .refinement import REFINEMENTS, refinement_breaches
-from .schedules import explore_schedules
-from .states import System
+from ..memory.policy import POLICIES
+from .agreement import SENTENCES, compare
+from .copies import FEWEST, find_fewer_copies
+from .refinement import REFINEMENTS, find_unlike_steps
 
-__all__ = ["CONTENTS", "Summary", "summarise"]
-
-CONTENTS = 4
-"""The number of contents that `summarise` distinguishes."""
+__all__ = ["Summary", "summarise"]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What is proved about the model.
+    """What is proved about the editions.
 
     Attributes
     ----------
-    invariants : int
-        The number of sentences.
+    sentences : int
+        The number of sentences that are proved of each edition.
     states : dict of str to int
-        The number of reached states of each edition.
-    questions : int or None
-        The number of questions to z3; None if it is not installed.
+        The number of states of each edition in which its table and the oracle were compared.
     problems : list of str
-        The sentences that do not hold.
+        What does not hold.
     """
 
-    invariants: int
+    sentences: int
     states: dict[str, int]
-    questions: int | None
     problems: list[str]
-
-    @property
-    def induction(self) -> str:
-        """The result of the proofs by induction."""
-        if self.questions is None:
-            return "not checked, z3-solver is not installed"
-        return f"{self.questions} questions answered by z3"
 
 
 def summarise() -> Summary:
-    """Explore every edition, prove it by induction if z3 is installed, and compare the editions."""
+    """Compare every edition with the oracle, count its copies, and compare the editions with each other."""
     states: dict[str, int] = {}
     problems: list[str] = []
-    questions = 0 if available() else None
-    for edition in EDITIONS:
-        system = System.of(edition)
-        explored = explore_contents(system, CONTENTS)
-        states[edition] = len(explored.states)
-        breaches = (*explored.breaches, *filter(None, (explore_schedules(system),)))
-        problems += [f"{edition}: {it.invariant} is broken by {' '.join(it.sequence)}" for it in breaches]
-        if questions is not None:
-            proof = prove(system)
-            questions += proof.questions
-            problems += [f"{edition}: {it.invariant} is not inductive at {it.where}" for it in proof.refuted]
-    for pair in REFINEMENTS:
-        problems += refinement_breaches(*pair)
-    return Summary(len(INVARIANTS), states, questions, problems)
+    for name, machine in EDITIONS.items():
+        found = compare(machine, POLICIES[name])
+        states[name] = found.states
+        problems += [f"{name}: {difference}" for difference in found.differences]
+        if fewer := find_fewer_copies(machine, POLICIES[name]):
+            problems.append(f"{name}: fewer copies are enough for {' '.join(fewer)}: {FEWEST}")
+    for finer, coarser in REFINEMENTS:
+        problems += find_unlike_steps(finer, coarser)
+    return Summary(len(SENTENCES) + 1, states, problems)

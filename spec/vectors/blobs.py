@@ -18,7 +18,7 @@ from ..blob.oracle import World
 from ..blob.scenarios import in_mode
 from ..blob.steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other, foresee, write_of
 from ..blob.tables import WAYS, rows, way
-from ..proofs.states import FRESH
+from ..engine.calls import FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -176,7 +176,7 @@ def _seen(world: World, n: int) -> dict[str, Any]:
     parts: dict[str, Any] = {}
     for part in _PARTS:
         head = world.head(n, part)
-        fresh = {side: _numbers(world.content(n, part, side), world.dtype) for side in FRESH[head]}
+        fresh = {side: _numbers(world.content(n, part, side), world.dtype) for side in _SIDES if side in FRESH[head]}
         parts[part] = {"head": head.name, **{side: fresh.get(side) for side in _SIDES}}
     return {"shape": list(blob.shape), **parts}
 

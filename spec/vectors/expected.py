@@ -1,59 +1,51 @@
-"""The expected results of a program: the model's table determines the steps, and its actions determine the contents."""
+"""The expected results of a program, as the oracle says them; the machine has only the words for them."""
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import EDITIONS, TRANSITIONS, Action, Call, Fact, Input, Mode, Refusal, inputs
-from syncedmem.model.compiled import dispatch
-from syncedmem.model.dispatch import facts_of, head_of
-from syncedmem.model.exploration import Space, explore
-from syncedmem.model.head import Verb
+from syncedmem.model import caffe
 
-from ..engine.calls import READS, SIDES, WRITES
+from ..engine.calls import HEADS
 from ..engine.contents import pattern
-from ..proofs.states import FRESH, side_of
+from ..memory.oracle import Oracle, Wanted
+from ..memory.policy import POLICIES
 from .programs import LOOK, OWN, SET_MODE, WRITE_BUFFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from syncedmem.model.exploration import Step
+    from syncedmem.model.declaration import Refusal
 
-    from ..engine.calls import Side
     from .programs import Operation, Program
 
 __all__ = ["OWN_BUFFER", "REFUSALS", "content", "expected_steps"]
 
 OWN_BUFFER = "own_buffer"
-"""The refusal of a memory's own pointer, which Caffe frees and then keeps; the model knows no pointers."""
+"""The refusal of a memory's own pointer, which Caffe frees and then keeps; no machine knows pointers."""
 
 _WHY = {
-    Refusal.NULL_DATA: "the argument of `set_*_data` was NULL",
-    Refusal.NO_GPU: "a call for the device in a build without one, with any argument",
+    caffe.NULL_DATA: "the argument of `set_*_data` was NULL",
+    caffe.NO_GPU: "a call for the device in a build without one, with any argument",
 }
 
 
 def _why(refusal: Refusal) -> str:
-    if refusal.needs is None:
+    if not refusal.needs:
         return _WHY[refusal]
-    calls = dict.fromkeys(f"`{row.call.value}`" for row in TRANSITIONS if row.refusal is refusal)
-    return f"{' or '.join(calls)} at a head other than {refusal.needs.name}"
+    calls = dict.fromkeys(f"`{row.call}`" for row in caffe.EVERYTHING.rows if row.refusal == refusal.name)
+    return f"{' or '.join(calls)} at a head other than {refusal.needs}"
 
 
 REFUSALS: dict[str | None, str] = {
     None: "the call is not refused; if it has `fail`, it reports that failure",
-    **{refusal.value: _why(refusal) for refusal in Refusal},
+    **{refusal.name: _why(refusal) for refusal in caffe.REFUSALS},
     OWN_BUFFER: "the argument of `set_*_data` was the memory's own pointer, which the caller does not own",
 }
 """The values of `refusal` in a step with their meanings; the page and the schema are made from this list."""
 
-
-@cache
-def _space(edition: str) -> Space:
-    """The space of an edition with NULL data among the inputs."""
-    return explore(dispatch(edition), inputs(edition, null=True))
+_NAMES = {Wanted(it.does, it.side, it.source, it.queued): it.name for it in caffe.EVERYTHING.actions.values()}  # type: ignore[arg-type]  # in Caffe's machine every action means something
+"""What the machine calls each step of the oracle."""
 
 
 def content(number: int, size: int) -> bytes:
@@ -71,103 +63,75 @@ class _Caller:
     """The memories and the caller's buffers, while a program is followed."""
 
     def __init__(self, program: Program) -> None:
+        self._mode = caffe.MODE.initial
         self._buffers: dict[int, int] = {}
-        self._memories = [_Follower(program.edition, size, self._buffers) for size in program.sizes]
+        self._memories = [_Followed(program.edition, size, self._buffers) for size in program.sizes]
 
     def step(self, operation: Operation) -> dict[str, Any]:
         """The expected result of one operation."""
         if operation["call"] == SET_MODE:
-            for memory in self._memories:
-                memory.take(Input(None, mode=Mode[operation["argument"]]))
+            self._mode = operation["argument"]
             return operation
         if operation["call"] == WRITE_BUFFER:
             self._buffers[operation["argument"]["buffer"]] = operation["argument"]["bytes"]
         number: int = operation.get("memory", 0)
-        return {**operation, **self._memories[number].step(operation)}
+        return {**operation, **self._memories[number].step(operation, self._mode)}
 
 
-class _Follower:
-    """The state of the model of one memory, and the contents of its sides."""
+class _Followed:
+    """One memory as the oracle sees it; its contents are numbers, and those of adopted sides are the caller's."""
 
     def __init__(self, edition: str, size: int, buffers: dict[int, int]) -> None:
-        self._edition = EDITIONS[edition]
-        self._size = size
-        self._steps = _space(edition).steps
-        self._state = _space(edition).start
-        self._own: dict[Side, int] = {}
+        self._machine = caffe.EDITIONS[edition]
+        self._oracle = Oracle.new(POLICIES[edition], size, 0)
         self._buffers = buffers
-        self._adopted: dict[Side, int] = {}
+        self._adopted: dict[str, int] = {}
 
-    def take(self, entry: Input) -> Step:
-        """Take a step of the model."""
-        step = self._steps[self._state][entry]
-        self._state = step.after
-        return step
-
-    def step(self, operation: Operation) -> dict[str, Any]:
+    def step(self, operation: Operation, mode: str) -> dict[str, Any]:
         """The expected result of an operation on this memory."""
+        for side, buffer in self._adopted.items():  # others may have written there
+            self._oracle = self._oracle.written(side, self._buffers[buffer])
         name = operation["call"]
         if name in (WRITE_BUFFER, LOOK):
             return self._seen()
-        call = Call(name)
-        if call.ends:
-            return self._release()
         if "fail" in operation:
             return {"refusal": None, **self._seen()}
         if operation.get("argument") == OWN:
             return {"refusal": OWN_BUFFER, **self._acted(()), **self._seen()}
-        return self._call(call, operation)
+        return self._call(name, operation, mode)
 
-    def _call(self, call: Call, operation: Operation) -> dict[str, Any]:
-        argument: Any = operation.get("argument")
-        taken = self.take(Input(call, data="argument" not in operation or argument is not None))
-        if taken.refusal is None and argument is not None:
-            self._adopt(SIDES[call], argument)
-        for action in taken.actions:
-            self._act(action)
-        seen: dict[str, Any] = {"refusal": taken.refusal and taken.refusal.value, **self._acted(taken.actions)}
-        if taken.refusal is None and call in READS + WRITES:
-            seen["shows"] = self._content(SIDES[call])
-        if taken.refusal is None and "write" in operation:
-            self._store(SIDES[call], operation["write"])
+    def _call(self, name: str, operation: Operation, mode: str) -> dict[str, Any]:
+        call, argument = self._machine.calls[name], operation.get("argument")
+        given = self._given(argument) if argument else None
+        expected = self._oracle.expect(call, {caffe.MODE.name: mode}, given)
+        self._oracle = expected.after
+        if argument and not expected.refused:
+            self._adopted[call.side] = argument["buffer"]
+        reason = self._oracle.policy.refusals[expected.refused] if expected.refused else None
+        seen: dict[str, Any] = {"refusal": reason, **self._acted(expected.steps)}
+        if call.ends:
+            return seen
+        if not expected.refused and call.does in ("read", "write"):
+            seen["shows"] = self._oracle.copy(call.side).content
+        if not expected.refused and "write" in operation:
+            self._oracle = self._oracle.written(call.side, operation["write"])
+        for side, buffer in self._adopted.items():
+            self._buffers[buffer] = self._oracle.copy(side).content
         return {**seen, **self._seen()}
 
-    def _acted(self, actions: Iterable[Action]) -> dict[str, Any]:
-        """The expected actions; those of a memory of zero bytes are not specified."""
-        return {"actions": [action.value for action in actions]} if self._size else {}
-
-    def _adopt(self, side: Side, argument: dict[str, int]) -> None:
-        """Adopt a buffer, with a new content or with its present one."""
+    def _given(self, argument: dict[str, int]) -> int:
+        """What is in a buffer that is handed in: a new content, or its present one."""
         buffer = argument["buffer"]
-        self._buffers[buffer] = argument.get("bytes", self._buffers.get(buffer, 0))
-        self._adopted[side] = buffer
+        return argument.get("bytes", self._buffers.get(buffer, 0))
 
-    def _act(self, action: Action) -> None:
-        side = side_of(action)
-        verb = action.does
-        if verb is Verb.ZERO:
-            self._store(side, 0)
-        elif verb is Verb.COPY:
-            self._store(side, self._content("gpu" if side == "cpu" else "cpu"))
-
-    def _content(self, side: Side) -> int:
-        """What a side holds: if it is a buffer of the caller, what is in the buffer."""
-        return self._buffers[self._adopted[side]] if side in self._adopted else self._own[side]
-
-    def _store(self, side: Side, number: int) -> None:
-        if side in self._adopted:
-            self._buffers[self._adopted[side]] = number
-        else:
-            self._own[side] = number
-
-    def _release(self) -> dict[str, Any]:
-        cell = dispatch(self._edition.name).cell(Call.RELEASE, self._state.packed)
-        return {"refusal": None, **self._acted(() if cell is None else cell.actions)}
+    def _acted(self, steps: Iterable[Wanted]) -> dict[str, Any]:
+        """The expected actions; those of a memory of zero bytes are not specified."""
+        return {"actions": [_NAMES[step._replace(pinned=False)] for step in steps]} if self._oracle.size else {}
 
     def _seen(self) -> dict[str, Any]:
         """The expected head, flags and contents; a memory of zero bytes has the flags of any other."""
-        head, facts = head_of(self._state.packed), facts_of(self._state.packed)
-        sides: tuple[Side, ...] = ("cpu", "gpu")
-        shown = {side: self._content(side) if side in FRESH[head] else None for side in sides}
-        flags = {str(fact.name).lower(): fact in facts for fact in Fact if fact in self._edition.flags}
-        return {"head": head.name, "flags": flags, "bytes": shown}
+        return {
+            "head": HEADS[self._oracle.fresh].name,
+            "flags": {flag.name: self._oracle.holds(flag) for flag in self._machine.flags},
+            "bytes": {side: copy.content if copy.fresh else None for side, copy in self._oracle.copies.items()},
+        }

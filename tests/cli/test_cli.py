@@ -151,8 +151,7 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
         key: devices["simulated"]["blobs"][key] for key in ("cells", "cells_missing")
     }
     assert "17 configurations, 153 cells (45 refused), 62 states, 558 transitions; agrees with Caffe" in result.output
-    assert "Proofs: 14 invariants in 814 states; by induction: " in result.output
-    assert report["model"]["induction"] in result.output
+    assert "The table does what the oracle expects, by 9 invariants in 128 states" in result.output
     assert "558/558" in result.output
 
     counted = {part: tuple(devices["simulated"][part].values())[:2] for part in ("buffers", "allocators")}

@@ -32,6 +32,7 @@ from syncedmem.spec import (
 )
 from syncedmem.spec.fuzz import Capabilities, Finding, Replay, Report, Step, Target
 from syncedmem.spec.memory.coverage import transitions_of
+from syncedmem.spec.memory.policy import CAFFE
 
 ROOMS = ("model", "runtime", "spec", "spec.fuzz")
 MODULES = [syncedmem, *(importlib.import_module(f"syncedmem.{room}") for room in ROOMS)]
@@ -86,7 +87,8 @@ MADE: list[Any] = [
     TAKEN,
     BlobCoverage(has_device=True),
     log(),
-    Oracle(4, has_device=True),
+    Oracle.new(CAFFE, 4),
+    CAFFE,
     RecordingAllocator(HOST, log(), "cpu"),
     ReferenceMemory(4, host=HOST, device=None),
     *list(REQUIREMENTS.values())[:1],

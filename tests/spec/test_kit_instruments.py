@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import machines
 import pytest
 from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, host_subject
 
 from syncedmem.model import Call, Input, Mode
+from syncedmem.model.declaration import Call as DeclaredCall
+from syncedmem.model.declaration import Fact as DeclaredFact
 from syncedmem.model.head import Role
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import Coverage, MemoryDriver, Violation
@@ -15,7 +19,10 @@ from syncedmem.spec.engine.call_log import CallLog, InjectedFailure, RecordingAl
 from syncedmem.spec.engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES
 from syncedmem.spec.engine.contents import pattern
 from syncedmem.spec.memory.oracle import Oracle, Wanted
+from syncedmem.spec.memory.policy import CAFFE
 from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case
+
+PETSC = machines.POLICIES[machines.PETSC]
 
 # --- the calls
 
@@ -84,31 +91,57 @@ def test_a_port_that_dies_when_a_call_is_made_again_is_told_so(monkeypatch: pyte
 # --- the oracle
 
 
+IN_CPU_MODE = {"mode": "CPU"}
+
+
 def test_the_oracle_thinks_in_fresh_copies() -> None:
     """One round trip is compared with values written by hand."""
-    calls, after = Oracle(4).write("cpu", Mode.CPU)[1:]
-    up, synced = after.written("cpu", b"abcd").read("gpu", Mode.CPU)[1:]
-    adopted = synced.adopt("cpu", b"wxyz")
+    expected = Oracle.new(CAFFE, 4).write("cpu", IN_CPU_MODE)
+    up = expected.after.written("cpu", b"abcd").read("gpu", IN_CPU_MODE)
+    adopted = up.after.adopt("cpu", b"wxyz")
+    device = adopted.after.copy("gpu")
 
-    assert (Wanted("allocate", "cpu"), Wanted("zero", "cpu")) == calls
-    assert (Wanted("allocate", "gpu"), Wanted("copy", "gpu")) == up
-    assert b"abcd" == synced.gpu.content
-    assert ((Wanted("free", "cpu"),), b"abcd", False) == (
-        adopted.calls,
-        adopted.after.gpu.content,
-        adopted.after.gpu.fresh,
-    )
+    assert (Wanted("allocate", "cpu"), Wanted("zero", "cpu")) == expected.calls
+    assert (Wanted("allocate", "gpu"), Wanted("copy", "gpu", "cpu")) == up.calls
+    assert b"abcd" == up.after.copy("gpu").content
+    assert ((Wanted("free", "cpu"),), b"abcd", False) == (adopted.calls, device.content, device.fresh)
+    assert (Wanted("free", "cpu"), Wanted("adopt", "cpu")) == adopted.steps
+
+
+def test_the_oracle_of_a_memory_that_refuses_to_read_nothing() -> None:
+    """Nothing is promised of a side that nobody has written; a write that replaces everything is allowed."""
+    strict = Oracle.new(replace(PETSC, first_touch="refused"), 4)
+
+    assert "untouched" == strict.read("host", {}).refused == strict.write("device", {}).refused
+    written = strict.overwrite("device", {})
+    assert not written.refused
+    assert ((Wanted("allocate", "device"),), frozenset(("device",))) == (written.steps, written.after.fresh)
+    assert "push" == strict.push("device", "host", {}).refused
+
+
+def test_the_oracle_knows_no_call_that_means_nothing() -> None:
+    with pytest.raises(TypeError, match=r"call must be one that means something to an oracle, got 'ring'"):
+        Oracle.new(PETSC, 4).expect(DeclaredCall("ring"), {})
+
+
+def test_an_oracle_is_asked_for_facts_by_their_meaning() -> None:
+    """It knows nothing of the side of nobody, or of what is in flight."""
+    oracle = Oracle.new(CAFFE, 4).read("cpu", {"mode": "GPU"}).after
+    asked = [DeclaredFact("a", "pointer", "cpu"), DeclaredFact("b", "owned", "gpu"), DeclaredFact("c", "pinned", "cpu")]
+
+    assert [True, False, True] == [oracle.holds(fact) for fact in asked]
+    assert oracle.holds(DeclaredFact("d", "pointer", "moon")) is oracle.holds(DeclaredFact("e", "dirty", "cpu")) is None
 
 
 def test_the_oracle_never_reads_the_table() -> None:
-    """From the model it imports only SyncedHead and Mode, and nothing that knows a transition."""
+    """From the model it imports an error, and nothing that knows a transition."""
     import syncedmem.spec.memory.oracle as module
 
     known = {
         name for name, value in vars(module).items() if getattr(value, "__module__", "").startswith("syncedmem.model")
     }
 
-    assert {"Mode", "SyncedHead"} == known
+    assert set() == {name for name in known if name not in {"InvalidArgumentError", "annotations"}}
 
 
 # --- the log, and coverage

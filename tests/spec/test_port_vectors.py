@@ -27,11 +27,10 @@ from subjects import device_subject, devices, host_subject
 from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
-from syncedmem.model import EDITIONS, Call, Mode, hsi_suite, space
+from syncedmem.model import EDITIONS, hsi_suite, space
 from syncedmem.model.suites import counter_sequences, cycles, pair_tour
 from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
-from syncedmem.spec import Oracle, ReferenceMemory, Subject
-from syncedmem.spec.engine.calls import ADOPTIONS, READS, SIDES, WRITES
+from syncedmem.spec import ReferenceMemory, Subject
 from syncedmem.spec.engine.contents import pattern
 from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.vectors import (
@@ -50,8 +49,6 @@ from syncedmem.spec.vectors.programs import Program
 
 if TYPE_CHECKING:
     from syncedmem.spec import Maker
-    from syncedmem.spec.engine.calls import Side
-    from syncedmem.spec.memory.oracle import Copy, Expected
 
 ROOT = Path(__file__).parents[2]
 EACH = [pytest.param(edition, suite, id=f"{edition}/{suite}") for edition in EDITIONS for suite in SUITES]
@@ -156,70 +153,6 @@ def test_the_name_depends_on_what_is_done_alone() -> None:
 
 def test_the_digests_of_the_editions_differ() -> None:
     assert len({model_digest(edition) for edition in EDITIONS}) == len(EDITIONS)
-
-
-@pytest.mark.parametrize(("edition", "suite"), [it for it in QUICK if "early" not in it.values])
-def test_the_oracle_says_the_same(edition: str, suite: str) -> None:
-    """The vectors come from the table, which the oracle never reads."""
-    compared = 0
-    for vector in written(edition, suite):
-        if suite == "aliases" and len(vector["sizes"]) > 1:
-            continue  # an oracle knows one memory, and these share a buffer
-        sizes: list[int] = vector["sizes"]
-        oracles, mode = [Oracle(size, edition != "cpu_only") for size in sizes], Mode.GPU
-        for step in vector["steps"]:
-            if step["call"] == "set_mode":
-                mode = Mode[step["argument"]]
-                continue
-            number: int = step.get("memory", 0)
-            oracle = oracles[number]
-            if step["call"] == "write_buffer":
-                side: Side = "cpu" if oracle.cpu.fresh else "gpu"
-                oracle = oracle.written(side, content(step["argument"]["bytes"], oracle.size))
-            elif step["call"] != "look" and "fail" not in step and step["refusal"] != "own_buffer":
-                oracle = told(oracle, mode, step)
-            oracles[number] = oracle
-            if "head" in step:
-                assert step["head"] == oracle.head.name
-                shown = {side: None if it is None else content(it, oracle.size) for side, it in step["bytes"].items()}
-                assert shown == {"cpu": held(oracle.cpu), "gpu": held(oracle.gpu)}
-                compared += 1
-    assert compared > 5
-
-
-def held(copy: Copy) -> bytes | None:
-    return copy.content if copy.fresh else None
-
-
-def told(oracle: Oracle, mode: Mode, step: dict[str, Any]) -> Oracle:
-    """Compare a step with what the oracle expects, and return the oracle after it."""
-    call = Call(step["call"])
-    expected: Expected
-    if call in READS:
-        expected = oracle.read(SIDES[call], mode)
-    elif call in WRITES:
-        expected = oracle.write(SIDES[call], mode)
-    elif call in ADOPTIONS:
-        expected = oracle.adopt(SIDES[call], adopted(oracle, call, step["argument"]))
-    else:
-        expected = oracle.push() if call is Call.ASYNC_GPU_PUSH else oracle.release()
-    assert expected.refused == (step["refusal"] is not None)
-    if oracle.size:
-        moved = [f"{it.operation}_{it.side}" for it in expected.calls]
-        told = [it.replace("copy_to_gpu_async", "push_gpu").replace("_to", "") for it in step["actions"]]
-        assert moved == [it for it in told if not it.startswith("adopt")]
-    if "shows" in step:
-        assert expected.after.copy(SIDES[call]).content == content(step["shows"], oracle.size)
-    if "write" in step and not expected.refused:
-        return expected.after.written(SIDES[call], content(step["write"], oracle.size))
-    return expected.after
-
-
-def adopted(oracle: Oracle, call: Call, argument: dict[str, Any] | None) -> bytes | None:
-    """Return the bytes of an adopted buffer: new ones, or those that the side already holds."""
-    if argument is None:
-        return None
-    return content(argument["bytes"], oracle.size) if "bytes" in argument else oracle.copy(SIDES[call]).content
 
 
 def test_failing_actions_are_counted() -> None:

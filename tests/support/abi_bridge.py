@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 from syncedmem.model import Mode, using_mode
 from syncedmem.spec.engine.call_log import TO_DEVICE, TO_HOST, InjectedFailure, StrayFree
+from syncedmem.spec.engine.calls import FRESH
 from syncedmem.spec.engine.contents import Watched, fetch, put
 from syncedmem.spec.ports.harness import (
     ABI_VERSION,
@@ -30,7 +31,6 @@ from syncedmem.spec.ports.harness import (
     BlobTable,
     Table,
 )
-from syncedmem.spec.proofs.states import FRESH
 
 if TYPE_CHECKING:
     from syncedmem.spec import Subject

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise, permutations
 from typing import TYPE_CHECKING
 
 from syncedmem.model.declaration import Action, Call, Fact, Machine, Row
+from syncedmem.spec.memory.policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["DOOR", "MACHINES", "MSI", "PETSC", "TCP"]
+__all__ = ["DOOR", "MACHINES", "MSI", "MSI_OF_TWO", "PETSC", "POLICIES", "TCP", "THIRD"]
 
 DOOR = Machine(
     "door",
@@ -126,6 +127,90 @@ def _msi(nodes: Iterable[str] = "abc") -> Machine:
     )
 
 
+def _third() -> Machine:
+    """A Caffe with a private third side, as Intel's had: bytes go to the device and come from it by way of the host."""
+    says = {
+        "UNINITIALIZED": (),
+        "HEAD_AT_CPU": ("cpu",),
+        "HEAD_AT_GPU": ("gpu",),
+        "HEAD_AT_PRV": ("prv",),
+        "SYNCED": ("cpu", "gpu"),
+        "SYNCED_PRV": ("cpu", "prv"),
+    }
+    heads = {frozenset(fresh): head for head, fresh in says.items()}
+    between = {("gpu", "prv"): ("cpu",), ("prv", "gpu"): ("cpu",)}
+
+    def ways(fresh: tuple[str, ...], side: str) -> Iterator[tuple[list[str], list[str], list[str]]]:
+        """The actions that bring a side up to date, with the pointers that are there and those that are not."""
+        source = "cpu" if "cpu" in fresh else fresh[0]
+        stops = (*between.get((source, side), ()), side)
+        for known in range(len(stops) + 1):  # who has the pointer of a stop was at all stops before it
+            steps = [
+                step
+                for k, (at, stop) in enumerate(pairwise((source, *stops)))
+                for step in (*(() if k < known else (f"allocate_{stop}",)), f"{at}_to_{stop}")
+            ]
+            yield steps, [f"has_{it}" for it in stops[:known][-1:]], [f"has_{it}" for it in stops[known:][:1]]
+
+    rows: list[Row] = []
+    for side in _SIDES:
+        for head, fresh in says.items():
+            read, write = f"{side}_data", f"mutable_{side}_data"
+            only = heads[frozenset((side,))]
+            if side in fresh:
+                rows += [Row(read, head, head), Row(write, head, only)]
+            elif not fresh:
+                rows += [Row(call, head, only, do=(f"allocate_{side}", f"zero_{side}")) for call in (read, write)]
+            else:
+                kept = max((it for it in heads if side in it and it <= {side, "cpu", *fresh}), key=len)
+                for steps, when, unless in ways(fresh, side):
+                    rows += [
+                        Row(call, head, dest, do=steps, when=when, unless=unless)
+                        for call, dest in ((read, heads[kept]), (write, only))
+                    ]
+    return Machine(
+        "third",
+        rows,
+        sides=_SIDES,
+        heads=says,
+        calls=[Call(f"{side}_data", "read", side) for side in _SIDES]
+        + [Call(f"mutable_{side}_data", "write", side) for side in _SIDES],
+        facts=[Fact(f"has_{side}", "pointer", side) for side in _SIDES],
+        actions=[
+            *(Action(f"allocate_{side}", "allocate", side, sets=(f"has_{side}",)) for side in _SIDES),
+            *(Action(f"zero_{side}", "zero", side) for side in _SIDES),
+            *(
+                Action(f"{one}_to_{other}", "copy", other, one)
+                for one, other in permutations(_SIDES, 2)
+                if (one, other) not in between
+            ),
+        ],
+    )
+
+
+_SIDES = ("cpu", "gpu", "prv")
 PETSC = _petsc()
 MSI = _msi()
+MSI_OF_TWO = _msi("ab")
+THIRD = _third()
 MACHINES = (DOOR, TCP, PETSC, MSI)
+POLICIES = {
+    PETSC: Policy(PETSC.sides, lazy=frozenset(PETSC.sides)),
+    **{
+        it: Policy(
+            it.sides,
+            born_fresh=frozenset(("mem",)),
+            home="mem",
+            routes=dict.fromkeys(permutations(it.sides[1:], 2), ("mem",)),
+        )
+        for it in (MSI, MSI_OF_TWO)
+    },
+    THIRD: Policy(
+        _SIDES,
+        lazy=frozenset(_SIDES),
+        first_touch="zero",
+        routes={("gpu", "prv"): ("cpu",), ("prv", "gpu"): ("cpu",)},
+        says=tuple(frozenset(head.fresh) for head in THIRD.heads.values()),
+    ),
+}
+"""What these memories decide, for an oracle."""

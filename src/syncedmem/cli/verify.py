@@ -157,12 +157,8 @@ def _print_verification(console: Console, result: Verification) -> None:
         + ("[bold red]is wrong[/bold red]" if result.model.problems else "[green]agrees with Caffe[/green]"),
         soft_wrap=True,
     )
-    console.print(
-        f"Proofs: {counts['invariants']} invariants in {counts['proved_states']} states; by induction: "
-        f"{result.model.induction}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    if not result.model.problems:
+        console.print(result.model.proved, highlight=False, soft_wrap=True)
     for problem in result.model.problems:
         console.print(f"  {problem}", style="red", markup=False)
     if result.ran:

@@ -97,10 +97,10 @@ def verify_model() -> ModelVerdict:
         "tour_steps": sum(map(len, tour())),
         "hsi_words": len(hsi_suite()),
         "hsi_steps": sum(map(len, hsi_suite())),
-        "invariants": proofs.invariants,
+        "invariants": proofs.sentences,
         "proved_states": sum(proofs.states.values()),
     }
-    return ModelVerdict(counts, [*compare_model(), *proofs.problems], proofs.induction)
+    return ModelVerdict(counts, [*compare_model(), *proofs.problems])
 
 
 def make_subject(name: str, seed: int) -> Subject:

@@ -122,15 +122,15 @@ def _model(result: Verification) -> str:
         "tour_steps": "steps in the tour",
         "hsi_steps": "steps in the HSI suite",
         "invariants": "invariants",
-        "proved_states": "states explored by the proofs",
+        "proved_states": "states of the proofs",
     }
     boxes = "".join(
         f"<div><dt>{title}</dt><dd>{result.model.counts[name]:,}</dd></div>" for name, title in names.items()
     )
     problems = "".join(f'<p class="failed">{escape(problem)}</p>' for problem in result.model.problems)
     agreed = "" if problems else '<p class="passed">✓ agrees cell by cell with what was observed of Caffe</p>'
-    induction = f'<p class="soft">Invariants proved by induction: {escape(result.model.induction)}.</p>'
-    return f"<h2>Model</h2>{agreed}{problems}{induction}<dl>{boxes}</dl>"
+    proved = f'<p class="soft">{escape(result.model.proved)}</p>'
+    return f"<h2>Model</h2>{agreed}{problems}{proved}<dl>{boxes}</dl>"
 
 
 def _devices(result: Verification) -> str:

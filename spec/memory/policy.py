@@ -1,0 +1,105 @@
+"""What a family of memories decides where the theory of fresh copies leaves a choice.
+
+The theory is that of the ``oracle``: somebody reads or writes a side, so that side has to be fresh.  It does not say
+what a side holds that nobody has written, whether adopting is possible, or over which sides bytes travel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from syncedmem.model import InvalidArgumentError, caffe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CAFFE", "CPU_ONLY", "EARLY", "POLICIES", "FirstTouch", "Policy", "Reason"]
+
+FirstTouch = Literal["zero", "undefined", "refused"]
+Reason = Literal["released", "absent", "null", "push", "untouched"]
+"""Why a call must be refused: it comes after release; its side does not exist here; it was given no buffer; there is
+nothing to push, or nowhere; the side holds nothing and nothing is promised of it."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The choices of a family of memories; without any, every side is there from the beginning and undefined.
+
+    Attributes
+    ----------
+    sides : tuple of str
+        If several are fresh, bytes are copied from the one with the shortest route, and of these from the first.
+    lazy : frozenset of str
+        The sides that the first call allocates that needs them; the others are there from the beginning.
+    first_touch : {"zero", "undefined", "refused"}
+        What happens to a call for a side if no side is fresh.
+    born_fresh : frozenset of str
+        The sides that are fresh in a new memory.
+    routes : mapping of (str, str) to tuple of str
+        The sides by way of which bytes travel from one side to another; these become fresh too.
+    push_needs_stale : bool
+        Whether a push to a fresh side is refused.
+    home : str
+        Where the bytes of an evicted side go if it was the only fresh one.
+    absent : frozenset of str
+        Sides that this build lacks: calls for them are refused.
+    says : tuple of frozenset of str
+        What the heads can say is fresh; what they cannot say is forgotten.  Empty if they can say everything.
+    pinned : mapping of str to (str, str)
+        The sides whose memory is of two kinds, with a setting and its value that decides for the second kind when it
+        is allocated.
+    refusals : mapping of str to str
+        What the machine calls the reasons for a refusal.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it names a side that it does not have.
+    """
+
+    sides: tuple[str, ...]
+    lazy: frozenset[str] = frozenset()
+    first_touch: FirstTouch = "undefined"
+    born_fresh: frozenset[str] = frozenset()
+    routes: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict[tuple[str, str], tuple[str, ...]])
+    push_needs_stale: bool = True
+    home: str = ""
+    absent: frozenset[str] = frozenset()
+    says: tuple[frozenset[str], ...] = ()
+    pinned: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    refusals: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        routed = {side for ends, between in self.routes.items() for side in (*ends, *between)}
+        said = {side for fresh in self.says for side in fresh}
+        home = {self.home} if self.home else set[str]()
+        named = {*self.lazy, *self.born_fresh, *self.absent, *self.pinned} | routed | said | home
+        if unknown := sorted(named - set(self.sides)):
+            raise InvalidArgumentError("policy", unknown[0], f"one of the sides {', '.join(self.sides)}")
+
+    def route(self, source: str, side: str) -> tuple[str, ...]:
+        """The sides to which bytes are copied one after the other, on their way to a side."""
+        return (*self.routes.get((source, side), ()), side)
+
+
+CAFFE = Policy(
+    (caffe.CPU, caffe.GPU),
+    lazy=frozenset((caffe.CPU, caffe.GPU)),
+    first_touch="zero",
+    pinned={caffe.CPU: (caffe.MODE.name, "GPU")},
+    refusals={"null": caffe.NULL_DATA.name, "push": caffe.NOT_HEAD_AT_CPU.name, "absent": caffe.NO_GPU.name},
+)
+"""Caffe: syncedmem.cpp:1-185."""
+
+EARLY = Policy(CAFFE.sides, lazy=CAFFE.lazy, first_touch="zero", refusals=CAFFE.refusals)
+"""Caffe as it was at first, where host memory was of one kind."""
+
+CPU_ONLY = Policy(
+    CAFFE.sides, lazy=CAFFE.lazy, first_touch="zero", absent=frozenset((caffe.GPU,)), refusals=CAFFE.refusals
+)
+"""Caffe in a build without a device."""
+
+POLICIES: Mapping[str, Policy] = MappingProxyType({"caffe": CAFFE, "early": EARLY, "cpu_only": CPU_ONLY})
+"""The policy of each edition, by its name."""
