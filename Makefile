@@ -178,7 +178,7 @@ test-caffe-deep: $(STAMPS)/test  ## compile it, and run all tests of it
 
 # One file, whose survivors are known, and nothing is written down.
 mutation-sample: $(STAMPS)/test
-	$(BIN)/python tests/support/mutation.py --tests tests/model model/dispatch.py
+	$(BIN)/python tests/support/mutation.py --tests tests/model model/table.py
 
 proof-sample: $(STAMPS)/test
 	$(BIN)/python tests/support/fuzz_proof.py --seeds 2 --out build/proof/sample.json

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from figures import options_of, publish
 
-from syncedmem.model import Call, Mode, NoDeviceError, head_machine, set_mode
+from syncedmem.model import Input, Mode, NoDeviceError, State, caffe, set_mode
+from syncedmem.model.states import stepper
 from syncedmem.runtime import (
     DeviceType,
     MemcpyKind,
@@ -44,16 +45,6 @@ class Empty:
         """Do nothing."""
 
 
-class Actions:
-    """Has a method for every action, which does nothing."""
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return self._nothing
-
-    def _nothing(self, *_: object) -> None:
-        pass
-
-
 def seconds(call: Callable[[], object], number: int) -> float:
     """The time of one call, averaged over a number of them."""
     start = time.perf_counter()
@@ -76,19 +67,16 @@ def idle_calls() -> list[dict[str, Any]]:
     """A call with nothing to do, compared with an empty method and with the same trigger in `transitions`."""
     memory = SyncedMemory(4096, device="simulated")
     memory.cpu_data()
-    bound = head_machine("caffe").bind(Actions())
-    bound.trigger(Call.CPU_DATA)
+    table, entry = stepper(caffe.CAFFE), Input(caffe.CPU_DATA)
+    state = State("HEAD_AT_CPU", frozenset(("has_cpu_pointer", "own_cpu_data")), ("GPU",))
     empty = Empty()
     loop = 50_000
     nothing = seconds(lambda: None, loop)
     rows: list[dict[str, Any]] = []
     ours, method, ratio = compared(memory.cpu_data, empty.method, loop)
     rows.append(_row("cpu_data(), nothing to do / empty method", ours, method, ratio, "<= 4"))
-    ours, theirs, _ = compared(memory.cpu_data, lambda: bound.trigger(Call.CPU_DATA), 5_000)
+    ours, theirs, _ = compared(memory.cpu_data, lambda: table.trigger(state, entry), 5_000)
     rows.append(_row("transitions trigger / cpu_data()", theirs - nothing, ours, (theirs - nothing) / ours, ">= 25"))
-    event = head_machine("caffe").event(Call.CPU_DATA)
-    ours, theirs, _ = compared(memory.cpu_data, lambda: event.trigger(bound, None), 5_000)
-    rows.append(_row("bare transitions event / cpu_data()", theirs - nothing, ours, (theirs - nothing) / ours, ">= 25"))
     return rows
 
 

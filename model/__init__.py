@@ -1,12 +1,9 @@
 """What a machine is, Caffe's machine, and everything that is computed from a machine alone.
 
 Start at `syncedmem.model.caffe`, which holds the table.  ``declaration`` says what a machine is, ``stepper`` what an
-input does, and ``states`` what inputs reach and what is unsound.  ``suites`` has tours and complete suites.  Two rooms
-are above these: ``diagrams`` lays out and paints the state diagram, and ``exports`` has every format.
-
-What knows Caffe's words alone still asks ``head`` (these words as enumerations), ``machine``, ``dispatch``,
-``soundness``, ``compiled`` and ``exploration``.  They go with their last user; ``tests/support/replaced.py`` prints who
-that is.
+input does, and ``states`` what inputs reach and what is unsound.  ``table`` has every step compiled, for who performs
+calls.  ``suites`` has tours and complete suites.  Two rooms are above these: ``diagrams`` lays out and paints the state
+diagram, and ``exports`` has every format.
 
 Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """
@@ -14,39 +11,36 @@ Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 from __future__ import annotations
 
 from . import display, errors
-from .compiled import head_machine
+from .caffe import EDITIONS
+from .declaration import Action, Call, Fact, Head, Machine, Refusal, Row, Setting
 from .errors import *  # noqa: F403 -- every error is public, and its module lists them
-from .exploration import Configuration, Input, Side, State, configurations, inputs, matrix, space
-from .head import EDITIONS, EFFECTS, TRANSITIONS, Action, Call, Edition, Fact, Guard, Refusal, SyncedHead, Transition
-from .machine import BoundHead, Declaration, HeadMachine
+from .head import SyncedHead
 from .mode import Mode, current_mode, set_mode, using_mode
+from .states import Configuration, Space, configurations, matrix, space
+from .stepper import Input, State, Step, Stepper
 from .suites import hsi_suite, minimal_machine, tour
 
 __all__: list[str] = [
     "EDITIONS",
-    "EFFECTS",
-    "TRANSITIONS",
     "Action",
-    "BoundHead",
     "Call",
     "Configuration",
-    "Declaration",
-    "Edition",
     "Fact",
-    "Guard",
-    "HeadMachine",
+    "Head",
     "Input",
+    "Machine",
     "Mode",
     "Refusal",
-    "Side",
+    "Row",
+    "Setting",
+    "Space",
     "State",
+    "Step",
+    "Stepper",
     "SyncedHead",
-    "Transition",
     "configurations",
     "current_mode",
-    "head_machine",
     "hsi_suite",
-    "inputs",
     "matrix",
     "minimal_machine",
     "set_mode",

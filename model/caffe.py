@@ -41,7 +41,7 @@ from .declaration import Action, Call, Fact, Head, Machine, Refusal, Row, Settin
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CAFFE", "CPU_ONLY", "DEFAULT", "EARLY", "EDITIONS", "EVERYTHING"]
+__all__ = ["CAFFE", "CPU_ONLY", "DEFAULT", "EARLY", "EDITIONS", "EVERYTHING", "edition_for"]
 
 # --- sides and heads: syncedmem.hpp:68
 
@@ -248,3 +248,8 @@ CPU_ONLY = EVERYTHING.select(
 EDITIONS: Mapping[str, Machine] = MappingProxyType({machine.name: machine for machine in (CAFFE, EARLY, CPU_ONLY)})
 DEFAULT = CAFFE
 """The edition that is used if none is named."""
+
+
+def edition_for(*, has_device: bool) -> Machine:
+    """The edition of a memory with a device, or without one."""
+    return CAFFE if has_device else CPU_ONLY

@@ -29,7 +29,7 @@ def shown(edition: object, **options: Any) -> Bundle:  # noqa: ANN401 -- passed 
 
     Parameters
     ----------
-    edition : str or Declaration
+    edition : str or Machine
     **options
         Of ``syncedmem.model.diagrams.diamond.diamond_svg``.
     """

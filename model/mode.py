@@ -2,7 +2,7 @@
 
 Caffe's mode is local to a thread and starts as CPU.  Here it is a context variable, so it also follows
 tasks.  If it is not set, it is GPU, because people who ask for a device mostly want page-locked memory.
-The model reads the mode in one effect only (``head.EFFECTS``); ``Blob.copy_from`` reads it too.
+The model reads the mode in one effect only (``caffe.ALLOCATE_CPU``); ``Blob.copy_from`` reads it too.
 """
 
 from __future__ import annotations

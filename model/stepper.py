@@ -74,6 +74,16 @@ class Input:
     value: str = ""
 
     @property
+    def does(self) -> str:
+        """What the call means; empty for a change of a setting."""
+        return self.call.does if self.call else ""
+
+    @property
+    def side(self) -> str:
+        """The side of the call; empty if it is about none."""
+        return self.call.side if self.call else ""
+
+    @property
     def ends(self) -> bool:
         """Whether there is no memory after it."""
         return self.call is not None and self.call.ends

@@ -13,22 +13,16 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
-from . import states as opened
-from .compiled import head_machine
-from .declaration import Machine
-from .exploration import Input, Space, State, space
-from .head import DEFAULT_EDITION, Fact, Host, Verb
-from .stepper import Input as OpenInput
-from .stepper import State as OpenState
+from .states import space
+from .stepper import Input, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .machine import AnyEdition as Closed
-
-    AnyEdition = Closed | Machine
+    from .declaration import Machine
+    from .states import Space
 
 __all__ = [
     "InputSequence",
@@ -50,15 +44,10 @@ Output = tuple[object, ...]
 Taken = tuple[State, Input]
 
 
-def _explored(edition: AnyEdition) -> Space:
-    """The space of an edition, or of any machine, which has other types and the same shape."""
-    return cast("Space", opened.space(edition)) if isinstance(edition, Machine) else space(edition)
-
-
 @cache
-def access_sequences(edition: AnyEdition = DEFAULT_EDITION) -> dict[State, InputSequence]:
+def access_sequences(machine: Machine) -> dict[State, InputSequence]:
     """A shortest sequence from a new memory to every state."""
-    return _access(_explored(edition))
+    return _access(space(machine))
 
 
 def _access(found: Space) -> dict[State, InputSequence]:
@@ -70,13 +59,13 @@ def _access(found: Space) -> dict[State, InputSequence]:
 
 
 @cache
-def tour(edition: AnyEdition = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
+def tour(machine: Machine) -> tuple[InputSequence, ...]:
     """Sequences, each for a new memory, that together take every transition of the space at least once.
 
     Greedy: the tour goes from its state to the nearest transition that is missing.  If it can reach none, it starts
     with a new memory (ownership, once given up, never returns).
     """
-    found = _explored(edition)
+    found = space(machine)
     missing = {(state, entry) for state, row in found.steps.items() for entry in row}
     sequences: list[InputSequence] = []
     while missing:
@@ -107,12 +96,12 @@ def _nearest(found: Space, start: State, missing: set[tuple[State, Input]]) -> I
 
 
 @cache
-def pair_tour(edition: AnyEdition = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
+def pair_tour(machine: Machine) -> tuple[InputSequence, ...]:
     """Sequences that together take every transition right after every transition that can come before it.
 
     Greedy, like the tour: it goes from the last transition to the nearest missing pair.
     """
-    found = _explored(edition)
+    found = space(machine)
     missing = {
         (state, entry): set(found.steps[step.after])
         for state, row in found.steps.items()
@@ -156,19 +145,14 @@ def _nearest_pair(
     return ()
 
 
-def cycles(edition: AnyEdition = DEFAULT_EDITION) -> tuple[InputSequence, ...]:
+def cycles(machine: Machine) -> tuple[InputSequence, ...]:
     """Sequences that can be repeated; each copies, pushes or adopts."""
-    if isinstance(edition, Machine):
-        found = (tuple(OpenInput(edition.calls[call]) for call in cycle) for cycle in edition.cycles)
-        return cast("tuple[InputSequence, ...]", tuple(found))
-    return tuple(tuple(map(Input, cycle)) for cycle in head_machine(edition).edition.cycles)
+    return tuple(tuple(Input(machine.calls[call]) for call in cycle) for cycle in machine.cycles)
 
 
-def counter_sequences(
-    edition: AnyEdition = DEFAULT_EDITION, times: Iterable[int] = range(2, 9)
-) -> tuple[InputSequence, ...]:
+def counter_sequences(machine: Machine, times: Iterable[int] = range(2, 9)) -> tuple[InputSequence, ...]:
     """The cycles repeated, for faults at the n-th copy, push, adoption or read."""
-    return tuple(cycle * n for cycle in cycles(edition) for n in times)
+    return tuple(cycle * n for cycle in cycles(machine) for n in times)
 
 
 class MinimalMachine(NamedTuple):
@@ -193,9 +177,9 @@ class MinimalMachine(NamedTuple):
 
 
 @cache
-def minimal_machine(edition: AnyEdition = DEFAULT_EDITION) -> MinimalMachine:
-    """The space of an edition, minimised: 27 classes for ``caffe``."""
-    return minimise(_explored(edition))
+def minimal_machine(machine: Machine) -> MinimalMachine:
+    """The space of a machine, minimised: 27 classes for Caffe's."""
+    return minimise(space(machine))
 
 
 def minimise(found: Space) -> MinimalMachine:
@@ -246,21 +230,10 @@ def _tell_apart(found: Space, a: State, b: State, known: dict[frozenset[State], 
 
 
 def output(found: Space, state: State, entry: Input) -> Output:
-    """What can be observed of a step: allocator calls in order, with the kind of host memory, or the refusal."""
-    of_machine: object = found
-    if isinstance(of_machine, opened.Space):
-        return _output(of_machine, cast("OpenState", state), cast("OpenInput", entry))
-    step = found.steps[state][entry]
-    seen: list[object] = [] if step.refusal is None else [step.refusal]
-    for action in step.actions:
-        pinned = step.after.facts if action.does is Verb.ALLOCATE else state.facts
-        host = action.side is Host.CPU and action.does in (Verb.ALLOCATE, Verb.FREE)
-        seen.append((action, bool(pinned & Fact.CPU_MALLOC_USE_CUDA)) if host else action)
-    return tuple(seen)
+    """What can be observed of a step: its actions in order, with the kind of memory, or the refusal.
 
-
-def _output(found: opened.Space, state: OpenState, entry: OpenInput) -> Output:
-    """The same of any machine; the next head too if it has no actions, because then nothing else can be seen."""
+    The next head too, if the machine has no actions, because then nothing else can be seen.
+    """
     machine, step = found.machine, found.steps[state].get(entry)
     if step is None:
         return ("no row",)
@@ -274,9 +247,9 @@ def _output(found: opened.Space, state: OpenState, entry: OpenInput) -> Output:
 
 
 @cache
-def hsi_suite(edition: AnyEdition = DEFAULT_EDITION, extra: int = 0) -> tuple[InputSequence, ...]:
-    """The complete suite of an edition, for implementations with up to `extra` states more than the minimal machine."""
-    return complete_suite(minimal_machine(edition), extra)
+def hsi_suite(machine: Machine, extra: int = 0) -> tuple[InputSequence, ...]:
+    """The complete suite of a machine, for implementations with up to `extra` states more than the minimal machine."""
+    return complete_suite(minimal_machine(machine), extra)
 
 
 def complete_suite(machine: MinimalMachine, extra: int = 0) -> tuple[InputSequence, ...]:

@@ -49,7 +49,7 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
 
     Parameters
     ----------
-    edition : str, Machine or Declaration
+    edition : str or Machine
         A name from ``EDITIONS``, or any machine.
     calls : collection of str or Call
         Draw only these calls; if empty, all calls.

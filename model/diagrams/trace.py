@@ -144,7 +144,7 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
     calls : str or iterable of str
         Names of calls, at least one, separated by blanks or commas; ``set_cpu_data(NULL)`` and ``set_mode(CPU)`` are
         calls too.  ``release`` can only be the last one.
-    edition : str, Machine or Declaration
+    edition : str or Machine
         A name from ``EDITIONS``, or any machine.
     size : int, optional
         The size of the memory in bytes; without it the trace says "all bytes".

@@ -9,7 +9,6 @@ from ..caffe import EDITIONS
 from ..declaration import Machine
 from ..errors import DeclarationError, said
 from ..files import read_text
-from ..machine import Declaration
 from ..opening import machine_of
 from .reading import read_machine
 
@@ -66,6 +65,6 @@ def _of_python(place: str, name: str) -> Machine:
     if name not in names:
         raise DeclarationError(f"{place} has no {name}")
     found = names[name]
-    if not isinstance(found, (Machine, Declaration)):
+    if not isinstance(found, Machine):
         raise DeclarationError(f"{place}:{name} is no Machine but of type {type(found).__name__}")
     return machine_of(found)

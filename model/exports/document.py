@@ -46,7 +46,7 @@ def machine_document(*editions: AnyMachine) -> Json:
 
     Parameters
     ----------
-    *editions : str, Machine or Declaration
+    *editions : str or Machine
         Names from ``EDITIONS``, or any machines; if empty, all editions.
 
     Returns

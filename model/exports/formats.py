@@ -180,7 +180,7 @@ def export(  # noqa: PLR0913 -- the options of all formats
     ----------
     format_ : str
         A name from ``FORMATS``.
-    edition : str, Machine or Declaration, optional
+    edition : str or Machine, optional
         A name from ``EDITIONS``, or any machine; the default is ``caffe``, and for ``json`` all editions.
     calls : collection of str or Call
         Show only these calls; if empty, all calls.  They must include those of the trace.

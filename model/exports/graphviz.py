@@ -59,7 +59,7 @@ def dot(
 
     Parameters
     ----------
-    edition : str, Machine or Declaration
+    edition : str or Machine
         A name from ``EDITIONS``, or any machine.
     calls : collection of str or Call
         Draw only these calls; if empty, all calls.

@@ -25,7 +25,7 @@ def mermaid(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), d
 
     Parameters
     ----------
-    edition : str, Machine or Declaration
+    edition : str or Machine
         A name from ``EDITIONS``, or any machine.
     calls : collection of str or Call
         Draw only these calls; if empty, all calls.

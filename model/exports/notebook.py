@@ -20,7 +20,7 @@ def bundle(edition: AnyMachine, **options: Any) -> Bundle:  # noqa: ANN401 -- pa
 
     Parameters
     ----------
-    edition : str, Machine or Declaration
+    edition : str or Machine
     **options
         Of `diamond_svg`.
 

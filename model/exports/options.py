@@ -58,7 +58,7 @@ def export_options(edition: AnyMachine, given: Mapping[str, str]) -> dict[str, A
 
     Parameters
     ----------
-    edition : str, Machine or Declaration
+    edition : str or Machine
     given : mapping of str to str
         Some of the ``OPTIONS``, as text.
 

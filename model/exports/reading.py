@@ -9,13 +9,14 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
+from .. import caffe
 from ..declaration import Action, Call, Fact, Head, Machine, Refusal, Row, Setting
 from ..errors import DeclarationError, FileFormatError
 from ..files import parsed_json, read_text
-from ..opening import caffes_words
 from .document import FORMAT, VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
 __all__ = ["machine_of_document", "read_machine"]
@@ -157,7 +158,7 @@ def _rows(apart: list[Json]) -> list[Row]:
 
 
 def _of_version_2(found: Json) -> Machine:
-    return caffes_words(
+    return _caffes_words(
         _text(found["name"]),
         _names(found["heads"]),
         _rows(found["transitions"]),
@@ -167,6 +168,65 @@ def _of_version_2(found: Json) -> Machine:
         about=_text(found["about"]),
         cite=_text(found["cite"]),
         cycles=[_names(cycle) for cycle in found["cycles"]],
+    )
+
+
+def _caffes_words(  # noqa: PLR0913 -- what a declaration says
+    name: str,
+    heads: Iterable[str],
+    rows: list[Row],
+    *,
+    never: Iterable[str],
+    flags: Collection[str],
+    implied: Collection[str],
+    about: str = "",
+    cite: str = "",
+    cycles: Iterable[Iterable[str]] = (),
+) -> Machine:
+    """A machine out of Caffe's words, which version 2 has for all machines.
+
+    Parameters
+    ----------
+    name : str
+    heads : iterable of str
+    rows : list of Row
+    never : iterable of str
+        Conditions that cannot hold.
+    flags : collection of str
+        The flags that a memory has; the others are gone.
+    implied : collection of str
+        Of flags that it has not: those that always equal the pointer of their side.
+    about, cite, cycles
+        As for `Machine`.
+    """
+    whole = caffe.CAFFE
+    fix: dict[str, str | bool] = dict.fromkeys([fact for fact in never if fact in whole.facts], False)
+    for flag in whole.flags:
+        if flag.name in implied:
+            fix[flag.name] = next(
+                it.name for it in whole.facts.values() if (it.means, it.side) == ("pointer", flag.side)
+            )
+        elif flag.name not in flags:
+            fix[flag.name] = False
+    calls = {row.call for row in rows}
+    return Machine(
+        name,
+        rows,
+        sides=whole.sides,
+        heads=[whole.heads[head] for head in heads],
+        calls=[call for call in whole.calls.values() if call.name in calls],
+        facts=whole.facts.values(),
+        actions=whole.actions.values(),
+        refusals=caffe.REFUSALS,
+        settings=whole.settings.values(),
+        numbered_as=caffe.EVERYTHING,
+    ).select(
+        name,
+        title=caffe.TITLE.format(name),
+        fix=fix,
+        about=about,
+        cite=cite,
+        cycles=cycles,
     )
 
 

@@ -143,7 +143,7 @@ def rendered(template: str, edition: AnyMachine, calls: Collection[str], detail:
     ----------
     template : str
         A file of `FOLDER`.
-    edition : str, Machine or Declaration
+    edition : str or Machine
         A name from ``EDITIONS``, or any machine.
     calls : collection of str
         Show only these calls; if empty, all calls.

@@ -84,7 +84,7 @@ def table_of(
 
     Parameters
     ----------
-    edition : str, Machine or Declaration
+    edition : str or Machine
         A name from ``EDITIONS``, or any machine.
     calls : collection of str or Call
         Show only these calls; if empty, all calls.

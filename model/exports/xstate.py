@@ -38,7 +38,7 @@ def xstate_machine(
 
     Parameters
     ----------
-    edition : str, Machine or Declaration
+    edition : str or Machine
         A name from ``EDITIONS``, or any machine.
     calls : collection of str or Call
         Only these calls; if empty, all calls.

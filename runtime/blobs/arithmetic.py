@@ -22,12 +22,12 @@ from syncedmem.model import (
     SyncedHead,
     current_mode,
 )
-from syncedmem.model.dispatch import head_of
 from syncedmem.model.interface import MemcpyKind
 
 from ..allocators.arithmetic import Arithmetic, arithmetic_of, check_factor
 from ..allocators.failures import reporting, where_of
 from ..allocators.pointers import address_of
+from ..memory.tables import HEADS
 
 if TYPE_CHECKING:
     from ..allocators.base import DeviceAllocator
@@ -206,7 +206,7 @@ def _head(call: str, elements: Elements) -> SyncedHead:
     ClosedMemoryError
         If the memory is closed.
     """
-    return head_of(_check_open(call, elements))
+    return HEADS[_check_open(call, elements)]
 
 
 def _check_open(call: str, elements: Elements) -> int:

@@ -29,14 +29,12 @@ from weakref import ref
 import numpy as np
 
 from syncedmem.model import (
-    EFFECTS,
-    Action,
     BufferMismatchError,
-    Call,
     InvalidArgumentError,
     InvalidIndexError,
     InvalidShapeError,
     SyncedHead,
+    caffe,
 )
 from syncedmem.model.files import write_whole
 
@@ -46,6 +44,7 @@ from ..allocators.subclasses import require_init
 from ..devices.registry import AUTOMATIC, resolve_device, resolve_sides
 from ..memory import dlpack
 from ..memory.synced_memory import SyncedMemory
+from ..memory.tables import CLEARED
 from . import arithmetic
 from . import shape as shapes
 from .conversion import checked, fill
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from syncedmem.model import Fact
     from syncedmem.model.files import StoredPath
     from syncedmem.model.interface import DeviceArray
 
@@ -91,8 +89,8 @@ class Where(TypedDict, total=False):
 
 _EXTENT = np.dtype(np.int32)  # the type of an extent in the shape for kernels (blob.cpp:28)
 _FREED = {
-    Call.SET_CPU_DATA: EFFECTS[Action.ADOPT_CPU].clears,
-    Call.SET_GPU_DATA: EFFECTS[Action.ADOPT_GPU].clears,
+    caffe.SET_CPU_DATA.name: CLEARED[caffe.ADOPT_CPU.name],
+    caffe.SET_GPU_DATA.name: CLEARED[caffe.ADOPT_GPU.name],
 }  # which side each call of adoption frees, if the memory owns it
 
 _NOTHING = (0,)  # the shape of a view without elements
@@ -666,11 +664,11 @@ class Blob(Generic[ScalarT]):
         NoDeviceError, ReleaseError
             As for `SyncedMemory.set_cpu_data`; nothing has changed.
         """
-        self._adopt("set_cpu_data", Call.SET_CPU_DATA, data)
+        self._adopt("set_cpu_data", caffe.SET_CPU_DATA.name, data)
 
     def set_gpu_data(self, data: Any) -> None:
         """Use somebody else's device memory as the data (blob.cpp:108); see `set_cpu_data`."""
-        self._adopt("set_gpu_data", Call.SET_GPU_DATA, data)
+        self._adopt("set_gpu_data", caffe.SET_GPU_DATA.name, data)
 
     def set_cpu_diff(self, diff: Any) -> None:
         """Use somebody else's host memory as the diff; in Caffe one does this through ``diff()``.
@@ -683,13 +681,13 @@ class Blob(Generic[ScalarT]):
         BufferMismatchError, NoDeviceError, ReleaseError
             As for `set_cpu_data`.
         """
-        self._adopt("set_cpu_diff", Call.SET_CPU_DATA, diff)
+        self._adopt("set_cpu_diff", caffe.SET_CPU_DATA.name, diff)
 
     def set_gpu_diff(self, diff: Any) -> None:
         """Use somebody else's device memory as the diff; see `set_cpu_diff`."""
-        self._adopt("set_gpu_diff", Call.SET_GPU_DATA, diff)
+        self._adopt("set_gpu_diff", caffe.SET_GPU_DATA.name, diff)
 
-    def _adopt(self, name: str, call: Call, buffer: Any) -> None:
+    def _adopt(self, name: str, call: str, buffer: Any) -> None:
         """Make a buffer one side of the data, or of the diff; the name of the call says which."""
         of_diff = name.endswith("diff")
         mine, other = (self._diff, self._data) if of_diff else (self._data, self._diff)
@@ -1143,7 +1141,7 @@ def _checked(arguments: tuple[Any, ...], dtype: np.dtype[Any]) -> Shape:
 
 
 def _check_kept(
-    name: str, argument: object, given_up: tuple[Elements, ...], kept: dict[str, Elements], own: Fact = OWNED
+    name: str, argument: object, given_up: tuple[Elements, ...], kept: dict[str, Elements], own: int = OWNED
 ) -> None:
     """Refuse a call that would free memory in which elements lie that the blob goes on using.
 

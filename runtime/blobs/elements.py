@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from syncedmem.model import BufferMismatchError, Fact, InvalidArgumentError, InvalidShapeError
+from syncedmem.model import BufferMismatchError, InvalidArgumentError, InvalidShapeError
 
 from ..allocators.pointers import address_of
 from ..devices.host_buffers import foreign_array
-from ..memory.synced_memory import ACCESSORS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
+from ..memory.tables import ACCESSORS, OWN_CPU, OWN_GPU, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from syncedmem.model import Call
 
     from ..memory.synced_memory import SyncedMemory
     from .shape import Shape
@@ -35,8 +33,8 @@ __all__ = ["OWNED", "TYPES", "Elements", "check_dtype", "check_viewable"]
 TYPES = ("float32", "float64", "int32", "uint32", "float16", "bfloat16")
 """The element types of blobs: Caffe's (blob.cpp:556-558), and two small ones."""
 
-OWNED = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA
-"""Both sides: those that a memory frees if it owns them."""
+OWNED = OWN_CPU | OWN_GPU
+"""The bits of both sides: those that a memory frees if it owns them."""
 
 _READY = ("_read_cpu", "_write_cpu", "_read_gpu", "_write_gpu")
 
@@ -162,7 +160,7 @@ class Elements:
 
     # --- adoption
 
-    def adopt(self, name: str, call: Call, buffer: Any) -> None:
+    def adopt(self, name: str, call: str, buffer: Any) -> None:
         """Make a buffer one side of the memory; errors call it `name`.
 
         The element type of the buffer has to be this one or of a single byte, and its address a multiple of the size of
@@ -175,10 +173,10 @@ class Elements:
         """
         self._check_elements(name, buffer)
         memory = self._inside
-        memory._alone(name, memory._call, call.value, buffer, name)  # noqa: SLF001 -- errors name the blob's own call
+        memory._alone(name, memory._call, call, buffer, name)  # noqa: SLF001 -- errors name the blob's own call
 
-    def owns_bytes_of(self, other: Elements, own: Fact = OWNED) -> bool:
-        """Whether other elements lie in memory that this memory would free, on the sides that `own` names."""
+    def owns_bytes_of(self, other: Elements, own: int = OWNED) -> bool:
+        """Whether other elements lie in memory that this memory would free, on the sides whose bits are in `own`."""
         return bool(self._inside._owns_bytes_of(other.memory, own))  # noqa: SLF001 -- the runtime may; users do not need it
 
     def _check_elements(self, call: str, buffer: Any) -> None:

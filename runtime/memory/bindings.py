@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from syncedmem.model import Action, DeclarationError
+from syncedmem.model import DeclarationError, caffe
 from syncedmem.model.interface import MemcpyKind
 
 from ..devices.host import cpu_allocator
@@ -84,7 +84,7 @@ def _empty_gpu(transaction: Transaction) -> None:
     transaction.gpu = transaction.sides.device.empty(0)
 
 
-def _complete(table: Mapping[Action, Callable[[Transaction], None]]) -> Mapping[Action, Callable[[Transaction], None]]:
+def _complete(table: Mapping[str, Callable[[Transaction], None]]) -> Mapping[str, Callable[[Transaction], None]]:
     """A table of bindings, after a check that it has a function for every declared action.
 
     Raises
@@ -92,7 +92,7 @@ def _complete(table: Mapping[Action, Callable[[Transaction], None]]) -> Mapping[
     DeclarationError
         If it has none for one of them.
     """
-    missing = [action.value for action in Action if action not in table]
+    missing = [action for action in caffe.EVERYTHING.actions if action not in table]
     if missing:
         raise DeclarationError(f"no implementation for: {', '.join(missing)}")
     return table
@@ -100,27 +100,27 @@ def _complete(table: Mapping[Action, Callable[[Transaction], None]]) -> Mapping[
 
 BINDINGS = _complete(
     {
-        Action.ALLOCATE_CPU: _allocate_cpu,
-        Action.ZERO_CPU: _zero_cpu,
-        Action.COPY_TO_CPU: _copy_to_cpu,
-        Action.ADOPT_CPU: _adopt_cpu,
-        Action.FREE_CPU: _free_cpu,
-        Action.ALLOCATE_GPU: _allocate_gpu,
-        Action.ZERO_GPU: _zero_gpu,
-        Action.COPY_TO_GPU: _copy_to_gpu,
-        Action.COPY_TO_GPU_ASYNC: _copy_to_gpu_async,
-        Action.ADOPT_GPU: _adopt_gpu,
-        Action.FREE_GPU: _free_gpu,
+        caffe.ALLOCATE_CPU.name: _allocate_cpu,
+        caffe.ZERO_CPU.name: _zero_cpu,
+        caffe.COPY_TO_CPU.name: _copy_to_cpu,
+        caffe.ADOPT_CPU.name: _adopt_cpu,
+        caffe.FREE_CPU.name: _free_cpu,
+        caffe.ALLOCATE_GPU.name: _allocate_gpu,
+        caffe.ZERO_GPU.name: _zero_gpu,
+        caffe.COPY_TO_GPU.name: _copy_to_gpu,
+        caffe.COPY_TO_GPU_ASYNC.name: _copy_to_gpu_async,
+        caffe.ADOPT_GPU.name: _adopt_gpu,
+        caffe.FREE_GPU.name: _free_gpu,
     }
 )
 
 EMPTY_BINDINGS = _complete(
     {
-        **dict.fromkeys(Action, _nothing),
-        Action.ALLOCATE_CPU: _empty_cpu,
-        Action.ALLOCATE_GPU: _empty_gpu,
-        Action.ADOPT_CPU: _adopt_cpu,
-        Action.ADOPT_GPU: _adopt_gpu,
+        **dict.fromkeys(caffe.EVERYTHING.actions, _nothing),
+        caffe.ALLOCATE_CPU.name: _empty_cpu,
+        caffe.ALLOCATE_GPU.name: _empty_gpu,
+        caffe.ADOPT_CPU.name: _adopt_cpu,
+        caffe.ADOPT_GPU.name: _adopt_gpu,
     }
 )
 """For memories of zero bytes: heads move as for other memories, but no allocator is called for memory."""

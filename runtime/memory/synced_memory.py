@@ -1,6 +1,6 @@
 """`SyncedMemory`: one buffer, mirrored on the host and on a device.
 
-The head machine decides what each call does (`syncedmem.model.head`).  In addition a memory keeps four promises that
+The head machine decides what each call does (`syncedmem.model.caffe`).  In addition a memory keeps four promises that
 Caffe does not make: a call that raises has changed nothing; an adopted buffer is checked and kept alive; memory in
 flight is neither freed nor returned for writing; and every view is a new object.
 
@@ -21,25 +21,20 @@ from typing import TYPE_CHECKING, Any, Never, Self, cast
 import numpy as np
 
 from syncedmem.model import (
-    EFFECTS,
     BufferMismatchError,
-    Call,
     ClosedMemoryError,
-    Fact,
     Mode,
     NotCopyableError,
     ReentrantCallError,
-    Refusal,
     SyncedHead,
     SyncedMemoryError,
     WrongDeviceError,
+    caffe,
     current_mode,
 )
-from syncedmem.model.compiled import dispatch, edition_for
-from syncedmem.model.dispatch import Cell, facts_of, head_of
 from syncedmem.model.display import shown
 from syncedmem.model.errors import said, words
-from syncedmem.model.machine import refusal_error
+from syncedmem.model.refusals import error_of
 
 from ..allocators.failures import reporting
 from ..allocators.pointers import check_byte_size
@@ -48,6 +43,21 @@ from ..devices.registry import AUTOMATIC, resolve_sides
 from . import dlpack
 from .bindings import BINDINGS, EMPTY_BINDINGS
 from .owned import Finaliser, Holding, finish
+from .tables import (
+    ACCESSORS,
+    CLEARED,
+    CPU_POINTER,
+    GPU_POINTER,
+    HEADS,
+    OWN_CPU,
+    OWN_GPU,
+    PINNED,
+    READ_CPU,
+    READ_GPU,
+    TABLES,
+    WRITE_CPU,
+    WRITE_GPU,
+)
 from .transaction import Sides, Transaction
 
 if TYPE_CHECKING:
@@ -56,6 +66,7 @@ if TYPE_CHECKING:
 
     from syncedmem.model.display import Bundle
     from syncedmem.model.interface import DeviceArray, Pointer
+    from syncedmem.model.table import Cell
 
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
@@ -73,57 +84,18 @@ if TYPE_CHECKING:
         Push | None,
     ]
 
-__all__ = ["ACCESSORS", "READ_CPU", "READ_GPU", "WRITE_CPU", "WRITE_GPU", "SyncedMemory"]
+__all__ = ["SyncedMemory"]
 
-Columns = dict[str, tuple[tuple[Cell, ...], tuple[Cell, ...]]]
 Maker = Any  # a function of no arguments that returns a new view; None if there is no pointer
 Makers = tuple[Maker, Maker, Maker, Maker]
-
-READ_CPU, WRITE_CPU, READ_GPU, WRITE_GPU = range(4)
-_ACCESSOR_CALLS = (Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.GPU_DATA, Call.MUTABLE_GPU_DATA)
-ACCESSORS = tuple(call.value for call in _ACCESSOR_CALLS)
-"""The names of the accessors by number."""
 
 _NONE_OWNED = (None, None)
 _NO_MAKERS: Makers = (None, None, None, None)
 _NOTHING = np.frombuffer(b"", np.uint8)
 _VIEWING = "making a view"
 
-_ADOPTIONS = frozenset(call.value for call in Call if call.takes_data)
-"""The names of the calls that adopt memory."""
-
-
-class _Table:
-    """The compiled table of an edition, in the form for quick look-ups.
-
-    Attributes
-    ----------
-    columns : dict
-        By the name of a call: its cells by packed state, without an argument and with one.
-    accessors : tuple
-        For each accessor, its cells by packed state.
-    idle : tuple
-        By packed state: for each accessor, whether it has nothing to do.
-    copies : tuple
-        The lists of actions that are only one copy.
-    start : int
-        The packed state of a new memory, and of a closed one.
-    """
-
-    def __init__(self, edition: str) -> None:
-        # A column has None only for heads that the edition does not have, and no memory has such a head.
-        table = dispatch(edition)
-        self.start = table.start
-        self.columns: Columns = {call.value: cast("Any", columns) for call, columns in table.columns.items()}
-        self.accessors = tuple(self.columns[call.value][False] for call in _ACCESSOR_CALLS)
-        cells: Any = zip(*self.accessors, strict=True)
-        # An accessor that does exactly one thing, and changes no pointer and no flag: that is a copy.
-        doing: set[Any] = {cell and cell.actions for column in self.accessors for cell in cast("Any", column)}
-        self.copies = tuple(it for it in doing if it and len(it) == 1 and EFFECTS[it[0]].is_none)
-        self.idle = tuple(tuple(cell is not None and cell.idle for cell in row) for row in cells)
-
-
-_TABLES = {has_device: _Table(edition_for(has_device=has_device)) for has_device in (True, False)}
+_SET_CPU, _SET_GPU = caffe.SET_CPU_DATA.name, caffe.SET_GPU_DATA.name
+_PUSH, _RELEASE = caffe.ASYNC_GPU_PUSH.name, caffe.RELEASE.name
 
 
 class SyncedMemory:
@@ -212,7 +184,7 @@ class SyncedMemory:
         sides = Sides(*resolve_sides(host, pinned, device))
         self._size = check_byte_size(size, "size")
         self._sides = sides
-        self._table = _TABLES[sides.device is not None]
+        self._table = TABLES[sides.device is not None]
         self._actions = BINDINGS if self._size else EMPTY_BINDINGS
         self._check_device = check_device and sides.device is not None
         self._lock = threading.RLock()
@@ -352,7 +324,7 @@ class SyncedMemory:
         ClosedMemoryError, WrongDeviceError
             As `cpu_data`.
         """
-        self._alone(Call.SET_CPU_DATA.value, self._call, Call.SET_CPU_DATA.value, data)
+        self._alone(_SET_CPU, self._call, _SET_CPU, data)
 
     def set_gpu_data(self, data: Any) -> None:
         """Use somebody else's device memory as the device side, which becomes the fresh one (syncedmem.cpp:121-134).
@@ -360,7 +332,7 @@ class SyncedMemory:
         As `set_cpu_data`; `data` is an array of the device's own kind, on this memory's device.  A view of another
         memory's side is freed with that side.  On OpenCL and CUDA it is written to even if it was made for reading.
         """
-        self._alone(Call.SET_GPU_DATA.value, self._call, Call.SET_GPU_DATA.value, data)
+        self._alone(_SET_GPU, self._call, _SET_GPU, data)
 
     def async_gpu_push(self, *, stream: Any) -> None:
         """Queue a copy to the device and count both sides as fresh at once (syncedmem.cpp:156-167).
@@ -388,7 +360,7 @@ class SyncedMemory:
         ClosedMemoryError, WrongDeviceError
             As `cpu_data`.
         """
-        self._alone(Call.ASYNC_GPU_PUSH.value, self._call, Call.ASYNC_GPU_PUSH.value, stream)
+        self._alone(_PUSH, self._call, _PUSH, stream)
 
     def close(self) -> None:
         """Free the sides that this memory owns, the host side first (syncedmem.cpp:26-37); adopted buffers are dropped.
@@ -478,22 +450,22 @@ class SyncedMemory:
         Type checkers assume that a property keeps its value.  If you compare the head twice, with a call between
         that moves it, compare its ``name``.
         """
-        return head_of(self._open("head"))
+        return HEADS[self._open("head")]
 
     @property
     def own_cpu_data(self) -> bool:
         """Whether this memory owns its host side; False if that is external, or there is none (syncedmem.hpp:85)."""
-        return bool(facts_of(self._open("own_cpu_data")) & Fact.OWN_CPU_DATA)
+        return bool(self._open("own_cpu_data") & OWN_CPU)
 
     @property
     def cpu_malloc_use_cuda(self) -> bool:
         """Whether the host side that this memory owns was allocated page-locked, in GPU mode."""
-        return bool(facts_of(self._open("cpu_malloc_use_cuda")) & Fact.CPU_MALLOC_USE_CUDA)
+        return bool(self._open("cpu_malloc_use_cuda") & PINNED)
 
     @property
     def own_gpu_data(self) -> bool:
         """Whether this memory owns its device side; False if that is external, or there is none."""
-        return bool(facts_of(self._open("own_gpu_data")) & Fact.OWN_GPU_DATA)
+        return bool(self._open("own_gpu_data") & OWN_GPU)
 
     @property
     def device(self) -> DeviceAllocator | None:
@@ -515,10 +487,9 @@ class SyncedMemory:
     def __repr__(self) -> str:
         if self._closed:
             return f"<SyncedMemory {self._size} bytes, closed>"
-        facts = facts_of(self._state)
-        pinned = " pinned" if facts & Fact.OWN_CPU_DATA and facts & Fact.CPU_MALLOC_USE_CUDA else ""
-        cpu = _shown(facts, Fact.CPU_POINTER, Fact.OWN_CPU_DATA) + pinned
-        gpu = _shown(facts, Fact.GPU_POINTER, Fact.OWN_GPU_DATA)
+        pinned = " pinned" if self._state & OWN_CPU and self._state & PINNED else ""
+        cpu = _shown(self._state, CPU_POINTER, OWN_CPU) + pinned
+        gpu = _shown(self._state, GPU_POINTER, OWN_GPU)
         where = "no device" if self._sides.device is None else f"{self._sides.device.name} {gpu}"
         return f"<SyncedMemory {self._size} bytes, {self.head.name}, host {cpu}, {where}>"
 
@@ -526,7 +497,7 @@ class SyncedMemory:
         """The diagram with the present head marked, in a notebook; a closed memory shows its repr only."""
         if self._closed:
             return {}
-        return shown(edition_for(has_device=self._sides.device is not None), at=head_of(self._state).name)
+        return shown(self._table.machine, at=self.head.name)
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise NotCopyableError(type(self).__name__, "copy cpu_data() instead")
@@ -553,7 +524,7 @@ class SyncedMemory:
         if self._closed or self._check_device:
             self._admit(ACCESSORS[accessor])
         cell = self._table.accessors[accessor][self._state]
-        if cell.refusal is not None:
+        if cell.refusal:
             self._refuse(cell.refusal, ACCESSORS[accessor], None)
         if self._push is not None:
             self._await_push(accessor, cell)
@@ -571,7 +542,7 @@ class SyncedMemory:
             self._actions[action](self._last)
             view = self._makers[accessor]()
         except Exception:
-            with reporting(action.value, self._sides.device):
+            with reporting(action, self._sides.device):
                 raise
         self._state = after
         return view
@@ -581,22 +552,22 @@ class SyncedMemory:
         name = name or call
         self._admit(name)
         if call not in self._table.columns:
-            self._refuse(Refusal.NO_GPU, name, argument)
+            self._refuse(caffe.NO_GPU.name, name, argument)
         cell = self._table.columns[call][argument is not None][self._state]
-        if cell.refusal is not None:
+        if cell.refusal:
             self._refuse(cell.refusal, name, argument)
         makers = None
-        if call in _ADOPTIONS:
-            argument, makers = self._adopted(call, argument, name)
-        else:
+        if call == _PUSH:
             with reporting(call, self._sides.device):
                 self._sides.device.check_stream(argument)
+        else:
+            argument, makers = self._adopted(call, argument, name)
         self._land()
         self._perform(cell, argument, None, makers)
 
     def _perform(self, cell: Cell, argument: Any, accessor: int | None, makers: Makers | None = None) -> Any:
         """Perform actions, make the view to return, and take effect; if anything fails before that, nothing changes."""
-        after = cell.next[current_mode() is Mode.GPU]
+        after = cell.next[current_mode() is Mode.GPU]  # by the values of the only setting
         if not cell.actions and accessor is not None:
             view = self._viewed(self._makers[accessor])
             if accessor == WRITE_CPU:
@@ -678,10 +649,10 @@ class SyncedMemory:
 
     def _free(self) -> None:
         """Do the work of `close`; it can be repeated."""
-        cell = self._table.columns[Call.RELEASE.value][True][self._state]
+        cell = self._table.columns[_RELEASE][True][self._state]
         for action in cell.actions:
             transaction = self._transaction(self._table.start, None)
-            left = self._state & ~int(EFFECTS[action].clears)
+            left = self._state & ~CLEARED[action]
             self._actions[action](transaction)
             # One side is freed and does not come back.  Whatever happens to the other, this memory is closed.
             self._closed = True
@@ -707,23 +678,23 @@ class SyncedMemory:
             if current != device.ordinal:
                 raise WrongDeviceError(call, device.ordinal, current)
 
-    def _refuse(self, refusal: Refusal, call: str, argument: Any) -> None:
-        raise refusal_error(refusal, call, head_of(self._state), argument)
+    def _refuse(self, refusal: str, call: str, argument: Any) -> None:
+        raise error_of(caffe.EVERYTHING.refusals[refusal], call, HEADS[self._state], argument)
 
     def _adopted(self, call: str, buffer: Any, name: str) -> tuple[Pointer, Makers]:
         """Somebody's buffer as a pointer, and the makers of views as they will be after the adoption."""
-        if call == Call.SET_CPU_DATA.value:
-            ptr = self._adoptable(name, buffer, self._sides.pageable, self._cpu, Fact.OWN_CPU_DATA)
+        if call == _SET_CPU:
+            ptr = self._adoptable(name, buffer, self._sides.pageable, self._cpu, OWN_CPU)
             with reporting(_VIEWING, self._sides.pageable):
                 return ptr, self._view_makers(ptr, self._gpu)
-        ptr = self._adoptable(name, buffer, self._sides.device, self._gpu, Fact.OWN_GPU_DATA)
+        ptr = self._adoptable(name, buffer, self._sides.device, self._gpu, OWN_GPU)
         with reporting(_VIEWING, self._sides.device):
             return ptr, self._view_makers(self._cpu, ptr)
 
-    def _adoptable(self, call: str, buffer: Any, allocator: DeviceAllocator, current: Pointer, own: Fact) -> Pointer:
+    def _adoptable(self, call: str, buffer: Any, allocator: DeviceAllocator, current: Pointer, own: int) -> Pointer:
         try:
             ptr = allocator.adopt(buffer, self._size)
-            ours = facts_of(self._state) & own and allocator.overlaps(ptr, current)
+            ours = self._state & own and allocator.overlaps(ptr, current)
         except SyncedMemoryError:
             raise
         except ValueError as error:
@@ -734,12 +705,12 @@ class SyncedMemory:
             raise BufferMismatchError(call, buffer, "it is this memory's own buffer, which would be freed")
         return ptr
 
-    def _owns_bytes_of(self, other: SyncedMemory, own: Fact) -> bool:
-        """Whether another memory uses bytes that this one would free, on the sides that `own` names."""
-        facts = facts_of(self._state) & own
+    def _owns_bytes_of(self, other: SyncedMemory, own: int) -> bool:
+        """Whether another memory uses bytes that this one would free, on the sides whose bits are in `own`."""
+        facts = self._state & own
         sides = (
-            (Fact.OWN_CPU_DATA, self._sides.pageable, self._cpu, other._cpu),
-            (Fact.OWN_GPU_DATA, self._sides.device, self._gpu, other._gpu),
+            (OWN_CPU, self._sides.pageable, self._cpu, other._cpu),
+            (OWN_GPU, self._sides.device, self._gpu, other._gpu),
         )
         return any(
             facts & fact and mine is not None and theirs is not None and _overlapping(where, theirs, mine)
@@ -812,8 +783,8 @@ class SyncedMemory:
             self._write_gpu = makers[3]
 
 
-def _shown(facts: Fact, pointer: Fact, own: Fact) -> str:
-    return "none" if not facts & pointer else "owned" if facts & own else "external"
+def _shown(state: int, pointer: int, own: int) -> str:
+    return "none" if not state & pointer else "owned" if state & own else "external"
 
 
 def _overlapping(where: DeviceAllocator, first: Pointer, second: Pointer) -> bool:

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import AllocationError, Fact, InvalidPointerError, ReleaseError, SyncedMemoryError
+from syncedmem.model import AllocationError, InvalidPointerError, ReleaseError, SyncedMemoryError
 from syncedmem.model.errors import words
 
 from ..allocators.failures import reporting, where_of
 from .owned import OwnedBlock
+from .tables import PINNED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from syncedmem.model import Action
     from syncedmem.model.interface import Pointer
 
     from ..allocators.base import DeviceAllocator
     from .flight import Push
 
 __all__ = ["Sides", "Transaction"]
-
-# A plain integer, because testing an IntFlag takes ten times as long.
-_PINNED = int(Fact.CPU_MALLOC_USE_CUDA)
 
 
 class Sides:
@@ -112,18 +109,18 @@ class Transaction:
         self.new: tuple[OwnedBlock, ...] = ()
         self._freeing: OwnedBlock | None = None
 
-    def act(self, actions: Sequence[Action], bindings: Mapping[Action, Callable[[Transaction], None]]) -> None:
+    def act(self, actions: Sequence[str], bindings: Mapping[str, Callable[[Transaction], None]]) -> None:
         """Perform actions in order; an error of an allocator becomes a `SyncedMemoryError`."""
         for action in actions:
             try:
                 bindings[action](self)
             except Exception:
-                with reporting(action.value, self.sides.where):
+                with reporting(action, self.sides.where):
                     raise
 
     def host(self, state: int) -> DeviceAllocator:
         """The allocator of host memory for a packed state, by its pinned flag."""
-        return self.sides.pinned if state & _PINNED else self.sides.pageable
+        return self.sides.pinned if state & PINNED else self.sides.pageable
 
     def allocate(self, allocator: DeviceAllocator) -> OwnedBlock:
         """Allocate a block, which is given back if the call fails."""

@@ -22,7 +22,6 @@ from .tables import cell_of
 
 if TYPE_CHECKING:
     from ..engine.call_log import CallLog
-    from ..engine.calls import Side
     from ..engine.subject import Subject
     from ..engine.violation import Violation
     from .oracle import Foreseen, Part, Shape
@@ -256,7 +255,7 @@ class BlobDriver:
         self.reproducer.run(statement)
 
     @blaming
-    def adopt_part(self, n: int, side: Side, part: Part, exporter: Part) -> None:
+    def adopt_part(self, n: int, side: str, part: Part, exporter: Part) -> None:
         """Let a part of a blob adopt memory of the first blob; the first blob keeps it, so this is allowed.
 
         Raises

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import using_mode
 
-from ..engine.calls import FRESH, HEADS
+from ..engine.heads import FRESH, HEADS
 from .elements import alike, near, shown
 from .oracle import Duty, World
 from .steps import NORMS, name_of
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..engine.call_log import AllocatorCall
-    from ..engine.calls import Side
     from ..engine.run import Run
     from .oracle import Foreseen, Part
     from .steps import BlobCall
@@ -160,8 +159,8 @@ class BlobInspection:
         if self.has_extents or not self._run.sees_actions:
             return
         held = [self.world.memories[key] for key in self.world.held]
-        sides: tuple[Side, ...] = ("cpu", "gpu")
-        wanted: Counter[tuple[Side, int]] = Counter(
+        sides: tuple[str, ...] = ("cpu", "gpu")
+        wanted: Counter[tuple[str, int]] = Counter(
             (side, it.size) for it in held for side in sides if it.size and it.copy(side).owner == "memory"
         )
         found = self._live()
@@ -171,19 +170,19 @@ class BlobInspection:
         left = f"allocated are {_tally(found)}, expected {_tally(wanted)}"
         self._run.require(self._accounts_for(found, wanted), "B60-nothing-left", left)
 
-    def _accounts_for(self, found: Counter[tuple[Side, int]], wanted: Counter[tuple[Side, int]]) -> bool:
+    def _accounts_for(self, found: Counter[tuple[str, int]], wanted: Counter[tuple[str, int]]) -> bool:
         """Whether the held memories own what is allocated; extents may be besides, if they need not be lazy."""
         if found == wanted or not (wanted <= found and self._are_extents(found - wanted)):
             return found == wanted
         return _LAZY not in self._run.judged or self._run.excused(_LAZY)
 
-    def _are_extents(self, blocks: Counter[tuple[Side, int]]) -> bool:
+    def _are_extents(self, blocks: Counter[tuple[str, int]]) -> bool:
         """Whether these can be the extents of the blobs, on the host: four bytes for each axis."""
         fits = all(side == "cpu" and size in _EXTENTS for side, size in blocks)
         # One blob may be there besides: that of another type, which only one rule makes.
         return fits and blocks.total() <= len(self.world.blobs) + 1
 
-    def _live(self) -> Counter[tuple[Side, int]]:
+    def _live(self) -> Counter[tuple[str, int]]:
         return Counter((entry.side, entry.byte_size) for _, entry in self._run.log.live.values())
 
     def compare_memories(self, acting: set[int], duty: Duty) -> None:
@@ -193,7 +192,7 @@ class BlobInspection:
             known = duty.conduct if key in mine else duty.others
             wanted = HEADS[self.world.memories[key].fresh]
             self._run.require(memory.head is wanted, known, f"a head is {memory.head}, expected {wanted}")
-            content: dict[Side, bytes | None] = {
+            content: dict[str, bytes | None] = {
                 side: self.world.memories[key].copy(side).content for side in FRESH[wanted]
             }
             if self._run.sees_bytes:
@@ -206,7 +205,7 @@ class BlobInspection:
             for part in PARTS
         }
 
-    def _compare_content(self, memory: Any, content: dict[Side, bytes | None], requirement: str) -> None:
+    def _compare_content(self, memory: Any, content: dict[str, bytes | None], requirement: str) -> None:
         for side, wanted in content.items():
             start = len(self._run.log.calls)
             with using_mode(self.world.mode):
@@ -238,7 +237,7 @@ def besides_extents(seen: Sequence[AllocatorCall], axes: int) -> Sequence[Alloca
     return made[2:] if first == [(call, "cpu", 4 * axes) for call in ("allocate", "zero")] else seen
 
 
-def _moving(calls: Sequence[AllocatorCall]) -> list[tuple[str, Side, bool, int]]:
+def _moving(calls: Sequence[AllocatorCall]) -> list[tuple[str, str, bool, int]]:
     """The calls without frees, and without copies within one side."""
     return [(it.operation, it.side, it.pinned, it.byte_size) for it in calls if it.operation not in ("free", "clone")]
 
@@ -247,7 +246,7 @@ def _listed(calls: Sequence[tuple[object, ...]]) -> str:
     return ", ".join(f"{operation} {side} {size} bytes" for operation, side, _, size in calls) or "nothing"
 
 
-def _tally(live: Counter[tuple[Side, int]]) -> str:
+def _tally(live: Counter[tuple[str, int]]) -> str:
     return ", ".join(f"{times} x {size} bytes on {side}" for (side, size), times in sorted(live.items())) or "nothing"
 
 

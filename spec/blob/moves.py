@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from .steps import BlobCall, renumbered_text, unmoved
 
 if TYPE_CHECKING:
-    from ..engine.calls import Side
     from .driver import BlobDriver
     from .oracle import Part
     from .steps import Numbers
@@ -128,7 +127,7 @@ class AdoptPart(NamedTuple):
     """A part of a blob adopts memory of a part of the first blob, which keeps it."""
 
     blob: int
-    side: Side
+    side: str
     part: Part = "data"
     exporter: Part = "data"
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from syncedmem.model import Mode, SyncedHead, caffe
 
-from ..engine.calls import HEADS
+from ..engine.heads import HEADS
 from ..memory.oracle import Oracle
 from ..memory.policy import CAFFE, CPU_ONLY
 from .elements import INTEGERS, decoded, encoded, itemsize
@@ -22,7 +22,6 @@ from .elements import INTEGERS, decoded, encoded, itemsize
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..engine.calls import Side
     from ..memory.oracle import Wanted
 
 __all__ = ["Blob", "Duty", "Foreseen", "Part", "Shape", "World"]
@@ -192,7 +191,7 @@ class World:
 
     # --- access, adoption, sharing
 
-    def access(self, n: int, part: Part, side: Side, *, write: bool) -> Foreseen:
+    def access(self, n: int, part: Part, side: str, *, write: bool) -> Foreseen:
         """Call an accessor for a side of a part."""
         duty, key = Duty("B21-accessors", "B22-elements"), self.blobs[n].memory(part)
         if side == "gpu" and not self.has_device:
@@ -216,7 +215,7 @@ class World:
         value = decoded(after.content(n, part, "cpu"), self.dtype)[position]
         return Foreseen(Duty("B18-element", "B18-element"), after, (done,), value=value)
 
-    def adopt(self, n: int, part: Part, side: Side, content: bytes | None) -> Foreseen:
+    def adopt(self, n: int, part: Part, side: str, content: bytes | None) -> Foreseen:
         """Adopt a buffer with these bytes; None is no buffer."""
         if content is None:
             return self._refusal("B68-null-refused")
@@ -256,7 +255,7 @@ class World:
                 return self._refusal("B42-copy-shape")
             before = self.reshape(n, theirs.shape).after
         part: Part = "diff" if copy_diff else "data"
-        side: Side = "gpu" if self.mode is Mode.GPU and self.has_device else "cpu"
+        side: str = "gpu" if self.mode is Mode.GPU and self.has_device else "cpu"
         target = before.blobs[n].memory(part)
         taken, after = before.touch(target, side, write=True)
         given, after = after.touch(after.blobs[source].memory(part), side, write=False)
@@ -310,7 +309,7 @@ class World:
 
     # --- steps of the calls above
 
-    def touch(self, key: int, side: Side, *, write: bool) -> tuple[Done, World]:
+    def touch(self, key: int, side: str, *, write: bool) -> tuple[Done, World]:
         """Read or write one side of a memory: the expected allocator calls, and the state afterwards."""
         memory = self.memories[key]
         settings = {caffe.MODE.name: self.mode.name}
@@ -325,20 +324,20 @@ class World:
         """The same state, except for one blob."""
         return replace(self, blobs=(*self.blobs[:n], blob, *self.blobs[n + 1 :]))
 
-    def wrote(self, n: int, part: Part, side: Side, content: bytes) -> World:
+    def wrote(self, n: int, part: Part, side: str, content: bytes) -> World:
         """The state after the elements of a part were written."""
         return self.overwritten(self.blobs[n].memory(part), side, content)
 
-    def overwritten(self, key: int, side: Side, content: bytes) -> World:
+    def overwritten(self, key: int, side: str, content: bytes) -> World:
         """The state after the first bytes of a memory were written; the rest of its bytes stays."""
         memory = self.memories[key]
         return self.onto(key, memory.written(side, (content + _content(memory, side)[len(content) :])[: memory.size]))
 
-    def content(self, n: int, part: Part, side: Side) -> bytes:
+    def content(self, n: int, part: Part, side: str) -> bytes:
         """The bytes of the elements of a part on one side."""
         return _content(self.memories[self.blobs[n].memory(part)], side)[: self._size(n)]
 
-    def numbers(self, n: int, part: Part, side: Side) -> tuple[Any, ...]:
+    def numbers(self, n: int, part: Part, side: str) -> tuple[Any, ...]:
         """The numbers of the elements of a part on one side."""
         return decoded(self.content(n, part, side), self.dtype)
 
@@ -349,10 +348,10 @@ class World:
         return Foreseen(Duty(requirement, requirement), self, refused=requirement)
 
 
-def _where(memory: Oracle) -> Side:
+def _where(memory: Oracle) -> str:
     """The side where arithmetic happens: the device if its copy is fresh."""
     return "gpu" if memory.copy("gpu").fresh else "cpu"
 
 
-def _content(memory: Oracle, side: Side) -> bytes:
+def _content(memory: Oracle, side: str) -> bytes:
     return memory.copy(side).content or b""

@@ -13,7 +13,6 @@ from .steps import BlobCall, Other
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..engine.calls import Side
     from ..engine.subject import Subject
     from .moves import Move
     from .oracle import Part
@@ -90,7 +89,7 @@ def extents(subject: Subject) -> Iterator[Scenario]:
         yield Scenario(((1,),), (Extents(), *own), dtype="int32")
 
 
-def _judged_sides(subject: Subject) -> tuple[Side, ...]:
+def _judged_sides(subject: Subject) -> tuple[str, ...]:
     """The sides where B66 is judged; a program gets no views as arguments."""
     return subject.sides if subject.profile == "safe" and subject.program is None else ()
 

@@ -15,7 +15,6 @@ from .oracle import Duty, Foreseen
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..engine.calls import Side
     from .oracle import Part, Shape, World
 
 __all__ = [
@@ -35,7 +34,7 @@ __all__ = [
     "write_of",
 ]
 
-ACCESSORS: dict[str, tuple[Part, Side, bool]] = {
+ACCESSORS: dict[str, tuple[Part, str, bool]] = {
     f"{'mutable_' if write else ''}{side}_{part}": (part, side, write)
     for part in ("data", "diff")
     for side in ("cpu", "gpu")
@@ -43,7 +42,7 @@ ACCESSORS: dict[str, tuple[Part, Side, bool]] = {
 }
 """The eight accessors: the part, the side, and whether they are for writing."""
 
-ADOPTIONS: dict[str, tuple[Part, Side]] = {
+ADOPTIONS: dict[str, tuple[Part, str]] = {
     f"set_{side}_{part}": (part, side) for part in ("data", "diff") for side in ("cpu", "gpu")
 }
 NORMS: dict[str, tuple[Part, bool]] = {
@@ -199,7 +198,7 @@ def _mode(world: World, _: int, mode: Mode) -> Foreseen:
     return Foreseen(Duty(known, known), world.in_mode(mode))
 
 
-def write_of(call: str) -> tuple[Part, Side] | None:
+def write_of(call: str) -> tuple[Part, str] | None:
     """The part and the side that a call returns for writing; None for other calls."""
     part, side, write = ACCESSORS.get(call, ("data", "cpu", False))
     return (part, side) if write else None

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from syncedmem.model.interface import Allocator
 
-    from .calls import Side
     from .subject import Subject
 
 __all__ = [
@@ -69,7 +68,7 @@ class AllocatorCall(NamedTuple):
     """
 
     operation: Literal["allocate", "zero", "copy", "push", "clone", "free"]
-    side: Side
+    side: str
     byte_size: int
     pinned: bool = False
 
@@ -153,7 +152,7 @@ class CallLog:
     def __repr__(self) -> str:
         return f"<CallLog: {len(self.calls)} calls, {len(self.live)} live blocks>"
 
-    def owned(self, side: Side) -> list[Any]:
+    def owned(self, side: str) -> list[Any]:
         """The live pointers of a side."""
         return [ptr for ptr, entry in self.live.values() if entry.side == side]
 
@@ -162,7 +161,7 @@ class CallLog:
         self.in_flight = [flight for flight in self.in_flight if not flight[2].done]
         return self.in_flight
 
-    def uses_in_flight(self, side: Side, ptr: Any, overlaps: Callable[[Any, Any], bool]) -> bool:
+    def uses_in_flight(self, side: str, ptr: Any, overlaps: Callable[[Any, Any], bool]) -> bool:
         """Whether a queued copy still uses these bytes of a side, also through another array."""
         return any(overlaps(ptr, source if side == "cpu" else dest) for source, dest, _ in self.flying())
 
@@ -185,10 +184,10 @@ class RecordingAllocator:
     log : CallLog
     """
 
-    def __init__(self, inner: Allocator, log: CallLog, side: Side, *, pinned: bool = False) -> None:
+    def __init__(self, inner: Allocator, log: CallLog, side: str, *, pinned: bool = False) -> None:
         self.inner = inner
         self.log: CallLog = log
-        self._side: Side = side
+        self._side: str = side
         self._pinned = pinned
 
     def allocate(self, byte_size: int) -> Any:
@@ -220,7 +219,7 @@ class RecordingAllocator:
         """Copy, and record it."""
         self._move("memcpy", lambda: self.inner.memcpy(src, dest, byte_size // 2, kind))
         self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
-        side: Side = "gpu" if kind in (TO_DEVICE, ON_DEVICE) else "cpu"
+        side: str = "gpu" if kind in (TO_DEVICE, ON_DEVICE) else "cpu"
         across: Literal["copy", "push"] = "copy" if stream is None else "push"
         self.log.calls.append(AllocatorCall(across if kind in (TO_DEVICE, TO_HOST) else "clone", side, byte_size))
         if stream is not None and byte_size:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 from syncedmem.model import EDITIONS, InvalidArgumentError
-from syncedmem.model.compiled import edition_for
+from syncedmem.model.caffe import edition_for
 
 from ..requirements import LEVELS, PROFILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from syncedmem.model import Machine
     from syncedmem.model.interface import Allocator
 
     from ..requirements import Level, Profile
-    from .calls import Side
 
 __all__ = ["BlobMaker", "BufferMaker", "Maker", "Memory", "Program", "Subject"]
 
@@ -186,7 +186,7 @@ class Subject:
         if self.level not in LEVELS:
             raise InvalidArgumentError("level", self.level, f"one of {', '.join(LEVELS)}")
         if not self.edition:
-            object.__setattr__(self, "edition", edition_for(has_device=self.device is not None))
+            object.__setattr__(self, "edition", edition_for(has_device=self.device is not None).name)
         if self.edition not in EDITIONS:
             raise InvalidArgumentError("edition", self.edition, f"one of {', '.join(EDITIONS)}")
         if self.profile not in PROFILES:
@@ -207,7 +207,12 @@ class Subject:
         return bool(getattr(self.device, "defers", False))
 
     @property
-    def sides(self) -> tuple[Side, ...]:
+    def machine(self) -> Machine:
+        """The machine with which its memories are compared."""
+        return EDITIONS[self.edition]
+
+    @property
+    def sides(self) -> tuple[str, ...]:
         """The sides of a memory here."""
         return ("cpu",) if self.device is None else ("cpu", "gpu")
 

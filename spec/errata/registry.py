@@ -97,7 +97,7 @@ _SEEDS: tuple[tuple[str, str, str, str, str, str], ...] = (
      "`cudaMallocHost`, in GPU mode", "HostMemoryOnDevice AlwaysPinned"),
     ("001", "27-32", "two accessors for each side, one flag", "everything that was added later is missing",
      "the edition `early`",
-     "tests/model/test_exploration.py::test_the_early_edition_adopts_no_device_memory_and_pushes_nothing"),
+     "tests/model/test_caffe_machine.py::test_the_early_edition_adopts_no_device_memory_and_pushes_nothing"),
     ("001", "63", "the flag says whether there is host data", "it says whether we must free it",
      "`own_cpu_data`", "OwnershipAsExistence"),
     ("001", "97", "copying down sets `own_cpu_data`", "only if host memory was allocated for it",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from syncedmem.model import Call
+from syncedmem.model import Call, caffe
 
 __all__ = ["CAFFE_TESTS", "CAFFE_TESTS_FILE", "CaffeTest"]
 
@@ -34,15 +34,15 @@ class CaffeTest(NamedTuple):
 
 _SIZE = 10
 _ROUNDS = 2
-_CPU_WRITE, _GPU_WRITE = Call.MUTABLE_CPU_DATA, Call.MUTABLE_GPU_DATA
+_CPU_WRITE, _GPU_WRITE = caffe.MUTABLE_CPU_DATA, caffe.MUTABLE_GPU_DATA
 
 CAFFE_TESTS: tuple[CaffeTest, ...] = (
     CaffeTest("TestInitialization", _SIZE, ()),
-    CaffeTest("TestAllocationCPUGPU", _SIZE, (Call.CPU_DATA, Call.GPU_DATA, _CPU_WRITE, _GPU_WRITE)),
-    CaffeTest("TestAllocationCPU", _SIZE, (Call.CPU_DATA, _CPU_WRITE)),
-    CaffeTest("TestAllocationGPU", _SIZE, (Call.GPU_DATA, _GPU_WRITE)),
+    CaffeTest("TestAllocationCPUGPU", _SIZE, (caffe.CPU_DATA, caffe.GPU_DATA, _CPU_WRITE, _GPU_WRITE)),
+    CaffeTest("TestAllocationCPU", _SIZE, (caffe.CPU_DATA, _CPU_WRITE)),
+    CaffeTest("TestAllocationGPU", _SIZE, (caffe.GPU_DATA, _GPU_WRITE)),
     CaffeTest("TestCPUWrite", _SIZE, (_CPU_WRITE,) * _ROUNDS),
-    CaffeTest("TestGPURead", _SIZE, (_CPU_WRITE, Call.GPU_DATA) * _ROUNDS),
-    CaffeTest("TestGPUWrite", _SIZE, (_GPU_WRITE, Call.CPU_DATA) * _ROUNDS),
+    CaffeTest("TestGPURead", _SIZE, (_CPU_WRITE, caffe.GPU_DATA) * _ROUNDS),
+    CaffeTest("TestGPUWrite", _SIZE, (_GPU_WRITE, caffe.CPU_DATA) * _ROUNDS),
 )
 """The tests in the order of the file."""

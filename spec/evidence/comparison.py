@@ -11,13 +11,14 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import Action, Fact, Side, SyncedHead, inputs, matrix, space
-from syncedmem.model.compiled import dispatch
-from syncedmem.model.exploration import explore
+from syncedmem.model import matrix, space
+from syncedmem.model.caffe import CAFFE, CPU_MALLOC_USE_CUDA, CPU_ONLY, HAS_CPU_POINTER, OWN_CPU_DATA
 
 if TYPE_CHECKING:
-    from syncedmem.model import Configuration, Input, State
-    from syncedmem.model.exploration import Entry
+    from collections.abc import Mapping
+
+    from syncedmem.model import Configuration, Input, Machine, State
+    from syncedmem.model.states import Entry
 
 __all__ = ["compare_matrix", "compare_model", "compare_pinned_states", "compare_tutorial", "evidence"]
 
@@ -28,18 +29,24 @@ def evidence() -> Any:
     return json.loads(files("syncedmem.spec.evidence").joinpath("caffe.json").read_text(encoding="utf-8"))
 
 
-def compare_model() -> list[str]:
-    """Every difference between the model and the observations of Caffe; empty if there is none."""
+def compare_model(machine: Machine = CAFFE, without_device: Machine = CPU_ONLY) -> list[str]:
+    """Every difference between the model and the observations of Caffe; empty if there is none.
+
+    Parameters
+    ----------
+    machine, without_device : Machine
+        What is compared with Caffe, and with its build without a device.
+    """
     return [
-        *compare_matrix("caffe", matrix("caffe")),
-        *compare_matrix("cpu_only", matrix("cpu_only")),
-        *compare_pinned_states(),
-        *compare_tutorial(),
+        *compare_matrix("caffe", matrix(machine)),
+        *compare_matrix("cpu_only", matrix(without_device)),
+        *compare_pinned_states(machine),
+        *compare_tutorial(machine),
     ]
 
 
-def compare_matrix(edition: str, entries: dict[Configuration, dict[Input, Entry]]) -> list[str]:
-    """Compare a matrix cell by cell: ordered actions, next configuration, flags, refusals."""
+def compare_matrix(edition: str, entries: Mapping[Configuration, Mapping[Input, Entry]]) -> list[str]:
+    """Compare a matrix cell by cell: ordered actions, next configuration, refusals."""
     observed = {f"{state} {call}": cell for state, row in evidence()[edition].items() for call, cell in row.items()}
     declared = {f"{state} {entry}": _shown(found) for state, row in entries.items() for entry, found in row.items()}
     problems = [
@@ -47,18 +54,7 @@ def compare_matrix(edition: str, entries: dict[Configuration, dict[Input, Entry]
         for key in observed.keys() | declared.keys()
         if observed.get(key) != declared.get(key)
     ]
-    return sorted(problems) + _wrong_flags(edition, entries)
-
-
-def _wrong_flags(edition: str, entries: dict[Configuration, dict[Input, Entry]]) -> list[str]:
-    """Cells whose flags contradict the sides of the next configuration."""
-    return [
-        f"{edition} {state} {entry}: {found.after} has the flags {found.facts!r}"
-        for state, row in entries.items()
-        for entry, found in row.items()
-        if (found.after.cpu is Side.OWNED, found.after.gpu is Side.OWNED)
-        != (Fact.OWN_CPU_DATA in found.facts, Fact.OWN_GPU_DATA in found.facts)
-    ]
+    return sorted(problems)
 
 
 def _shown(entry: Entry) -> str:
@@ -70,38 +66,38 @@ def _shown(entry: Entry) -> str:
 
 
 @cache
-def _codes() -> dict[Action, str]:
-    return {Action(name): code for code, name in evidence()["codes"].items()}
+def _codes() -> dict[str, str]:
+    return {name: code for code, name in evidence()["codes"].items()}
 
 
-def compare_pinned_states() -> list[str]:
+def compare_pinned_states(machine: Machine) -> list[str]:
     """Compare the states with the pinned flag: 31 in both modes, 24 if the mode is always GPU."""
-    found = {_pinned_name(state) for state in space("caffe").steps}
+    found = {_pinned_name(machine, state) for state in space(machine).steps}
     observed = set(evidence()["pinned_states"])
     problems = [f"pinned state {name}: observed but not reachable" for name in sorted(observed - found)]
     problems += [f"pinned state {name}: reachable but not observed" for name in sorted(found - observed)]
-    always = explore(dispatch("caffe"), inputs("caffe", mode=False)).steps
+    always = space(machine, settings=False).steps
     expected = evidence()["counts"]["caffe"]["always_gpu_states"]
     return problems + ([f"{len(always)} states in GPU mode, observed {expected}"] if len(always) != expected else [])
 
 
-def _pinned_name(state: State) -> str:
-    pinned = bool(state.facts & Fact.CPU_MALLOC_USE_CUDA)
-    external = state.configuration.cpu is Side.EXTERNAL
+def _pinned_name(machine: Machine, state: State) -> str:
+    facts, configuration = state.facts, space(machine).configuration(state)
+    external = HAS_CPU_POINTER.name in facts and OWN_CPU_DATA.name not in facts
     names = ("fresh flag", "stale flag") if external else ("malloc", "pinned")
-    return f"{state.configuration}/{names[pinned]}"
+    return f"{configuration}/{names[CPU_MALLOC_USE_CUDA.name in facts]}"
 
 
-def compare_tutorial() -> list[str]:
+def compare_tutorial(machine: Machine) -> list[str]:
     """Replay the trace of Caffe's own tutorial: nine calls with the copies of each."""
-    found = space("caffe")
+    found = space(machine)
     calls = {str(entry): entry for entry in found.steps[found.start]}
     state = found.steps[found.start][calls["mutable_cpu_data"]].after
     problems: list[str] = []
     for name, copies, head in evidence()["tutorial"]["steps"]:
         step = found.steps[state][calls[name]]
         state = step.after
-        made = " ".join(_codes()[action] for action in step.actions if action.value.startswith("copy"))
-        if (made, state.head) != (copies, SyncedHead[head]):
-            problems.append(f"tutorial {name}: observed {copies!r} -> {head}, declared {made!r} -> {state.head.name}")
+        made = " ".join(_codes()[action] for action in step.actions if found.machine.actions[action].does == "copy")
+        if (made, state.head) != (copies, head):
+            problems.append(f"tutorial {name}: observed {copies!r} -> {head}, declared {made!r} -> {state.head}")
     return problems

@@ -9,16 +9,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import EDITIONS, Action, Fact, Input, Mode, SyncedHead
+from syncedmem.model import Action, Input, Mode, SyncedHead, caffe
 
-from ..engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES
 from ..engine.contents import pattern
 from ..engine.reproducer import Reproducer
 from ..engine.violation import Violation
 
 if TYPE_CHECKING:
     from ..engine.call_log import AllocatorCall
-    from ..engine.calls import Side
     from ..engine.reproducer import Outcome
     from ..engine.subject import Subject
 
@@ -33,10 +31,8 @@ SIZE = 5
 NEWEST = "the newest bytes"
 PINNED = "page-locked"
 
-FLAGS: dict[Fact, str] = {
-    fact: str(fact.name).lower() for fact in (Fact.OWN_CPU_DATA, Fact.OWN_GPU_DATA, Fact.CPU_MALLOC_USE_CUDA)
-}
-"""The flags that a memory may show, by their names."""
+FLAGS = tuple(flag.name for flag in caffe.CAFFE.flags)
+"""The flags that a memory may show."""
 
 
 class Sight(NamedTuple):
@@ -48,13 +44,13 @@ class Sight(NamedTuple):
         L0 without bytes and actions, L1 with bytes, L2 with actions.
     head : bool
         Whether it shows its head.
-    flags : Fact
+    flags : frozenset of str
         The flags that it shows.
     """
 
     level: str
     head: bool
-    flags: Fact
+    flags: frozenset[str]
 
     @property
     def bytes(self) -> bool:
@@ -69,7 +65,7 @@ class Sight(NamedTuple):
     def __str__(self) -> str:
         seen = ["refusals"]
         seen += ["the head"] if self.head else []
-        seen += [name for flag, name in FLAGS.items() if flag & self.flags]
+        seen += [flag for flag in FLAGS if flag in self.flags]
         seen += ["which bytes a view shows"] if self.bytes else []
         seen += ["actions"] if self.actions else []
         return ", ".join(seen)
@@ -130,7 +126,7 @@ def named(call: AllocatorCall) -> str:
 
 def declared_name(action: Action, *, pinned: bool) -> str:
     """An action of the declaration, as `named` names it."""
-    return action.value + f", {PINNED}" * (pinned and action in (Action.ALLOCATE_CPU, Action.FREE_CPU))
+    return action.name + f", {PINNED}" * (pinned and action in (caffe.ALLOCATE_CPU, caffe.FREE_CPU))
 
 
 class WatchedMemory:
@@ -163,9 +159,9 @@ class WatchedMemory:
 
     def sight(self) -> Sight:
         """What this memory shows."""
-        known = EDITIONS[self._subject.edition].flags
-        flags = [flag for flag, name in FLAGS.items() if flag & known and self._attribute(name) is not None]
-        return Sight(self._subject.level, self._attribute("head") is not None, Fact(sum(flags)))
+        flags = (flag.name for flag in self._subject.machine.flags)
+        shown = frozenset(flag for flag in flags if self._attribute(flag) is not None)
+        return Sight(self._subject.level, self._attribute("head") is not None, shown)
 
     def step(self, entry: Input, sight: Sight) -> Answer:
         """Make a call, or change the mode.
@@ -176,13 +172,13 @@ class WatchedMemory:
             If the program that has the memory dies, or answers wrongly.
         """
         if entry.call is None:
-            self._mode = entry.mode or self._mode
+            self._mode = Mode[entry.value]
             return Answer()
         calls, strays = len(self._log.calls), len(self._log.stray)
         before, call, after = self._statements(entry)
         for line in before:
             self._reproducer.run(line)
-        outcome = self._reproducer.call(call, self._mode, keep="view" if entry.call in WRITES else "")
+        outcome = self._reproducer.call(call, self._mode, keep="view" if entry.does == "write" else "")
         if outcome.raised is not None:
             self._reproducer.expect(outcome.raised)
         shows = self._shows(entry, outcome, sight)
@@ -213,22 +209,21 @@ class WatchedMemory:
     def _statements(self, entry: Input) -> tuple[list[str], str, list[str]]:
         """What the caller does before a call, the call, and what the caller does after it if it succeeds."""
         self._number += 1
-        side = SIDES.get(entry.call) if entry.call else None
-        method = "close" if entry.ends else entry.call.value if entry.call else ""
-        if entry.call in PUSHES:
+        method = "close" if entry.ends else str(entry.call)
+        if entry.does == "push":
             stream = f"stream{self._number}"
             there = self._subject.device is not None
             made = [f"{stream} = subject.device.stream()" if there else f"{stream} = object()"]
             wait = [f"subject.device.record({stream}).synchronize()"] if there else []
             return made, f"memory.{method}(stream={stream})", wait
-        if entry.call in ADOPTIONS and side:
+        if entry.does == "adopt":
             if not entry.data:
                 return [], f"memory.{method}(None)", []
             buffer = f"buffer{self._number}"
-            return self._buffer(side, buffer), f"memory.{method}({buffer})", self._write(side, buffer, 2)
-        return [], f"memory.{method}()", self._write(side, "view", 1) if side and entry.call in WRITES else []
+            return self._buffer(entry.side, buffer), f"memory.{method}({buffer})", self._write(entry.side, buffer, 2)
+        return [], f"memory.{method}()", self._write(entry.side, "view", 1) if entry.does == "write" else []
 
-    def _buffer(self, side: Side, name: str) -> list[str]:
+    def _buffer(self, side: str, name: str) -> list[str]:
         """A buffer of the caller, with bytes in it."""
         if side == "cpu" and self._subject.program is None:
             return [f"{name} = bytearray({self._pattern(1)})"]
@@ -237,7 +232,7 @@ class WatchedMemory:
         owner = "host" if side == "cpu" else "device"
         return [f"{name} = subject.{owner}.empty({SIZE})", f"put(subject, {name}, {self._pattern(1)})"]
 
-    def _write(self, side: Side, name: str, time: int) -> list[str]:
+    def _write(self, side: str, name: str, time: int) -> list[str]:
         """Write new bytes; also into a buffer that was adopted, because the memory must use it, and not a copy."""
         if self._subject.level < "L1" or (side == "gpu" and self._subject.device is None):
             return []
@@ -259,15 +254,14 @@ class WatchedMemory:
         """What the returned view shows, before anybody writes to it."""
         if outcome.raised is not None or not sight.bytes or entry.call is None:
             return ""
-        side, number = SIDES.get(entry.call), 2 * self._number
-        found = ""
-        if side and entry.call in (*READS, *WRITES):
-            found = self._compared(self._content(side, outcome.value))
-        if entry.call in (*WRITES, *ADOPTIONS):
-            self._written.append(pattern(number + (2 if entry.call in ADOPTIONS else 1), SIZE))
+        number, found = 2 * self._number, ""
+        if entry.does in ("read", "write"):
+            found = self._compared(self._content(entry.side, outcome.value))
+        if entry.does in ("write", "adopt"):
+            self._written.append(pattern(number + (2 if entry.does == "adopt" else 1), SIZE))
         return found
 
-    def _content(self, side: Side, view: Any) -> bytes | str:
+    def _content(self, side: str, view: Any) -> bytes | str:
         if view is None:
             return "nothing"
         try:
@@ -292,7 +286,7 @@ class WatchedMemory:
     def _state(self, sight: Sight) -> tuple[str, tuple[str, ...]]:
         """The head and the flags that hold."""
         head = _name(self._attribute("head")) if sight.head else ""
-        flags = {name: self._attribute(name) for flag, name in FLAGS.items() if flag & sight.flags}
+        flags = {name: self._attribute(name) for name in FLAGS if name in sight.flags}
         size = self._attribute("size")
         wrong = [] if size in (None, SIZE) else [f"size {size}"]
         return head, (*(name for name, value in flags.items() if value), *wrong)

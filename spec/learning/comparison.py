@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from syncedmem.model import Configuration, Input, SyncedHead
+    from syncedmem.model import Configuration, Input
 
     from .answers import Answer, Word
     from .declared import DeclaredMachine
@@ -65,7 +65,7 @@ class Comparison:
         One for each cell that differs; those that no other precedes are first.
     wrong : frozenset of (int, Input)
         The learned states and the inputs whose answer is not the declared one; no other difference precedes it.
-    heads : dict of int to SyncedHead
+    heads : dict of int to str
         The head of the declared state beside each learned one.
     """
 
@@ -73,7 +73,7 @@ class Comparison:
     reached: int
     differences: tuple[Difference, ...]
     wrong: frozenset[tuple[int, Input]]
-    heads: dict[int, SyncedHead]
+    heads: dict[int, str]
 
     @property
     def first(self) -> tuple[Difference, ...]:
@@ -86,9 +86,9 @@ def compared(learned: Mealy, declared: DeclaredMachine) -> Comparison:
     found: dict[Cell, Difference | None] = {}
     levels: dict[Cell, int] = {}
     wrong: set[tuple[int, Input]] = set()
-    heads: dict[int, SyncedHead] = {}
+    heads: dict[int, str] = {}
     for state, number, word, behind in _pairs(learned, declared.machine):
-        configuration = declared.states[number].configuration
+        configuration = declared.configurations[number]
         heads.setdefault(state, configuration.head)
         for entry, (answer, _) in learned.steps[state].items():
             expected = declared.machine.steps[number][entry][0]
@@ -98,7 +98,7 @@ def compared(learned: Mealy, declared: DeclaredMachine) -> Comparison:
             if levels.setdefault(cell, behind) == behind and found.get(cell) is None:
                 differs = answer != expected
                 found[cell] = Difference(cell, (*word, entry), expected, answer, behind) if differs else None
-    every = {(it.configuration, entry) for it in declared.states for entry in declared.machine.steps[0] if entry.call}
+    every = {(it, entry) for it in declared.configurations for entry in declared.machine.steps[0] if entry.call}
     differences = sorted(filter(None, found.values()), key=lambda it: (it.behind, len(it.word)))
     return Comparison(len(every), len(found.keys() & every), tuple(differences), frozenset(wrong), heads)
 

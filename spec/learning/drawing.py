@@ -10,8 +10,6 @@ from syncedmem.model.diagrams.drawing import Detail, Drawing, Edge, Line, Node, 
 from syncedmem.model.exports.graphviz import dot_of
 from syncedmem.model.exports.mermaid import mermaid_of
 
-from ..engine.calls import ADOPTIONS, SIDES
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -79,7 +77,7 @@ def _taken(report: LearnReport) -> Iterator[_Taken]:
     """The transitions of the learned machine; a change of mode moves no head."""
     machine, wrong, declared = report.learned.machine, report.comparison.wrong, EDITIONS[report.edition]
     heads: dict[int, str] = {0: declared.initial.name}
-    heads |= {state: head.name for state, head in report.comparison.heads.items()} if not report.sight.head else {}
+    heads |= report.comparison.heads if not report.sight.head else {}
     waiting = [0]
     for state in waiting:
         for entry, (answer, after) in machine.steps[state].items():
@@ -96,8 +94,8 @@ def _taken(report: LearnReport) -> Iterator[_Taken]:
 def _actions(machine: Machine, entry: Input, answer: Answer) -> tuple[str, ...]:
     """The actions of an answer, and its adoption, which no allocator sees."""
     names = [name.partition(",")[0] for name in answer.did]
-    adopts = entry.call in ADOPTIONS and not answer.refused
-    adopted = [f"adopt_{SIDES[entry.call]}"] if adopts and entry.call else []
+    adopts = entry.does == "adopt" and not answer.refused
+    adopted = [f"adopt_{entry.side}"] if adopts else []
     return tuple(name for name in (*names, *adopted) if name in machine.actions)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import InvalidArgumentError, tour
+from syncedmem.model import EDITIONS, InvalidArgumentError, tour
 from syncedmem.model.suites import counter_sequences
 
 from .asking import asked_port
@@ -244,8 +244,8 @@ def learn_port(
     def more(machine: Mealy) -> Iterator[Word]:
         """Each cell, long words that look for counters, and each difference: the port is asked, not the machine."""
         yield from ((*word, entry) for word in declared.machine.access for entry in entries)
-        yield from tour(port.edition)
-        yield from counter_sequences(port.edition)
+        yield from tour(EDITIONS[port.edition])
+        yield from counter_sequences(EDITIONS[port.edition])
         yield from (it.word for it in compared(machine, declared).differences)
 
     found = learned(

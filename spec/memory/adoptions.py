@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncedmem.model import Call, Input, SyncedHead, head_machine
+from syncedmem.model import Input, SyncedHead, caffe
 
 from ..engine.contents import fetch
 from .checks import SIZE, Contract, Refusable, everywhere, refused
@@ -13,7 +13,6 @@ from .driver import MemoryDriver
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..engine.calls import Side
     from ..engine.subject import Subject
 
 __all__ = [
@@ -27,9 +26,9 @@ __all__ = [
     "unsuitable_host_buffers",
 ]
 
-_READ, _WRITE, _ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
-_GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)
-_PUSH = Input(Call.ASYNC_GPU_PUSH)
+_READ, _WRITE, _ADOPT = Input(caffe.CPU_DATA), Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA)
+_GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(caffe.GPU_DATA), Input(caffe.MUTABLE_GPU_DATA), Input(caffe.SET_GPU_DATA)
+_PUSH = Input(caffe.ASYNC_GPU_PUSH)
 _CANARY = b"\xee"
 
 
@@ -67,7 +66,7 @@ _OWN_HOST = (
 _OWN_DEVICE = ("own", "own.view()", f"own[:{SIZE}]")
 
 
-def _own(side: Side, shown: Iterable[str], view: str) -> Iterator[Refusable]:
+def _own(side: str, shown: Iterable[str], view: str) -> Iterator[Refusable]:
     """The memory's own side as objects of many kinds; the log knows its pointer from the allocation."""
     return (_adoption(side, "R35-own-buffer-refused", text) for text in (*shown, view) if text)
 
@@ -133,8 +132,8 @@ def unsuitable_device_buffers(driver: MemoryDriver) -> None:
 @everywhere
 def misplaced_buffers(driver: MemoryDriver) -> None:
     """Buffers of the other side, which a program made (R39)."""
-    both = Call.SET_GPU_DATA in head_machine(driver.subject.edition).calls
-    others: tuple[tuple[Side, str], ...] = (("cpu", "device"), ("gpu", "host"))
+    both = caffe.SET_GPU_DATA.name in driver.subject.machine.calls
+    others: tuple[tuple[str, str], ...] = (("cpu", "device"), ("gpu", "host"))
     refused(driver, *(_adoption(side, _KIND, f"subject.{it}.empty({SIZE})") for side, it in others[: 1 + both]))
 
 
@@ -143,7 +142,7 @@ def _small(side: str) -> Iterator[tuple[str, str]]:
     return ((_SMALL, f"subject.{side}.empty({size})") for size in (SIZE - 1, 1))
 
 
-def _adoption(side: Side, requirement: str, buffer: str) -> Refusable:
+def _adoption(side: str, requirement: str, buffer: str) -> Refusable:
     return Refusable(requirement, f"memory.set_{side}_data(buffer)", buffer)
 
 
@@ -194,8 +193,8 @@ class _Handed:
     shape : _Shape
     """
 
-    def __init__(self, side: Side, shape: _Shape) -> None:
-        self._side: Side = side
+    def __init__(self, side: str, shape: _Shape) -> None:
+        self._side: str = side
         self._shape = shape
         self._start = shape.start
 
@@ -206,7 +205,7 @@ class _Handed:
         driver.reproducer.run(f"buffer = {self._shape.buffer}")
         return driver
 
-    def _fill(self, driver: MemoryDriver, side: Side, number: int) -> str:
+    def _fill(self, driver: MemoryDriver, side: str, number: int) -> str:
         """Fill the buffer with the pattern, and its surroundings with canaries."""
         if side != self._side:
             return driver.hand_in(side, number)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncedmem.model import Call, Input
+from syncedmem.model import Input, caffe
 from syncedmem.model.suites import access_sequences
 
 from ..engine.subject import Subject
@@ -68,7 +68,7 @@ def everywhere(check: Callable[[MemoryDriver], None], *, check_device: bool = Fa
 
     @wraps(check)
     def contract(subject: Subject) -> Iterator[MemoryDriver]:
-        for sequence in access_sequences(subject.edition).values():
+        for sequence in access_sequences(subject.machine).values():
             driver = started(subject, *sequence, check_device=check_device)
             check(driver)
             try:
@@ -86,7 +86,7 @@ def everywhere(check: Callable[[MemoryDriver], None], *, check_device: bool = Fa
 
 def _use(driver: MemoryDriver) -> None:
     """Read both sides, also a stale one, and release."""
-    for call in (Call.CPU_DATA, Call.GPU_DATA):
+    for call in (caffe.CPU_DATA, caffe.GPU_DATA):
         driver.perform(Input(call))
     driver.finish()
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from syncedmem.model import EDITIONS, Fact, head_machine
-
 from ..requirements import lacking, requirements_of
 from ..requirements.memory import MEMORY_OF_CALLS, MEMORY_OF_OBJECTS, MEMORY_OF_PAGE_LOCKS
 
@@ -58,10 +56,9 @@ def _nothing() -> None:
 
 def _beyond_its_edition(subject: Subject) -> dict[str, str]:
     """The numbers of the requirements that are about what an edition does not have, and what that is."""
-    edition = subject.edition
-    calls = {call.value for call in head_machine(edition).calls}
-    missing = {call: numbers for call, numbers in MEMORY_OF_CALLS.items() if call not in calls}
+    edition, machine = subject.edition, subject.machine
+    missing = {call: numbers for call, numbers in MEMORY_OF_CALLS.items() if call not in machine.calls}
     beyond = {number: f"the edition {edition} has no {call}" for call, numbers in missing.items() for number in numbers}
-    if subject.device is not None and not EDITIONS[edition].flags & Fact.CPU_MALLOC_USE_CUDA:
+    if subject.device is not None and not any(flag.means == "pinned" for flag in machine.flags):
         beyond |= dict.fromkeys(MEMORY_OF_PAGE_LOCKS, f"the edition {edition} has no page-locked memory")
     return beyond

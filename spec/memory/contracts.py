@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from syncedmem.model import Call, Input, Mode, SyncedHead, head_machine
+from syncedmem.model import Input, Mode, SyncedHead, caffe
 from syncedmem.model.suites import tour
 
 from ..engine.contents import pattern
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["contracts_for"]
 
-_READ, _WRITE, _ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
-_GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)
-_PUSH, _RELEASE = Input(Call.ASYNC_GPU_PUSH), Input(Call.RELEASE)
+_READ, _WRITE, _ADOPT = Input(caffe.CPU_DATA), Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA)
+_GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(caffe.GPU_DATA), Input(caffe.MUTABLE_GPU_DATA), Input(caffe.SET_GPU_DATA)
+_PUSH, _RELEASE = Input(caffe.ASYNC_GPU_PUSH), Input(caffe.RELEASE)
 
 _SHORT = 3
 """Failures are tested after sequences up to this length; these include every allocator call of every kind of call."""
@@ -116,7 +116,7 @@ def elsewhere(subject: Subject) -> Iterator[MemoryDriver]:
     if subject.elsewhere is None:
         return
     failing = [case for case in SUITES["failures"](subject) if len(case.moves) <= _SHORT and _plain(case.moves[-1])]
-    for case in (*(Case(sequence, SIZE) for sequence in tour(subject.edition)), *failing):
+    for case in (*(Case(sequence, SIZE) for sequence in tour(subject.machine)), *failing):
         try:
             with subject.elsewhere.using():
                 driver = run_case(subject, case)
@@ -235,6 +235,6 @@ def contracts_for(subject: Subject) -> tuple[Contract, ...]:
         and (it in _OF_PROGRAMS if subject.program is not None else it not in _ONLY_OF_PROGRAMS)
         and (subject.program is None or _REQUESTS.get(it, "") in {*subject.program.offers, ""})
         and (it is not pushed_in_order or "R57-push-in-order" in requirements_for(subject))
-        and (it not in DEVICE_ADOPTIONS or Call.SET_GPU_DATA in head_machine(subject.edition).calls)
+        and (it not in DEVICE_ADOPTIONS or caffe.SET_GPU_DATA.name in subject.machine.calls)
         and _LEVELS.get(it, "L4") <= subject.level
     )

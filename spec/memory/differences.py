@@ -6,17 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from syncedmem.model import Call, Input, SyncedHead
-
-from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
+from syncedmem.model import Input, SyncedHead
 
 if TYPE_CHECKING:
     from ..engine.call_log import AllocatorCall
     from .oracle import Expected, Oracle
 
 __all__ = ["difference", "head_requirement", "refusal_requirement", "success_requirement"]
-
-_HOST_CALLS = (Call.CPU_DATA, Call.MUTABLE_CPU_DATA, Call.SET_CPU_DATA)
 
 _MISSING = {
     ("allocate", "cpu"): "R03-allocate-when-needed",
@@ -27,6 +23,7 @@ _MISSING = {
     ("copy", "gpu"): "R08-copy-up",
     ("push", "gpu"): "R21-push",
 }
+_ADOPTED = {"cpu": "R14-adopt-host", "gpu": "R15-adopt-device"}
 _EXTRA = {
     "zero": "R06-zero-only-first",
     "copy": "R09-no-needless-copy",
@@ -86,7 +83,7 @@ def _extra_requirement(entry: Input, call: tuple[str, str], expected: Expected, 
     operation, side = call
     if expected.refused:
         return refusal_requirement(entry, before)
-    if entry.call in ADOPTIONS and (operation == "copy" or SIDES[entry.call] != side):
+    if entry.does == "adopt" and (operation == "copy" or entry.side != side):
         return "R16-adopt-keeps-other"
     if operation == "allocate":
         return "R29-allocated-once" if before.copy(side).owner == "memory" else "R03-allocate-when-needed"
@@ -97,39 +94,34 @@ def refusal_requirement(entry: Input, before: Oracle) -> str:
     """The requirement for which a call is refused."""
     if before.released:
         return "R48-released-refuses"
-    if not before.has("gpu") and entry.call not in _HOST_CALLS:
+    if not before.has(entry.side):
         return "R30-no-gpu"
-    return "R22-push-refused" if entry.call is Call.ASYNC_GPU_PUSH else "R20-null-refused"
+    return "R22-push-refused" if entry.does == "push" else "R20-null-refused"
 
 
 def success_requirement(entry: Input, expected: Expected) -> str:
     """The requirement that a call breaks if it raises although it should not."""
-    if entry.call is Call.SET_CPU_DATA:
-        return "R14-adopt-host"
-    if entry.call is Call.SET_GPU_DATA:
-        return "R15-adopt-device"
+    if entry.does == "adopt":
+        return _ADOPTED[entry.side]
     for call in expected.calls:
         requirement = _MISSING.get((call.operation, call.side))
         if requirement and call.operation != "allocate":
             return requirement
-    return {Call.ASYNC_GPU_PUSH: "R21-push", Call.RELEASE: "R27-release-frees-owned"}.get(
-        entry.call or Call.RELEASE, "R10-same-bytes"
-    )
+    return {"push": "R21-push", "release": "R27-release-frees-owned"}.get(entry.does, "R10-same-bytes")
 
 
 def head_requirement(entry: Input, before: SyncedHead, *, has_device: bool) -> str:
     """The requirement that a wrong head after a call breaks."""
-    if not has_device and entry.call is not Call.SET_CPU_DATA:
-        return "R11-head" if entry.call in _HOST_CALLS else "R30-no-gpu"
-    if entry.call in READS and before is not SyncedHead.UNINITIALIZED:
+    if not has_device and (entry.side == "gpu" or entry.does != "adopt"):
+        return "R30-no-gpu" if entry.side == "gpu" else "R11-head"
+    if entry.does == "read" and before is not SyncedHead.UNINITIALIZED:
         return "R12-read-keeps"
     named = {
-        **dict.fromkeys(WRITES, "R13-write-makes-stale"),
-        Call.SET_CPU_DATA: "R14-adopt-host" if entry.data else "R20-null-refused",
-        Call.SET_GPU_DATA: "R15-adopt-device" if entry.data else "R20-null-refused",
-        Call.ASYNC_GPU_PUSH: "R21-push" if before is SyncedHead.HEAD_AT_CPU else "R22-push-refused",
+        "write": "R13-write-makes-stale",
+        "adopt": _ADOPTED.get(entry.side, "") if entry.data else "R20-null-refused",
+        "push": "R21-push" if before is SyncedHead.HEAD_AT_CPU else "R22-push-refused",
     }
-    return named.get(entry.call or Call.RELEASE, "R11-head")
+    return named.get(entry.does, "R11-head")
 
 
 def _listed(calls: Sequence[AllocatorCall]) -> str:

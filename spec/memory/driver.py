@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Call, Input, Mode, SyncedHead, caffe, head_machine
+from syncedmem.model import Call, Input, Mode, State, SyncedHead, caffe
 
-from ..engine.calls import ADOPTIONS, HEADS, PUSHES, SIDES, WRITES, Side
 from ..engine.contents import pattern
+from ..engine.heads import HEADS
 from ..engine.reproducer import Reproducer
 from ..engine.run import Run, blaming
 from ..engine.violation import Violation
@@ -29,14 +29,11 @@ if TYPE_CHECKING:
     from ..engine.reproducer import Outcome
     from ..engine.subject import Memory, Subject
 
-    Buffers = Callable[["MemoryDriver", Side, int], str]
+    Buffers = Callable[["MemoryDriver", str, int], str]
 
-__all__ = ["MemoryDriver", "State"]
+__all__ = ["MemoryDriver"]
 
-State = tuple[SyncedHead, str, str, bool, Mode]
-"""A head, the owners of both sides, the pinned flag and the mode; coverage counts these states."""
-
-_VIEWS: dict[Side, Call] = {"cpu": Call.CPU_DATA, "gpu": Call.GPU_DATA}
+_VIEWS = {call.side: call for call in caffe.EVERYTHING.calls.values() if call.does == "read"}
 
 
 class _Attempt(NamedTuple):
@@ -131,9 +128,9 @@ class MemoryDriver:
 
     @property
     def state(self) -> State:
-        """The state of the driver, for coverage."""
-        cpu, gpu = self.oracle.copies.values()
-        return (self.head, cpu.owner, gpu.owner, cpu.pinned, self.mode)
+        """The state of the machine that the oracle expects, for coverage."""
+        facts = (fact.name for fact in self.subject.machine.facts.values() if self.oracle.holds(fact))
+        return State(self.head.name, frozenset(facts), (self.mode.name,))
 
     @property
     def steps(self) -> int:
@@ -160,14 +157,14 @@ class MemoryDriver:
         self.visited.append((self.state, entry))
         self._number += 1
         if entry.call is None:
-            self.mode = entry.mode or self.mode
+            self.mode = Mode[entry.value]
             return
         self._judge(entry, self._attempt(entry))
 
     def _has(self, call: Call) -> bool:
         """Whether the subject has a call: a Python object without a device has them all, and has to refuse some."""
         alone = self.subject.device is None and self.subject.program is None
-        return alone or call in head_machine(self.subject.edition).calls
+        return alone or call.name in self.subject.machine.calls
 
     @blaming
     def perform_failing(
@@ -268,7 +265,7 @@ class MemoryDriver:
         Violation
         """
         if not self.oracle.released:
-            self.perform(Input(Call.RELEASE))
+            self.perform(Input(caffe.RELEASE))
         self.synchronize()
         left = [f"{entry.byte_size} bytes on {entry.side}" for _, entry in self.log.live.values()]
         self.run.require(not left, "R27-release-frees-owned", f"still allocated after release: {', '.join(left)}")
@@ -287,9 +284,8 @@ class MemoryDriver:
 
     def predict(self, entry: Input) -> Expected:
         """The expected effect of a call."""
-        call = caffe.EVERYTHING.calls[(entry.call or Call.RELEASE).value]
         content = pattern(self._number, self.size) if entry.data else None
-        return self.oracle.expect(call, {caffe.MODE.name: self.mode.name}, content)
+        return self.oracle.expect(entry.call or caffe.RELEASE, {caffe.MODE.name: self.mode.name}, content)
 
     # --- making a call, and comparing its effect
 
@@ -301,11 +297,11 @@ class MemoryDriver:
 
     def _judge(self, entry: Input, attempt: _Attempt) -> None:
         expected, start, argument, raised, view = attempt
-        before, side = self.head, SIDES.get(entry.call or Call.RELEASE)
+        before, side = self.head, entry.side if entry.does in ("read", "write", "adopt") else ""
         self.inspection.compare_calls(entry, expected, self.log.calls[start:], raised)
         self.inspection.compare_refusal(entry, expected, raised)
         self._expect(raised)
-        adopted = side if raised is None and entry.data and entry.call in ADOPTIONS else None
+        adopted = side if raised is None and entry.data and entry.does == "adopt" else ""
         if adopted:
             self.inspection.adopted(adopted, self.reproducer.names[argument])
         self.inspection.oracle = expected.after
@@ -316,7 +312,7 @@ class MemoryDriver:
             return
         if adopted:
             self._write_as_caller(adopted, argument)
-        if side and raised is None and entry.call in WRITES:
+        if raised is None and entry.does == "write":
             self._write(side, "view")
             self.inspection.compare_lasting(side)
 
@@ -326,11 +322,11 @@ class MemoryDriver:
 
     def _argument(self, entry: Input) -> str:
         """The argument of a call, by its name in the reproducer."""
-        if entry.call in PUSHES:
+        if entry.does == "push":
             return self._stream()
-        if entry.call not in ADOPTIONS:
+        if entry.does != "adopt":
             return ""
-        return self._buffers(self, SIDES[entry.call], self._number) if entry.data else "None"
+        return self._buffers(self, entry.side, self._number) if entry.data else "None"
 
     def _stream(self) -> str:
         if self.subject.device is None:
@@ -339,7 +335,7 @@ class MemoryDriver:
         self.reproducer.run(f"{self._streams[-1]} = subject.device.stream()")
         return self._streams[-1]
 
-    def hand_in(self, side: Side, number: int) -> str:
+    def hand_in(self, side: str, number: int) -> str:
         """A buffer of the caller with a pattern in it, by its name; every third buffer is longer than needed."""
         longer = 5 if number % 3 == 0 else 0
         name = f"{'host' if side == 'cpu' else 'device'}_buffer{self.name.removeprefix('memory')}"
@@ -355,10 +351,10 @@ class MemoryDriver:
         return name
 
     def _invoke(self, entry: Input, argument: str, within: str) -> Outcome:
-        method = "close" if entry.ends else entry.call.value if entry.call else ""
-        keyword = "stream=" if entry.call in PUSHES else ""
+        method = "close" if entry.ends else str(entry.call)
+        keyword = "stream=" if entry.does == "push" else ""
         current = None if self.subject.device is None else self.subject.device.current_ordinal()
-        call, keep = f"{self.name}.{method}({keyword}{argument})", "view" if entry.call in WRITES else ""
+        call, keep = f"{self.name}.{method}({keyword}{argument})", "view" if entry.does == "write" else ""
         outcome = self.reproducer.call(call, self.mode, keep=keep, within=within)
         if self.subject.device is not None:
             now = self.subject.device.current_ordinal()
@@ -369,7 +365,7 @@ class MemoryDriver:
         """Write a pattern into a device array, by its name in the reproducer."""
         self.reproducer.run(f"put(subject, {array}, pattern({number}, {self.size}))")
 
-    def _write(self, side: Side, name: str) -> None:
+    def _write(self, side: str, name: str) -> None:
         """Write the pattern of this step into a view, or into a buffer that may be longer."""
         if side == "cpu" and self.subject.program is None:
             content = f"pattern({self._number}, {self.size})"
@@ -378,7 +374,7 @@ class MemoryDriver:
             self._put(name, self._number)
         self.inspection.oracle = self.oracle.written(side, pattern(self._number, self.size))
 
-    def _write_as_caller(self, side: Side, buffer: str) -> None:
+    def _write_as_caller(self, side: str, buffer: str) -> None:
         """Write into a buffer that was just adopted: the memory must use the buffer, not a copy of it.
 
         Reading a fresh side does nothing, so this leaves the state as it is.
@@ -388,9 +384,9 @@ class MemoryDriver:
         self._write(side, buffer)
         self._look(side)
 
-    def _look(self, side: Side) -> None:
+    def _look(self, side: str) -> None:
         view = _VIEWS[side]
-        raised, shown = self.reproducer.call(f"{self.name}.{view.value}()", self.mode)
+        raised, shown = self.reproducer.call(f"{self.name}.{view}()", self.mode)
         if raised is not None:
             raise raised
         self.inspection.compare_again(view, shown)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import Call, Input, SyncedHead
+from syncedmem.model import Call, Input, SyncedHead, caffe
 
-from ..engine.calls import HEADS, READS, SIDES, WRITES, Side
 from ..engine.contents import contrasted, fetch
+from ..engine.heads import HEADS
 from .differences import difference, head_requirement, refusal_requirement, success_requirement
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ class MemoryInspection:
         self.oracle = oracle
         self._run = run
         self._name = name
-        self._external: dict[Side, Any] = {}
+        self._external: dict[str, Any] = {}
         self._views: dict[Call, list[Any]] = {}
-        self._lasting: dict[Side, Any] = {}  # for each side a view for reading over its present memory
+        self._lasting: dict[str, Any] = {}  # for each side a view for reading over its present memory
 
     @property
     def memory(self) -> Memory:
@@ -59,7 +59,7 @@ class MemoryInspection:
     def _size(self) -> int:
         return self.oracle.size
 
-    def adopted(self, side: Side, buffer: Any) -> None:
+    def adopted(self, side: str, buffer: Any) -> None:
         """Note that a side is now a buffer of the caller."""
         self._external[side] = buffer
         self._lasting.pop(side, None)
@@ -90,7 +90,7 @@ class MemoryInspection:
 
     def compare_refusal(self, entry: Input, expected: Expected, raised: BaseException | None) -> None:
         """Check that a call was refused if, and only if, it should be."""
-        name = entry.call.value if entry.call else "release"
+        name = str(entry.call)
         if expected.refused:
             self._run.require(raised is not None, refusal_requirement(entry, self.oracle), f"{name} was not refused")
         else:
@@ -99,11 +99,11 @@ class MemoryInspection:
 
     def compare_flight(self, entry: Input, stream: Any) -> None:
         """After a successful call: a push must be in flight, and a call that drops memory must have waited for it."""
-        if entry.call is Call.ASYNC_GPU_PUSH and self._size:
+        if entry.does == "push" and self._size:
             if self._run.subject.defers:
                 self._run.require(self._in_flight(), "R21-push", "async_gpu_push waited for its copy")
             self._compare_stream(stream)
-        if self._run.safe and entry.call in (Call.SET_CPU_DATA, Call.SET_GPU_DATA, Call.RELEASE):
+        if self._run.safe and entry.does in ("adopt", "release"):
             self._run.require(not self._in_flight(), "R42-in-flight-not-freed", "a push still uses the dropped memory")
 
     def _compare_stream(self, given: Any) -> None:
@@ -131,11 +131,11 @@ class MemoryInspection:
         """After a call: compare the head, the flags, the returned view, and the bytes of every fresh side."""
         if self.oracle.released:
             return
-        if raised is None and entry.call in READS + WRITES and self._run.sees_bytes:
-            self._run.require(view is not None, "R10-same-bytes", f"{entry.call.value} returned nothing")
+        if raised is None and entry.does in ("read", "write") and self._run.sees_bytes:
+            self._run.require(view is not None, "R10-same-bytes", f"{entry.call} returned nothing")
         self.compare_head(head_requirement(entry, before, has_device=self.oracle.has("gpu")))
         self.compare_flags()
-        if view is not None and entry.call in SIDES:
+        if view is not None and entry.call is not None:
             self.compare_view(entry.call, view)
         self.compare_bytes()
 
@@ -169,31 +169,31 @@ class MemoryInspection:
         """Check a view that a call just returned."""
         if not self._run.sees_bytes:
             return
-        side = SIDES[call]
+        side = call.side
         if self._run.safe:
             self._compare_view_object(call, view)
-        if call in READS:
+        if call.does == "read":
             self._lasting[side] = view
         in_flight = side == "gpu" and self._in_flight()
         shown, content = self._shown(side, view), self.oracle.copy(side).content
         if shown != content:
             requirement = "R43-in-flight-read" if in_flight else self._content_requirement(side)
             wanted, seen = contrasted(content or b"", shown)
-            self._run.require(False, requirement, f"{call.value} shows {seen}, expected {wanted}")
+            self._run.require(False, requirement, f"{call} shows {seen}, expected {wanted}")
 
     def _compare_view_object(self, call: Call, view: Any) -> None:
         if self._run.subject.program is None:
             earlier = self._views.setdefault(call, [])
             again = any(view is old for old in earlier)
-            self._run.require(not again, "R46-fresh-view", f"{call.value} returned one object twice")
+            self._run.require(not again, "R46-fresh-view", f"{call} returned one object twice")
             earlier.append(view)
-            frozen = call is not Call.CPU_DATA or _is_frozen(view)
+            frozen = call != caffe.CPU_DATA or _is_frozen(view)
             self._run.require(frozen, "R47-read-only-view", "the view of cpu_data can be written")
-        if call is Call.MUTABLE_CPU_DATA:
+        if call == caffe.MUTABLE_CPU_DATA:
             sentence = "mutable_cpu_data returned while a push still reads the host side"
             self._run.require(not self._host_in_flight(), "R41-in-flight-not-written", sentence)
 
-    def compare_lasting(self, side: Side) -> None:
+    def compare_lasting(self, side: str) -> None:
         """Check an older view for reading after its side was written in place: it must show the new bytes."""
         view = self._lasting.get(side)
         if view is None or "R54-view-of-the-memory" not in self._run.judged or (side == "gpu" and self._in_flight()):
@@ -206,14 +206,14 @@ class MemoryInspection:
 
     def compare_again(self, call: Call, view: Any) -> None:
         """Check a view and drop it; the older view of this side stays the one that later checks use."""
-        side = SIDES[call]
+        side = call.side
         lasting = self._lasting.get(side)
         self.compare_view(call, view)
         if lasting is not None:
             self._lasting[side] = lasting
             self.compare_lasting(side)
 
-    def _content_requirement(self, side: Side) -> str:
+    def _content_requirement(self, side: str) -> str:
         """The requirement for a wrong view: about a wrong buffer, about a copy that went elsewhere, or about bytes."""
         copy = self.oracle.copy(side)
         if copy.owner != "caller" or side not in self._external:
@@ -222,7 +222,7 @@ class MemoryInspection:
             return "R14-adopt-host" if side == "cpu" else "R15-adopt-device"
         return self._target_requirement(side)
 
-    def _target_requirement(self, side: Side) -> str:
+    def _target_requirement(self, side: str) -> str:
         """The requirement for bytes that an adopted buffer lacks; without a device nothing is copied to it."""
         return "R19-external-is-target" if self.oracle.has("gpu") or side == "gpu" else "R14-adopt-host"
 
@@ -242,7 +242,7 @@ class MemoryInspection:
                     usual = self._target_requirement(side) if copy.owner == "caller" else "R10-same-bytes"
                     self._run.require(False, requirement or usual, f"the {side} side holds {seen}, expected {wanted}")
 
-    def _pointers(self, side: Side) -> list[Any]:
+    def _pointers(self, side: str) -> list[Any]:
         if self.oracle.copy(side).owner == "caller":
             return [self._external[side]]
         if self._run.subject.program is None:
@@ -262,12 +262,12 @@ class MemoryInspection:
         pointers = [host.adopt(pointer, self._size) for pointer in self._pointers("cpu")] if self._size else []
         return any(self._run.log.uses_in_flight("cpu", pointer, host.overlaps) for pointer in pointers)
 
-    def _get(self, side: Side, pointer: Any) -> bytes:
+    def _get(self, side: str, pointer: Any) -> bytes:
         if side == "cpu" and self._run.subject.program is None:
             return bytes(memoryview(pointer).cast("B"))
         return fetch(self._run.subject, pointer, self._size)
 
-    def _shown(self, side: Side, view: Any) -> bytes:
+    def _shown(self, side: str, view: Any) -> bytes:
         here = side == "cpu" and self._run.subject.program is None
         return bytes(memoryview(view if here else view.get()).cast("B"))
 

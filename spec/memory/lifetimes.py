@@ -6,7 +6,7 @@ import gc
 import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncedmem.model import Call, Input, SyncedHead
+from syncedmem.model import Input, caffe
 from syncedmem.model.suites import access_sequences
 
 from ..engine.contents import pattern
@@ -16,16 +16,15 @@ from .checks import SIZE, Contract, Refusable, refused, started
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..engine.calls import Side
     from ..engine.subject import Subject
     from .driver import MemoryDriver
 
 __all__ = ["LIFETIMES", "after_release", "released_again"]
 
-_READ, _WRITE, _ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
-_GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)
-_PUSH, _RELEASE = Input(Call.ASYNC_GPU_PUSH), Input(Call.RELEASE)
-_NAMES: dict[Side, str] = {"cpu": "host", "gpu": "device"}
+_READ, _WRITE, _ADOPT = Input(caffe.CPU_DATA), Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA)
+_GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(caffe.GPU_DATA), Input(caffe.MUTABLE_GPU_DATA), Input(caffe.SET_GPU_DATA)
+_PUSH, _RELEASE = Input(caffe.ASYNC_GPU_PUSH), Input(caffe.RELEASE)
+_NAMES: dict[str, str] = {"cpu": "host", "gpu": "device"}
 
 
 # --- adopted buffers
@@ -34,7 +33,7 @@ _NAMES: dict[Side, str] = {"cpu": "host", "gpu": "device"}
 class _Adopted(NamedTuple):
     """A memory that has adopted a buffer on a side, and a weak reference to that buffer."""
 
-    side: Side
+    side: str
     driver: MemoryDriver
     watch: Callable[[], object]
 
@@ -55,7 +54,7 @@ def adopted_buffers_live(subject: Subject) -> Iterator[MemoryDriver]:
         yield driver
 
 
-def _fill_what_was_let_go(driver: MemoryDriver, side: Side) -> None:
+def _fill_what_was_let_go(driver: MemoryDriver, side: str) -> None:
     """Make new buffers, which are likely to reuse the bytes of dropped ones."""
     for other in (driver.reproducer.fresh("other") for _ in range(3)):
         if side == "cpu":
@@ -65,7 +64,7 @@ def _fill_what_was_let_go(driver: MemoryDriver, side: Side) -> None:
             driver.reproducer.run(f"put(subject, {other}, bytes({SIZE}))")
 
 
-def _adopted_and_dropped(driver: MemoryDriver, side: Side) -> _Adopted:
+def _adopted_and_dropped(driver: MemoryDriver, side: str) -> _Adopted:
     """Adopt a buffer that only the memory keeps."""
     buffer, reproducer = f"{_NAMES[side]}_buffer", driver.reproducer
     if side == "cpu":
@@ -80,7 +79,7 @@ def _adopted_and_dropped(driver: MemoryDriver, side: Side) -> _Adopted:
     return _Adopted(side, driver, watch)
 
 
-def _compare_kept(driver: MemoryDriver, side: Side, content: bytes) -> None:
+def _compare_kept(driver: MemoryDriver, side: str, content: bytes) -> None:
     """Read the adopted side, and then the other side."""
     for reading in (side, "gpu" if side == "cpu" else "cpu"):
         if reading == "gpu" and driver.subject.device is None:
@@ -94,7 +93,7 @@ def _compare_kept(driver: MemoryDriver, side: Side, content: bytes) -> None:
 
 def adopted_buffers_are_let_go(subject: Subject) -> Iterator[MemoryDriver]:
     """After release the memory keeps no adopted buffer, neither the last one nor earlier ones (R56)."""
-    drivers = [started(subject, *sequence) for sequence in access_sequences(subject.edition).values()]
+    drivers = [started(subject, *sequence) for sequence in access_sequences(subject.machine).values()]
     watched = [(driver, _adopted_and_released(driver)) for driver in drivers]
     gc.collect()
     for driver, watches in watched:
@@ -110,7 +109,7 @@ def _adopted_and_released(driver: MemoryDriver) -> list[Callable[[], object]]:
     The memory may keep a device buffer through an array object of its own, so the pointers in the log are watched too.
     """
     known, reproducer = len(driver.log.adopted), driver.reproducer
-    sides: tuple[Side, ...] = ("cpu",) if driver.subject.device is None else ("cpu", "gpu")
+    sides: tuple[str, ...] = ("cpu",) if driver.subject.device is None else ("cpu", "gpu")
     watches: list[Callable[[], object]] = []
     for side in sides:
         for _ in range(2):
@@ -134,8 +133,8 @@ def _adopted_and_released(driver: MemoryDriver) -> list[Callable[[], object]]:
 def after_release(subject: Subject) -> Iterator[MemoryDriver]:
     """After release in any state every call is refused, also with NULL (R48)."""
     sides = (_READ, _WRITE, _ADOPT, _GPU_READ, _GPU_WRITE, _GPU_ADOPT, _PUSH)
-    nulls = (Input(Call.SET_CPU_DATA, data=False), Input(Call.SET_GPU_DATA, data=False))
-    for sequence in access_sequences(subject.edition).values():
+    nulls = (Input(caffe.SET_CPU_DATA, data=False), Input(caffe.SET_GPU_DATA, data=False))
+    for sequence in access_sequences(subject.machine).values():
         driver = started(subject, *sequence, _RELEASE)
         for entry in (*sides, *nulls):
             driver.perform(entry)
@@ -145,7 +144,7 @@ def after_release(subject: Subject) -> Iterator[MemoryDriver]:
 
 def released_again(subject: Subject) -> Iterator[MemoryDriver]:
     """A second and a third release do nothing, in every state and for zero bytes (R49)."""
-    for sequence in access_sequences(subject.edition).values():
+    for sequence in access_sequences(subject.machine).values():
         for size in (SIZE, 0):
             driver = started(subject, *sequence, _RELEASE, size=size)
             for _ in range(2):
@@ -158,7 +157,7 @@ def released_again(subject: Subject) -> Iterator[MemoryDriver]:
 
 def dropped(subject: Subject) -> Iterator[MemoryDriver]:
     """A dropped memory frees what it owns, in every state and with a push in flight (R55)."""
-    drivers = [started(subject, *sequence) for sequence in access_sequences(subject.edition).values()]
+    drivers = [started(subject, *sequence) for sequence in access_sequences(subject.machine).values()]
     pushed = [started(subject, *before, _PUSH) for before in _pushable(subject)]
     released = [started(subject, _WRITE, _RELEASE)]
     for driver in (*drivers, *pushed, *released):
@@ -172,7 +171,7 @@ def dropped(subject: Subject) -> Iterator[MemoryDriver]:
 
 def dropped_by_program(subject: Subject) -> Iterator[MemoryDriver]:
     """A program frees what a dropped memory owns, in every state and with a push in flight (P04)."""
-    sequences = [*access_sequences(subject.edition).values(), (_WRITE, _RELEASE)]
+    sequences = [*access_sequences(subject.machine).values(), (_WRITE, _RELEASE)]
     pushed = [(*before, _PUSH) for before in _pushable(subject)] if subject.edition != "early" else []
     for sequence in (*sequences, *pushed):
         driver = started(subject, *sequence)
@@ -199,8 +198,8 @@ def _pushable(subject: Subject) -> list[tuple[Input, ...]]:
         return []
     return [
         sequence
-        for state, sequence in access_sequences(subject.edition).items()
-        if state.head is SyncedHead.HEAD_AT_CPU
+        for state, sequence in access_sequences(subject.machine).items()
+        if state.head == caffe.HEAD_AT_CPU.name
     ]
 
 

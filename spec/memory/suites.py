@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from syncedmem.model import Action, Call, Input, hsi_suite, inputs, space, tour
-from syncedmem.model.head import Verb
+from syncedmem.model import Action, Input, caffe, hsi_suite, space, tour
+from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles
 
-from ..engine.calls import READS
 from ..engine.shrinking import shortest
 from ..engine.violation import noting
 from .driver import MemoryDriver
@@ -156,22 +155,22 @@ def _sequences(sequences: tuple[tuple[Input, ...], ...], size: int = 5) -> Itera
 
 def _cells(subject: Subject) -> Iterator[Case]:
     """Every call in every state, with NULL data and release; and all of them after a release, where that is defined."""
-    alphabet = inputs(subject.edition, null=True, end=True)
-    for sequence in access_sequences(subject.edition).values():
+    alphabet = stepper(subject.machine).inputs(end=True)
+    for sequence in access_sequences(subject.machine).values():
         for entry in alphabet:
             yield Case((*sequence, entry))
         if subject.profile == "safe":
-            yield Case((*sequence, Input(Call.RELEASE), *alphabet))
+            yield Case((*sequence, Input(caffe.RELEASE), *alphabet))
 
 
 def _tour(subject: Subject) -> Iterator[Case]:
     """Every transition, in few long sequences."""
-    return _sequences(tour(subject.edition))
+    return _sequences(tour(subject.machine))
 
 
 def _hsi(subject: Subject) -> Iterator[Case]:
     """The complete suite: after every transition every state is distinguished from every other."""
-    return _sequences(hsi_suite(subject.edition))
+    return _sequences(hsi_suite(subject.machine))
 
 
 def _failures(subject: Subject) -> Iterator[Case]:
@@ -179,39 +178,40 @@ def _failures(subject: Subject) -> Iterator[Case]:
 
     Afterwards the same call must work, and so must any other.
     """
-    after = [Input(Call.RELEASE), *(entry for entry in inputs(subject.edition) if entry.call in READS)]
+    after = [Input(caffe.RELEASE), *(entry for entry in stepper(subject.machine).inputs() if entry.does == "read")]
     for sequence, entry, k, action in _actions(subject):
-        halfway = action.does in (Verb.COPY, Verb.ZERO)
+        halfway = action.does in ("copy", "zero")
         yield Case((*sequence, Fail(entry, k)))
         if halfway:
             yield Case((*sequence, Fail(entry, k, partial=True)))
         # An interrupted free may have happened, so the call may also be completed.
-        if action.does is not Verb.FREE and subject.program is None:
+        if action.does != "free" and subject.program is None:
             yield Case((*sequence, Fail(entry, k, interrupt=True)))
         for other in after:
             yield Case((*sequence, Fail(entry, k, partial=halfway, again=False), other))
-    for sequence in access_sequences(subject.edition).values():
+    for sequence in access_sequences(subject.machine).values():
         for k in (1, 2):
-            yield Case((*sequence, Fail(Input(Call.RELEASE), k)))
+            yield Case((*sequence, Fail(Input(caffe.RELEASE), k)))
 
 
 def _actions(subject: Subject) -> Iterator[tuple[tuple[Input, ...], Input, int, Action]]:
     """Every allocator call of every transition: the sequence before, the input, the number of the call, the action."""
-    steps = space(subject.edition).steps
-    for state, sequence in access_sequences(subject.edition).items():
+    steps = space(subject.machine).steps
+    for state, sequence in access_sequences(subject.machine).items():
         for entry, step in steps[state].items():
-            for k, action in enumerate((it for it in step.actions if it.does is not Verb.ADOPT), 1):
+            actions = map(subject.machine.actions.__getitem__, step.actions)
+            for k, action in enumerate((it for it in actions if it.does != "adopt"), 1):
                 yield sequence, entry, k, action
 
 
 def _stumbles(subject: Subject) -> Iterator[Case]:
     """For every call in every state, with and without a push in flight, each other allocator call fails once."""
-    push = Input(Call.ASYNC_GPU_PUSH)
-    steps = space(subject.edition).steps
-    for state, sequence in access_sequences(subject.edition).items():
-        for entry in (*(entry for entry in steps[state] if entry.call), Input(Call.RELEASE)):
+    push = Input(caffe.ASYNC_GPU_PUSH)
+    steps = space(subject.machine).steps
+    for state, sequence in access_sequences(subject.machine).items():
+        for entry in (*(entry for entry in steps[state] if entry.call), Input(caffe.RELEASE)):
             yield Case((*sequence, Stumble(entry)))
-            if push in steps[state] and steps[state][push].refusal is None:
+            if push in steps[state] and not steps[state][push].refusal:
                 yield Case((*sequence, push, Stumble(entry)))
 
 
@@ -220,18 +220,18 @@ _MANY = 100
 
 def _counters(subject: Subject) -> Iterator[Case]:
     """Repeated cycles, for bugs at the n-th copy, push, adoption or read."""
-    return _sequences(counter_sequences(subject.edition, (*range(2, 9), _MANY)))
+    return _sequences(counter_sequences(subject.machine, (*range(2, 9), _MANY)))
 
 
 def _sizes(subject: Subject) -> Iterator[Case]:
     """The tour with zero bytes, one, an odd number and a page; short sequences and a cycle with megabytes."""
     # In Caffe the effect of zero bytes depends on what malloc(0) and cudaMalloc(0) return.
     for size in (0, 1, 4095, 4096) if subject.profile == "safe" else (1, 4095, 4096):
-        yield from _sequences(tour(subject.edition), size)
-    for sequence in access_sequences(subject.edition).values():
+        yield from _sequences(tour(subject.machine), size)
+    for sequence in access_sequences(subject.machine).values():
         if len(sequence) < _LONG:
             yield Case(sequence, (3 << 20) + 1)
-    cycle = cycles(subject.edition)[0]
+    cycle = cycles(subject.machine)[0]
     for power in range(1, 19):
         for size in ((1 << power) - 1, 1 << power, (1 << power) + 1):
             yield Case(cycle, size)
@@ -241,13 +241,13 @@ def _sizes(subject: Subject) -> Iterator[Case]:
 
 def _flights(subject: Subject) -> Iterator[Case]:
     """Every call while a push is queued, and after a wait for the push."""
-    push = Input(Call.ASYNC_GPU_PUSH)
+    push = Input(caffe.ASYNC_GPU_PUSH)
     if subject.device is None:
         return
-    steps = space(subject.edition).steps
-    for state, sequence in access_sequences(subject.edition).items():
-        if push in steps[state] and steps[state][push].refusal is None:
-            for entry in (*steps[state], Input(Call.RELEASE)):
+    steps = space(subject.machine).steps
+    for state, sequence in access_sequences(subject.machine).items():
+        if push in steps[state] and not steps[state][push].refusal:
+            for entry in (*steps[state], Input(caffe.RELEASE)):
                 yield Case((*sequence, push, entry, Synchronize()), 64)
                 yield Case((*sequence, push, Synchronize(), entry), 64)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hypothesis import strategies as st
 
-from syncedmem.model import Input, inputs
+from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences
 
 from ..engine.report import Tolerance
@@ -25,6 +25,8 @@ from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from syncedmem.model import Input, Machine
 
     from ..engine.subject import Subject
     from ..engine.violation import Violation
@@ -56,9 +58,9 @@ class Walk:
     begun: int = 0
 
 
-def walks(edition: str, first: tuple[Input, ...], *, failures: bool = True) -> st.SearchStrategy[Walk]:
-    """The walks of an edition whose first memory starts with this sequence; with injected failures or without."""
-    calls = inputs(edition, null=True, end=True)
+def walks(machine: Machine, first: tuple[Input, ...], *, failures: bool = True) -> st.SearchStrategy[Walk]:
+    """The walks of a machine whose first memory starts with this sequence; with injected failures or without."""
+    calls = stepper(machine).inputs(end=True)
     failing = [
         Fail(entry, k, partial, interrupt=False, again=again)
         for entry in calls
@@ -73,7 +75,7 @@ def walks(edition: str, first: tuple[Input, ...], *, failures: bool = True) -> s
     wait: st.SearchStrategy[Move] = st.just(Synchronize())
     others = (st.sampled_from(failing), st.sampled_from(stumbling)) if failures else (call, call)
     move = st.one_of(call, call, wait, *others)
-    start = st.sampled_from(tuple(access_sequences(edition).values()))
+    start = st.sampled_from(tuple(access_sequences(machine).values()))
     small = st.sampled_from(_SIZES)
     # A large memory takes a thousand times as long as a small one, and suites have large ones too.
     large = st.sampled_from(_LARGE)
@@ -174,10 +176,10 @@ def search(  # noqa: PLR0913 -- options
         What was found, and what was generated.
     """
     tolerance = tolerance or Tolerance()
-    sequences = tuple(access_sequences(subject.edition).values())
+    sequences = tuple(access_sequences(subject.machine).values())
     generated, share = Generated(steps, len(sequences)), -(-steps // len(sequences))
     for number, sequence in enumerate(sequences):
-        strategy = walks(subject.edition, sequence, failures=subject.profile == "safe" and subject.level >= "L3")
+        strategy = walks(subject.machine, sequence, failures=subject.profile == "safe" and subject.level >= "L3")
         hunt = Hunt(subject, strategy, run_walk, shortened, on_walk, shorten, tolerance.tolerates)
         violation = hunt.search(share, f"{start}.{number}", generated)
         if violation and tolerance.ends(violation):

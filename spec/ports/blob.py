@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..engine.call_log import RecordingAllocator
-    from ..engine.calls import Side
     from .process import Port
 
 __all__ = ["RemoteBlob"]
@@ -59,7 +58,7 @@ class RemoteBlobMemory:
         """The bytes of the device side, read without a call."""
         return self._shown("gpu")
 
-    def _shown(self, side: Side) -> RemoteSide:
+    def _shown(self, side: str) -> RemoteSide:
         found = self._sides[side]
         if found is None and self.size:
             raise Refused(f"the port does not show the {side} side, which is fresh")
@@ -160,10 +159,10 @@ class RemoteView:
         What the view showed when the call returned.
     """
 
-    def __init__(self, blob: RemoteBlob, part: str, side: Side, content: bytes) -> None:
+    def __init__(self, blob: RemoteBlob, part: str, side: str, content: bytes) -> None:
         self._blob = blob
         self._part = part
-        self._side: Side = side
+        self._side: str = side
         self._content = content
 
     def get(self) -> bytearray:
@@ -277,7 +276,7 @@ class RemoteBlob:
         """The volume of some axes."""
         return self._number("count_axes", numbers=[start] if end is None else [start, end])
 
-    def write(self, part: str, side: Side, content: bytearray) -> None:
+    def write(self, part: str, side: str, content: bytearray) -> None:
         """Write through the last view of a side of a part."""
         self._shared.turn += 1
         self._see(self._shared.port.ask("write_blob", blob=self.number, part=part, side=side, bytes=content.hex()))
@@ -338,7 +337,7 @@ class RemoteBlob:
             raise self._shared.port.violation("P02-one-answer", "the last answer has no 'value'")
         return answer["value"]
 
-    def _buffer(self, side: Side, given: Any) -> RemoteBuffer:
+    def _buffer(self, side: str, given: Any) -> RemoteBuffer:
         if isinstance(given, RemoteBuffer):
             return given
         with suppress(TypeError):

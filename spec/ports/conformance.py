@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model.head import DEFAULT_EDITION
+from syncedmem.model.caffe import DEFAULT
 
 from ..blob.claims import blobs_not_judged
 from ..blob.kit import check_blobs
@@ -220,7 +220,7 @@ class PortReport:
     def line(self) -> str:
         """The verdict in one line."""
         profile, reached = self.wanted.profile, self.reached
-        edition = "" if self.edition == DEFAULT_EDITION else f" of edition {self.edition}"
+        edition = "" if self.edition == DEFAULT.name else f" of edition {self.edition}"
         last = reached or (self.results[-1] if self.results else None)
         if last is None:
             broken = ", ".join(dict.fromkeys(it.requirement for it in self.found))

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model.head import DEFAULT_EDITION
+from syncedmem.model.caffe import DEFAULT
 
 from ..engine.fork import in_fork
 from ..engine.reproducer import program_of
@@ -120,7 +120,7 @@ def conform_maker(
     PortError
         If it cannot be tested.
     """
-    report = PortReport(target.name, wanted.edition or DEFAULT_EDITION, wanted)
+    report = PortReport(target.name, wanted.edition or DEFAULT.name, wanted)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "journal"
         here, there = Pipe(duplex=False)

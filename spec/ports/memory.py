@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ..engine.call_log import CallLog
-    from ..engine.calls import Side
     from .process import Port
 
 __all__ = [
@@ -103,9 +102,9 @@ class RemoteView:
         What the view showed when the call returned.
     """
 
-    def __init__(self, memory: RemoteMemory, side: Side, content: bytes) -> None:
+    def __init__(self, memory: RemoteMemory, side: str, content: bytes) -> None:
         self._memory = memory
-        self._side: Side = side
+        self._side: str = side
         self._content = content
 
     def get(self) -> bytes:
@@ -186,9 +185,9 @@ class RemoteAllocator:
     name = "the port"
     ordinal = 0
 
-    def __init__(self, port: Port, side: Side) -> None:
+    def __init__(self, port: Port, side: str) -> None:
         self.port: Port = port
-        self.side: Side = side
+        self.side: str = side
         self._waits: Counter[int | None] = Counter()
         self.blobs: Any = None
         self._buffers = 0
@@ -361,7 +360,7 @@ class RemoteMemory:
         self._released = True
         self._answered(self._port.ask("drop", memory=self._number))
 
-    def own(self, side: Side) -> RemoteBuffer:
+    def own(self, side: str) -> RemoteBuffer:
         """Its own block on a side, as if that were a buffer of the caller.
 
         Raises
@@ -374,11 +373,11 @@ class RemoteMemory:
             raise Refused(answer["refused"])
         return RemoteBuffer(self._port, _OWN, self._size)
 
-    def write(self, side: Side, content: bytes) -> None:
+    def write(self, side: str, content: bytes) -> None:
         """Write through the last view of a side."""
         self._see(self._port.ask("write_view", memory=self._number, side=side, bytes=content.hex()))
 
-    def sides(self, side: Side) -> list[RemoteSide]:
+    def sides(self, side: str) -> list[RemoteSide]:
         """What is on a side, read without a call: nothing if the port does not show it."""
         shown = self._state().get(side)
         return [] if shown is None else [RemoteSide(bytes.fromhex(shown))]
@@ -421,12 +420,12 @@ class RemoteMemory:
         self._see(answer)
         return answer
 
-    def _view(self, side: Side, answer: dict[str, Any]) -> RemoteView | None:
+    def _view(self, side: str, answer: dict[str, Any]) -> RemoteView | None:
         if self._port.level >= "L1" and answer.get("view") is None:
             return None
         return RemoteView(self, side, bytes.fromhex(answer.get("view") or ""))
 
-    def _adopt(self, side: Side, data: RemoteBuffer | None) -> None:
+    def _adopt(self, side: str, data: RemoteBuffer | None) -> None:
         name = data.name if isinstance(data, RemoteBuffer) else None
         self._call(f"set_{side}_data", buffer=name)
         if name is not None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from syncedmem.model import SyncedMemoryError
-from syncedmem.model.head import DEFAULT_EDITION
+from syncedmem.model.caffe import DEFAULT
 
 from ..engine.supervisor import Command, Death, Limits
 from ..engine.violation import Violation
@@ -113,7 +113,7 @@ class Port:
     @property
     def edition(self) -> str:
         """The edition that the port is."""
-        edition: str = self.hello.get("edition", DEFAULT_EDITION)
+        edition: str = self.hello.get("edition", DEFAULT.name)
         return edition
 
     def next_id(self) -> int:

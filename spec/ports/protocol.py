@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem import model
-from syncedmem.model import Action, SyncedHead
+from syncedmem.model import SyncedHead, caffe
 from syncedmem.model.interface import BLOB_CALLS
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ BLACK_BOX = ("L0", "L1")
 
 EDITIONS = tuple(model.EDITIONS)
 HEADS = tuple(head.name for head in SyncedHead)
-ACTIONS = (*(action.value for action in Action), "copy_cpu", "copy_gpu", "wait")
+ACTIONS = (*caffe.EVERYTHING.actions, "copy_cpu", "copy_gpu", "wait")
 """The model's actions; copies within a side, which no call needs; and a wait for the pushes of the memory."""
 
 BLOB_TYPES = ("float32", "float64", "int32", "uint32", "float16")

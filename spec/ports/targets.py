@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from syncedmem.model import EDITIONS
-from syncedmem.model.head import DEFAULT_EDITION
+from syncedmem.model.caffe import CPU_ONLY, DEFAULT
 
 from ..engine.subject import Subject
 from ..requirements import LEVELS
@@ -70,7 +69,7 @@ def subject_of(port: Port, name: str, profile: Profile, level: Level, *, blobs: 
     """The memories of a program, or its blobs, at a level that it can show."""
     port.renew()
     port.level = level
-    device = RemoteAllocator(port, "gpu") if EDITIONS[port.edition].has_device else None
+    device = RemoteAllocator(port, "gpu") if port.edition != CPU_ONLY.name else None
     host: Any = RemoteAllocator(port, "cpu")
     made: Any = RemoteBlob if blobs else RemoteMemory
     return Subject(name, made, host, cast("Any", device), profile, level=level, edition=port.edition, program=port)
@@ -116,8 +115,8 @@ class MakerTarget:
                 found, profile=profile, level=level, edition=edition or found.edition, source=found.source or source
             )
         host, device = self.allocators
-        edition = edition or DEFAULT_EDITION
-        there = device() if EDITIONS[edition].has_device else None
+        edition = edition or DEFAULT.name
+        there = device() if edition != CPU_ONLY.name else None
         return Subject(self.name, found, host(), there, profile, level=level, edition=edition, source=source)
 
     def _source(self, profile: Profile, level: Level, edition: str) -> str:

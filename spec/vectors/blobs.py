@@ -10,21 +10,20 @@ from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import EDITIONS, Mode, SyncedHead
-from syncedmem.model.compiled import edition_for
+from syncedmem.model import Mode, SyncedHead
+from syncedmem.model.caffe import CPU_ONLY, edition_for
 
 from ..blob.elements import USUAL, decoded, numbers
 from ..blob.oracle import World
 from ..blob.scenarios import in_mode
 from ..blob.steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other, foresee, write_of
 from ..blob.tables import WAYS, rows, way
-from ..engine.calls import FRESH
+from ..engine.heads import FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..blob.oracle import Foreseen, Part, Shape
-    from ..engine.calls import Side
     from ..requirements import Profile
 
 __all__ = [
@@ -44,7 +43,7 @@ _SHAPE: Shape = (2, 3)
 _OTHER: Shape = (2, 2)
 _MOST_AXES = 32
 _PARTS: tuple[Part, ...] = ("data", "diff")
-_SIDES: tuple[Side, ...] = ("cpu", "gpu")
+_SIDES: tuple[str, ...] = ("cpu", "gpu")
 
 _WHY: dict[str, tuple[str, str]] = {
     "B30-update-unwritten": ("not_written", "`update` of data that was never written"),
@@ -114,8 +113,8 @@ def blob_programs(suite: str, edition: str) -> tuple[BlobProgram, ...]:
     KeyError
         If there is no such suite.
     """
-    make, has_device = BLOB_SUITES[suite].programs, EDITIONS[edition].has_device
-    return tuple(dict.fromkeys(make(has_device))) if edition == edition_for(has_device=has_device) else ()
+    make, has_device = BLOB_SUITES[suite].programs, edition != CPU_ONLY.name
+    return tuple(dict.fromkeys(make(has_device))) if edition == edition_for(has_device=has_device).name else ()
 
 
 def expected_blob_steps(program: BlobProgram) -> list[dict[str, Any]]:
@@ -166,7 +165,7 @@ def _result(foreseen: Foreseen, dtype: str) -> dict[str, Any]:
     return result
 
 
-def _action(operation: str, side: Side) -> str:
+def _action(operation: str, side: str) -> str:
     return f"{operation}_to_{side}" if operation == "copy" else f"{operation}_{side}"
 
 
@@ -215,7 +214,7 @@ def _cells(has_device: bool) -> Iterator[BlobProgram]:
     for row in rows(has_device):
         starts = (way(n, part, WAYS[head]) for (n, part), head in zip(row.parts, row.cell.heads, strict=True))
         calls = (in_mode(row.cell.mode), *chain.from_iterable(starts), row.step)
-        yield BlobProgram(edition_for(has_device=has_device), USUAL, (_SHAPE, _SHAPE), calls)
+        yield BlobProgram(edition_for(has_device=has_device).name, USUAL, (_SHAPE, _SHAPE), calls)
 
 
 def _refusals(has_device: bool) -> Iterator[BlobProgram]:
@@ -224,7 +223,7 @@ def _refusals(has_device: bool) -> Iterator[BlobProgram]:
     for head in heads:
         for dtype, call in _refused(has_device):
             calls, profile = (*way(0, "data", WAYS[head]), call), _profile(head, call)
-            yield BlobProgram(edition_for(has_device=has_device), dtype, (_SHAPE, _OTHER), calls, profile)
+            yield BlobProgram(edition_for(has_device=has_device).name, dtype, (_SHAPE, _OTHER), calls, profile)
 
 
 def _profile(head: SyncedHead, call: BlobCall) -> Profile:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import caffe
 
-from ..engine.calls import HEADS
 from ..engine.contents import pattern
+from ..engine.heads import HEADS
 from ..memory.oracle import Oracle, Wanted
 from ..memory.policy import POLICIES
 from .programs import LOOK, OWN, SET_MODE, WRITE_BUFFER

@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncedmem.model import Input, Mode, space
-from syncedmem.model.head import Verb
 
-from ..engine.calls import ADOPTIONS
 from ..memory.suites import Fail, Stumble
 from .programs import SET_MODE, WRITE_BUFFER, Program, numbered, operation_of
 from .replay import replay
@@ -16,6 +14,8 @@ from .vector import Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from syncedmem.model import Machine
 
     from ..engine.subject import Subject
     from ..engine.violation import Violation
@@ -45,7 +45,7 @@ def vector_of(violation: Violation, subject: Subject) -> Vector | None:
     if violation.played is None:
         return None
     sizes, moves = violation.played
-    taker = _Taker(subject.edition, len(sizes))
+    taker = _Taker(subject.machine, len(sizes))
     for number, move in moves:
         taker.take(number, move)
     program = Program(subject.edition, sizes, taker.done(), subject.profile)
@@ -70,8 +70,8 @@ def add_vectors(violations: Iterable[Violation], subject: Subject) -> None:
 class _Taker:
     """Makes operations of moves, in the states of the model."""
 
-    def __init__(self, edition: str, count: int) -> None:
-        self._space = space(edition)
+    def __init__(self, machine: Machine, count: int) -> None:
+        self._space = space(machine)
         self._states = [self._space.start] * count
         self._modes = [Mode.GPU] * count
         self._ended: set[int] = set()
@@ -83,7 +83,7 @@ class _Taker:
         if isinstance(move, Fail):
             steps = self._space.steps[self._states[number]]
             actions = steps[move.entry].actions if move.entry in steps else ()
-            if move.k <= sum(action.does is not Verb.ADOPT for action in actions):
+            if move.k <= sum(self._space.machine.actions[name].does != "adopt" for name in actions):
                 self._add(number, move.entry, {"fail": move.k})
                 if not move.again:
                     return
@@ -102,17 +102,17 @@ class _Taker:
         if number in self._ended:
             return
         if entry.call is None:
-            self._modes[number] = entry.mode or Mode.GPU
+            self._modes[number] = Mode[entry.value]
         elif entry.call.ends:
             self._ended.add(number)
-            self._operations.append(numbered(number, {"call": entry.call.value}))
+            self._operations.append(numbered(number, {"call": entry.call.name}))
             return
         else:
             self._add(number, entry, {})
         steps = self._space.steps[self._states[number]]
         if entry in steps:
             self._states[number] = steps[entry].after
-        if entry.call in ADOPTIONS and entry.data:  # the kit writes into what it has handed in
+        if entry.does == "adopt" and entry.data:  # the kit writes into what it has handed in
             buffer = {"buffer": len(self._operations), "bytes": len(self._operations) + 1}
             self._operations.append(numbered(number, {"call": WRITE_BUFFER, "argument": buffer}))
 

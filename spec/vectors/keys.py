@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import EDITIONS, Action, Call, Mode, SyncedHead
+from syncedmem.model import EDITIONS, Mode, SyncedHead, caffe
 
 from ..blob.elements import TYPES
 from ..blob.steps import ACCESSORS, ADOPTIONS, NORMS, SCALES
@@ -82,13 +82,13 @@ _CONTENT = _INDEX
 _SIDES = ("cpu", "gpu")
 _HEAD = _enum(head.name for head in SyncedHead)
 _MODE = _enum(mode.name for mode in Mode)
-_ACTIONS = _list(_enum(action.value for action in Action))
+_ACTIONS = _list(_enum(caffe.EVERYTHING.actions))
 _BUFFER = _object({"buffer": _INDEX}, {"bytes": _CONTENT})
 _OWN = _object({"own": {"const": True}})
 _FLAGS: Schema = {
     "type": "object",
     "additionalProperties": _FLAG,
-    "propertyNames": _enum(str(fact.name).lower() for fact in EDITIONS["caffe"].flags),
+    "propertyNames": _enum(flag.name for flag in caffe.CAFFE.flags),
 }
 _PART = _object({"head": _HEAD, **{side: {"oneOf": [_NULL, _NUMBERS]} for side in _SIDES}})
 _BLOB = _object({"shape": _INTEGERS, "data": _PART, "diff": _PART})
@@ -104,7 +104,7 @@ MEMORY_STEP: tuple[Key, ...] = (
         "A call of a memory; `release` is the destructor. `set_mode` changes the mode of all memories, which is GPU at "
         "first. With `write_buffer` the caller writes into a buffer of its own. `look` does nothing: the memory must "
         "still be as it was.",
-        _enum((*(call.value for call in Call), SET_MODE, WRITE_BUFFER, LOOK)),
+        _enum((*caffe.EVERYTHING.calls, SET_MODE, WRITE_BUFFER, LOOK)),
         required=True,
     ),
     Key("memory", "The number of the memory, from 0. Without it, the first.", _COUNT),

@@ -18,12 +18,11 @@ from .programs import LOOK, OWN, SET_MODE, WRITE_BUFFER
 
 if TYPE_CHECKING:
     from ..engine.call_log import AllocatorCall
-    from ..engine.calls import Side
     from ..engine.subject import Subject
 
 __all__ = ["Difference", "Problem", "named", "replay_memories"]
 
-_SIDES: dict[str, Side] = {"cpu": "cpu", "gpu": "gpu"}
+_SIDES: dict[str, str] = {"cpu": "cpu", "gpu": "gpu"}
 _NAMES = {"copy": "copy_to", "push": "copy_to"}
 _TAIL = bytes((0xA5, 0x5A, 0xC3, 0x3C, 0x96))
 """What is behind the bytes of a caller's buffer, where nobody may write."""
@@ -94,7 +93,7 @@ class _Caller:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.mode = Mode.GPU
-        self._buffers: dict[int, tuple[Side, int, Any]] = {}
+        self._buffers: dict[int, tuple[str, int, Any]] = {}
 
     def play(self, step: dict[str, Any], player: _Player) -> Problem | None:
         """Take one step and check it; None if everything is as expected."""
@@ -106,7 +105,7 @@ class _Caller:
         problem = player.compared(step) if step["call"] in (WRITE_BUFFER, LOOK) else player.play(step)
         return problem or self._tails()
 
-    def buffer(self, side: Side, size: int, argument: dict[str, int]) -> Any:
+    def buffer(self, side: str, size: int, argument: dict[str, int]) -> Any:
         """A buffer of the caller, which is made when it is first used."""
         number = argument["buffer"]
         if number not in self._buffers:
@@ -148,8 +147,8 @@ class _Player:
         self._subject = caller.subject
         self._size = size
         self._log, host, device = recorded(self._subject)
-        self._adopted: dict[Side, Any] = {}
-        self._view: dict[Side, Any] = {}
+        self._adopted: dict[str, Any] = {}
+        self._view: dict[str, Any] = {}
         with using_mode(caller.mode):
             make: Any = self._subject.make
             self._memory: Any = make(size, host=host, device=device)
@@ -192,7 +191,7 @@ class _Player:
         self._view[side] = value
         return None, value
 
-    def _argument(self, side: Side, argument: dict[str, int] | None) -> Any:
+    def _argument(self, side: str, argument: dict[str, int] | None) -> Any:
         """The argument of a call: None, the memory's own pointer, or a buffer of the caller."""
         if argument is None:
             return None
@@ -250,14 +249,14 @@ class _Player:
         expected, seen = contrasted(wanted, found)
         return f"{what} {expected}", seen
 
-    def _pointers(self, side: Side) -> list[Any]:
+    def _pointers(self, side: str) -> list[Any]:
         if self._subject.level < _BYTES_FROM:
             return []
         if side in self._adopted:
             return [self._adopted[side]]
         return self._log.owned(side) if self._subject.program is None else self._memory.sides(side)
 
-    def _bytes(self, side: Side, pointer: Any) -> bytes:
+    def _bytes(self, side: str, pointer: Any) -> bytes:
         if self._is_foreign(side):
             return fetch(self._subject, pointer, self._size)
         return bytes(memoryview(pointer).cast("B"))[: self._size]

@@ -11,15 +11,14 @@ from hashlib import blake2b
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Call, Fact, Input, Mode, hsi_suite, inputs, space, tour
-from syncedmem.model.head import Verb
+from syncedmem.model import EDITIONS, Input, Mode, caffe, hsi_suite, space, tour
+from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles, pair_tour
-
-from ..engine.calls import ADOPTIONS, READS, SIDES, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from syncedmem.model import Call, Machine
     from syncedmem.model.suites import InputSequence
 
     from ..requirements import Profile
@@ -86,11 +85,11 @@ class Suite(NamedTuple):
     text : str
         What the suite guarantees.
     programs : callable
-        Makes the programs for an edition.
+        Makes the programs for a machine.
     """
 
     text: str
-    programs: Callable[[str], Iterator[Program]]
+    programs: Callable[[Machine], Iterator[Program]]
 
 
 @lru_cache(maxsize=2)  # a suite is wanted twice in a row, and the largest have millions of operations
@@ -103,7 +102,7 @@ def programs(suite: str, edition: str) -> tuple[Program, ...]:
         If there is no such suite.
     """
     known, found = set[bytes](), list[Program]()
-    for program in SUITES[suite].programs(edition):
+    for program in SUITES[suite].programs(EDITIONS[edition]):
         name = blake2b(repr(program).encode(), digest_size=16).digest()  # the text of a long one is longer than itself
         if name not in known:
             known.add(name)
@@ -112,22 +111,22 @@ def programs(suite: str, edition: str) -> tuple[Program, ...]:
 
 
 def _program(
-    edition: str, sequence: Iterable[Input | Operation], size: int = _SIZE, profile: Profile = "caffe"
+    machine: Machine, sequence: Iterable[Input | Operation], size: int = _SIZE, profile: Profile = "caffe"
 ) -> Program:
     """A program of one memory from a sequence, with another content in every step, and a release at the end."""
     done = [operation_of(it, n) if isinstance(it, Input) else it for n, it in enumerate(sequence, 1)]
-    return Program(edition, (size,), (*done, {"call": Call.RELEASE.value}), profile)
+    return Program(machine.name, (size,), (*done, {"call": caffe.RELEASE.name}), profile)
 
 
 @lru_cache(maxsize=1 << 12)
 def operation_of(entry: Input, number: int) -> Operation:
     """The operation of an input, with the content of this number; many programs share it, so it must not be changed."""
     if entry.call is None:
-        return {"call": SET_MODE, "argument": (entry.mode or Mode.GPU).name}
-    done: Operation = {"call": entry.call.value}
-    if entry.call in ADOPTIONS:
+        return {"call": SET_MODE, "argument": entry.value}
+    done: Operation = {"call": entry.call.name}
+    if entry.does == "adopt":
         done["argument"] = {"buffer": number, "bytes": number} if entry.data else None
-    elif entry.call in WRITES:
+    elif entry.does == "write":
         done["write"] = number
     return done
 
@@ -141,58 +140,60 @@ def numbered(memory: int, operation: Operation) -> Operation:
 
 
 def _from_sequences(
-    sequences: Callable[[str], Iterable[InputSequence]], sizes: Iterable[int] = (_SIZE,), profile: Profile = "caffe"
-) -> Callable[[str], Iterator[Program]]:
-    return lambda edition: (
-        _program(edition, sequence, size, profile) for size in sizes for sequence in sequences(edition)
+    sequences: Callable[[Machine], Iterable[InputSequence]], sizes: Iterable[int] = (_SIZE,), profile: Profile = "caffe"
+) -> Callable[[Machine], Iterator[Program]]:
+    return lambda machine: (
+        _program(machine, sequence, size, profile) for size in sizes for sequence in sequences(machine)
     )
 
 
-def _cells(edition: str) -> Iterator[Program]:
+def _cells(machine: Machine) -> Iterator[Program]:
     """Every call in every state, with NULL data."""
-    for sequence in access_sequences(edition).values():
-        for entry in inputs(edition, null=True, mode=False):
-            yield _program(edition, (*sequence, entry))
+    for sequence in access_sequences(machine).values():
+        for entry in stepper(machine).inputs(settings=False):
+            yield _program(machine, (*sequence, entry))
 
 
-def _failures(edition: str) -> Iterator[Program]:
+def _failures(machine: Machine) -> Iterator[Program]:
     """In every state each action of every call fails; then the call is repeated, or the memory is released."""
-    for state, sequence in access_sequences(edition).items():
-        for entry, step in space(edition).steps[state].items():
-            for k in range(1, 1 + sum(action.does is not Verb.ADOPT for action in step.actions)):
+    for state, sequence in access_sequences(machine).items():
+        for entry, step in space(machine).steps[state].items():
+            for k in range(1, 1 + sum(machine.actions[name].does != "adopt" for name in step.actions)):
                 number = len(sequence) + 1
                 failing = {**operation_of(entry, number), "fail": k}
                 failing.pop("write", None)
-                yield _program(edition, (*sequence, failing), profile="safe")
-                yield _program(edition, (*sequence, failing, entry, *_reads(edition)), profile="safe")
+                yield _program(machine, (*sequence, failing), profile="safe")
+                yield _program(machine, (*sequence, failing, entry, *_reads(machine)), profile="safe")
 
 
-def _reads(edition: str) -> tuple[Input, ...]:
-    return tuple(entry for entry in inputs(edition, mode=False) if entry.call in READS)
+def _reads(machine: Machine) -> tuple[Input, ...]:
+    return tuple(entry for entry in stepper(machine).inputs(null=False, settings=False) if entry.does == "read")
 
 
-def _aliases(edition: str) -> Iterator[Program]:
+def _aliases(machine: Machine) -> Iterator[Program]:
     """Adopting a memory's own pointer, adopting a buffer twice, and writing to an adopted buffer."""
-    for call in (it for it in ADOPTIONS if _can(edition, it)):
-        write, *others = sorted((it for it in WRITES if _can(edition, it)), key=lambda it: SIDES[it] != SIDES[call])
-        reads = _reads(edition)
-        yield from _own_pointers(edition, call, write)
+    calls = [it for it in machine.calls.values() if _can(machine, it)]
+    for call in (it for it in calls if it.does == "adopt"):
+        writes = (it for it in calls if it.does == "write")
+        write, *others = sorted(writes, key=lambda it: it.side != call.side)
+        reads = _reads(machine)
+        yield from _own_pointers(machine, call, write)
         first = operation_of(Input(call), 1)
-        again = {"call": call.value, "argument": {"buffer": 1}}
+        again = {"call": call.name, "argument": {"buffer": 1}}
         poked = {"call": WRITE_BUFFER, "argument": {"buffer": 1, "bytes": 9}}
-        yield _program(edition, (first, again, *reads))
-        yield _program(edition, (first, *reads, again, *reads))
-        yield _program(edition, (first, poked, *reads))
-        yield _program(edition, (first, Input(write), again, *reads))
+        yield _program(machine, (first, again, *reads))
+        yield _program(machine, (first, *reads, again, *reads))
+        yield _program(machine, (first, poked, *reads))
+        yield _program(machine, (first, Input(write), again, *reads))
         for other in others:  # bytes that are written on the other side are copied to the caller's buffer
-            yield _program(edition, (first, Input(other), *reads, again, *reads))
-        yield from _same_buffer(edition, call, write)
+            yield _program(machine, (first, Input(other), *reads, again, *reads))
+        yield from _same_buffer(machine, call, write)
 
 
-def _same_buffer(edition: str, call: Call, write: Call) -> Iterator[Program]:
+def _same_buffer(machine: Machine, call: Call, write: Call) -> Iterator[Program]:
     """Two memories adopt one buffer, and each sees what is written through the other."""
-    first, again = operation_of(Input(call), 1), {"call": call.value, "argument": {"buffer": 1}}
-    reads = [operation_of(entry, 0) for entry in _reads(edition)]
+    first, again = operation_of(Input(call), 1), {"call": call.name, "argument": {"buffer": 1}}
+    reads = [operation_of(entry, 0) for entry in _reads(machine)]
     others = [{"call": LOOK}, *reads]
     poked = {"call": WRITE_BUFFER, "argument": {"buffer": 1, "bytes": 9}}
     written = operation_of(Input(write), 3)
@@ -203,14 +204,14 @@ def _same_buffer(edition: str, call: Call, write: Call) -> Iterator[Program]:
         (numbered(1, written),),
         (*(numbered(1, it) for it in reads), poked),
     ):
-        ends = ({"call": Call.RELEASE.value}, numbered(1, {"call": Call.RELEASE.value}))
+        ends = ({"call": caffe.RELEASE.name}, numbered(1, {"call": caffe.RELEASE.name}))
         steps = (first, numbered(1, again), *change, *others, *(numbered(1, it) for it in others), *ends)
-        yield Program(edition, (_SIZE, _SIZE), steps)
+        yield Program(machine.name, (_SIZE, _SIZE), steps)
 
 
-def _several(edition: str) -> Iterator[Program]:
+def _several(machine: Machine) -> Iterator[Program]:
     """Sequences of the tour on three memories in turns; after each step the other memories are compared."""
-    sequences = tour(edition)
+    sequences = tour(machine)
     for n in range(len(sequences)):
         turns = [sequences[(n + k * len(sequences) // len(_SEVERAL)) % len(sequences)] for k in range(len(_SEVERAL))]
         steps: list[Operation] = []
@@ -220,35 +221,43 @@ def _several(edition: str) -> Iterator[Program]:
                     steps.append(numbered(memory, operation_of(sequence[at], 1 + at * len(turns) + memory)))
                     others = (it for it in range(len(turns)) if it != memory)
                     steps += [numbered(it, {"call": LOOK}) for it in others if sequence[at].call is not None]
-        ends = (numbered(memory, {"call": Call.RELEASE.value}) for memory in range(len(turns)))
-        yield Program(edition, _SEVERAL, (*steps, *ends))
+        ends = (numbered(memory, {"call": caffe.RELEASE.name}) for memory in range(len(turns)))
+        yield Program(machine.name, _SEVERAL, (*steps, *ends))
 
 
-def _own_pointers(edition: str, call: Call, write: Call) -> Iterator[Program]:
-    owned = Fact.OWN_CPU_DATA if SIDES[call] == "cpu" else Fact.OWN_GPU_DATA
-    for state, sequence in access_sequences(edition).items():
-        if owned in space(edition).steps[state][Input(write)].after.facts:
-            own = {"call": call.value, "argument": OWN}
-            yield _program(edition, (*sequence, Input(write), own, *_reads(edition)), profile="safe")
+def _own_pointers(machine: Machine, call: Call, write: Call) -> Iterator[Program]:
+    owned = next(it.name for it in machine.facts.values() if (it.means, it.side) == ("owned", call.side))
+    for state, sequence in access_sequences(machine).items():
+        if owned in space(machine).steps[state][Input(write)].after.facts:
+            own = {"call": call.name, "argument": OWN}
+            yield _program(machine, (*sequence, Input(write), own, *_reads(machine)), profile="safe")
 
 
-def _can(edition: str, call: Call) -> bool:
-    """Whether an edition has a call and does not refuse it on a new memory."""
-    step = space(edition).steps[space(edition).start].get(Input(call))
-    return step is not None and step.refusal is None
+def _can(machine: Machine, call: Call) -> bool:
+    """Whether an machine has a call and does not refuse it on a new memory."""
+    step = space(machine).steps[space(machine).start].get(Input(call))
+    return step is not None and not step.refusal
 
 
-def _modes(edition: str) -> Iterator[Program]:
+def _modes(machine: Machine) -> Iterator[Program]:
     """Every mode for the allocation of host memory with every mode for its free, by adoption and by release."""
-    down = [Input(it) for it in (Call.GPU_DATA, Call.CPU_DATA) if _can(edition, it)]
+    down = [Input(it) for it in (caffe.GPU_DATA, caffe.CPU_DATA) if _can(machine, it)]
     for first, second in product(Mode, Mode):
-        for made in ([Input(Call.CPU_DATA)], [Input(Call.MUTABLE_CPU_DATA)], down):
-            for freed in ([], [Input(Call.SET_CPU_DATA)], [Input(Call.SET_CPU_DATA), *down]):
-                yield _program(edition, (Input(None, mode=first), *made, Input(None, mode=second), *freed))
+        for made in ([Input(caffe.CPU_DATA)], [Input(caffe.MUTABLE_CPU_DATA)], down):
+            for freed in ([], [Input(caffe.SET_CPU_DATA)], [Input(caffe.SET_CPU_DATA), *down]):
+                yield _program(
+                    machine,
+                    (
+                        Input(setting=caffe.MODE.name, value=first.name),
+                        *made,
+                        Input(setting=caffe.MODE.name, value=second.name),
+                        *freed,
+                    ),
+                )
 
 
-def _counters(edition: str) -> tuple[InputSequence, ...]:
-    return counter_sequences(edition, range(2, _MOST + 1))
+def _counters(machine: Machine) -> tuple[InputSequence, ...]:
+    return counter_sequences(machine, range(2, _MOST + 1))
 
 
 SUITES: dict[str, Suite] = {

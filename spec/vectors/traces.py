@@ -88,7 +88,7 @@ def check_trace(path: Path, edition: AnyMachine = DEFAULT) -> Stop | int:
     Parameters
     ----------
     path : Path
-    edition : str, Machine or Declaration
+    edition : str or Machine
         The machine of runs that do not name one, or that name it; other names are those of editions.
 
     Returns

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import Call, Input, inputs, space
-from syncedmem.model.compiled import dispatch
+from syncedmem.model import EDITIONS, space
+from syncedmem.model.states import stepper
 
 from .blobs import BLOB_SUITES, BlobProgram, blob_programs, expected_blob_steps
 from .expected import expected_steps
@@ -17,6 +17,8 @@ from .programs import SUITES, programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from syncedmem.model import State
 
     from .blobs import BlobSuite
     from .programs import Program, Suite
@@ -90,19 +92,20 @@ def digest(text: str) -> str:
 
 @cache
 def model_digest(edition: str) -> str:
-    """A digest of the behaviour of an edition: every reachable state, every input, actions, refusals and flags."""
-    table, release = dispatch(edition), Input(Call.RELEASE)
+    """A digest of the behaviour of an edition: every reachable state, every input, actions, refusals and facts."""
+    table = stepper(EDITIONS[edition])
+    inputs = table.inputs(end=True)
     told = [
-        f"{state.packed} {state.mode.name} {entry}: {step.refusal} {[it.value for it in step.actions]} "
-        f"{step.after.packed}"
-        for state, row in space(edition).steps.items()
-        for entry, step in row.items()
+        f"{_told(state)} {entry}: {step.refusal} {list(step.actions)} {_told(step.after)}"
+        for state in space(EDITIONS[edition]).steps
+        for entry in inputs
+        if (step := table.step(state, entry))
     ]
-    ends = [(state.packed, table.cell(Call.RELEASE, state.packed)) for state in space(edition).steps]
-    told += [
-        f"{packed} {release}: {[it.value for it in cell.actions]} {list(cell.next)}" for packed, cell in ends if cell
-    ]
-    return digest("\n".join((*map(str, inputs(edition, null=True)), *told)))
+    return digest("\n".join((*map(str, inputs), *told)))
+
+
+def _told(state: State) -> str:
+    return " ".join((state.head, *sorted(state.facts), *state.settings))
 
 
 def vectors(suite: str, edition: str, kills: tuple[tuple[str, ...], ...] | None = None) -> Iterator[Vector]:

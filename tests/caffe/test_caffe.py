@@ -212,4 +212,4 @@ def test_the_calls_of_caffes_tests_are_those_of_the_evidence(sources: Path) -> N
     text = (sources / "src/caffe/test/test_syncedmem.cpp").read_text(encoding="utf-8")
     bodies = dict(re.findall(r"^TEST_F\(\w+, (\w+)\) \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL))
     made = {name: re.findall(r"mem\.((?:mutable_)?[cg]pu_data)\(\)", body) for name, body in bodies.items()}
-    assert {test.name: [call.value for call in test.calls] for test in CAFFE_TESTS} == made
+    assert {test.name: [call.name for call in test.calls] for test in CAFFE_TESTS} == made

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 from syncedmem import __version__, cli
 from syncedmem.cli import app, diagram, main, output
-from syncedmem.model import EDITIONS, Call, InvalidArgumentError, NoDeviceError
+from syncedmem.model import EDITIONS, InvalidArgumentError, NoDeviceError, caffe
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import Theme
@@ -554,7 +554,7 @@ def test_diagram_passes_its_options_on() -> None:
     few = run("diagram", "--calls", "cpu_data", "--calls", "release", "--detail", "guards").output
     drawn = run("diagram", "--format", "dot", "--trace", "gpu_data cpu_data", "--size", "1000").output
 
-    assert mermaid(calls=(Call.CPU_DATA, Call.RELEASE), detail=Detail.GUARDS) == few
+    assert mermaid(calls=(caffe.CPU_DATA, caffe.RELEASE), detail=Detail.GUARDS) == few
     assert dot(trace=trace_of("gpu_data cpu_data", size=1000)) == drawn
     assert "1,000 bytes to CPU" in drawn
     assert "all bytes to CPU" in run("diagram", "--format", "dot", "--trace", "gpu_data cpu_data").output
@@ -598,7 +598,7 @@ def test_calls_are_separated_by_commas_too() -> None:
     few = run("diagram", "--calls", "cpu_data,gpu_data", "--calls", "mutable_cpu_data").output
     drawn = run("diagram", "--format", "dot", "--trace", "gpu_data, cpu_data").output
 
-    assert mermaid(calls=(Call.CPU_DATA, Call.GPU_DATA, Call.MUTABLE_CPU_DATA)) == few
+    assert mermaid(calls=(caffe.CPU_DATA, caffe.GPU_DATA, caffe.MUTABLE_CPU_DATA)) == few
     assert dot(trace=trace_of("gpu_data cpu_data")) == drawn
 
 

@@ -24,7 +24,7 @@ from syncedmem.explorer import explorer_material, explorer_page, page_server, re
 from syncedmem.explorer.material import SIZES, calls_of, explorer_vectors
 from syncedmem.explorer.server import MOST_CLIENTS, Page, names_of
 from syncedmem.explorer.trace import MOST_STEPS
-from syncedmem.model import EDITIONS, Call, head_machine
+from syncedmem.model import EDITIONS, caffe
 from syncedmem.model.files import MOST_TEXT
 from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.vectors import SUITES, vectors
@@ -488,7 +488,7 @@ def test_the_page_is_told_the_whole_machine() -> None:
     machine = explorer_material()["machine"]
     assert [it["name"] for it in machine["editions"]] == list(EDITIONS)
     for edition in machine["editions"]:
-        rows = head_machine(edition["name"]).declaration.rows
+        rows = EDITIONS[edition["name"]].rows
         assert [it["id"] for it in edition["transitions"]] == [
             row.identifier(head) for row in rows for head in row.source
         ]
@@ -501,4 +501,4 @@ def test_caffes_tests_make_eighteen_calls_of_four_kinds() -> None:
 
     assert len(CAFFE_TESTS) == 7
     assert len(calls) == 18
-    assert set(calls) == {Call.CPU_DATA, Call.GPU_DATA, Call.MUTABLE_CPU_DATA, Call.MUTABLE_GPU_DATA}
+    assert set(calls) == {caffe.CPU_DATA, caffe.GPU_DATA, caffe.MUTABLE_CPU_DATA, caffe.MUTABLE_GPU_DATA}

@@ -12,26 +12,24 @@ from loops import some
 from syncedmem import SyncedMemory
 from syncedmem.model import (
     EDITIONS,
-    Call,
-    Fact,
     IllegalCallError,
     Input,
     Mode,
     SyncedHead,
-    inputs,
+    caffe,
     matrix,
     space,
     tour,
     using_mode,
 )
-from syncedmem.model.compiled import dispatch
-from syncedmem.model.exploration import Entry, explore
-from syncedmem.model.machine import refusal_error
+from syncedmem.model.refusals import error_of
+from syncedmem.model.states import stepper
 
 if TYPE_CHECKING:
     from browser import Explorer, Shown
 
     from syncedmem.model import Configuration
+    from syncedmem.model.states import Entry
 
 pytestmark = pytest.mark.deep
 
@@ -40,26 +38,23 @@ SIZE = 16
 
 def words_of(edition: str) -> dict[Configuration, list[str]]:
     """Return, for each configuration, a sequence of calls to the state that stands for it in the matrix."""
-    found = explore(dispatch(edition), inputs(edition, null=True, mode=False), Mode.GPU)
+    found = space(EDITIONS[edition], null=True, settings=False)
     words: dict[Any, list[str]] = {found.start: []}
     for state, row in found.steps.items():
         for entry, step in row.items():
             words.setdefault(step.after, [*words[state], str(entry)])
-    chosen: dict[Configuration, list[str]] = {}
-    for state in found.steps:
-        chosen.setdefault(state.configuration, words[state])
-    return chosen
+    return {configuration: words[state] for configuration, state in found.configurations.items()}
 
 
-def flags_of(edition: str, facts: Fact) -> dict[str, bool]:
-    return {str(flag.name).lower(): flag in facts for flag in Fact if flag in EDITIONS[edition].flags}
+def flags_of(edition: str, facts: frozenset[str]) -> dict[str, bool]:
+    return {flag.name: flag.name in facts for flag in EDITIONS[edition].flags}
 
 
-def refused_with(entry: Entry, asked: Input, head: SyncedHead) -> str:
+def refused_with(entry: Entry, asked: Input, head: str) -> str:
     """Return the model's message, in which no data is called NULL, as on the button."""
-    assert entry.refusal is not None
-    assert asked.call is not None
-    return str(refusal_error(entry.refusal, asked.call.value, head, None)).replace("adopt None", "adopt NULL")
+    assert entry.refusal
+    refusal = caffe.EVERYTHING.refusals[entry.refusal]
+    return str(error_of(refusal, str(asked.call), SyncedHead[head], None)).replace("adopt None", "adopt NULL")
 
 
 # --- the machine
@@ -71,7 +66,9 @@ def test_every_cell_does_what_the_model_says(explorer: Explorer, edition: str) -
     from browser import Program, address, button
 
     words = words_of(edition)
-    cells = [(before, asked, entry) for before, row in matrix(edition).items() for asked, entry in row.items()]
+    cells = [
+        (before, asked, entry) for before, row in matrix(EDITIONS[edition]).items() for asked, entry in row.items()
+    ]
     programs = [
         Program(address(words[before], edition=edition, size=SIZE), [button(str(asked))]) for before, asked, _ in cells
     ]
@@ -79,14 +76,14 @@ def test_every_cell_does_what_the_model_says(explorer: Explorer, edition: str) -
     for (before, asked, entry), (was, shown) in zip(cells, explorer.play(programs), strict=True):
         assert was.configuration == str(before)
         assert shown.configuration == str(entry.after)
-        assert shown.actions == [[action.value, "done", SIZE] for action in entry.actions]
+        assert shown.actions == [[action, "done", SIZE] for action in entry.actions]
         assert shown.flags == flags_of(edition, entry.facts)
-        assert shown.lit == [entry.after.head.name]
+        assert shown.lit == [entry.after.head]
         assert shown.called == [str(asked)]
         (label,) = shown.labels
-        assert label.split(" ")[0] in {str(asked), asked.call and asked.call.value}
-        assert bool(shown.refusal) == (entry.refusal is not None)
-        if entry.refusal is not None:
+        assert label.split(" ")[0] in {str(asked), str(asked.call)}
+        assert bool(shown.refusal) == (entry.refusal != "")
+        if entry.refusal:
             assert refused_with(entry, asked, before.head) in shown.refusal
 
 
@@ -95,16 +92,19 @@ def test_a_tour_takes_every_transition_as_the_model_does(explorer: Explorer, edi
     """The mode is an input too: 558 transitions in Caffe's edition, with flags and mode compared after each step."""
     from browser import Program, address
 
-    taken, words = set[object](), list(tour(edition))
+    taken, words = set[object](), list(tour(EDITIONS[edition]))
     programs = [Program(address(map(str, it), edition=edition, size=4, at=0), ["#forward"] * len(it)) for it in words]
     for word, (_, *seen) in zip(words, explorer.play(programs), strict=True):
-        state = space(edition).start
+        state = space(EDITIONS[edition]).start
         for entry, shown in zip(word, seen, strict=True):
             taken.add((state, entry))
-            state = space(edition).steps[state][entry].after
-            assert (shown.configuration, shown.mode) == (str(state.configuration), state.mode.name)
+            state = space(EDITIONS[edition]).steps[state][entry].after
+            assert (shown.configuration, shown.mode) == (
+                str(space(EDITIONS[edition]).configuration(state)),
+                *state.settings,
+            )
             assert shown.flags == flags_of(edition, state.facts)
-    assert len(taken) == space(edition).transitions
+    assert len(taken) == space(EDITIONS[edition]).transitions
 
 
 def test_a_walk_has_the_bytes_of_a_real_memory(explorer: Explorer) -> None:
@@ -112,7 +112,7 @@ def test_a_walk_has_the_bytes_of_a_real_memory(explorer: Explorer) -> None:
     from browser import Program, address, button
 
     chosen = random.Random(5)  # noqa: S311 -- a walk, not a secret
-    walks = [chosen.choices(inputs(mode=False), k=19) for _ in range(6)]
+    walks = [chosen.choices(stepper(caffe.CAFFE).inputs(null=False, settings=False), k=19) for _ in range(6)]
     programs = [Program(address(size=SIZE), [button(str(entry)) for entry in walk]) for walk in walks]
     for walk, (_, *seen) in zip(some(walks), explorer.play(programs), strict=True):
         with using_mode(Mode.GPU), SyncedMemory(SIZE, device="simulated") as memory:
@@ -129,19 +129,19 @@ def done(memory: SyncedMemory, entry: Input, number: int) -> bool:
     value, device = np.full(SIZE, number, dtype=np.uint8), memory.device
     assert device is not None
     try:
-        if entry.call is Call.SET_CPU_DATA:
+        if entry.call == caffe.SET_CPU_DATA:
             memory.set_cpu_data(value)
-        elif entry.call is Call.SET_GPU_DATA:
+        elif entry.call == caffe.SET_GPU_DATA:
             array = device.empty(SIZE)
             array.set(value)
             memory.set_gpu_data(array)
-        elif entry.call is Call.ASYNC_GPU_PUSH:
+        elif entry.call == caffe.ASYNC_GPU_PUSH:
             memory.async_gpu_push(stream=device.stream())
         elif entry.call is not None:
-            view = getattr(memory, entry.call.value)()
-            if entry.call is Call.MUTABLE_CPU_DATA:
+            view = getattr(memory, entry.call.name)()
+            if entry.call == caffe.MUTABLE_CPU_DATA:
                 view[:] = value
-            elif entry.call is Call.MUTABLE_GPU_DATA:
+            elif entry.call == caffe.MUTABLE_GPU_DATA:
                 view.set(value)
     except IllegalCallError:
         return False
@@ -163,7 +163,7 @@ def test_every_action_can_fail_and_nothing_has_changed(explorer: Explorer) -> No
     words = words_of("caffe")
     points = [
         (before, asked, k, action)
-        for before, row in matrix().items()
+        for before, row in matrix(caffe.CAFFE).items()
         for asked, entry in row.items()
         for k, action in enumerate(entry.actions, 1)
     ]
@@ -176,7 +176,7 @@ def test_every_action_can_fail_and_nothing_has_changed(explorer: Explorer) -> No
         assert shown.unchanged == "true"
         assert (shown.configuration, shown.flags, shown.bytes) == (was.configuration, was.flags, was.bytes)
         assert (shown.blocks, shown.live, shown.fresh) == (was.blocks, was.live, was.fresh)
-        assert shown.actions[k - 1][:2] == [action.value, "failed"]
+        assert shown.actions[k - 1][:2] == [action, "failed"]
         assert (shown.called, shown.labels) == ([str(asked)], [])
     explorer.call("cpu_data")
     assert not explorer.shown().refusal

@@ -13,7 +13,7 @@ from subjects import device_subject
 from syncedmem.explorer import explorer_page
 from syncedmem.explorer.material import calls_of
 from syncedmem.explorer.trace import MOST_STEPS
-from syncedmem.model import EDITIONS, Input, configurations, matrix, space
+from syncedmem.model import EDITIONS, Input, caffe, configurations, matrix, space
 from syncedmem.model.files import MOST_TEXT
 from syncedmem.spec import check_conformance
 from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS
@@ -39,10 +39,10 @@ def test_caffes_seven_tests_take_few_cells(explorer: Explorer) -> None:
     words = [[Input(call) for call in test.calls] for test in CAFFE_TESTS]
     taken: set[str] = set()
     for word in words:
-        configuration = configurations()[0]
+        configuration = configurations(caffe.CAFFE)[0]
         for entry in word:
             taken.add(f"{configuration} {entry}")
-            configuration = matrix()[configuration][entry].after
+            configuration = matrix(caffe.CAFFE)[configuration][entry].after
     marked = "return [...document.querySelectorAll('.cell.marked')].map((cell) => cell.dataset.cell)"
 
     explorer.press("#run-tests")
@@ -80,10 +80,10 @@ def test_the_page_explores_what_the_model_counts(explorer: Explorer, edition: st
     )
 
     counts = {name: int(found.replace(",", "")) for name, found, _, same in rows if same == "✓ the same"}
-    assert counts["configurations"] == len(configurations(edition))
-    assert counts["cells"] == sum(map(len, matrix(edition).values()))
-    assert counts["states"] == len(space(edition).steps)
-    assert counts["transitions"] == space(edition).transitions
+    assert counts["configurations"] == len(configurations(EDITIONS[edition]))
+    assert counts["cells"] == sum(map(len, matrix(EDITIONS[edition]).values()))
+    assert counts["states"] == len(space(EDITIONS[edition]).steps)
+    assert counts["transitions"] == space(EDITIONS[edition]).transitions
     assert len(rows) == len(counts)
     holds = explorer.run("return [...document.querySelectorAll('[data-holds]')].map((it) => it.dataset.holds)")
     assert holds == ["true"] * 8

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from syncedmem.model.head import EDITIONS, TRANSITIONS
+from syncedmem.model.caffe import EDITIONS, EVERYTHING
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,5 +73,5 @@ def test_a_line_that_there_is_not_is_found(text: str) -> None:
 def test_every_row_cites_lines_of_a_known_file() -> None:
     places = r"\d+(?:-\d+)?(?:, \d+(?:-\d+)?)*"
     form = re.compile(rf"(?:{'|'.join(map(re.escape, LENGTHS))}):{places}")
-    assert [] == [row.cite for row in TRANSITIONS if not all(form.fullmatch(it) for it in row.cite.split("; "))]
+    assert [] == [row.cite for row in EVERYTHING.rows if not all(form.fullmatch(it) for it in row.cite.split("; "))]
     assert all(any(file in edition.cite for file in LENGTHS) for edition in EDITIONS.values())

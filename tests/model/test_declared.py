@@ -1,32 +1,17 @@
-"""A machine of somebody's own: a value that is checked, exported, read back and drawn."""
+"""A machine of somebody's own is exported, read back and drawn."""
 
 from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from machines import MACHINES
+from machines import MACHINES, changed
 
-from syncedmem.model import (
-    EDITIONS,
-    Action,
-    Call,
-    Declaration,
-    DeclarationError,
-    FileFormatError,
-    InvalidExportError,
-    SyncedHead,
-    Transition,
-    head_machine,
-    hsi_suite,
-    space,
-    tour,
-)
+from syncedmem.model import EDITIONS, FileFormatError, InvalidExportError, caffe, hsi_suite, space, tour
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.document import machine_document, machine_json
@@ -38,75 +23,17 @@ if TYPE_CHECKING:
     from syncedmem.model.opening import AnyMachine
 
 VERSION_2 = Path(__file__).parent / "machine_version_2.json"
-U, C, G, S = SyncedHead
-CAFFE = Declaration.of("caffe")
+NO_PUSH = caffe.CAFFE.select("no_push", title=caffe.TITLE.format("no_push"), without="async_gpu_push")
+BOTH = ("allocate_cpu", "zero_cpu", "allocate_gpu", "zero_gpu")
+BOTH_AT_ONCE = changed(caffe.CAFFE, "cpu_data", "UNINITIALIZED", dest="SYNCED", do=BOTH)
+BACK = changed(caffe.CAFFE, "mutable_cpu_data", "SYNCED", dest="UNINITIALIZED")
 
 
-def named(name: str, rows: tuple[Transition, ...] = CAFFE.rows, **changes: Any) -> Declaration:
-    return Declaration(replace(CAFFE.edition, name=name, cycles=(), **changes), rows)
-
-
-def with_row(name: str, old: tuple[Call, SyncedHead], **changes: Any) -> Declaration:
-    """Return Caffe's machine with one row changed: the one of this call in this head only."""
-    call, head = old
-    places = [k for k, row in enumerate(CAFFE.rows) if row.call is call and row.source == (head,)]
-    assert len(places) == 1
-    rows = [replace(row, **changes) if [k] == places else row for k, row in enumerate(CAFFE.rows)]
-    return named(name, tuple(rows))
-
-
-NO_PUSH = named("no_push", tuple(row for row in CAFFE.rows if row.call is not Call.ASYNC_GPU_PUSH))
-BOTH_AT_ONCE = with_row(
-    "both_at_once",
-    (Call.CPU_DATA, U),
-    dest=S,
-    actions=(Action.ALLOCATE_CPU, Action.ZERO_CPU, Action.ALLOCATE_GPU, Action.ZERO_GPU),
-)
-BACK = with_row("back", (Call.MUTABLE_CPU_DATA, S), dest=U)
-
-
-# --- the value
-
-
-def test_a_declaration_is_a_value() -> None:
-    again = named("no_push", tuple(row for row in CAFFE.rows if row.call is not Call.ASYNC_GPU_PUSH))
-    assert again == NO_PUSH
-    assert again is not NO_PUSH
-    assert head_machine(again) is head_machine(NO_PUSH)
-    assert str(NO_PUSH) == "no_push"
-
-
-def test_suites_and_spaces_take_a_declaration() -> None:
-    assert Call.ASYNC_GPU_PUSH not in head_machine(NO_PUSH).calls
+def test_suites_and_spaces_take_a_machine() -> None:
+    assert "async_gpu_push" not in NO_PUSH.calls
     assert space(NO_PUSH).transitions == len(space(NO_PUSH).steps) * 8
-    assert 0 < sum(map(len, tour(NO_PUSH))) < sum(map(len, tour()))
+    assert 0 < sum(map(len, tour(NO_PUSH))) < sum(map(len, tour(caffe.CAFFE)))
     assert hsi_suite(NO_PUSH)
-
-
-@pytest.mark.parametrize(
-    ("declaration", "message"),
-    [
-        (named("No push"), r"^an edition cannot be named 'No push': use lower-case letters, digits and _$"),
-        (named("mine", heads=()), r"^mine: this machine has no heads$"),
-        (named("mine", ()), r"^mine: this machine has no rows$"),
-        (named("mine", heads=(U, C, G)), r"^mine has no head SYNCED, which the row Transition\(call=Call.CPU_DATA"),
-        (
-            named("mine", tuple(row for row in CAFFE.rows if not row.call.ends)),
-            r"^mine has no row for release, with which every memory ends$",
-        ),
-        (
-            Declaration(replace(CAFFE.edition, name="mine"), NO_PUSH.rows),
-            r"^mine has no rows for async_gpu_push, which its cycles call$",
-        ),
-        (
-            named("mine", (*CAFFE.rows, Transition(Call.GPU_DATA, (S,), G))),
-            r"^mine: gpu_data in SYNCED .*: 2 rows are enabled at once: gpu_data@SYNCED, gpu_data@SYNCED$",
-        ),
-    ],
-)
-def test_an_unsound_declaration_is_refused_when_it_is_used(declaration: Declaration, message: str) -> None:
-    with pytest.raises(DeclarationError, match=message):
-        head_machine(declaration)
 
 
 # --- the JSON document
@@ -174,14 +101,14 @@ def test_what_is_no_document_is_refused(document: object) -> None:
 
 
 @pytest.mark.parametrize("format_", [name for name in FORMATS if name not in ("png", "pdf")])
-def test_every_format_takes_a_declaration(format_: str) -> None:
+def test_every_format_takes_a_machine(format_: str) -> None:
     text = export(format_, edition=NO_PUSH)
     assert isinstance(text, str)
     shared = ("schema", "port-header", "json")
     assert format_ in shared or "async_gpu_push" not in text.partition("## Configurations and calls, edition caffe")[0]
 
 
-def test_a_trace_of_a_declaration_is_drawn() -> None:
+def test_a_trace_of_a_machine_is_drawn() -> None:
     trace = trace_of("cpu_data gpu_data", edition=NO_PUSH, size=8)
     assert "edition no_push" in str(export("svg", edition=NO_PUSH, trace=trace))
     with pytest.raises(InvalidExportError, match=r"^'async_gpu_push' is not a call of edition no_push;"):
@@ -198,8 +125,8 @@ def test_a_picture_that_has_no_way_for_an_arrow_is_refused(format_: str) -> None
 
 
 def test_a_picture_of_configurations_needs_those_of_caffe() -> None:
-    assert export("svg", edition=named("mine"), detail=Detail.CONFIGURATIONS)
-    assert export("svg", edition=named("mine"), detail=Detail.CONFIGURATIONS, calls=[Call.CPU_DATA])
-    with pytest.raises(InvalidExportError, match=r"^the picture of both_at_once has no place for its configurations"):
+    assert export("svg", edition=NO_PUSH, detail=Detail.CONFIGURATIONS)
+    assert export("svg", edition=NO_PUSH, detail=Detail.CONFIGURATIONS, calls=[caffe.CPU_DATA])
+    with pytest.raises(InvalidExportError, match=r"^the picture of wrong has no place for its configurations"):
         export("svg", edition=BOTH_AT_ONCE, detail=Detail.CONFIGURATIONS)
     assert export("mermaid", edition=BOTH_AT_ONCE, detail=Detail.CONFIGURATIONS)

@@ -22,8 +22,7 @@ from drawings import (
 )
 from loops import some
 
-from syncedmem.model import EDITIONS, Action, Call, DeclarationError, Transition, configurations, inputs, matrix
-from syncedmem.model.compiled import head_machine
+from syncedmem.model import EDITIONS, DeclarationError, Row, caffe, configurations, matrix
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import DARK, LIGHT, Palette, Theme
@@ -31,6 +30,7 @@ from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.model.exports.tables import flag_changes, markdown_matrix, markdown_table
 from syncedmem.model.opening import machine_of
+from syncedmem.model.states import stepper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,9 +48,9 @@ EVERYWHERE = (
 LATE = f"{'set_mode(GPU) ' * 1000}{EVERYWHERE * 2}"
 
 
-def rows(edition: str) -> tuple[Transition, ...]:
+def rows(edition: str) -> tuple[Row, ...]:
     """Return the declared rows of an edition."""
-    return head_machine(edition).declaration.rows
+    return EDITIONS[edition].rows
 
 
 def identifiers(edition: str) -> list[str]:
@@ -63,8 +63,8 @@ def declared_arrows(edition: str) -> Arrows:
     found: Arrows = {}
     for row in rows(edition):
         for head in row.source:
-            if row.dest is not None and row.call.value not in found.setdefault((head.name, row.dest.name), []):
-                found[head.name, row.dest.name].append(row.call.value)
+            if row.dest is not None and row.call not in found.setdefault((head, row.dest), []):
+                found[head, row.dest].append(row.call)
     return found
 
 
@@ -99,11 +99,11 @@ def test_svg_shows_every_arrow_call_and_note(edition: str) -> None:
     root = drawn(edition)
     arrows = dict(arrow_groups(root))
     assert declared_arrows(edition) == {pair: texts(group, "smd-call") for pair, group in arrows.items()}
-    assert {head.name for head in EDITIONS[edition].heads} == set(head_boxes(root))
+    assert set(EDITIONS[edition].heads) == set(head_boxes(root))
     notes = " ".join(texts(root, "smd-note"))
     for row in rows(edition):
         if row.dest is None:
-            assert re.search(rf"{row.call.value}.*{row.refusal.value if row.refusal else 'the end'}", notes)
+            assert re.search(rf"{row.call}.*{row.refusal or 'the end'}", notes)
 
 
 def test_svg_notes_and_effects_of_caffe() -> None:
@@ -325,9 +325,9 @@ def test_svg_marks_the_one_that_is_missing(missing: str) -> None:
     assert len(crossed) == 1
     assert "smd-miss" in classes(crossed[0])
     row, head = next((row, head) for row in rows("caffe") for head in row.source if row.identifier(head) == missing)
-    assert texts(crossed[0], "smd-call", "smd-note")[0].startswith(row.call.value)
+    assert texts(crossed[0], "smd-call", "smd-note")[0].startswith(row.call)
     warned = [pair for pair, group in arrow_groups(root) if "smd-miss" in classes(group[0])]
-    assert ([] if row.dest is None else [(head.name, row.dest.name)]) == warned
+    assert ([] if row.dest is None else [(head, row.dest)]) == warned
 
 
 def test_svg_with_nothing_covered() -> None:
@@ -352,7 +352,7 @@ def test_mermaid_shows_every_arrow_call_and_note(edition: str) -> None:
     assert not [label for *_, label in edges if set(":;") & set(label)]
     note = text.split("note right of")[1]
     assert "release in every head: " in note
-    refused = {f"{row.call.value}.*{row.refusal.value}" for row in rows(edition) if row.refusal}
+    refused = {f"{row.call}.*{row.refusal}" for row in rows(edition) if row.refusal}
     assert not [pattern for pattern in refused if not re.search(pattern, note)]
 
 
@@ -367,20 +367,20 @@ def cells_of(text: str) -> list[list[str]]:
 def test_table_has_every_row_of_the_declaration(edition: str) -> None:
     """Each cell has one line per row of its call and head: the actions and the next head, or the refusal in bold."""
     header, *lines = cells_of(markdown_table(edition))
-    assert ["call", *(head.name for head in EDITIONS[edition].heads)] == header
-    assert [call.value for call in head_machine(edition).calls] == [line[0] for line in lines]
+    assert ["call", *EDITIONS[edition].heads] == header
+    assert [*EDITIONS[edition].calls] == [line[0] for line in lines]
     cells = {(line[0], head): cell.split("<br>") for line in lines for head, cell in zip(header, line, strict=True)}
     for row in rows(edition):
         for head in row.source:
-            steps = ", ".join(action.value for action in row.actions) or "nothing"
-            end = f"{steps} → {row.dest.name if row.dest else 'the end'}"
+            steps = ", ".join(row.actions) or "nothing"
+            end = f"{steps} → {row.dest or 'the end'}"
             if row.refusal:
-                end = f"**refused: {row.refusal.value}**"
+                end = f"**refused: {row.refusal}**"
             guards = row.identifier(head).partition("[")[2].replace(",", ", ")
             line = f"`[{guards}` {end}" if guards else end
-            changed = flag_changes(machine_of(edition), [action.value for action in row.actions])
+            changed = flag_changes(machine_of(edition), row.actions)
             line += f" ({', '.join(changed)})" if changed else ""
-            assert cells[row.call.value, head.name].count(line) == 1
+            assert cells[row.call, head].count(line) == 1
     found = sum(len(cell) for (_, head), cell in cells.items() if head != "call")
     assert len(identifiers(edition)) == found
 
@@ -391,25 +391,25 @@ def test_table_cell_spelt_out() -> None:
     cells = {line[0]: dict(zip(header, line, strict=True)) for line in lines}
     first = "`[!has_cpu_pointer]` allocate_cpu, copy_to_cpu → SYNCED (+own_cpu_data, cpu_malloc_use_cuda by mode)"
     expected = f"{first}<br>`[has_cpu_pointer]` copy_to_cpu → SYNCED"
-    assert expected == cells[Call.CPU_DATA.value]["HEAD_AT_GPU"]
-    assert cells[Call.ASYNC_GPU_PUSH.value]["SYNCED"] == "**refused: not_head_at_cpu**"
+    assert expected == cells[caffe.CPU_DATA.name]["HEAD_AT_GPU"]
+    assert cells[caffe.ASYNC_GPU_PUSH.name]["SYNCED"] == "**refused: not_head_at_cpu**"
 
 
 @pytest.mark.parametrize("edition", NAMES)
 def test_matrix_has_every_configuration_and_call(edition: str) -> None:
     """The Markdown matrix, read with its own legend, equals the explored matrix."""
     text = markdown_matrix(edition)
-    legend = {code: Action(name) for code, name in re.findall(r"`(\S+)` (\w+)", text.splitlines()[-1])}
+    legend = dict(re.findall(r"`(\S+)` (\w+)", text.splitlines()[-1]))
     header, *lines = cells_of(text)
-    calls = inputs(edition, null=True, mode=False)
+    calls = stepper(EDITIONS[edition]).inputs(settings=False)
     assert ["configuration", *map(str, calls)] == header
-    assert [f"`{configuration}`" for configuration in configurations(edition)] == [line[0] for line in lines]
-    seen: set[Action] = set()
-    for (before, entries), line in zip(matrix(edition).items(), lines, strict=True):
+    assert [f"`{configuration}`" for configuration in configurations(EDITIONS[edition])] == [line[0] for line in lines]
+    seen: set[str] = set()
+    for (before, entries), line in zip(matrix(EDITIONS[edition]).items(), lines, strict=True):
         for call, cell in zip(calls, line[1:], strict=True):
             entry = entries[call]
-            if entry.refusal is not None:
-                assert f"**refused: {entry.refusal.value}**" == cell, (before, call)
+            if entry.refusal:
+                assert f"**refused: {entry.refusal}**" == cell, (before, call)
                 continue
             codes, _, after = cell.replace("`", "").partition("→ ")
             assert (entry.actions, str(entry.after)) == (tuple(legend[code] for code in codes.split()), after)
@@ -426,4 +426,4 @@ def test_matrix_of_caffe_spelt_out() -> None:
     assert cells["`C:o-`"]["async_gpu_push"] == "`DA h2d*` → `S:oo`"
     assert cells["`S:oe`"]["set_cpu_data(NULL)"] == "**refused: null_data**"
     legend = markdown_matrix().splitlines()[-1]
-    assert len(set(re.findall(r"`(\S+)`", legend))) == len(Action)
+    assert len(set(re.findall(r"`(\S+)`", legend))) == len(caffe.CAFFE.actions)

@@ -22,15 +22,14 @@ from programs import program
 
 from syncedmem.model import (
     EDITIONS,
-    Call,
     InvalidExportError,
     MissingPackageError,
     MissingProgramError,
+    caffe,
     configurations,
     matrix,
 )
 from syncedmem.model.caffe import CAFFE
-from syncedmem.model.compiled import head_machine
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
 from syncedmem.model.diagrams.palette import COLOURS, DARK, LIGHT, Palette, Theme
@@ -77,7 +76,7 @@ def test_every_detail_is_another_text(name: str, detail: Detail) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PURE if FORMATS[name].calls])
 def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
-    text = str(export(name, calls=(Call.GPU_DATA,))).replace(r"\_", "_")
+    text = str(export(name, calls=(caffe.GPU_DATA,))).replace(r"\_", "_")
     assert re.search(r"\bgpu_data\b", text)
     assert not re.search(r"\b(mutable_gpu_data|cpu_data|set_cpu_data|async_gpu_push)\b", text)
 
@@ -86,15 +85,15 @@ def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
     ("name", "options", "message"),
     [
         ("gif", {}, "unknown format 'gif'; there are mermaid, dot"),
-        ("c", {"calls": (Call.CPU_DATA,)}, "the format c cannot show a choice of calls"),
+        ("c", {"calls": (caffe.CPU_DATA,)}, "the format c cannot show a choice of calls"),
         ("json", {"detail": Detail.HEADS}, "json has no detail heads; it has no details"),
         ("scxml", {"detail": Detail.HEADS}, "scxml has no detail heads; it has guards, configurations"),
         ("mermaid", {"trace": trace_of("cpu_data")}, "the format mermaid cannot show a trace"),
-        ("csv", {"edition": "early", "calls": (Call.ASYNC_GPU_PUSH,)}, "edition early has no call 'async_gpu_push'"),
-        ("svg", {"calls": (Call.RELEASE,)}, "svg shows release only as a note, not as an arrow"),
+        ("csv", {"edition": "early", "calls": (caffe.ASYNC_GPU_PUSH,)}, "edition early has no call 'async_gpu_push'"),
+        ("svg", {"calls": (caffe.RELEASE,)}, "svg shows release only as a note, not as an arrow"),
         (
             "dot",
-            {"calls": (Call.GPU_DATA,), "trace": trace_of("set_mode(CPU) gpu_data cpu_data")},
+            {"calls": (caffe.GPU_DATA,), "trace": trace_of("set_mode(CPU) gpu_data cpu_data")},
             "the trace calls cpu_data, which is not among the calls to show",
         ),
         ("plantuml", {"theme": Theme.DARK}, "the format plantuml cannot show a theme"),
@@ -152,19 +151,19 @@ def test_guards_are_told_apart(edition: str) -> None:
             assert len(line.steps) in (0, 1, len(line.identifiers))
             assert not [step for step in line.steps if step.startswith("(")]
             steps += len(line.identifiers)
-    rows = head_machine(edition).declaration.rows
+    rows = EDITIONS[edition].rows
     assert steps == sum(len(row.source) for row in rows if row.dest is not None)
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_configurations_are_drawn_as_they_are_reached(edition: str) -> None:
     drawn = drawing(edition, detail=Detail.CONFIGURATIONS)
-    assert [str(it) for it in configurations(edition)] == [node.name for node in drawn.nodes]
+    assert [str(it) for it in configurations(EDITIONS[edition])] == [node.name for node in drawn.nodes]
     expected = {
         (str(before), str(asked), str(entry.after))
-        for before, row in matrix(edition).items()
+        for before, row in matrix(EDITIONS[edition]).items()
         for asked, entry in row.items()
-        if entry.refusal is None
+        if not entry.refusal
     }
     assert expected == {(edge.source, line.call, edge.dest) for edge in drawn.edges for line in edge.lines}
     assert len({(edge.source, edge.dest) for edge in drawn.edges}) == len(drawn.edges)
@@ -177,12 +176,12 @@ def test_an_edge_has_the_kind_of_its_first() -> None:
 
 
 def test_a_drawing_of_one_call_has_its_notes_alone() -> None:
-    assert [note.text for note in drawing(calls=(Call.RELEASE,)).notes] == [
+    assert [note.text for note in drawing(calls=(caffe.RELEASE,)).notes] == [
         "release in every head: (free), then the end"
     ]
-    assert drawing(calls=(Call.CPU_DATA,)).notes == ()
-    assert "note" not in mermaid(calls=(Call.CPU_DATA,))
-    assert "note" not in exported("plantuml", calls=(Call.CPU_DATA,))
+    assert drawing(calls=(caffe.CPU_DATA,)).notes == ()
+    assert "note" not in mermaid(calls=(caffe.CPU_DATA,))
+    assert "note" not in exported("plantuml", calls=(caffe.CPU_DATA,))
 
 
 @pytest.mark.parametrize("detail", Detail)
@@ -256,7 +255,7 @@ def without_cairo(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_cairo_pictures_are_made_by_graphviz(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program("dot")
     without_cairo(monkeypatch)
-    found = export(kind, detail=Detail.GUARDS, calls=(Call.CPU_DATA,))
+    found = export(kind, detail=Detail.GUARDS, calls=(caffe.CPU_DATA,))
     assert isinstance(found, bytes)
     assert found.startswith(STARTS[kind])
 
@@ -301,9 +300,9 @@ def test_a_picture_is_the_same_bytes_at_any_time(kind: str, of: str, monkeypatch
     else:
         program("dot")
         without_cairo(monkeypatch)
-    first = export(kind, calls=(Call.CPU_DATA,))
+    first = export(kind, calls=(caffe.CPU_DATA,))
     time.sleep(1.01 - time.time() % 1)
-    assert export(kind, calls=(Call.CPU_DATA,)) == first
+    assert export(kind, calls=(caffe.CPU_DATA,)) == first
     assert isinstance(first, bytes)
     assert [date for date in re.findall(rb"D:\d+", first) if date != b"D:19700101000000"] == []
 
@@ -422,7 +421,7 @@ def test_without_its_library_cairo_is_not_asked(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(pictures, "find_library", nowhere)
     monkeypatch.setattr(pictures, "diamond_svg", None)
-    assert export("png", calls=(Call.CPU_DATA,))
+    assert export("png", calls=(caffe.CPU_DATA,))
 
 
 def test_what_is_no_dot_is_refused_by_graphviz() -> None:
@@ -482,16 +481,16 @@ def test_html_is_well_formed_and_has_scopes() -> None:
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_csv_has_every_transition_and_cell(edition: str) -> None:
     rows = list(csv.DictReader(io.StringIO(csv_table(edition))))
-    declared = {row.identifier(head): row for row in head_machine(edition).declaration.rows for head in row.source}
+    declared = {row.identifier(head): row for row in EDITIONS[edition].rows for head in row.source}
     assert list(declared) == [row["id"] for row in rows]
     for row in rows:
         found = declared[row["id"]]
-        assert [action.value for action in found.actions] == row["actions"].split()
-        assert (found.dest.name if found.dest else "", found.cite) == (row["next"], row["cite"])
+        assert [*found.actions] == row["actions"].split()
+        assert (found.dest or "", found.cite) == (row["next"], row["cite"])
     cells = list(csv.DictReader(io.StringIO(csv_table(edition, detail=Detail.CONFIGURATIONS))))
-    assert sum(map(len, matrix(edition).values())) == len(cells)
-    assert {cell["next"] for cell in cells} == {str(it) for it in configurations(edition)}
-    few = csv_table(edition, calls=(Call.SET_CPU_DATA,), detail=Detail.CONFIGURATIONS)
+    assert sum(map(len, matrix(EDITIONS[edition]).values())) == len(cells)
+    assert {cell["next"] for cell in cells} == {str(it) for it in configurations(EDITIONS[edition])}
+    few = csv_table(edition, calls=(caffe.SET_CPU_DATA,), detail=Detail.CONFIGURATIONS)
     assert {"set_cpu_data", "set_cpu_data(NULL)"} == {row["call"] for row in csv.DictReader(io.StringIO(few))}
 
 

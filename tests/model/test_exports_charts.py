@@ -142,7 +142,7 @@ def test_scxml_with_guards_is_the_machine(machine: Machine, capsys: pytest.Captu
     taken: set[tuple[State, Input]] = set()
     for word in tour(machine):
         chart, state = Chart(exported("scxml", machine.name), capsys), space(machine).start
-        for asked in cast("tuple[Input, ...]", word):
+        for asked in word:
             for entry in (asked, *nulls(machine)):
                 step = stepper(machine).step(state, entry)
                 head, facts, done, refused = expected(machine, state, entry)
@@ -165,7 +165,7 @@ def test_scxml_with_configurations_is_the_matrix(machine: Machine, capsys: pytes
     for word in tour(machine):
         chart = Chart(exported("scxml", machine.name, detail=Detail.CONFIGURATIONS), capsys)
         state = whole.start
-        for asked in cast("tuple[Input, ...]", word):
+        for asked in word:
             before, state = whole.configuration(state), whole.steps[state][asked].after
             for entry, at in ((asked, before), *((it, whole.configuration(state)) for it in nulls(machine))):
                 if entry.call is not None:
@@ -181,7 +181,7 @@ def test_scxml_with_configurations_is_the_matrix(machine: Machine, capsys: pytes
 def test_scxml_ends_with_release(machine: Machine, detail: Detail, capsys: pytest.CaptureFixture[str]) -> None:
     """Release works in every configuration, and frees what it owns."""
     words: dict[Any, tuple[State, list[str]]] = {}
-    for state, word in cast("dict[State, tuple[Input, ...]]", access_sequences(machine)).items():
+    for state, word in access_sequences(machine).items():
         calls = [event_of(entry) for entry in word if entry.call]
         words.setdefault(space(machine).configuration(state), (state, calls))
     (end,) = [entry for entry in stepper(machine).inputs(end=True) if entry.ends]

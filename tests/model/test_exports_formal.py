@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,55 +11,24 @@ import pytest
 from exported import exported
 from programs import program, run_node
 
-from syncedmem.model import EDITIONS, Action, Call, Fact, Mode, State, SyncedHead, Transition
+from syncedmem.model import EDITIONS
 from syncedmem.model.caffe import CAFFE, FREE_CPU
-from syncedmem.model.compiled import dispatch
 from syncedmem.model.declaration import Machine, Row
-from syncedmem.model.dispatch import state_of
 from syncedmem.model.exports import formal
 from syncedmem.model.exports.formats import export
-from syncedmem.model.machine import Declaration
+from syncedmem.spec.memory.policy import POLICIES
+from syncedmem.spec.proofs import compare
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-Model = tuple[State, int, int]
 COUNTS = {2: 186, 3: 374, 4: 626, 16: 8642}
 """The number of states of Caffe's edition for each K."""
 
 
 def explored(edition: str, modulus: int) -> int:
-    """Count the states, with contents modulo a number, from the compiled table and a simple model of contents."""
-    start: Model = (State(state_of(SyncedHead.UNINITIALIZED), Mode.CPU), 0, 0)
-    seen: set[Model] = {start}
-    waiting: deque[Model] = deque([start])
-    while waiting:
-        state, cpu, gpu = waiting.popleft()
-        found: list[Model] = [(State(state.packed, mode), cpu, gpu) for mode in Mode]
-        for call in dispatch(edition).columns:
-            cell = dispatch(edition).cell(call, state.packed)
-            if cell is not None and call is not Call.RELEASE and cell.refusal is None:
-                after = State(cell.next[state.mode.value], state.mode)
-                found.append((after, *_contents(call, cell.actions, state.head, cpu, gpu, modulus)))
-        waiting.extend(new for new in found if new not in seen)
-        seen.update(found)
-    return len(seen)
-
-
-def _contents(  # noqa: PLR0913, PLR0917 -- a state, and what is done to it
-    call: Call, actions: tuple[Action, ...], head: SyncedHead, cpu: int, gpu: int, modulus: int
-) -> tuple[int, int]:
-    newest = gpu if head is SyncedHead.HEAD_AT_GPU else cpu
-    if Action.COPY_TO_CPU in actions:
-        cpu = gpu
-    if Action.COPY_TO_GPU in actions or Action.COPY_TO_GPU_ASYNC in actions:
-        gpu = cpu
-    if call in (Call.MUTABLE_CPU_DATA, Call.SET_CPU_DATA):
-        cpu = (newest + 1) % modulus
-    if call in (Call.MUTABLE_GPU_DATA, Call.SET_GPU_DATA):
-        gpu = (newest + 1) % modulus
-    return cpu, gpu
+    """Count the states of the table and the oracle together, with contents modulo a number."""
+    return compare(EDITIONS[edition], POLICIES[edition], modulus).states
 
 
 def config_of(edition: str = "caffe", modulus: int = 4) -> str:
@@ -110,12 +78,10 @@ def test_engines_agree_about_every_edition(edition: str, tmp_path: Path) -> None
     assert (0, states) == by_spin(exported("promela", edition), tmp_path, 4)[:2]
 
 
-WITHOUT_FLAGS = Declaration(
-    replace(EDITIONS["caffe"], name="without_flags", flags=Fact(0), implied=Fact(0), cycles=()),
-    (
-        *(it for it in Declaration.of("caffe").rows if it.call.value.endswith("_data") and "set_" not in it.call.value),
-        Transition(Call.RELEASE, tuple(SyncedHead), None),
-    ),
+WITHOUT_FLAGS = CAFFE.select(
+    "without_flags",
+    fix={flag.name: False for flag in CAFFE.flags},
+    without=("set_cpu_data", "set_gpu_data", "async_gpu_push"),
 )
 """A machine of somebody else, in which nobody owns anything."""
 
@@ -128,7 +94,7 @@ def test_a_machine_without_flags_can_be_checked(tmp_path: Path) -> None:
     success, states, message = by_tla(str(text), config)
     assert (success, message) == (True, "None")
     assert (0, states) == by_spin(str(export("promela", edition=WITHOUT_FLAGS)), tmp_path, 4)[:2]
-    assert states > len(SyncedHead)
+    assert states > len(CAFFE.heads)
 
 
 @pytest.mark.parametrize("name", ["mermaid", "plantuml"])

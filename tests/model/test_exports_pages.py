@@ -10,8 +10,7 @@ import pytest
 from exported import exported
 from programs import program
 
-from syncedmem.model import EDITIONS, Action, Call
-from syncedmem.model.compiled import head_machine
+from syncedmem.model import EDITIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "exports.md").read_text(encoding="utf-8")
 C = """\
@@ -133,8 +132,8 @@ def test_without_its_undoing_it_would(language: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_only_allocations_come_before_what_can_fail(edition: str) -> None:
     """Release is an exception. Adopting cannot fail, because it only remembers a pointer."""
-    adopts, allocates = {Action.ADOPT_CPU, Action.ADOPT_GPU}, {Action.ALLOCATE_CPU, Action.ALLOCATE_GPU}
-    rows = [row for row in head_machine(edition).declaration.rows if row.call is not Call.RELEASE]
+    adopts, allocates = {"adopt_cpu", "adopt_gpu"}, {"allocate_cpu", "allocate_gpu"}
+    rows = [row for row in EDITIONS[edition].rows if row.call != "release"]
     before = {action for row in rows if row.actions and row.actions[-1] not in adopts for action in row.actions[:-1]}
 
     assert allocates & before

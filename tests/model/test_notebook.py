@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import fromstring
 
 import pytest
+from machines import changed
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.model import Action, Call, Declaration, InvalidExportError, SyncedHead
+from syncedmem.model import InvalidExportError, caffe
 from syncedmem.model.declaration import Machine, Row
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.trace import trace_of
 
-CAFFE = Declaration.of("caffe")
 SVG = "image/svg+xml"
 
 
@@ -32,8 +31,8 @@ def marked(svg: str) -> list[str]:
     return ["".join(elements[k + 1].itertext()) for k in boxes]
 
 
-def test_a_declaration_is_shown_as_its_diagram() -> None:
-    assert shown(CAFFE) == {SVG: diamond_svg(CAFFE)}
+def test_a_machine_is_shown_as_its_diagram() -> None:
+    assert shown(caffe.CAFFE) == {SVG: diamond_svg(caffe.CAFFE)}
 
 
 def test_a_trace_is_shown_on_the_diagram_of_its_machine() -> None:
@@ -63,13 +62,8 @@ def test_a_memory_without_a_device_is_shown_on_its_own_machine() -> None:
 
 def test_a_machine_without_a_place_in_the_picture_is_shown_as_a_table() -> None:
     """A notebook shows the table of such a machine, and of its traces the repr."""
-    both = (Action.ALLOCATE_CPU, Action.ZERO_CPU, Action.ALLOCATE_GPU, Action.ZERO_GPU)
-    start = (Call.CPU_DATA, (SyncedHead.UNINITIALIZED,))
-    rows = tuple(
-        replace(row, dest=SyncedHead.SYNCED, actions=both) if (row.call, row.source) == start else row
-        for row in CAFFE.rows
-    )
-    mine = Declaration(replace(CAFFE.edition, name="both_at_once", cycles=()), rows)
+    both = ("allocate_cpu", "zero_cpu", "allocate_gpu", "zero_gpu")
+    mine = changed(caffe.CAFFE, "cpu_data", "UNINITIALIZED", dest="SYNCED", do=both)
 
     assert ["text/html"] == list(shown(mine))
     assert "<table" in shown(mine)["text/html"]
@@ -77,7 +71,6 @@ def test_a_machine_without_a_place_in_the_picture_is_shown_as_a_table() -> None:
 
 
 def test_an_unsound_machine_is_shown_as_its_repr() -> None:
-    assert {} == shown(replace(CAFFE, rows=()))
     assert {} == shown(Machine("late", [Row("go", "A", "B"), Row("go", "A", "A")]))
 
 

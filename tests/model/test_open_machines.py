@@ -9,86 +9,18 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from loops import some
 from machines import MACHINES
 
-from syncedmem.model import EDITIONS, EFFECTS, DeclarationError, head_machine
-from syncedmem.model import head as old
+from syncedmem.model import DeclarationError
 from syncedmem.model.caffe import CAFFE, DEFAULT
 from syncedmem.model.caffe import EDITIONS as NEW
 from syncedmem.model.declaration import Action, Call, Fact, Head, Machine, Refusal, Row, Setting
-from syncedmem.model.machine import Declaration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONGEST = 160
 """The characters of an error."""
-
-
-# --- Caffe's, compared with the table that it replaces
-
-
-@pytest.mark.parametrize("name", EDITIONS)
-def test_an_edition_has_the_rows_of_todays_table(name: str) -> None:
-    mine, theirs = NEW[name], Declaration.of(name)
-    rows = [
-        (
-            row.call.value,
-            tuple(head.name for head in row.source),
-            row.dest and row.dest.name,
-            tuple(action.value for action in row.actions),
-            tuple(guard.value for guard in row.conditions),
-            tuple(guard.value for guard in row.unless),
-            row.refusal.value if row.refusal else "",
-            row.cite,
-        )
-        for row in theirs.rows
-        if row.source
-    ]
-
-    assert rows == [
-        (it.call, it.source, it.dest, it.actions, it.conditions, it.unless, it.refusal, it.cite) for it in mine.rows
-    ]
-    assert [row.identifier(head) for row in mine.rows for head in row.source] == [
-        row.identifier(head) for row in theirs.rows for head in row.source
-    ]
-
-
-@pytest.mark.parametrize("name", EDITIONS)
-def test_an_edition_has_the_words_of_todays(name: str) -> None:
-    mine, theirs = NEW[name], EDITIONS[name]
-
-    assert [*mine.heads] == [head.name for head in theirs.heads]
-    assert [*mine.calls] == [call.value for call in head_machine(name).calls]
-    assert [fact.name for fact in mine.flags] == [str(flag.name).lower() for flag in theirs.flags]
-    assert (mine.about, mine.cite, mine.initial.name) == (theirs.about, theirs.cite, theirs.initial.name)
-    assert mine.cycles == tuple(tuple(call.value for call in cycle) for cycle in theirs.cycles)
-
-
-def test_the_words_mean_what_they_mean_today() -> None:
-    for head in some(old.SyncedHead):
-        assert (head.letter, tuple(it.value for it in head.fresh)) == (
-            CAFFE.heads[head.name].letter,
-            CAFFE.heads[head.name].fresh,
-        )
-    for call in some(old.Call):
-        found = CAFFE.calls[call.value]
-        assert (call.does.value, call.side.value if call.side else "") == (found.does, found.side)
-        assert (call.takes_data, call.ends) == (bool(found.takes), found.ends)
-    for action in some(old.Action):
-        step = CAFFE.actions[action.value]
-        assert (action.does.value, action.side.value, action.queued) == (step.does, step.side, step.queued)
-        for mine, theirs in ((step.sets, EFFECTS[action].sets), (step.clears, EFFECTS[action].clears)):
-            assert {_todays(fact) for fact in mine} == {fact.name for fact in theirs}
-        assert [_todays(by[0]) for by in step.by_setting] == [fact.name for fact in EFFECTS[action].by_mode]
-    for refusal in some(old.Refusal):
-        needs = refusal.needs.name if refusal.needs else ""
-        assert needs == {**CAFFE.refusals, **NEW["cpu_only"].refusals}[refusal.value].needs
-
-
-def _todays(fact: str) -> str:
-    return fact.removeprefix("has_").upper()
 
 
 def test_an_edition_has_no_fact_that_never_holds() -> None:

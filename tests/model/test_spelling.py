@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import syncedmem.model
-from syncedmem.model import caffe, exploration, head, matrix, space, states, stepper
-from syncedmem.model.head import EDITIONS, EFFECTS, TRANSITIONS, Fact
+from syncedmem.model import caffe, states, stepper
 
 MODULES = [import_module(found.name) for found in pkgutil.walk_packages(syncedmem.model.__path__, "syncedmem.model.")]
 NAMES: dict[str, Any] = {name: value for module in MODULES for name, value in vars(module).items()}
@@ -23,8 +22,6 @@ ENUMERATIONS = sorted(
     },
     key=lambda it: it.__name__,
 )
-VALUES = [*TRANSITIONS, *EFFECTS.values(), *EDITIONS.values(), *space().steps, *matrix()]
-TODAYS = NAMES | vars(exploration) | vars(head)
 OPEN: list[Any] = [
     *caffe.CAFFE.rows,
     *caffe.CAFFE.heads.values(),
@@ -45,19 +42,6 @@ def test_a_member_prints_as_its_name(kind: enum.EnumMeta) -> None:
 
     assert members
     assert [f"{kind.__name__}.{it.name}" for it in members] == [repr(it) for it in members]
-
-
-def test_flags_print_as_their_union() -> None:
-    """All flags and no flag are tested too."""
-    for value in range(1 << len(Fact)):
-        assert Fact(value) == eval(repr(Fact(value)), NAMES)  # noqa: S307 -- our own
-    assert "Fact.CPU_POINTER | Fact.OWN_CPU_DATA" == repr(Fact.OWN_CPU_DATA | Fact.CPU_POINTER)
-    assert "Fact(0)" == repr(Fact(0))
-
-
-def test_rows_editions_and_states_print_as_python() -> None:
-    assert len(VALUES) > 100
-    assert VALUES == [eval(repr(it), TODAYS) for it in VALUES]  # noqa: S307 -- our own
 
 
 def test_words_rows_and_states_of_machines_print_as_python() -> None:

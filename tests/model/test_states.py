@@ -2,94 +2,29 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
-
 import pytest
 from loops import some
 from machines import DOOR, MACHINES, MSI, PETSC, TCP
 
-from syncedmem.model import DeclarationError, Fact, Mode, SyncedHead
-from syncedmem.model import exploration as old
+from syncedmem.model import DeclarationError
 from syncedmem.model.caffe import CAFFE, EDITIONS
-from syncedmem.model.compiled import dispatch
 from syncedmem.model.declaration import Action, Call, Machine, Row, Setting
-from syncedmem.model.dispatch import state_of
-from syncedmem.model.states import Configuration, Space, configurations, explore, space, stepper
+from syncedmem.model.states import Configuration, Space, configurations, space, stepper
 from syncedmem.model.stepper import Input, State, Stepper
 from syncedmem.model.suites import (
     access_sequences,
     complete_suite,
-    counter_sequences,
     hsi_suite,
     minimal_machine,
     output,
-    pair_tour,
     tour,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LONGEST = 160
 """The characters of an error."""
 
 
-def facts_of(names: frozenset[str]) -> Fact:
-    """Today's facts with these names."""
-    todays = {"has_cpu_pointer": Fact.CPU_POINTER, "has_gpu_pointer": Fact.GPU_POINTER}
-    found = Fact(0)
-    for name in names:
-        found |= todays.get(name) or Fact[name.upper()]
-    return found
-
-
-@cache
-def todays(state: State) -> old.State:
-    """Today's state that is meant by a state."""
-    mode = Mode[state.settings[0]]
-    return old.State(state_of(SyncedHead[state.head], int(facts_of(state.facts))), mode)
-
-
 # --- Caffe's
-
-
-@pytest.mark.parametrize("name", EDITIONS)
-def test_an_edition_reaches_todays_states_by_todays_steps(name: str) -> None:
-    mine = explore(stepper(EDITIONS[name]), stepper(EDITIONS[name]).inputs())
-    theirs = old.explore(dispatch(name), old.inputs(name, null=True))
-
-    assert [todays(state) for state in mine.steps] == [*theirs.steps]
-    for state in some(mine.steps):
-        expected = {
-            str(entry): (
-                tuple(action.value for action in step.actions),
-                step.after,
-                step.refusal and step.refusal.value,
-            )
-            for entry, step in theirs.steps[todays(state)].items()
-        }
-        assert expected == {
-            str(entry): (step.actions, todays(step.after), step.refusal or None)
-            for entry, step in mine.steps[state].items()
-        }
-
-
-@pytest.mark.parametrize("name", EDITIONS)
-def test_an_edition_has_todays_configurations(name: str) -> None:
-    mine, theirs = configurations(EDITIONS[name]), old.configurations(name)
-
-    assert [(str(it), it.head, it.facts) for it in theirs] == [
-        (str(it), SyncedHead[it.head], facts_of(it.facts) & ~Fact.CPU_MALLOC_USE_CUDA) for it in mine
-    ]
-
-
-@pytest.mark.parametrize("name", EDITIONS)
-@pytest.mark.parametrize("suite", [tour, pair_tour, hsi_suite, counter_sequences])
-def test_an_edition_has_todays_suites(name: str, suite: Callable[..., tuple[tuple[object, ...], ...]]) -> None:
-    mine, theirs = suite(EDITIONS[name]), suite(name)
-
-    assert [[*map(str, sequence)] for sequence in theirs] == [[*map(str, sequence)] for sequence in mine]
 
 
 def test_caffe_has_the_sizes_that_are_known() -> None:
@@ -121,8 +56,8 @@ def test_a_tour_takes_every_transition_and_the_suite_tells_all_states_apart(mach
     for sequence in some(tour(machine)):
         state = whole.start
         for entry in sequence:
-            taken.add((state, entry))  # type: ignore[arg-type]
-            state = whole.steps[state][entry].after  # type: ignore[index]
+            taken.add((state, entry))
+            state = whole.steps[state][entry].after
 
     assert {(state, entry) for state, row in whole.steps.items() for entry in row} == taken
     assert len(access_sequences(machine)) == len(whole.steps) == len(minimal_machine(machine).access)
@@ -150,7 +85,7 @@ def test_a_call_that_means_nothing_may_lack_rows() -> None:
     start = space(TCP).start
     assert ["passive_open", "active_open"] == [*map(str, space(TCP).steps[start])]
     assert stepper(TCP).step(start, Input(TCP.calls["ack"])) is None
-    assert ("no row",) == output(space(TCP), start, Input(TCP.calls["ack"]))  # type: ignore[arg-type]
+    assert ("no row",) == output(space(TCP), start, Input(TCP.calls["ack"]))
 
 
 def test_a_setting_is_an_input() -> None:

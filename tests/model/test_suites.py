@@ -8,13 +8,24 @@ from typing import NamedTuple
 
 import pytest
 
-from syncedmem.model import EDITIONS, Action, Call, Input, Mode, State, hsi_suite, inputs, minimal_machine, space, tour
-from syncedmem.model.compiled import dispatch
-from syncedmem.model.exploration import Space, Step, explore
+from syncedmem.model import (
+    EDITIONS,
+    Input,
+    Space,
+    State,
+    Step,
+    caffe,
+    hsi_suite,
+    minimal_machine,
+    space,
+    tour,
+)
+from syncedmem.model.states import explore, stepper
 from syncedmem.model.suites import InputSequence, MinimalMachine, access_sequences, complete_suite, minimise, output
 
 Transition = tuple[int, Input]
 WRONG = ("something else",)
+INPUTS = stepper(caffe.CAFFE).inputs(null=False)
 
 
 class Mealy(NamedTuple):
@@ -34,8 +45,10 @@ class Mealy(NamedTuple):
 
 def whole(name: str) -> Space:
     """Return the space of an edition, or of three calls of Caffe, where two steps are needed to tell states apart."""
-    few = (Call.SET_CPU_DATA, Call.SET_GPU_DATA, Call.ASYNC_GPU_PUSH)
-    return space(name) if name in EDITIONS else explore(dispatch(), tuple(Input(call) for call in few))
+    few = (caffe.SET_CPU_DATA, caffe.SET_GPU_DATA, caffe.ASYNC_GPU_PUSH)
+    if name in EDITIONS:
+        return space(EDITIONS[name])
+    return explore(stepper(caffe.CAFFE), tuple(Input(call) for call in few))
 
 
 @cache
@@ -123,8 +136,8 @@ def test_the_complete_suite_kills_every_mutant(name: str, states: int, transitio
 def test_without_the_words_through_a_transition_its_mutants_survive() -> None:
     """If all sequences that take a transition are removed, its mutants survive."""
     machine = correct()
-    at = (len(machine.after) - 1, inputs()[0])
-    suite = tuple(sequence for sequence in hsi_suite() if at not in list(path(machine, sequence)))
+    at = (len(machine.after) - 1, INPUTS[0])
+    suite = tuple(sequence for sequence in hsi_suite(caffe.CAFFE) if at not in list(path(machine, sequence)))
     assert [at] == surviving_outputs(machine, suite)
     expected = [fault for fault in transfer_faults(machine) if fault[0] == at]
     assert expected == [fault for fault in surviving_transfers(machine, suite) if fault[0] == at]
@@ -133,7 +146,7 @@ def test_without_the_words_through_a_transition_its_mutants_survive() -> None:
 def test_without_the_identifiers_transfer_mutants_survive() -> None:
     """Sequences that only take every transition notice every wrong output, but not every wrong state."""
     machine = correct()
-    suite = tuple((*access, entry) for access in minimal_machine().access for entry in inputs())
+    suite = tuple((*access, entry) for access in minimal_machine(caffe.CAFFE).access for entry in INPUTS)
     assert [] == surviving_outputs(machine, suite)
     assert surviving_transfers(machine, suite)
 
@@ -150,15 +163,15 @@ def path(machine: Mealy, sequence: InputSequence) -> list[Transition]:
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_no_word_of_the_complete_suite_begins_another(edition: str) -> None:
     """A sequence that is the beginning of another one adds nothing. All inputs are inputs of the edition."""
-    key = {entry: number for number, entry in enumerate(inputs(edition))}
-    sequences = sorted(tuple(key[entry] for entry in sequence) for sequence in hsi_suite(edition))
+    key = {entry: number for number, entry in enumerate(stepper(EDITIONS[edition]).inputs(null=False))}
+    sequences = sorted(tuple(key[entry] for entry in sequence) for sequence in hsi_suite(EDITIONS[edition]))
     assert not [pair for pair in pairwise(sequences) if pair[0] == pair[1][: len(pair[0])]]
 
 
 @pytest.mark.parametrize(("edition", "transitions"), [("caffe", 558), ("early", 140), ("cpu_only", 48)])
 def test_the_tour_takes_every_transition(edition: str, transitions: int) -> None:
     """Each sequence starts from a new memory and has inputs of the edition only. None can be left out."""
-    taken = [set(walked(edition, sequence)) for sequence in tour(edition)]
+    taken = [set(walked(edition, sequence)) for sequence in tour(EDITIONS[edition])]
     assert transitions == len(set[object]().union(*taken))
     for k in range(len(taken)):
         assert transitions > len(set[object]().union(*taken[:k], *taken[k + 1 :]))
@@ -166,10 +179,10 @@ def test_the_tour_takes_every_transition(edition: str, transitions: int) -> None
 
 def walked(edition: str, sequence: InputSequence) -> list[tuple[object, Input]]:
     """Return the transitions of the whole space that a sequence takes."""
-    found, state = list[tuple[object, Input]](), space(edition).start
+    found, state = list[tuple[object, Input]](), space(EDITIONS[edition]).start
     for entry in sequence:
         found.append((state, entry))
-        state = space(edition).steps[state][entry].after
+        state = space(EDITIONS[edition]).steps[state][entry].after
     return found
 
 
@@ -207,26 +220,26 @@ def test_every_two_classes_are_told_apart(name: str) -> None:
 def test_telling_apart_may_take_two_steps() -> None:
     """With few inputs, some classes need two steps. With all inputs of Caffe, one step is always enough."""
     assert {1, 2} == {len(sequence) for sequence in minimise(whole("few")).separating.values()}
-    assert {1} == {len(sequence) for sequence in minimal_machine().separating.values()}
+    assert {1} == {len(sequence) for sequence in minimal_machine(caffe.CAFFE).separating.values()}
 
 
 def test_a_separating_sequence_is_as_short_as_can_be() -> None:
     """The shortest one is found although a longer one comes first: x and y differ by b (two steps) or a (three)."""
-    a, b, c = (Input(call) for call in (Call.CPU_DATA, Call.GPU_DATA, Call.MUTABLE_CPU_DATA))
+    a, b, c = (Input(call) for call in (caffe.CPU_DATA, caffe.GPU_DATA, caffe.MUTABLE_CPU_DATA))
     names = ("x", "q1", "q2", "y", "r1", "r2")
-    state = {name: State(number, Mode.GPU) for number, name in enumerate(names)}
+    state = {name: State(name) for name in names}
     ways = {"x": "q1 r1", "q1": "r1 x", "q2": "r2 x", "y": "q2 r2", "r1": "x x", "r2": "x x"}
     steps: dict[State, dict[Input, Step]] = {}
     for name, following in zip(names, (*names[1:], names[0]), strict=True):
         targets = zip((a, b, c), (*ways[name].split(), following), strict=True)
-        steps[state[name]] = {entry: Step((), state[target], None) for entry, target in targets}
-    steps[state["r1"]][b] = Step((Action.ZERO_GPU,), state["x"], None)
-    assert (b, b) == minimise(Space(state["x"], steps)).separating[0, 3]
+        steps[state[name]] = {entry: Step(None, (), state[target], "") for entry, target in targets}
+    steps[state["r1"]][b] = Step(None, (caffe.ZERO_GPU.name,), state["x"], "")
+    assert (b, b) == minimise(Space(caffe.CAFFE, state["x"], steps)).separating[0, 3]
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
 def test_the_suites_of_an_edition_are_those_of_its_space(edition: str) -> None:
     """The stored suites equal newly computed ones, whose sequences to classes are sequences to states."""
-    assert minimise(space(edition)) == minimal_machine(edition)
-    assert complete_suite(minimise(space(edition))) == hsi_suite(edition)
-    assert set(minimal_machine(edition).access) <= set(access_sequences(edition).values())
+    assert minimise(space(EDITIONS[edition])) == minimal_machine(EDITIONS[edition])
+    assert complete_suite(minimise(space(EDITIONS[edition]))) == hsi_suite(EDITIONS[edition])
+    assert set(minimal_machine(EDITIONS[edition]).access) <= set(access_sequences(EDITIONS[edition]).values())

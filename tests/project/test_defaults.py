@@ -10,8 +10,8 @@ import syncedmem
 from syncedmem import Blob, SyncedMemory
 from syncedmem.cli.fuzz import fuzz as command
 from syncedmem.cli.verify import verify
+from syncedmem.model.caffe import DEFAULT, EDITIONS
 from syncedmem.model.defaults import DEFAULT_STEPS, FUZZ
-from syncedmem.model.head import DEFAULT_EDITION, EDITIONS
 from syncedmem.runtime.devices.registry import AUTOMATIC
 from syncedmem.spec.fuzz import fuzz
 from syncedmem.spec.memory.kit import check_conformance
@@ -45,8 +45,8 @@ def test_no_signature_names_the_default_edition() -> None:
     texts = [path.read_text(encoding="utf-8") for path in sources]
 
     assert [] == [name for text in texts for name in literal_defaults(text, "edition")]
-    assert DEFAULT_EDITION == next(iter(EDITIONS))
-    assert any("DEFAULT_EDITION" in text for text in texts)
+    assert DEFAULT is next(iter(EDITIONS.values()))
+    assert any("= DEFAULT" in text for text in texts)
 
 
 def test_no_signature_names_the_default_device() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import syncedmem
 from syncedmem import Blob, Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.model import EDITIONS, TRANSITIONS, Call, Declaration, Input, head_machine, space
+from syncedmem.model import EDITIONS, Input, caffe, space
 from syncedmem.runtime import BlobContents, DeviceReport, TrackingAllocator
 from syncedmem.spec import (
     REQUIREMENTS,
@@ -56,8 +56,8 @@ def log() -> CallLog:
 HOST, DEVICE = CPUDeviceAllocator(), SimulatedDeviceAllocator()
 TRACKED = TrackingAllocator(CPUDeviceAllocator(), stacks=True)
 KEPT = TRACKED.allocate(8)
-STATE = space().start
-TAKEN = Coverage("caffe", set(sorted(transitions_of("caffe"), key=repr)[:1]))
+STATE = space(caffe.CAFFE).start
+TAKEN = Coverage("caffe", set(sorted(transitions_of(EDITIONS["caffe"]), key=repr)[:1]))
 SUITE = SuiteResult("cells", 1, 2, 0.5, Violation("R01-lazy", "it allocated"))
 FINDING = Finding("A01-distinct-pointers", "twice", (Step("allocate", (0, 16)),))
 MADE: list[Any] = [
@@ -74,11 +74,9 @@ MADE: list[Any] = [
     BlobContents((2,), np.zeros(2), None),
     DeviceReport("cpu", True, "host memory"),
     EDITIONS["caffe"],
-    Declaration.of("caffe"),
-    head_machine(),
-    Input(Call.CPU_DATA),
-    TRANSITIONS[0],
-    STATE.configuration,
+    Input(caffe.CPU_DATA),
+    EDITIONS["caffe"].rows[0],
+    space(caffe.CAFFE).configuration(STATE),
     syncedmem.StatisticsAllocator(HOST).statistics,
     STATE,
     Subject("mine", SyncedMemory, HOST, DEVICE),

@@ -4,30 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from machines import changed, machine_with
 
-import syncedmem.model.exploration as exploration_module
-import syncedmem.model.machine as machine_module
-from syncedmem.model import (
-    EFFECTS,
-    TRANSITIONS,
-    Action,
-    Call,
-    Declaration,
-    Fact,
-    HeadMachine,
-    Refusal,
-    SyncedHead,
-    Transition,
-    matrix,
-    space,
-)
-from syncedmem.model.dispatch import compile_dispatch
+from syncedmem.model import Action, Machine, Row, caffe, matrix
 from syncedmem.spec.evidence import (
     CAFFE_BLOBS_EXCEPT,
     CAFFE_BLOBS_VIOLATE,
@@ -38,58 +21,21 @@ from syncedmem.spec.evidence.comparison import compare_matrix, compare_model, co
 from syncedmem.spec.requirements import requirements_of
 from syncedmem.spec.vectors import vectors
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from syncedmem.model.dispatch import Dispatch
-    from syncedmem.model.head import Effect
-
-    Mutate = Callable[..., None]
-
 ROOT = Path(__file__).parents[2]
-U, C, G, S = SyncedHead
+U, C, G, S = caffe.CAFFE.heads
 BOTH = ("oo", "oe", "eo", "ee")
-# Imported by its full name, because the package's attribute `evidence` is a function.
-evidence_module = import_module("syncedmem.spec.evidence.comparison")
 
 
-def changed(identifier: str, **changes: Any) -> tuple[Transition, ...]:
-    """Return the table with one row changed: the row that has this identifier in its first head."""
-    rows = ["caffe" in row.editions and identifier == row.identifier(row.source[0]) for row in TRANSITIONS]
-    assert sum(rows) == 1
-    return tuple(replace(row, **changes) if it else row for row, it in zip(TRANSITIONS, rows, strict=True))
+def unless_tested(row: Row) -> tuple[str, ...]:
+    """Return the actions of a row, or none if it has a condition."""
+    return () if row.conditions else row.actions
 
 
-@pytest.fixture
-def mutate(monkeypatch: pytest.MonkeyPatch) -> Mutate:
-    """Replace what the model is computed from: the table, the effects, or both."""
-
-    def mutant(table: tuple[Transition, ...] = TRANSITIONS, effects: dict[Action, Effect] | None = None) -> None:
-        monkeypatch.setattr(machine_module, "EFFECTS", MappingProxyType(effects or EFFECTS))
-
-        def compiled(edition: str = "caffe") -> Dispatch:
-            return compile_dispatch(HeadMachine(Declaration.of(edition, table)))
-
-        # The functions are used without their caches, which hold results for the declared table.
-        for module, name, function in (
-            (exploration_module, "dispatch", compiled),
-            (evidence_module, "dispatch", compiled),
-            (evidence_module, "space", space.__wrapped__),
-            (evidence_module, "matrix", matrix.__wrapped__),
-        ):
-            monkeypatch.setattr(module, name, function)
-
-    return mutant
+WITHOUT_REFUSAL = [row for row in caffe.CAFFE.rows if row.refusal != "not_head_at_cpu"]
 
 
 def test_the_model_agrees_with_caffe() -> None:
     """They agree in every cell of the matrices, every state with the pinned flag and every step of the tutorial."""
-    assert [] == compare_model()
-
-
-def test_a_table_replaced_by_itself_agrees(mutate: Mutate) -> None:
-    """So the differences in the tests below come from their changes, not from the replacement."""
-    mutate()
     assert [] == compare_model()
 
 
@@ -111,111 +57,101 @@ def test_the_evidence_has_the_size_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "problems"),
+    ("machine", "problems"),
     [
         pytest.param(
-            changed("cpu_data@UNINITIALIZED", actions=(Action.ZERO_CPU, Action.ALLOCATE_CPU)),
-            [
-                "caffe U:-- cpu_data: observed 'HA HZ -> C:o-', declared 'HZ HA -> C:o-'",
-                "cpu_only U:-- cpu_data: observed 'HA HZ -> C:o-', declared 'HZ HA -> C:o-'",
-            ],
+            changed(caffe.CAFFE, "cpu_data", U, do=("zero_cpu", "allocate_cpu")),
+            ["caffe U:-- cpu_data: observed 'HA HZ -> C:o-', declared 'HZ HA -> C:o-'"],
             id="wrong order of actions",
         ),
         pytest.param(
-            changed("async_gpu_push@HEAD_AT_CPU[has_gpu_pointer]", actions=()),
+            changed(caffe.CAFFE, "async_gpu_push", C, do=unless_tested),
             [f"caffe C:{it} async_gpu_push: observed 'h2d* -> S:{it}', declared '-> S:{it}'" for it in sorted(BOTH)],
             id="missing action",
         ),
         pytest.param(
-            changed("mutable_gpu_data@SYNCED", dest=S),
+            changed(caffe.CAFFE, "mutable_gpu_data", S, dest=S),
             [f"caffe S:{it} mutable_gpu_data: observed '-> G:{it}', declared '-> S:{it}'" for it in sorted(BOTH)],
             id="wrong head",
         ),
         pytest.param(
-            (
-                *changed("async_gpu_push@UNINITIALIZED", source=(U, G)),
-                Transition(Call.ASYNC_GPU_PUSH, (S,), S, editions=("caffe",)),
+            machine_with(
+                caffe.CAFFE,
+                [
+                    *WITHOUT_REFUSAL,
+                    Row("async_gpu_push", (U, G), refused="not_head_at_cpu"),
+                    Row("async_gpu_push", S, S),
+                ],
             ),
             [f"caffe S:{it} async_gpu_push: observed 'refused', declared '-> S:{it}'" for it in sorted(BOTH)],
             id="refusal dropped",
         ),
-        pytest.param(
-            changed(
-                "async_gpu_push@HEAD_AT_CPU[has_gpu_pointer]", dest=None, actions=(), refusal=Refusal.NOT_HEAD_AT_CPU
-            ),
-            [f"caffe C:{it} async_gpu_push: observed 'h2d* -> S:{it}', declared 'refused'" for it in sorted(BOTH)],
-            id="refusal too many",
-        ),
     ],
 )
-def test_a_wrong_row_is_found(mutate: Mutate, table: tuple[Transition, ...], problems: list[str]) -> None:
+def test_a_wrong_row_is_found(machine: Machine, problems: list[str]) -> None:
     """Exactly the wrong cells are named, each with the observed and the declared entry."""
-    mutate(table)
-    assert problems == [line for line in compare_model() if not line.startswith(("tutorial", "pinned"))]
+    assert problems == [line for line in compare_model(machine) if not line.startswith(("tutorial", "pinned"))]
 
 
-def test_a_step_of_the_tutorial_is_found(mutate: Mutate) -> None:
+def test_a_wrong_row_of_the_build_without_a_device_is_found() -> None:
+    wrong = changed(caffe.CPU_ONLY, "cpu_data", U, do=("zero_cpu", "allocate_cpu"))
+    problem = "cpu_only U:-- cpu_data: observed 'HA HZ -> C:o-', declared 'HZ HA -> C:o-'"
+    assert [problem] == compare_model(without_device=wrong)
+
+
+def test_a_step_of_the_tutorial_is_found() -> None:
     """If the copy before a write of the device is missing, the one step that needs it is reported."""
-    mutate(changed("mutable_gpu_data@HEAD_AT_CPU[has_gpu_pointer]", actions=()))
+    wrong = changed(caffe.CAFFE, "mutable_gpu_data", C, do=unless_tested)
     problem = "tutorial mutable_gpu_data: observed 'h2d' -> HEAD_AT_GPU, declared '' -> HEAD_AT_GPU"
-    assert [problem] == [line for line in compare_model() if line.startswith("tutorial")]
+    assert [problem] == [line for line in compare_model(wrong) if line.startswith("tutorial")]
 
 
-def test_a_wrong_head_in_the_tutorial_is_found(mutate: Mutate) -> None:
+def test_a_wrong_head_in_the_tutorial_is_found() -> None:
     """The first difference names both heads; differences in later steps may follow it."""
-    mutate(changed("mutable_gpu_data@SYNCED", dest=S))
-    assert "tutorial mutable_gpu_data: observed '' -> HEAD_AT_GPU, declared '' -> SYNCED" == compare_tutorial()[0]
-
-
-_OWN_BOTH = Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA
+    wrong = changed(caffe.CAFFE, "mutable_gpu_data", S, dest=S)
+    assert "tutorial mutable_gpu_data: observed '' -> HEAD_AT_GPU, declared '' -> SYNCED" == compare_tutorial(wrong)[0]
 
 
 @pytest.mark.parametrize(
     ("action", "changes", "problems"),
     [
         pytest.param(
-            Action.ALLOCATE_CPU,
-            {"sets": Fact.CPU_POINTER | Fact.OWN_CPU_DATA | Fact.OWN_GPU_DATA},
-            [f"caffe U:-- cpu_data: C:o- has the flags {_OWN_BOTH!r} | Fact.CPU_MALLOC_USE_CUDA"],
-            id="flag without its pointer",
-        ),
-        pytest.param(
-            Action.ADOPT_CPU,
-            {"clears": Fact(0), "sets": Fact.CPU_POINTER | Fact.OWN_CPU_DATA},
+            caffe.ADOPT_CPU,
+            {"clears": (), "sets": ("has_cpu_pointer", "own_cpu_data")},
             ["caffe U:-- set_cpu_data: observed '-> C:e-', declared '-> C:o-'"],
             id="adopted memory owned",
         ),
         pytest.param(
-            Action.ALLOCATE_GPU,
-            {"by_mode": Fact.CPU_MALLOC_USE_CUDA},
+            caffe.ALLOCATE_GPU,
+            {"by_setting": caffe.ALLOCATE_CPU.by_setting},
             ["pinned state G:-o/pinned: reachable but not observed"],
             id="state too many",
         ),
         pytest.param(
-            Action.ALLOCATE_CPU,
-            {"by_mode": Fact(0)},
+            caffe.ALLOCATE_CPU,
+            {"by_setting": ()},
             ["pinned state C:o-/pinned: observed but not reachable", "17 states in GPU mode, observed 24"],
             id="states too few",
         ),
         pytest.param(
-            Action.ADOPT_CPU,
-            {"clears": Fact.OWN_CPU_DATA | Fact.CPU_MALLOC_USE_CUDA},
+            caffe.ADOPT_CPU,
+            {"clears": ("own_cpu_data", "cpu_malloc_use_cuda")},
             ["pinned state C:e-/stale flag: observed but not reachable", "17 states in GPU mode, observed 24"],
             id="flag not stale",
         ),
     ],
 )
-def test_a_wrong_effect_is_found(mutate: Mutate, action: Action, changes: dict[str, Fact], problems: list[str]) -> None:
+def test_a_wrong_effect_is_found(action: Action, changes: dict[str, Any], problems: list[str]) -> None:
     """A flag that is set or cleared wrongly shows in the cells, or in the states with the pinned flag."""
-    mutate(effects={**EFFECTS, action: replace(EFFECTS[action], **changes)})
-    assert set(problems) <= set(compare_model())
+    wrong = machine_with(caffe.CAFFE, caffe.CAFFE.rows, replace(action, **changes))
+    assert set(problems) <= set(compare_model(wrong))
 
 
 def test_what_is_missing_on_either_side_is_found() -> None:
     """One configuration is only declared, and another is only observed."""
-    entries = dict(matrix("cpu_only"))
+    entries = dict(matrix(caffe.CPU_ONLY))
     external = next(state for state in entries if str(state) == "C:e-")
-    moved = external._replace(head=S)
+    moved = external._replace(name="S:e-", head=S)
     entries[moved] = entries.pop(external)
     found = compare_matrix("cpu_only", entries)
     assert len(found) == 16

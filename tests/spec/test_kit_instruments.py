@@ -9,33 +9,16 @@ import machines
 import pytest
 from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, host_subject
 
-from syncedmem.model import Call, Input, Mode
-from syncedmem.model.declaration import Call as DeclaredCall
-from syncedmem.model.declaration import Fact as DeclaredFact
-from syncedmem.model.head import Role
+from syncedmem.model import Call, Fact, Input, caffe
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import Coverage, MemoryDriver, Violation
 from syncedmem.spec.engine.call_log import CallLog, InjectedFailure, RecordingAllocator, StrayFree
-from syncedmem.spec.engine.calls import ADOPTIONS, PUSHES, READS, SIDES, WRITES
 from syncedmem.spec.engine.contents import pattern
 from syncedmem.spec.memory.oracle import Oracle, Wanted
 from syncedmem.spec.memory.policy import CAFFE
 from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case
 
 PETSC = machines.POLICIES[machines.PETSC]
-
-# --- the calls
-
-
-def test_the_kit_and_the_model_agree_on_what_each_call_is_for() -> None:
-    """The kit has its own list, written by hand, so that the oracle does not read the table."""
-    kinds = {Role.READ: READS, Role.WRITE: WRITES, Role.ADOPT: ADOPTIONS, Role.PUSH: PUSHES}
-    said = {call: role for role, calls in kinds.items() for call in calls}
-    sides = {call: place.value for call in Call if (place := call.side)}
-
-    assert said == {call: call.does for call in Call if not call.ends}, "say it in spec/engine/calls.py"
-    assert sides == {**SIDES, **PUSHES}, "say it in spec/engine/calls.py"
-
 
 # --- the driver
 
@@ -121,16 +104,16 @@ def test_the_oracle_of_a_memory_that_refuses_to_read_nothing() -> None:
 
 def test_the_oracle_knows_no_call_that_means_nothing() -> None:
     with pytest.raises(TypeError, match=r"call must be one that means something to an oracle, got 'ring'"):
-        Oracle.new(PETSC, 4).expect(DeclaredCall("ring"), {})
+        Oracle.new(PETSC, 4).expect(Call("ring"), {})
 
 
 def test_an_oracle_is_asked_for_facts_by_their_meaning() -> None:
     """It knows nothing of the side of nobody, or of what is in flight."""
     oracle = Oracle.new(CAFFE, 4).read("cpu", {"mode": "GPU"}).after
-    asked = [DeclaredFact("a", "pointer", "cpu"), DeclaredFact("b", "owned", "gpu"), DeclaredFact("c", "pinned", "cpu")]
+    asked = [Fact("a", "pointer", "cpu"), Fact("b", "owned", "gpu"), Fact("c", "pinned", "cpu")]
 
     assert [True, False, True] == [oracle.holds(fact) for fact in asked]
-    assert oracle.holds(DeclaredFact("d", "pointer", "moon")) is oracle.holds(DeclaredFact("e", "dirty", "cpu")) is None
+    assert oracle.holds(Fact("d", "pointer", "moon")) is oracle.holds(Fact("e", "dirty", "cpu")) is None
 
 
 def test_the_oracle_never_reads_the_table() -> None:
@@ -214,8 +197,8 @@ def test_allocating_nothing_is_noted_and_not_live() -> None:
 def test_coverage_counts_what_was_taken() -> None:
     driver = MemoryDriver(device_subject(), 8)
     driver.perform(READ)
-    driver.perform(Input(None, mode=Mode.CPU))
-    driver.perform(Input(Call.SET_CPU_DATA, data=False))
+    driver.perform(Input(setting="mode", value="CPU"))
+    driver.perform(Input(caffe.SET_CPU_DATA, data=False))
     driver.finish()
     covered = Coverage("caffe")
     covered.add(driver)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mutants.memory import MEMORY_BUGS
 from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, reference_subject
 
-from syncedmem.model import space
+from syncedmem.model import caffe, space
 from syncedmem.spec import MemoryDriver, ReferenceMemory, Violation, check_conformance
 from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.memory import walks as walks_module
@@ -32,7 +32,7 @@ def test_walks_start_from_every_state() -> None:
     violation, generated = search(reference_subject(), 100, 0, lambda drivers: lengths.add(len(drivers)))
 
     assert violation is None
-    assert len(space().steps) == len(generated.starts)
+    assert len(space(caffe.CAFFE).steps) == len(generated.starts)
     assert lengths == {1, 2, 3}
 
 

@@ -16,7 +16,7 @@ from mutants.memory.copies import HostNotZeroed
 from mutants.registry import MEMORY_BUGS
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.model import Call, Input, InvalidArgumentError, MissingPackageError, SyncedHead
+from syncedmem.model import Input, InvalidArgumentError, MissingPackageError, SyncedHead, caffe
 from syncedmem.spec import ReferenceMemory, Subject, Violation
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.learning import learner
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 WRONG = Path(__file__).parents[1] / "support" / "wrong_port.py"
 LIMITS = Limits(seconds=60, first=60)
-READ, WRITE, ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
-NULL, RELEASE = Input(Call.SET_CPU_DATA, data=False), Input(Call.RELEASE)
+READ, WRITE, ADOPT = Input(caffe.CPU_DATA), Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA)
+NULL, RELEASE = Input(caffe.SET_CPU_DATA, data=False), Input(caffe.RELEASE)
 
 importlib.import_module("mutants.memory")
 
@@ -381,7 +381,7 @@ def test_a_port_that_ends_while_its_view_is_read() -> None:
     device = SimulatedDeviceAllocator()
     memory = WatchedMemory(Subject("ending", Ending, CPUDeviceAllocator(), device, "caffe", level="L1"))
     with pytest.raises(Violation, match="the program was ended"):
-        memory.step(Input(Call.GPU_DATA), memory.sight())
+        memory.step(Input(caffe.GPU_DATA), memory.sight())
 
 
 @pytest.mark.parametrize(("head", "said"), [(2, "HEAD_AT_GPU"), (9, "9"), ("SYNCED", "SYNCED")])
@@ -583,7 +583,7 @@ def program(way: str) -> ProgramTarget:
 @pytest.mark.deep
 def test_a_program_shows_its_levels() -> None:
     port = AskedProgram(program("right"), "", "L1", LIMITS)
-    word = (WRITE, Input(Call.GPU_DATA), Input(Call.ASYNC_GPU_PUSH), ADOPT)
+    word = (WRITE, Input(caffe.GPU_DATA), Input(caffe.ASYNC_GPU_PUSH), ADOPT)
     answers = port.ask(word)
     requests = port.program(word)
     port.renew()
@@ -606,7 +606,7 @@ def test_a_program_shows_its_levels() -> None:
 )
 def test_a_program_that_dies_answers_that(way: str, says: str) -> None:
     port = AskedProgram(program(way), "", "", LIMITS)
-    word = (Input(Call.CPU_DATA), Input(Call.GPU_DATA), Input(Call.GPU_DATA))
+    word = (Input(caffe.CPU_DATA), Input(caffe.GPU_DATA), Input(caffe.GPU_DATA))
     answers = port.ask(word)
     statements = port.program(word[: len(answers)])
     port.close()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from machines import MSI, MSI_OF_TWO, PETSC, POLICIES, THIRD
+from machines import MSI, MSI_OF_TWO, PETSC, POLICIES, THIRD, changed, machine_with
 
 from syncedmem.model import caffe
 from syncedmem.model.declaration import Action, Machine, Row
@@ -23,7 +23,7 @@ from syncedmem.spec.proofs import (
 from syncedmem.verification import verify_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from syncedmem.spec.proofs import Difference
 
@@ -59,30 +59,6 @@ def test_a_memory_that_forgets_what_is_fresh_copies_more() -> None:
 
 
 # --- wrong machines
-
-
-def machine_with(base: Machine, rows: Iterable[Row], *actions: Action) -> Machine:
-    """Another machine with the words of this one; some of its actions may be others."""
-    words: dict[str, Any] = {
-        kind: [*getattr(base, kind).values()] for kind in ("heads", "calls", "facts", "refusals", "settings")
-    }
-    changed = {**base.actions, **{action.name: action for action in actions}}
-    return Machine("wrong", rows, sides=base.sides, actions=changed.values(), **words)
-
-
-def changed(base: Machine, call: str, head: str, **parts: Any) -> Machine:
-    """A machine with other parts of the rows of a call in a head, except its refusals; a part may be computed."""
-    rows: list[Row] = []
-    for row in base.rows:
-        if row.call != call or head not in row.source or row.refusal:
-            rows.append(row)
-            continue
-        rest = [it for it in row.source if it != head]
-        said: dict[str, Any] = {"do": row.actions, "when": row.conditions, "unless": row.unless, "dest": row.dest}
-        found: dict[str, Any] = said | {name: it(row) if callable(it) else it for name, it in parts.items()}
-        rows += [Row(row.call, rest, **said)] if rest else []
-        rows.append(Row(row.call, head, **found))
-    return machine_with(base, rows)
 
 
 def acting(call: str, head: str, *actions: str) -> Machine:

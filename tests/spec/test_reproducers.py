@@ -14,7 +14,7 @@ from mutants.memory import MEMORY_BUGS
 from mutants.selftest import QUICKEST_FIRST
 from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, WRITE, device_subject, host_subject
 
-from syncedmem.model import Call, Input, Mode, using_mode
+from syncedmem.model import Input, Mode, caffe, using_mode
 from syncedmem.spec import Subject, Violation, check_conformance, suite_names
 from syncedmem.spec.engine.reproducer import Reproducer
 from syncedmem.spec.memory.suites import Case, Fail, Stumble, run_case
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mutants.registry import SeededBug
 
 Calls = list[tuple[Any, ...]]
-GPU_NULL = Input(Call.SET_GPU_DATA, data=False)
+GPU_NULL = Input(caffe.SET_GPU_DATA, data=False)
 
 _CALLS = (
     "cpu_data",
@@ -133,7 +133,15 @@ def test_a_reproducer_makes_the_calls_that_the_kit_made() -> None:
     """The bytes, lengths, modes and failures are the same, also for buffers that are longer than the memory."""
     told = Told(device_subject().make)
     moves = (
-        *(WRITE, GPU_READ, ADOPT, Fail(PUSH, 1), GPU_ADOPT, Fail(READ, 1, partial=True), Input(None, mode=Mode.CPU)),
+        *(
+            WRITE,
+            GPU_READ,
+            ADOPT,
+            Fail(PUSH, 1),
+            GPU_ADOPT,
+            Fail(READ, 1, partial=True),
+            Input(setting="mode", value="CPU"),
+        ),
         *(ADOPT, Stumble(GPU_ADOPT), ADOPT, Fail(GPU_READ, 1, interrupt=True), GPU_NULL, PUSH),
     )
     driver = run_case(replace(device_subject(), make=told), Case(moves, 7))

@@ -24,7 +24,7 @@ from mutants.selftest import (
 )
 from subjects import blob_device_subject, device_subject, host_subject, subject_for
 
-from syncedmem.model import InvalidArgumentError, NoDeviceError, tour
+from syncedmem.model import InvalidArgumentError, NoDeviceError, caffe, tour
 from syncedmem.model.defaults import DEFAULT_STEPS
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import (
@@ -205,11 +205,11 @@ def test_every_suite_of_blobs_is_tried_on_a_bug() -> None:
 @pytest.mark.deep
 def test_a_bug_is_a_wrong_memory_and_not_a_broken_class() -> None:
     """With zero bytes or one byte, the kit finds the seeded error and never a programming mistake in the class."""
-    sequences = [sequence for sequence in tour() if len(sequence) > 1]
+    sequences = [sequence for sequence in tour(caffe.CAFFE) if len(sequence) > 1]
     slips: list[str] = []
     for bug in MEMORY_BUGS.values():
         subject = device_subject(bug.make) if bug.shows_on == "device" else host_subject(bug.make)
-        for number, sequence in enumerate(sequences if bug.shows_on == "device" else tour("cpu_only")):
+        for number, sequence in enumerate(sequences if bug.shows_on == "device" else tour(caffe.CPU_ONLY)):
             try:
                 run_case(subject, Case(sequence, number % 2))
             except Violation as found:

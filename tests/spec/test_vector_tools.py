@@ -15,7 +15,7 @@ from mutants.blob import BLOB_BUGS
 from mutants.memory import MEMORY_BUGS
 from subjects import device_subject, host_subject
 
-from syncedmem.model import EDITIONS, Call, Input, Mode
+from syncedmem.model import EDITIONS, Input, caffe
 from syncedmem.runtime import Blob
 from syncedmem.spec import ReferenceBlob, Violation, check_conformance, suite_names
 from syncedmem.spec.memory.suites import Fail, Stumble, Synchronize
@@ -80,15 +80,15 @@ def walk(*moves: tuple[int, object], sizes: tuple[int, ...] = (4, 5)) -> Violati
 
 def test_each_kind_of_move_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mode is said before the call that it is for, because a vector has one mode, and the kit one for each memory."""
-    read, adopt, end = Input(Call.CPU_DATA), Input(Call.SET_CPU_DATA), Input(Call.RELEASE)
+    read, adopt, end = Input(caffe.CPU_DATA), Input(caffe.SET_CPU_DATA), Input(caffe.RELEASE)
     moves = (
-        (0, Input(None, mode=Mode.CPU)),
+        (0, Input(setting="mode", value="CPU")),
         (0, Stumble(read)),
         (1, adopt),
         (1, Synchronize()),
         (0, end),
         (0, read),
-        (1, Input(Call.SET_CPU_DATA, data=False)),
+        (1, Input(caffe.SET_CPU_DATA, data=False)),
     )
 
     def different(*_: object) -> str:
@@ -116,7 +116,7 @@ def test_a_failure_is_said_if_there_is_an_action_to_fail(monkeypatch: pytest.Mon
         return "a difference"
 
     monkeypatch.setattr("syncedmem.spec.vectors.found.replay", different)
-    read = Input(Call.CPU_DATA)
+    read = Input(caffe.CPU_DATA)
     vector = vector_of(walk((0, Fail(read, 3)), sizes=(4,)), device_subject())
     assert vector is not None
     assert [it.get("fail") for it in vector.program.operations] == [None, None]
@@ -131,9 +131,9 @@ def test_what_a_vector_cannot_say_is_none() -> None:
             raise RuntimeError
 
     assert vector_of(Violation("R55-dropped-freed", "of no calls"), device_subject()) is None
-    assert vector_of(walk((0, Input(Call.CPU_DATA))), device_subject()) is None
+    assert vector_of(walk((0, Input(caffe.CPU_DATA))), device_subject()) is None
     unmakeable: Any = Unmakeable
-    assert vector_of(walk((0, Input(Call.CPU_DATA))), device_subject(unmakeable)) is None
+    assert vector_of(walk((0, Input(caffe.CPU_DATA))), device_subject(unmakeable)) is None
 
 
 # --- blobs

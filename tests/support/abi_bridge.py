@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 from syncedmem.model import Mode, using_mode
 from syncedmem.spec.engine.call_log import TO_DEVICE, TO_HOST, InjectedFailure, StrayFree
-from syncedmem.spec.engine.calls import FRESH
 from syncedmem.spec.engine.contents import Watched, fetch, put
+from syncedmem.spec.engine.heads import FRESH
 from syncedmem.spec.ports.harness import (
     ABI_VERSION,
     BLOB_CALLS,
@@ -34,7 +34,6 @@ from syncedmem.spec.ports.harness import (
 
 if TYPE_CHECKING:
     from syncedmem.spec import Subject
-    from syncedmem.spec.engine.calls import Side
 
 __all__ = ["BlobBridge", "Bridge"]
 
@@ -47,7 +46,7 @@ class _Twin(NamedTuple):
     """An array of the subject's allocators, and the block of the program that has its bytes."""
 
     array: Any
-    side: Side
+    side: str
     at: int
     size: int
 
@@ -84,7 +83,7 @@ class Bridge:
 
     def _call(self, number: int, asked: Any, result: Any) -> int:
         given, memory = asked.contents, self._memories[number]
-        side: Side = "gpu" if "gpu" in CALLS[given.call] else "cpu"
+        side: str = "gpu" if "gpu" in CALLS[given.call] else "cpu"
         for twin in self._buffers.values():
             memory.twins.setdefault(twin.at, twin)
         buffer = self._buffer(memory, side, given) if given.data else None
@@ -102,7 +101,7 @@ class Bridge:
         device: Any = self.subject.device
         return self.subject.host.using() if device is None else device.using()
 
-    def _buffer(self, memory: _Memory, side: Side, given: Any) -> Any:
+    def _buffer(self, memory: _Memory, side: str, given: Any) -> Any:
         """The array for a buffer of the program, or the memory's own view."""
         if given.data not in self._buffers:
             if given.data in memory.views:
@@ -139,7 +138,7 @@ class _Place:
         device = None if subject.device is None else _Bridged(subject.device, self, DEVICE)
         self.sides: dict[str, Any] = {"host": _Bridged(subject.host, self, HOST), "device": device}
 
-    def twin(self, array: Any, side: Side) -> _Twin | None:
+    def twin(self, array: Any, side: str) -> _Twin | None:
         """The twin whose bytes an array has."""
         if array is None:
             return None
@@ -160,7 +159,7 @@ class _Place:
         for it in self.twins.values():
             ctypes.memmove(it.at, self._bytes(it.array, it.side, it.size), it.size)
 
-    def place(self, view: Any, side: Side) -> int:
+    def place(self, view: Any, side: str) -> int:
         """Where a view is."""
         if view is None:
             return 0
@@ -175,7 +174,7 @@ class _Place:
         self._scratch.append(ctypes.create_string_buffer(content, max(len(content), 1)))
         return ctypes.addressof(self._scratch[-1])
 
-    def _bytes(self, array: Any, side: Side, size: int) -> bytes:
+    def _bytes(self, array: Any, side: str, size: int) -> bytes:
         return bytes(memoryview(array).cast("B")[:size]) if side == "cpu" else fetch(self.subject, array, size)
 
 
@@ -296,7 +295,7 @@ class _Bridged:
         self.inner = inner
         self._memory = memory
         self._kind = kind
-        self._side: Side = "gpu" if kind == DEVICE else "cpu"
+        self._side: str = "gpu" if kind == DEVICE else "cpu"
 
     def _do(self, action: str, *arguments: Any) -> None:
         lent = self._memory.lent  # None if a finaliser runs after the end
@@ -330,8 +329,8 @@ class _Bridged:
 
     def memcpy(self, src: Any, dest: Any, byte_size: int, kind: Any = 0, *rest: Any) -> None:
         if byte_size:
-            source: Side = "cpu" if kind in (TO_DEVICE, 0) else "gpu"
-            target: Side = "cpu" if kind in (TO_HOST, 0) else "gpu"
+            source: str = "cpu" if kind in (TO_DEVICE, 0) else "gpu"
+            target: str = "cpu" if kind in (TO_HOST, 0) else "gpu"
             places = self._at(dest, target), self._at(src, source), byte_size
             if rest and rest[0] is not None:
                 self._do("copy_async", *places, None)
@@ -342,7 +341,7 @@ class _Bridged:
     def pinned_host(self) -> _Bridged:
         return _Bridged(self.inner.pinned_host(), self._memory, PINNED)
 
-    def _at(self, array: Any, side: Side) -> int | None:
+    def _at(self, array: Any, side: str) -> int | None:
         found = self._memory.twin(array, side)
         return None if found is None else found.at
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise, permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.declaration import Action, Call, Fact, Machine, Row
 from syncedmem.spec.memory.policy import Policy
@@ -11,7 +11,7 @@ from syncedmem.spec.memory.policy import Policy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["DOOR", "MACHINES", "MSI", "MSI_OF_TWO", "PETSC", "POLICIES", "TCP", "THIRD"]
+__all__ = ["DOOR", "MACHINES", "MSI", "MSI_OF_TWO", "PETSC", "POLICIES", "TCP", "THIRD", "changed", "machine_with"]
 
 DOOR = Machine(
     "door",
@@ -214,3 +214,27 @@ POLICIES = {
     ),
 }
 """What these memories decide, for an oracle."""
+
+
+def machine_with(base: Machine, rows: Iterable[Row], *actions: Action, name: str = "wrong") -> Machine:
+    """Another machine with the words of this one; some of its actions may be others."""
+    words: dict[str, Any] = {
+        kind: [*getattr(base, kind).values()] for kind in ("heads", "calls", "facts", "refusals", "settings")
+    }
+    changed = {**base.actions, **{action.name: action for action in actions}}
+    return Machine(name, rows, sides=base.sides, actions=changed.values(), **words)
+
+
+def changed(base: Machine, call: str, head: str, **parts: Any) -> Machine:
+    """A machine with other parts of the rows of a call in a head, except its refusals; a part may be computed."""
+    rows: list[Row] = []
+    for row in base.rows:
+        if row.call != call or head not in row.source or row.refusal:
+            rows.append(row)
+            continue
+        rest = [it for it in row.source if it != head]
+        said: dict[str, Any] = {"do": row.actions, "when": row.conditions, "unless": row.unless, "dest": row.dest}
+        found: dict[str, Any] = said | {name: it(row) if callable(it) else it for name, it in parts.items()}
+        rows += [Row(row.call, rest, **said)] if rest else []
+        rows.append(Row(row.call, head, **found))
+    return machine_with(base, rows)

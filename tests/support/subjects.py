@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import Call, Input, NoDeviceError
+from syncedmem.model import Input, NoDeviceError, caffe
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory, named_device
 from syncedmem.spec import ReferenceBlob, ReferenceMemory, Subject
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from syncedmem.runtime import DeviceAllocator
 
-READ, WRITE, ADOPT = Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA)
-GPU_READ, GPU_WRITE, GPU_ADOPT = Input(Call.GPU_DATA), Input(Call.MUTABLE_GPU_DATA), Input(Call.SET_GPU_DATA)
-PUSH, RELEASE = Input(Call.ASYNC_GPU_PUSH), Input(Call.RELEASE)
+READ, WRITE, ADOPT = Input(caffe.CPU_DATA), Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA)
+GPU_READ, GPU_WRITE, GPU_ADOPT = Input(caffe.GPU_DATA), Input(caffe.MUTABLE_GPU_DATA), Input(caffe.SET_GPU_DATA)
+PUSH, RELEASE = Input(caffe.ASYNC_GPU_PUSH), Input(caffe.RELEASE)
 
 
 SIZE = 48

@@ -6,7 +6,7 @@ import string
 from typing import TYPE_CHECKING, Any
 
 from syncedmem import __version__
-from syncedmem.model import EDITIONS, Call, Input, Mode, space
+from syncedmem.model import EDITIONS, Input, Mode, caffe
 from syncedmem.model.diagrams.diamond import diamond_svg
 from syncedmem.model.exports.document import machine_document
 from syncedmem.model.files import MOST_TEXT
@@ -56,11 +56,11 @@ def explorer_material(opened: str | None = None) -> Json:
     return {
         "version": __version__,
         "machine": machine,
-        "mode": space().start.mode.name,
+        "mode": caffe.MODE.initial,
         "drawings": {name: diamond_svg(name) for name in EDITIONS},
         "sizes": {"offered": SIZES, "default": _DEFAULT_SIZE, "most": max(SIZES)},
         "most": {"bytes": MOST_TEXT, "steps": MOST_STEPS, "size": MOST_SIZE},
-        "tests": [{"name": it.name, "size": it.size, "calls": [call.value for call in it.calls]} for it in CAFFE_TESTS],
+        "tests": [{"name": it.name, "size": it.size, "calls": [call.name for call in it.calls]} for it in CAFFE_TESTS],
         "testsFile": CAFFE_TESTS_FILE,
         "testsMode": Mode.CPU.name,
         "operations": OPERATIONS,
@@ -99,10 +99,10 @@ def _is_input(operation: Operation) -> bool:
 def _name(operation: Operation) -> str:
     name = operation["call"]
     if name == SET_MODE:
-        return str(Input(None, mode=Mode[operation["argument"]]))
+        return str(Input(setting=caffe.MODE.name, value=operation["argument"]))
     data = operation.get("argument", ()) is not None
     fails = f"!{operation['fail']}" if "fail" in operation else ""
-    return f"{Input(Call(name), data=data)}{fails}"
+    return f"{Input(caffe.EVERYTHING.calls[name], data)}{fails}"
 
 
 def _suite(edition: str, name: str) -> Json:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import EDITIONS, inputs
+from syncedmem.model import EDITIONS
 from syncedmem.model.errors import FileFormatError
 from syncedmem.model.files import parsed_json, read_text
+from syncedmem.model.states import stepper
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,7 +117,7 @@ def _lines(program: str) -> int:
 
 def _names(path: Path, text: str) -> int:
     """How many calls by name there are, with what separates them and what arms them as the page reads it."""
-    known = {str(entry) for edition in EDITIONS for entry in inputs(edition, null=True, end=True)}
+    known = {str(entry) for machine in EDITIONS.values() for entry in stepper(machine).inputs(end=True)}
     words = re.split(r"[\s,;]+", text.strip(" \t\r\n,;"))
     for word in words:
         name = word.removesuffix("()").partition("!")[0]

@@ -15,14 +15,14 @@ from syncedmem.model import (
     MissingPackageError,
     NoDeviceError,
     configurations,
-    head_machine,
     hsi_suite,
     matrix,
     minimal_machine,
     space,
     tour,
 )
-from syncedmem.model.compiled import edition_for
+from syncedmem.model.caffe import DEFAULT, edition_for
+from syncedmem.model.states import stepper
 from syncedmem.runtime import Blob, Buffer, SimulatedDeviceAllocator, SyncedMemory, named_device
 from syncedmem.runtime.devices.compilers import check_switch
 from syncedmem.runtime.devices.host import cpu_allocator
@@ -82,21 +82,23 @@ SUBJECTS = (HOST, "simulated", SEEDED, *(name for name in DEVICE_NAMES if name !
 
 def verify_model() -> ModelVerdict:
     """Build every edition, compare with what was observed of Caffe, prove what always holds, and count."""
-    for edition in EDITIONS:
-        head_machine(edition)
+    for machine in EDITIONS.values():
+        stepper(machine)
     proofs = summarise()
-    cells = [entry for row in matrix().values() for entry in row.values()]
+    machine = DEFAULT
+    cells = [entry for row in matrix(machine).values() for entry in row.values()]
+    states = space(machine).steps
     counts = {
-        "configurations": len(configurations()),
+        "configurations": len(configurations(machine)),
         "cells": len(cells),
-        "refusals": sum(entry.refusal is not None for entry in cells),
-        "pinned_states": len({state.packed for state in space().steps}),
-        "states": len(space().steps),
-        "transitions": space().transitions,
-        "minimal_states": len(minimal_machine().access),
-        "tour_steps": sum(map(len, tour())),
-        "hsi_words": len(hsi_suite()),
-        "hsi_steps": sum(map(len, hsi_suite())),
+        "refusals": sum(entry.refusal != "" for entry in cells),
+        "pinned_states": len({(state.head, state.facts) for state in states}),
+        "states": len(states),
+        "transitions": space(machine).transitions,
+        "minimal_states": len(minimal_machine(machine).access),
+        "tour_steps": sum(map(len, tour(machine))),
+        "hsi_words": len(hsi_suite(machine)),
+        "hsi_steps": sum(map(len, hsi_suite(machine))),
         "invariants": proofs.sentences,
         "proved_states": sum(proofs.states.values()),
     }
@@ -202,7 +204,7 @@ def _check_allocators(name: str, steps: int, seed: int, progress: Progress | Non
 
 
 PARTS: Mapping[str, Part] = {
-    "memories": Part("memory", _check_memories, lambda here: Coverage(edition_for(has_device=here))),
+    "memories": Part("memory", _check_memories, lambda here: Coverage(edition_for(has_device=here).name)),
     "blobs": Part("blob", _check_blobs, BlobCoverage),
     "buffers": Part("buffer", _check_buffers, lambda _: Checklist()),
     "allocators": Part("device allocator", _check_allocators, lambda _: Checklist()),

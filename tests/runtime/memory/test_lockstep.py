@@ -10,47 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loops import some
 
-from syncedmem.model import (
-    Action,
-    BoundHead,
-    Call,
-    Input,
-    Mode,
-    SyncedMemoryError,
-    head_machine,
-    hsi_suite,
-    inputs,
-    tour,
-    using_mode,
-)
-from syncedmem.model.head import Fact
-from syncedmem.model.suites import access_sequences
+from syncedmem.model import Mode, SyncedMemoryError, caffe, using_mode
+from syncedmem.model.states import stepper
+from syncedmem.model.stepper import Input
+from syncedmem.model.suites import access_sequences, hsi_suite, tour
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.runtime.memory.bindings import BINDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from syncedmem.model.declaration import Machine
+
 SIZE = 16
 
 
-class Journal:
-    """Has every action, and records the order of the calls."""
-
-    def __init__(self) -> None:
-        self.done: list[Action] = []
-
-    def __getattr__(self, name: str) -> Callable[[object], None]:
-        action = Action(name)
-        return lambda _: self.done.append(action)
-
-
 @pytest.fixture
-def performed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Action]]:
+def performed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The actions for which the runtime's bindings are called, in order."""
-    done: list[Action] = []
+    done: list[str] = []
 
-    def noting(action: Action, perform: Callable[[Any], None]) -> Callable[[Any], None]:
+    def noting(action: str, perform: Callable[[Any], None]) -> Callable[[Any], None]:
         def noted(change: Any) -> None:
             perform(change)
             done.append(action)
@@ -74,63 +54,67 @@ def outcome(call: Callable[[], object]) -> str:
 def drive(memory: SyncedMemory, entry: Input) -> Callable[[], object]:
     """Make the call of an input, with an argument of the right kind."""
     device: Any = memory.device
-    method = getattr(memory, entry.call.value if entry.call else "")
-    if entry.call is Call.SET_CPU_DATA:
+    method = getattr(memory, entry.call.name if entry.call else "")
+    if entry.call == caffe.SET_CPU_DATA:
         return lambda: method(bytearray(SIZE) if entry.data else None)
-    if entry.call is Call.SET_GPU_DATA:
+    if entry.call == caffe.SET_GPU_DATA:
         return lambda: method(device.empty(SIZE) if entry.data and device else None)
-    if entry.call is Call.ASYNC_GPU_PUSH:
+    if entry.call == caffe.ASYNC_GPU_PUSH:
         return lambda: method(stream=device.stream())
     called: Callable[[], object] = method
     return called
 
 
-def compare(sequence: tuple[Input, ...], done: list[Action], edition: str = "caffe") -> BoundHead:
+def compare(sequence: tuple[Input, ...], done: list[str], machine: Machine = caffe.CAFFE) -> None:
     """Walk through both, and compare after every step: outcome, ordered actions, head and flags."""
-    done.clear()
-    journal = Journal()
-    machine = head_machine(edition).bind(journal)
-    memory = SyncedMemory(SIZE, device=SimulatedDeviceAllocator() if edition == "caffe" else None)
-    mode = Mode.GPU
+    live = stepper(machine)
+    state = live.start
+    memory = SyncedMemory(SIZE, device=SimulatedDeviceAllocator() if machine == caffe.CAFFE else None)
     for entry in sequence:
-        mode = entry.mode or mode
+        step = live.trigger(state, entry)
+        assert step
+        state = step.after
         if entry.call is None:
             continue
-        call = entry.call
-        argument = object() if entry.data else None
-        with using_mode(mode):
-            expected = outcome(lambda call=call, argument=argument: machine.trigger(call, argument))  # type: ignore[misc]
+        done.clear()
+        with using_mode(Mode[state.settings[0]]):
             found = outcome(drive(memory, entry))
 
-        assert (found, done, memory.head) == (expected, journal.done, machine.head)
-        flags = (memory.own_cpu_data, memory.own_gpu_data, memory.cpu_malloc_use_cuda)
-        assert flags == tuple(
-            bool(machine.facts & flag) for flag in (Fact.OWN_CPU_DATA, Fact.OWN_GPU_DATA, Fact.CPU_MALLOC_USE_CUDA)
-        )
+        expected = machine.refusals[step.refusal].error if step.refusal else ""
+        assert (found, done, memory.head.name) == (expected, [*step.actions], state.head)
+        flags = {name: getattr(memory, name) for name in (flag.name for flag in caffe.CAFFE.flags)}
+        assert flags == {name: name in state.facts for name in flags}
+    done.clear()
     memory.close()
-    machine.trigger(Call.RELEASE)
-    assert journal.done == done
-    return machine
+    released = live.trigger(state, Input(caffe.RELEASE))
+    assert released
+    assert done == [*released.actions]
 
 
-def test_the_tour_and_the_complete_suite_agree_step_by_step(performed: Iterator[list[Action]]) -> None:
+def sequences(machine: Machine) -> list[tuple[Input, ...]]:
+    """The tour and the complete suite."""
+    found: Any = tour(machine) + hsi_suite(machine)  # Any: suites have the types of the machines before these
+    return [*found]
+
+
+def test_the_tour_and_the_complete_suite_agree_step_by_step(performed: Iterator[list[str]]) -> None:
     """Every transition, and after every transition enough to tell all states apart."""
     done = next(performed)
-    for sequence in some(tour() + hsi_suite()):
+    for sequence in some(sequences(caffe.CAFFE)):
         compare(sequence, done)
 
 
-def test_the_edition_without_a_gpu_agrees(performed: Iterator[list[Action]]) -> None:
+def test_the_edition_without_a_gpu_agrees(performed: Iterator[list[str]]) -> None:
     done = next(performed)
-    for sequence in some(tour("cpu_only") + hsi_suite("cpu_only")):
-        compare(sequence, done, "cpu_only")
+    for sequence in some(sequences(caffe.CPU_ONLY)):
+        compare(sequence, done, caffe.CPU_ONLY)
 
 
-def test_generated_walks_agree(performed: Iterator[list[Action]]) -> None:
+def test_generated_walks_agree(performed: Iterator[list[str]]) -> None:
     """Walks of up to twenty calls, NULL data included, from every state."""
     done = next(performed)
-    starts = st.sampled_from(list(access_sequences().values()))
-    steps = st.lists(st.sampled_from(inputs(null=True)), max_size=20)
+    starts = st.sampled_from(list(access_sequences(caffe.CAFFE).values()))
+    steps = st.lists(st.sampled_from(stepper(caffe.CAFFE).inputs()), max_size=20)
 
     @settings(max_examples=150)
     @given(starts, steps)
@@ -140,20 +124,18 @@ def test_generated_walks_agree(performed: Iterator[list[Action]]) -> None:
     walk()
 
 
-def test_a_wrong_order_of_actions_is_noticed(
-    performed: Iterator[list[Action]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_order_of_actions_is_noticed(performed: Iterator[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison can fail: it finds a runtime that allocates twice."""
     done = next(performed)
     table = dict(vars(import_module("syncedmem.runtime.memory.synced_memory"))["BINDINGS"])
-    zero = table[Action.ZERO_GPU]
+    zero = table[caffe.ZERO_GPU.name]
 
     def wrong(change: Any) -> None:
         zero(change)
-        done.append(Action.ALLOCATE_GPU)
+        done.append(caffe.ALLOCATE_GPU.name)
 
-    table[Action.ZERO_GPU] = wrong
+    table[caffe.ZERO_GPU.name] = wrong
     monkeypatch.setattr("syncedmem.runtime.memory.synced_memory.BINDINGS", table)
 
     with pytest.raises(AssertionError):
-        compare((Input(Call.GPU_DATA),), done)
+        compare((Input(caffe.GPU_DATA),), done)

@@ -13,12 +13,13 @@ from subjects import SIZE, filled
 
 import syncedmem.runtime.memory.synced_memory as memory_module
 from syncedmem.model import (
-    Action,
     AllocationError,
+    DeclarationError,
     InvalidArgumentError,
     InvalidSizeError,
     Mode,
     SyncedHead,
+    caffe,
     using_mode,
 )
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
@@ -176,13 +177,12 @@ def test_calls_of_two_threads_are_serialised() -> None:
 
 def test_binding_tables_are_complete_or_refused() -> None:
     """An action without a function is found when the table is built."""
-    from syncedmem.model import Action, DeclarationError
     from syncedmem.runtime.memory.bindings import BINDINGS, _complete  # pyright: ignore[reportPrivateUsage] -- the check itself
 
-    left_out = (Action.COPY_TO_GPU, Action.FREE_GPU)
-    incomplete: dict[Action, Any] = {it: perform for it, perform in BINDINGS.items() if it not in left_out}
+    left_out = (caffe.COPY_TO_GPU.name, caffe.FREE_GPU.name)
+    incomplete: dict[str, Any] = {it: perform for it, perform in BINDINGS.items() if it not in left_out}
 
-    assert set(BINDINGS) == set(Action)
+    assert set(BINDINGS) == set(caffe.EVERYTHING.actions)
     with pytest.raises(DeclarationError, match=r"no implementation for: copy_to_gpu, free_gpu$"):
         _complete(incomplete)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from exported import exported
 
-from syncedmem.model import EDITIONS, Call, Fact, Mode, Refusal, SyncedHead
+from syncedmem.model import EDITIONS, Mode, SyncedHead, caffe
 from syncedmem.spec.ports import harness, protocol
 from syncedmem.spec.ports.harness import DEVICE, HOST, PINNED, Harness, Heap, Library, Wrong
 
@@ -58,11 +58,11 @@ def actions(answer: dict[str, Any]) -> list[str]:
 
 def test_the_numbers_are_those_of_the_model() -> None:
     assert list(harness.HEADS) == [head.name for head in sorted(SyncedHead, key=lambda head: head.value)]
-    assert list(harness.CALLS) == [call.value for call in Call]
-    assert harness.REFUSALS == {number: refusal.value for number, refusal in enumerate(Refusal, 1)}
+    assert list(harness.CALLS) == [*caffe.EVERYTHING.calls]
+    assert harness.REFUSALS == dict(enumerate(caffe.EVERYTHING.refusals, 1))
     assert harness.MODES == {mode.name: mode.value for mode in Mode}
-    assert harness.FLAGS == {fact.name.lower(): fact.value for fact in EDITIONS["caffe"].flags if fact.name}
-    assert set(Fact) - set(EDITIONS["caffe"].flags) == {Fact.CPU_POINTER, Fact.GPU_POINTER}
+    bits = {fact: 1 << number for number, fact in enumerate(caffe.EVERYTHING.facts)}
+    assert harness.FLAGS == {flag.name: bits[flag.name] for flag in caffe.CAFFE.flags}
     assert list(harness.EDITIONS) == list(EDITIONS)
 
 

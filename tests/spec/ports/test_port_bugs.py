@@ -12,7 +12,7 @@ import pytest
 from mutants.port import PORT_BUGS, RightPort, answers, main
 from wrong_port import PORT
 
-from syncedmem.model import Call, Input
+from syncedmem.model import Input, caffe
 from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.memory.lifetimes import dropped_by_program
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.deep
 
 RIGHT = (sys.executable, "-S", str(PORT))
-PUSH = Case((Input(Call.CPU_DATA), Input(Call.ASYNC_GPU_PUSH), Fail(Input(Call.SET_CPU_DATA), 1)))
-READ = Case((Input(Call.MUTABLE_CPU_DATA), Input(Call.GPU_DATA), Input(Call.CPU_DATA)))
+PUSH = Case((Input(caffe.CPU_DATA), Input(caffe.ASYNC_GPU_PUSH), Fail(Input(caffe.SET_CPU_DATA), 1)))
+READ = Case((Input(caffe.MUTABLE_CPU_DATA), Input(caffe.GPU_DATA), Input(caffe.CPU_DATA)))
 
 
 def command_of(name: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from wrong_port import PORT
 
-from syncedmem.model import EDITIONS, Action, Mode, SyncedHead
+from syncedmem.model import EDITIONS, Mode, SyncedHead, caffe
 from syncedmem.spec.ports import protocol
 from syncedmem.spec.ports.protocol import BLOB_REQUESTS, CALLS, REQUESTS, schema, wrong
 from syncedmem.spec.requirements import LEVELS
@@ -45,7 +45,7 @@ def test_the_names_are_those_of_the_model() -> None:
     assert (*LEVELS,) == (*protocol.LEVELS,)
     assert (*EDITIONS,) == protocol.EDITIONS
     assert (*SyncedHead.__members__,) == protocol.HEADS
-    assert {action.value for action in Action} == set(protocol.ACTIONS) - {"copy_cpu", "copy_gpu", "wait"}
+    assert set(caffe.EVERYTHING.actions) == set(protocol.ACTIONS) - {"copy_cpu", "copy_gpu", "wait"}
     assert {"CPU", "GPU"} == set(Mode.__members__)
     assert {"cpu_data", "release", "async_gpu_push"} <= set(CALLS)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from wrong_port import PORT
 
-from syncedmem.model import Call, Input
+from syncedmem.model import Input, caffe
 from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.memory.claims import not_judged
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.deep
 
 WRONG = PORT.with_name("wrong_port.py")
 LIMITS = Limits(seconds=60, memory=8 << 30)
-READS = (Input(Call.CPU_DATA), Input(Call.MUTABLE_CPU_DATA), Input(Call.GPU_DATA), Input(Call.CPU_DATA))
+READS = (Input(caffe.CPU_DATA), Input(caffe.MUTABLE_CPU_DATA), Input(caffe.GPU_DATA), Input(caffe.CPU_DATA))
 
 
 def wrong(way: str) -> ProgramTarget:
@@ -89,13 +89,13 @@ def test_a_port_that_hangs_is_ended() -> None:
 
 def test_a_port_that_does_not_fail_when_it_is_told_to() -> None:
     """It did fail, but says that the action succeeded."""
-    violation = found("unfailing", Fail(Input(Call.GPU_DATA), 1))
+    violation = found("unfailing", Fail(Input(caffe.GPU_DATA), 1))
 
     assert "P03-fails-when-told" == violation.requirement
     assert "allocate_gpu was told to fail, and the port did it" in violation.message
 
 
-WRITE, ADOPT, RELEASE = Input(Call.MUTABLE_CPU_DATA), Input(Call.SET_CPU_DATA), Input(Call.RELEASE)
+WRITE, ADOPT, RELEASE = Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA), Input(caffe.RELEASE)
 
 FREES = [
     ("frees buffer", "R18-external-not-freed", ADOPT, ADOPT),
@@ -111,7 +111,7 @@ FREES = [
 
 
 def test_what_a_level_does_not_show_is_a_wrong_head_or_wrong_bytes() -> None:
-    push = Input(Call.ASYNC_GPU_PUSH)
+    push = Input(caffe.ASYNC_GPU_PUSH)
 
     assert ["R11-head", "R10-same-bytes", "R21-push"] == [
         found("push", WRITE, push, level=level).requirement for level in ("L0", "L1", "L2")
@@ -119,17 +119,17 @@ def test_what_a_level_does_not_show_is_a_wrong_head_or_wrong_bytes() -> None:
 
 
 def test_null_must_be_refused() -> None:
-    assert "R20-null-refused" == found("null", Input(Call.SET_CPU_DATA, data=False)).requirement
+    assert "R20-null-refused" == found("null", Input(caffe.SET_CPU_DATA, data=False)).requirement
 
 
 def test_a_push_that_nobody_waits_for_is_found() -> None:
-    push = Input(Call.ASYNC_GPU_PUSH)
+    push = Input(caffe.ASYNC_GPU_PUSH)
 
     assert "R42-in-flight-not-freed" == found("rude", WRITE, push, RELEASE, level="L4").requirement
 
 
 def test_a_push_on_another_stream_is_found() -> None:
-    push = Input(Call.ASYNC_GPU_PUSH)
+    push = Input(caffe.ASYNC_GPU_PUSH)
     violation = found("other stream", WRITE, push, level="L4")
 
     assert "R58-push-on-its-stream" == violation.requirement
@@ -137,7 +137,7 @@ def test_a_push_on_another_stream_is_found() -> None:
 
 
 def test_a_wait_counts_only_for_the_pushes_of_its_stream() -> None:
-    push = Input(Call.ASYNC_GPU_PUSH)
+    push = Input(caffe.ASYNC_GPU_PUSH)
 
     assert "R42-in-flight-not-freed" == found("waits elsewhere", WRITE, push, RELEASE, level="L4").requirement
     with wrong("streams").connect(LIMITS, "") as port:
@@ -170,7 +170,7 @@ def test_a_port_that_forks_answers_twice() -> None:
 
 def test_what_only_an_old_process_does_is_shown_by_repeating_the_steps() -> None:
     with wrong("old").connect(LIMITS, "") as port:
-        subject, case = subject_of(port, "old", "caffe", "L3"), Case((Input(Call.GPU_DATA),))
+        subject, case = subject_of(port, "old", "caffe", "L3"), Case((Input(caffe.GPU_DATA),))
         for _ in range(12):
             run_case(subject, case)
         with pytest.raises(Violation) as caught:
