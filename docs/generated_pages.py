@@ -470,14 +470,14 @@ def trust() -> str:
     """Why to believe the project: what is checked, in numbers."""
     kinds: tuple[Kind, ...] = ("memory", "blob", "buffer", "allocator", "device allocator", "port")
     required = sum(len(requirements_of(kind)) for kind in kinds)
-    caffe = len(transitions_of("caffe"))
+    transitions = len(transitions_of(caffe.CAFFE))
     proof = _proof()
     others = list(dict.fromkeys(it["name"].partition(" ")[0] for it in proof["backends"] if it.get("version")))
     bugs = sum(it["found"] == it["seeds"] for it in proof["bugs"])
     ported = len(json.loads((SUPPORT / "port_bugs.json").read_text(encoding="utf-8")))
     lines = (
         "Caffe's own `syncedmem.cpp` and `blob.cpp`, unmodified, pass the same kit in every run of the CI:",
-        f"all {caffe} transitions.",
+        f"all {transitions} transitions.",
         f"\n- {required} numbered requirements say what is right, each with its source.",
         f"{len(_SEEDED_BUGS)} *seeded bugs*, which are implementations that are wrong on purpose, test the tests:",
         f"each is found, or listed with the reason. So are {ported} more in the C++ port.",
