@@ -54,7 +54,7 @@ class Configuration(NamedTuple):
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Space:
     """A reachable space: every state, and the effect of every input in it.
 
@@ -70,6 +70,9 @@ class Space:
     machine: Machine
     start: State
     steps: Mapping[State, Mapping[Input, Step]]
+
+    def __repr__(self) -> str:
+        return f"<Space of {self.machine}: {len(self.steps)} states, {self.transitions} transitions>"
 
     @property
     def transitions(self) -> int:

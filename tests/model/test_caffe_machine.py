@@ -79,7 +79,7 @@ def test_the_state_reached_first_speaks_for_its_configuration() -> None:
 def test_a_change_of_mode_changes_nothing_else() -> None:
     """There is no action and no refusal, head and facts are the same, and the new mode is in force."""
     for state, row in some(space(caffe.CAFFE).steps.items()):
-        for mode in caffe.MODE.values:
+        for mode in some(caffe.MODE.values):
             step = row[Input(setting="mode", value=mode)]
             assert ((), "", state._replace(settings=(mode,))) == (step.actions, step.refusal, step.after)
 
