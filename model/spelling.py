@@ -8,11 +8,8 @@ __all__ = ["Spelled"]
 
 
 class Spelled:
-    """A base of enumerations whose members print as Python spells them: ``Mode.GPU``, ``Fact.A | Fact.B``."""
+    """A base of enumerations whose members print as Python spells them: ``Mode.GPU``."""
 
     def __repr__(self) -> str:
         member: Any = self
-        name = type(self).__name__
-        if member.name is None:  # flags without a bit
-            return f"{name}({member.value})"
-        return " | ".join(f"{name}.{part}" for part in member.name.split("|"))
+        return f"{type(self).__name__}.{member.name}"
