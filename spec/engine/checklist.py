@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from unittest import SkipTest
+
+from syncedmem.model import InvalidArgumentError
 
 from .report import Conformance, SuiteResult
 from .violation import Violation
@@ -14,23 +17,96 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     Check = Callable[[], None]
+    Errors = type[Exception] | tuple[type[Exception], ...]
     Progress = Callable[[str, int], None]
 
-__all__ = ["Checklist", "register", "run_checks"]
+__all__ = ["Case", "Checklist", "check_case", "checks", "run_checks"]
 
-CaseT = TypeVar("CaseT")
+_PATIENCE = 60
+"""In seconds; a thread that takes longer waits for ever."""
 
 
-def register(
-    checks: dict[str, Callable[[CaseT], None]], requirement: str
-) -> Callable[[Callable[[CaseT], None]], Callable[[CaseT], None]]:
-    """Put the decorated check of a case into a table, under its requirement."""
+class Case:
+    """One check of one subject: what the check requires of it."""
 
-    def add(check: Callable[[CaseT], None]) -> Callable[[CaseT], None]:
-        checks[requirement] = check
+    def __init__(self, requirement: str) -> None:
+        self.requirement = requirement
+
+    def require(self, holds: bool, message: str) -> None:
+        """Report a violation if the condition does not hold."""
+        if not holds:
+            raise Violation(self.requirement, message)
+
+    def refused(self, errors: Errors, what: str, call: Callable[..., object], *arguments: Any, **named: Any) -> None:
+        """Report a call that is not refused with one of these errors; another error is reported by `check_case`."""
+        try:
+            call(*arguments, **named)
+        except errors:
+            return
+        raise Violation(self.requirement, f"{what}: not refused")
+
+    def run_together(self, *calls: Callable[[], object]) -> None:
+        """Make calls in threads that start together; report what went wrong first, or a thread that never ends."""
+        wrong, start = list[str](), threading.Barrier(len(calls))
+
+        def work(call: Callable[[], object]) -> None:
+            try:
+                start.wait()
+                call()
+            except Violation as found:
+                wrong.append(found.message)
+            except Exception as error:  # noqa: BLE001 -- reported below
+                wrong.append(f"{type(error).__name__}: {error}")
+
+        threads = [threading.Thread(target=work, args=(call,), daemon=True) for call in calls]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(_PATIENCE)
+        self.require(not any(thread.is_alive() for thread in threads), "threads wait for each other")
+        self.require(not wrong, wrong[0] if wrong else "")
+
+    def finish(self) -> None:
+        """Give back what the check has left; called if it has found nothing."""
+
+
+CaseT = TypeVar("CaseT", bound=Case)
+
+_CHECKS: dict[str, Callable[[Any], None]] = {}
+
+
+def checks(requirement: str) -> Callable[[Callable[[CaseT], None]], Callable[[CaseT], None]]:
+    """Register the decorated function as the check of a requirement."""
+
+    def register(check: Callable[[CaseT], None]) -> Callable[[CaseT], None]:
+        _CHECKS[requirement] = check
         return check
 
-    return add
+    return register
+
+
+def check_case(case: Case) -> None:
+    """Make the check of a case.
+
+    Raises
+    ------
+    Violation
+        If it finds something, or if there is an error that the check does not expect.
+    SkipTest
+        If the subject does not have what the check needs.
+    InvalidArgumentError
+        If no check is registered for its requirement.
+    """
+    check = _CHECKS.get(case.requirement)
+    if check is None:
+        raise InvalidArgumentError("requirement", case.requirement, "a requirement that has a check")
+    try:
+        check(case)
+        case.finish()
+    except (Violation, SkipTest):
+        raise
+    except Exception as error:
+        raise Violation(case.requirement, f"{type(error).__name__}: {error}") from error
 
 
 @dataclass

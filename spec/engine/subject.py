@@ -143,7 +143,7 @@ class Subject:
         The name in reports.
     make : Maker, BlobMaker or BufferMaker
         Makes memories for `syncedmem.spec.check_conformance`, blobs for `syncedmem.spec.check_blobs`, buffers for
-        `syncedmem.spec.buffer.check_buffers`.
+        `syncedmem.spec.contracts.check_buffers`.
     host : Allocator
     device : Allocator or None
     profile : {"safe", "caffe"}

@@ -9,7 +9,6 @@ makes a ``report``.  Nothing here imports the runtime.
 
 from .allocator_tests import AllocatorTests
 from .capabilities import Capabilities
-from .contract import AllocatorContract, check_allocator
 from .driver import Driver
 from .finding import OPERATIONS, EngineError, Finding, Step, TargetError
 from .kit import fuzz
@@ -21,7 +20,6 @@ from .targets import Target
 
 __all__ = [
     "OPERATIONS",
-    "AllocatorContract",
     "AllocatorMachine",
     "AllocatorTests",
     "Capabilities",
@@ -35,7 +33,6 @@ __all__ = [
     "Target",
     "TargetError",
     "allocator_machine",
-    "check_allocator",
     "driver_of",
     "fuzz",
 ]

@@ -12,9 +12,10 @@ import pytest
 from mutants.buffer import BUFFER_BUGS, Over
 from subjects import device_subject, devices, host_subject
 
+from syncedmem.model import InvalidArgumentError
 from syncedmem.runtime import Buffer
 from syncedmem.spec import Violation
-from syncedmem.spec.buffer import buffer_requirements_for, check_buffer, check_buffers
+from syncedmem.spec.contracts import buffer_requirements_for, check_buffer, check_buffers
 from syncedmem.spec.engine.checklist import run_checks
 from syncedmem.spec.requirements import requirements_of
 from syncedmem.verification import make_buffer_subject
@@ -71,7 +72,7 @@ def test_a_requirement_that_is_broken_leaves_the_others_checked() -> None:
     assert (bug.requirement, "failed") == found.verdict(violation.requirement)[:2]
     assert {"passed"} == {found.verdict(it).status for it in found.checked if it != bug.requirement}
     assert (
-        "from syncedmem.spec.buffer import check_buffer",
+        "from syncedmem.spec.contracts import check_buffer",
         "subject = ...",
         f"check_buffer(subject, '{bug.requirement}')",
     ) == violation.statements
@@ -88,6 +89,11 @@ def test_what_a_buffer_stumbles_over_is_a_violation() -> None:
     with pytest.raises(Violation, match=r"^F01-zero-bytes: LookupError: no buffers today"):
         check_buffer(subject, "F01-zero-bytes")
     assert "F12-queued" not in buffer_requirements_for(subject)
+
+
+def test_a_requirement_without_a_check_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="requirement must be a requirement that has a check"):
+        check_buffer(host_subject(), "F99-nothing")
 
 
 def test_a_check_that_a_case_has_no_use_for_is_not_counted() -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.interface import DeviceType, is_host
 from syncedmem.runtime import Adaptor, LimitingAllocator, LoggingAllocator, allocators
+from syncedmem.spec.contracts import check_allocator
 from syncedmem.spec.engine.checklist import run_checks
-from syncedmem.spec.fuzz import check_allocator
 from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def check_allocators(
 
     def reproducer(requirement: str, case: str) -> tuple[str, ...]:
         return (
-            "from syncedmem.spec.fuzz import check_allocator",
+            "from syncedmem.spec.contracts import check_allocator",
             "from syncedmem.verification.allocators import allocators_over",
             source,
             f"check_allocator(allocators_over(device)[{case!r}], {requirement!r})",

@@ -39,7 +39,7 @@ from syncedmem.spec import (
     check_conformance,
     compare_model,
 )
-from syncedmem.spec.buffer import check_buffers
+from syncedmem.spec.contracts import check_buffers
 from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import check_steps
 from syncedmem.spec.engine.supervisor import Death, Limits, side_by_side
