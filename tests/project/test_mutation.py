@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,31 +51,6 @@ def test_a_mutant_of_a_function_keeps_its_key_when_the_function_moves() -> None:
     assert before == moved
     assert not set(before) & set(other)
     assert len(set(before)) == 4
-
-
-def run(*words: str | Path) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, SUPPORT / "mutation.py", *words], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert "" == done.stderr
-    return done.returncode, done.stdout
-
-
-@pytest.mark.deep
-def test_a_planted_survivor_is_found_and_is_killed_by_a_better_test(tmp_path: Path) -> None:
-    """A mutant that was killed is not run again."""
-    tests = "tests/model/test_spelling.py"
-    call = ("--kept", tmp_path, "model/spelling.py", "--tests")
-
-    status, told = run(*call, f"{tests}::test_a_member_prints_as_its_name")
-    assert 1 == status
-    assert 'Spelled.__repr__\n    - return " | ".join(f"{name}.{part}" for part in member.name.split("|"))' in told
-    ((killed, every),) = re.findall(r"(\d+) of (\d+) mutants killed", told)
-    assert 0 < int(killed) < int(every)
-
-    left = int(every) - int(killed)
-    status, told = run(*call, tests)
-    assert (0, True) == (status, told.startswith(f"model/spelling.py: {every} mutants, {left} to judge\n"))
 
 
 @pytest.mark.deep
