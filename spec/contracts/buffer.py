@@ -8,6 +8,7 @@ import pickle
 import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from unittest import SkipTest
 
 from syncedmem.model import (
     AllocationError,
@@ -22,7 +23,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.interface import DeviceType
 
-from ..engine.checklist import Case, check_case, checks, run_checks
+from ..engine.checklist import Case, check_case, run_checks
 from ..engine.contents import Watched, pattern
 from ..requirements import applicable
 from ..requirements.buffer import BUFFER_NEEDS
@@ -142,7 +143,7 @@ class BufferCase(Case):
 # --- memory and its owner
 
 
-@checks("F01-zero-bytes")
+@BufferCase.checks("F01-zero-bytes")
 def zero_bytes(case: BufferCase) -> None:
     place = case.place
     nothing, full = case.make(0, place), case.holding(1, place)
@@ -154,7 +155,7 @@ def zero_bytes(case: BufferCase) -> None:
     case.require_bytes(full, pattern(1, SIZE), "after a copy of zero bytes")
 
 
-@checks("F02-allocates")
+@BufferCase.checks("F02-allocates")
 def allocates(case: BufferCase) -> None:
     place = case.place
     for size in _SIZES:
@@ -168,7 +169,7 @@ def allocates(case: BufferCase) -> None:
         buffer.close()
 
 
-@checks("F03-released-once")
+@BufferCase.checks("F03-released-once")
 def released_once(case: BufferCase) -> None:
     place = case.place
     closed = case.make(SIZE, place)
@@ -184,7 +185,7 @@ def released_once(case: BufferCase) -> None:
     case.require(not place.live, "the memory of a dropped buffer was not released")
 
 
-@checks("F04-external")
+@BufferCase.checks("F04-external")
 def external(case: BufferCase) -> None:
     theirs = Watched(SIZE)
     alive = weakref.ref(theirs)
@@ -204,7 +205,7 @@ def external(case: BufferCase) -> None:
     place.release(block)
 
 
-@checks("F05-handed-over")
+@BufferCase.checks("F05-handed-over")
 def handed_over(case: BufferCase) -> None:
     place = case.place
     buffer = case.make(SIZE, place, place.allocate(SIZE))
@@ -213,7 +214,7 @@ def handed_over(case: BufferCase) -> None:
     case.require(not place.live, "the block was not released")
 
 
-@checks("F06-allocate")
+@BufferCase.checks("F06-allocate")
 def allocate(case: BufferCase) -> None:
     place = case.place
     buffer = case.make(SIZE, place)
@@ -227,7 +228,7 @@ def allocate(case: BufferCase) -> None:
     case.refused(InvalidArgumentError, "allocate() without an allocator", case.make().allocate)
 
 
-@checks("F07-failure-unchanged")
+@BufferCase.checks("F07-failure-unchanged")
 def failure_unchanged(case: BufferCase) -> None:
     place = case.place
     buffer = case.holding(3, place)
@@ -251,7 +252,7 @@ def failure_unchanged(case: BufferCase) -> None:
 # --- copies
 
 
-@checks("F08-copies")
+@BufferCase.checks("F08-copies")
 def copies(case: BufferCase) -> None:
     there = case.place
     for here in case.places:
@@ -266,7 +267,7 @@ def copies(case: BufferCase) -> None:
     case.require_bytes(own, pattern(6, SIZE), f"a buffer on {there.name} that is copied onto itself")
 
 
-@checks("F09-too-long")
+@BufferCase.checks("F09-too-long")
 def too_long(case: BufferCase) -> None:
     place = case.place
     target = case.holding(7, place)
@@ -274,7 +275,7 @@ def too_long(case: BufferCase) -> None:
     case.require_bytes(target, pattern(7, SIZE), "after a refused copy")
 
 
-@checks("F10-no-memory")
+@BufferCase.checks("F10-no-memory")
 def no_memory(case: BufferCase) -> None:
     place = case.place
     full, closed = case.holding(9, place), case.make(SIZE, place)
@@ -284,7 +285,7 @@ def no_memory(case: BufferCase) -> None:
     case.require_bytes(full, pattern(9, SIZE), "after a refused copy")
 
 
-@checks("F11-bad-arguments")
+@BufferCase.checks("F11-bad-arguments")
 def bad_arguments(case: BufferCase) -> None:
     row = case.host.empty(SIZE)
     for errors, arguments in (
@@ -307,7 +308,7 @@ def bad_arguments(case: BufferCase) -> None:
 # --- queued copies
 
 
-@checks("F12-queued")
+@BufferCase.checks("F12-queued")
 def queued(case: BufferCase) -> None:
     device = case.place
     for leaving in ("the target", "the source", "a dropped target"):
@@ -329,7 +330,7 @@ def queued(case: BufferCase) -> None:
         case.require(all(over), f"{leaving} released its memory before the queued copies were over: {over}")
 
 
-@checks("F13-in-order")
+@BufferCase.checks("F13-in-order")
 def in_order(case: BufferCase) -> None:
     device = case.place
     stream = device.stream()
@@ -344,7 +345,7 @@ def in_order(case: BufferCase) -> None:
     case.require_bytes(first, pattern(1, SIZE), "the buffer that was read on the stream")
 
 
-@checks("F14-lost-told")
+@BufferCase.checks("F14-lost-told")
 def lost_told(case: BufferCase) -> None:
     device = case.place
     for late in (False, True):
@@ -359,7 +360,7 @@ def lost_told(case: BufferCase) -> None:
         case.require(target.ptr is None, "the memory is kept after a lost copy was reported")
 
 
-@checks("F15-need-sync")
+@BufferCase.checks("F15-need-sync")
 def need_sync(case: BufferCase) -> None:
     device = case.place
     for size in (0, SIZE):
@@ -375,7 +376,7 @@ def need_sync(case: BufferCase) -> None:
 # --- the object
 
 
-@checks("F16-device-type")
+@BufferCase.checks("F16-device-type")
 def device_type(case: BufferCase) -> None:
     place = case.place
     expected = {
@@ -387,7 +388,7 @@ def device_type(case: BufferCase) -> None:
         case.require(buffer.device_type == kind, f"the type {what} is {buffer.device_type!r}, expected {kind!r}")
 
 
-@checks("F17-closed")
+@BufferCase.checks("F17-closed")
 def closed(case: BufferCase) -> None:
     def enter(buffer: Any) -> None:
         with buffer:
@@ -400,14 +401,14 @@ def closed(case: BufferCase) -> None:
     enter(case.make())
 
 
-@checks("F18-not-copied")
+@BufferCase.checks("F18-not-copied")
 def not_copied(case: BufferCase) -> None:
     buffer = case.make(SIZE, case.place)
     for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
         case.refused(NotCopyableError, duplicate.__name__, duplicate, buffer)
 
 
-@checks("F19-threads")
+@BufferCase.checks("F19-threads")
 def threads(case: BufferCase) -> None:
     place = case.place
     one, other = case.holding(1, place), case.holding(1, place)
@@ -419,7 +420,7 @@ def threads(case: BufferCase) -> None:
     case.run_together(partial(copy_often, one, other), partial(copy_often, other, one))
 
 
-@checks("F20-reentrant")
+@BufferCase.checks("F20-reentrant")
 def reentrant(case: BufferCase) -> None:
     place = case.place
     buffer = case.holding(1, place)
@@ -458,15 +459,21 @@ def check_buffer(subject: Subject, requirement: str) -> None:
     subject : Subject
         A subject whose maker makes buffers; see `BufferMaker`.
     requirement : str
-        One of `buffer_requirements_for` the subject.
+        One of ``requirements_of("buffer")``.
 
     Raises
     ------
     Violation
         If the class does not meet the requirement.
+    SkipTest
+        If the requirement needs a device, and the subject has none.
+    InvalidArgumentError
+        If it is no requirement of buffers.
     """
     places = [WatchedPlace(it) for it in (subject.host, subject.device, subject.elsewhere) if it is not None]
     needs_device = requirement.partition("-")[0] in BUFFER_NEEDS
+    if needs_device and subject.device is None:
+        raise SkipTest(f"{requirement}: {subject.name} has no device")
     for place in places[1:] if needs_device else places:
         check_case(BufferCase(requirement, subject.make, place, places))
 
@@ -492,5 +499,5 @@ def check_buffers(subject: Subject, *, progress: Callable[[str, int], None] | No
         return (*filter(None, lines), f"check_buffer(subject, {requirement!r})")
 
     wanted = buffer_requirements_for(subject)
-    checks = {it: {subject.name: partial(check_buffer, subject, it)} for it in wanted}
-    return run_checks(subject.name, checks, reproducer, progress)
+    checklist = {it: {subject.name: partial(check_buffer, subject, it)} for it in wanted}
+    return run_checks(subject.name, checklist, reproducer, progress)

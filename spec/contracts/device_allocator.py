@@ -20,7 +20,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
-from ..engine.checklist import Case, check_case, checks
+from ..engine.checklist import Case, check_case
 from ..engine.contents import Watched, pattern
 from ..requirements import requirements_of
 from .place import SIZE, Place
@@ -100,7 +100,7 @@ class AllocatorCase(Case):
 # --- blocks
 
 
-@checks("D01-zero-bytes")
+@AllocatorCase.checks("D01-zero-bytes")
 def zero_bytes(case: AllocatorCase) -> None:
     for zero in (0, _Size(0)):
         case.require(case.allocator.allocate(zero) is None, "a request for zero bytes gave a block")
@@ -108,7 +108,7 @@ def zero_bytes(case: AllocatorCase) -> None:
     case.require(len(case.allocator.empty(0)) == 0, "empty(0) has bytes")
 
 
-@checks("D02-row-of-bytes")
+@AllocatorCase.checks("D02-row-of-bytes")
 def row_of_bytes(case: AllocatorCase) -> None:
     for size in SIZES:
         for array in (case.block(size), case.allocator.empty(size), case.allocator.empty(_Size(size))):
@@ -119,14 +119,14 @@ def row_of_bytes(case: AllocatorCase) -> None:
             case.require_bytes(array, content, f"{size} bytes were written, and other bytes were read")
 
 
-@checks("D03-sizes-refused")
+@AllocatorCase.checks("D03-sizes-refused")
 def sizes_refused(case: AllocatorCase) -> None:
     for size, error in _NO_SIZES:
         for call in (case.allocator.allocate, case.allocator.empty):
             case.refused(error, f"{call.__name__}({size!r})", call, size)
 
 
-@checks("D04-no-room")
+@AllocatorCase.checks("D04-no-room")
 def no_room(case: AllocatorCase) -> None:
     for call in (case.allocator.allocate, case.allocator.empty):
         case.refused(AllocationError, f"{call.__name__}({_TOO_MUCH})", call, _TOO_MUCH)
@@ -134,7 +134,7 @@ def no_room(case: AllocatorCase) -> None:
     case.block()
 
 
-@checks("D05-released-once")
+@AllocatorCase.checks("D05-released-once")
 def released_once(case: AllocatorCase) -> None:
     block = case.block()
     case.give_back(block)
@@ -143,7 +143,7 @@ def released_once(case: AllocatorCase) -> None:
     case.refused(InvalidPointerError, "a second release, while another block is live", case.allocator.release, block)
 
 
-@checks("D06-foreign-refused")
+@AllocatorCase.checks("D06-foreign-refused")
 def foreign_refused(case: AllocatorCase) -> None:
     content = pattern(1, SIZE)
     block = case.block(SIZE, content)
@@ -160,7 +160,7 @@ def foreign_refused(case: AllocatorCase) -> None:
     case.give_back(block)
 
 
-@checks("D07-late-reader")
+@AllocatorCase.checks("D07-late-reader")
 def late_reader(case: AllocatorCase) -> None:
     for size in (SIZE, SIZES[-1]):
         content = pattern(2, size)
@@ -175,7 +175,7 @@ def late_reader(case: AllocatorCase) -> None:
             case.require(found == content[4:8], f"a view of a released block reads {found!r}")
 
 
-@checks("D08-counts")
+@AllocatorCase.checks("D08-counts")
 def counts(case: AllocatorCase) -> None:
     counted: Callable[[], int] = lambda: getattr(case.allocator, "live_blocks", 0)  # noqa: E731 -- evaluated several times
     if not isinstance(getattr(case.allocator, "live_blocks", None), int):
@@ -197,7 +197,7 @@ def counts(case: AllocatorCase) -> None:
 # --- copies and fills
 
 
-@checks("D09-copies")
+@AllocatorCase.checks("D09-copies")
 def copies(case: AllocatorCase) -> None:
     old, new = pattern(4, SIZE), pattern(5, SIZE)
     for kind in case.kinds:
@@ -207,7 +207,7 @@ def copies(case: AllocatorCase) -> None:
         case.require_bytes(source, new, f"{kind.name}: a copy changed its source")
 
 
-@checks("D10-copies-of-nothing")
+@AllocatorCase.checks("D10-copies-of-nothing")
 def copies_of_nothing(case: AllocatorCase) -> None:
     block = case.block()
     for kind in case.kinds:
@@ -219,7 +219,7 @@ def copies_of_nothing(case: AllocatorCase) -> None:
     case.allocator.memset_zero(block, 0)
 
 
-@checks("D11-bounds")
+@AllocatorCase.checks("D11-bounds")
 def bounds(case: AllocatorCase) -> None:
     content = pattern(6, SIZE)
     for kind in case.kinds:
@@ -237,7 +237,7 @@ def bounds(case: AllocatorCase) -> None:
     case.require_bytes(block, content, "a refused fill changed bytes")
 
 
-@checks("D12-ends")
+@AllocatorCase.checks("D12-ends")
 def ends(case: AllocatorCase) -> None:
     content = pattern(8, SIZE)
     frozen = case.place.row(content)[:]
@@ -260,7 +260,7 @@ def ends(case: AllocatorCase) -> None:
         case.refused(InvalidPointerError, "a fill of memory that it cannot fill", case.allocator.memset_zero, ptr, 4)
 
 
-@checks("D13-kinds")
+@AllocatorCase.checks("D13-kinds")
 def kinds(case: AllocatorCase) -> None:
     content = pattern(9, SIZE)
     block = case.block(SIZE, content)
@@ -270,7 +270,7 @@ def kinds(case: AllocatorCase) -> None:
     case.require_bytes(block, content, "a refused copy changed bytes")
 
 
-@checks("D14-zeros")
+@AllocatorCase.checks("D14-zeros")
 def zeros(case: AllocatorCase) -> None:
     for size in SIZES[1:]:
         content, half = pattern(10, size), size // 2
@@ -289,7 +289,7 @@ def zeros(case: AllocatorCase) -> None:
 # --- streams and events
 
 
-@checks("D15-streams")
+@AllocatorCase.checks("D15-streams")
 def streams(case: AllocatorCase) -> None:
     content = pattern(11, SIZE)
     stream = case.allocator.stream()
@@ -313,7 +313,7 @@ def streams(case: AllocatorCase) -> None:
     case.require(event.done and not any(case.place.read(block)), "a fill on a stream is not complete after need_sync")
 
 
-@checks("D16-foreign-streams")
+@AllocatorCase.checks("D16-foreign-streams")
 def foreign_streams(case: AllocatorCase) -> None:
     content = pattern(12, SIZE)
     block, allocator = case.block(SIZE, content), case.allocator
@@ -334,7 +334,7 @@ def foreign_streams(case: AllocatorCase) -> None:
 # --- arrays over memory
 
 
-@checks("D17-overlaps")
+@AllocatorCase.checks("D17-overlaps")
 def overlaps(case: AllocatorCase) -> None:
     block, other, overlaps = case.block(), case.block(), case.allocator.overlaps
     case.require(overlaps(block[:8], block[7:]), "two arrays share a byte, and overlaps is false")
@@ -344,7 +344,7 @@ def overlaps(case: AllocatorCase) -> None:
         case.require(not overlaps(first, second), "two arrays share no byte, and overlaps is true")
 
 
-@checks("D18-adopts")
+@AllocatorCase.checks("D18-adopts")
 def adopts(case: AllocatorCase) -> None:
     content = pattern(13, SIZE)
     theirs = Watched(SIZE) if case.place.on_host else case.allocator.empty(SIZE)
@@ -361,7 +361,7 @@ def adopts(case: AllocatorCase) -> None:
         case.refused(ValueError, f"an adoption of {what}", case.allocator.adopt, buffer, size)
 
 
-@checks("D19-views")
+@AllocatorCase.checks("D19-views")
 def views(case: AllocatorCase) -> None:
     content = pattern(14, SIZE)
     block = case.block(SIZE, content)
@@ -376,7 +376,7 @@ def views(case: AllocatorCase) -> None:
 # --- the device
 
 
-@checks("D20-device")
+@AllocatorCase.checks("D20-device")
 def device(case: AllocatorCase) -> None:
     allocator = case.allocator
     found = (allocator.name, allocator.ordinal, allocator.device_type)
@@ -390,7 +390,7 @@ def device(case: AllocatorCase) -> None:
     case.require(is_host(allocator.pinned_host()), "pinned_host() is not an allocator of host memory")
 
 
-@checks("D21-threads")
+@AllocatorCase.checks("D21-threads")
 def threads(case: AllocatorCase) -> None:
     shared = case.allocator.allocate(64)
     accepted: list[int] = []
@@ -426,6 +426,8 @@ def check_allocator(allocator: Any, requirement: str) -> None:
         If the allocator does not meet the requirement.
     SkipTest
         If the allocator does not have what the check needs.
+    InvalidArgumentError
+        If it is no requirement of device allocators.
     """
     check_case(AllocatorCase(requirement, allocator))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from unittest import SkipTest
 
 from syncedmem.model import InvalidArgumentError
@@ -20,14 +20,37 @@ if TYPE_CHECKING:
     Errors = type[Exception] | tuple[type[Exception], ...]
     Progress = Callable[[str, int], None]
 
-__all__ = ["Case", "Checklist", "check_case", "checks", "run_checks"]
-
-_PATIENCE = 60
-"""In seconds; a thread that takes longer waits for ever."""
+__all__ = ["Case", "Checklist", "check_case", "run_checks"]
 
 
 class Case:
-    """One check of one subject: what the check requires of it."""
+    """One check of one subject: what the check requires of it.  Each contract has a class of its own.
+
+    Attributes
+    ----------
+    requirement : str
+    patience : float
+        In seconds; a thread that takes longer waits for ever.
+    """
+
+    patience: ClassVar[float] = 60
+    registered: ClassVar[dict[str, Callable[[Any], None]]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.registered = {}
+
+    @classmethod
+    def checks(cls, requirement: str) -> Callable[[Callable[[Self], None]], Callable[[Self], None]]:
+        """Register the decorated function as the check of a requirement; there is one for each."""
+        if requirement in cls.registered:
+            raise InvalidArgumentError("requirement", requirement, "a requirement that has no check yet")
+
+        def register(check: Callable[[Self], None]) -> Callable[[Self], None]:
+            cls.registered[requirement] = check
+            return check
+
+        return register
 
     def __init__(self, requirement: str) -> None:
         self.requirement = requirement
@@ -62,27 +85,12 @@ class Case:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(_PATIENCE)
+            thread.join(self.patience)
         self.require(not any(thread.is_alive() for thread in threads), "threads wait for each other")
         self.require(not wrong, wrong[0] if wrong else "")
 
     def finish(self) -> None:
         """Give back what the check has left; called if it has found nothing."""
-
-
-CaseT = TypeVar("CaseT", bound=Case)
-
-_CHECKS: dict[str, Callable[[Any], None]] = {}
-
-
-def checks(requirement: str) -> Callable[[Callable[[CaseT], None]], Callable[[CaseT], None]]:
-    """Register the decorated function as the check of a requirement."""
-
-    def register(check: Callable[[CaseT], None]) -> Callable[[CaseT], None]:
-        _CHECKS[requirement] = check
-        return check
-
-    return register
 
 
 def check_case(case: Case) -> None:
@@ -95,11 +103,11 @@ def check_case(case: Case) -> None:
     SkipTest
         If the subject does not have what the check needs.
     InvalidArgumentError
-        If no check is registered for its requirement.
+        If the contract has no check of its requirement.
     """
-    check = _CHECKS.get(case.requirement)
+    check = case.registered.get(case.requirement)
     if check is None:
-        raise InvalidArgumentError("requirement", case.requirement, "a requirement that has a check")
+        raise InvalidArgumentError("requirement", case.requirement, "a requirement of this contract")
     try:
         check(case)
         case.finish()
@@ -136,7 +144,7 @@ class Checklist:
 
 def run_checks(
     name: str,
-    checks: Mapping[str, Mapping[str, Check]],
+    checklist: Mapping[str, Mapping[str, Check]],
     reproducer: Callable[[str, str], tuple[str, ...]],
     progress: Progress | None = None,
 ) -> Conformance[Checklist]:
@@ -146,7 +154,7 @@ def run_checks(
     ----------
     name : str
         The name of the subject.
-    checks : dict of str to dict of str to callable
+    checklist : dict of str to dict of str to callable
         For each requirement the checks by the name of the case.  A check raises a `Violation`, or ``SkipTest`` if the
         case does not have what the check needs.
     reproducer : callable
@@ -155,9 +163,9 @@ def run_checks(
         Called with a requirement and the number of its checks until now.
     """
     start = time.perf_counter()
-    coverage = Checklist(sum(map(len, checks.values())))
+    coverage = Checklist(sum(map(len, checklist.values())))
     suites: list[SuiteResult] = []
-    for requirement, cases in checks.items():
+    for requirement, cases in checklist.items():
         began, done, violation = time.perf_counter(), 0, None
         for case, check in cases.items():
             try:
@@ -174,4 +182,4 @@ def run_checks(
             done += 1
             coverage.add(check)
         suites.append(SuiteResult(requirement, done, 0, time.perf_counter() - began, violation))
-    return Conformance(name, tuple(suites), coverage, time.perf_counter() - start, tuple(checks))
+    return Conformance(name, tuple(suites), coverage, time.perf_counter() - start, tuple(checklist))

@@ -91,9 +91,15 @@ def test_what_a_buffer_stumbles_over_is_a_violation() -> None:
     assert "F12-queued" not in buffer_requirements_for(subject)
 
 
-def test_a_requirement_without_a_check_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="requirement must be a requirement that has a check"):
-        check_buffer(host_subject(), "F99-nothing")
+def test_a_requirement_of_another_contract_is_refused() -> None:
+    for requirement in ("F99-nothing", "D01-zero-bytes"):
+        with pytest.raises(InvalidArgumentError, match="a requirement of this contract"):
+            check_buffer(host_subject(), requirement)
+
+
+def test_a_requirement_that_needs_a_device_is_skipped_without_one() -> None:
+    with pytest.raises(SkipTest, match=r"^F12-queued: .* has no device"):
+        check_buffer(host_subject(), "F12-queued")
 
 
 def test_a_check_that_a_case_has_no_use_for_is_not_counted() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any, ClassVar
 from unittest import SkipTest
 
@@ -11,11 +12,13 @@ from interop_fixtures import Heap
 from mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from subjects import devices
 
+from syncedmem.model import InvalidArgumentError
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType, MemcpyKind, SimulatedDeviceAllocator, using_device
 from syncedmem.runtime.interop.foreign import ForeignHostAllocator
 from syncedmem.runtime.interop.source import Source
 from syncedmem.spec import Violation
 from syncedmem.spec.contracts import AllocatorContract, check_allocator
+from syncedmem.spec.contracts.device_allocator import AllocatorCase
 from syncedmem.spec.requirements import requirements_of
 from syncedmem.verification.allocators import check_allocators
 
@@ -102,6 +105,33 @@ def test_what_goes_wrong_in_a_thread_is_a_violation() -> None:
     for allocator, message in ((Wiping(), "a block has bytes of another thread"), (broken, "TypeError: ")):
         with pytest.raises(Violation, match=f"^D21-threads: {message}"):
             check_allocator(allocator, "D21-threads")
+
+
+def test_threads_that_never_end_are_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, opened = threading.get_ident(), threading.Event()
+
+    class Waiting(CPUDeviceAllocator):
+        def allocate(self, byte_size: int) -> Any:
+            if threading.get_ident() != here:
+                opened.wait()
+            return super().allocate(byte_size)
+
+    monkeypatch.setattr(AllocatorCase, "patience", 0.01)
+    with pytest.raises(Violation, match=r"^D21-threads: threads wait for each other"):
+        check_allocator(Waiting(), "D21-threads")
+    opened.set()
+
+
+def test_a_requirement_of_another_contract_is_refused() -> None:
+    """It is no violation: what it is about, this subject is not."""
+    for requirement in ("F01-zero-bytes", "A01-distinct-pointers", "D01"):
+        with pytest.raises(InvalidArgumentError, match="a requirement of this contract"):
+            check_allocator(CPUDeviceAllocator(), requirement)
+
+
+def test_a_requirement_has_one_check() -> None:
+    with pytest.raises(InvalidArgumentError, match="a requirement that has no check yet, got 'D01-zero-bytes'"):
+        AllocatorCase.checks("D01-zero-bytes")
 
 
 def test_what_is_not_counted_is_not_checked() -> None:
