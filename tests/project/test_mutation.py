@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,29 @@ def test_a_mutant_of_a_function_keeps_its_key_when_the_function_moves() -> None:
     assert before == moved
     assert not set(before) & set(other)
     assert len(set(before)) == 4
+
+
+@pytest.mark.deep
+def test_a_survivor_of_weak_tests_is_told_and_is_killed_by_better_ones(tmp_path: Path) -> None:
+    """A mutant that was killed is not run again."""
+
+    def run(tests: str) -> str:
+        words = ("--kept", tmp_path, "model/mode.py", "--tests", tests)
+        done = subprocess.run(
+            [sys.executable, SUPPORT / "mutation.py", *words], capture_output=True, text=True, check=False, timeout=300
+        )
+        assert (1, "") == (done.returncode, done.stderr)
+        return done.stdout
+
+    survivor = "set_mode\n    - _mode.set(_checked(mode))\n    + pass"
+    told = run("tests/model/test_mode.py::test_the_mode_is_gpu_unless_set")
+    ((killed, every),) = re.findall(r"(\d+) of (\d+) mutants killed", told)
+    assert 0 < int(killed) < int(every)
+    assert survivor in told
+
+    told = run("tests/model/test_mode.py")
+    assert told.startswith(f"model/mode.py: {every} mutants, {int(every) - int(killed)} to judge\n")
+    assert survivor not in told
 
 
 @pytest.mark.deep

@@ -1,4 +1,4 @@
-"""Says how many mutants of a file the tests kill: ``make mutation FILE=model/head.py``.
+"""Says how many mutants of a file the tests kill: ``make mutation FILE=model/mode.py``.
 
 A mutant is a copy of a file that differs in one place (``mutation_operators.py`` makes them).  It is killed if a test
 fails, and it survives if none does.  Then a test is missing, or the mutant is *equivalent*: no test can tell it from
