@@ -352,7 +352,7 @@ def mutation_page() -> str:
             "missing, or the mutant is *equivalent*: it does what the original does, and the reason is below."
         ),
         (
-            "`make mutation FILE=model/head.py` measures a file, and goes on where it was ended. It takes minutes for "
+            "`make mutation FILE=model/mode.py` measures a file, and goes on where it was ended. It takes minutes for "
             "each file, so it is not one of the gates. The figures are those of the day and the commit that stand "
             "beside them; a plus says that files differed from the commit. The operators are those of mutmut, and four "
             "of ours: a statement, a `with` or a result is removed, or a condition is negated. [The "

@@ -91,7 +91,7 @@ class Place:
 
     @classmethod
     def of(cls, file: str) -> Place:
-        """Find ``model/head.py`` in the package that this Python would import, but do not import it."""
+        """Find ``model/mode.py`` in the package that this Python would import, but do not import it."""
         package = find_spec("syncedmem")
         assert package is not None
         assert package.submodule_search_locations
@@ -557,7 +557,7 @@ def commit() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure files; return 1 if a mutant survived that is not known to be equivalent."""
     parser = argparse.ArgumentParser(prog="mutation.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("files", nargs="*", metavar="FILE", help="as model/head.py (default: all of mutation.toml)")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="as model/mode.py (default: all of mutation.toml)")
     parser.add_argument("--tests", action="append", help="run these tests, and write no figures")
     parser.add_argument("--kept", type=Path, default=ROOT / "build" / "mutation", help="where to keep what is measured")
     given = parser.parse_args(arguments)
