@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from syncedmem.model import caffe
 from syncedmem.model.interface import MemcpyKind
 
 if TYPE_CHECKING:
@@ -36,7 +37,13 @@ __all__ = [
 ]
 
 TO_DEVICE, TO_HOST, ON_DEVICE = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA
-"""The directions of copies; any other copy is within the host."""
+_ENDS = {
+    TO_DEVICE: (caffe.CPU, caffe.GPU),
+    TO_HOST: (caffe.GPU, caffe.CPU),
+    ON_DEVICE: (caffe.GPU, caffe.GPU),
+    MemcpyKind.CPU2CPU: (caffe.CPU, caffe.CPU),
+}
+"""The sides of a copy in this direction, if its pointers are not known."""
 
 _STEPS = ("check_stream", "current_ordinal", "empty", "overlaps", "read_only", "viewer")
 """Calls of an allocator that are only counted, so that they can fail; the others are methods here."""
@@ -61,7 +68,7 @@ class AllocatorCall(NamedTuple):
     ----------
     operation : {"allocate", "zero", "copy", "push", "clone", "free"}
         A ``push`` is a copy on a stream, a ``clone`` is a copy within one side.
-    side : {"cpu", "gpu"}
+    side : str
         The side of the call; for copies, the side of the destination.
     byte_size : int
     pinned : bool
@@ -71,6 +78,22 @@ class AllocatorCall(NamedTuple):
     side: str
     byte_size: int
     pinned: bool = False
+
+
+class Flight(NamedTuple):
+    """A queued copy: its ends, their sides, and an event after it."""
+
+    source: Any
+    dest: Any
+    sides: tuple[str, str]
+    event: Any
+
+
+class Adopted(NamedTuple):
+    """A pointer that `adopt` returned: its side, and a weak reference to it."""
+
+    side: str
+    pointer: Callable[[], object]
 
 
 class Fuse:
@@ -127,10 +150,9 @@ class CallLog:
     stray : list of (str, str)
         Wrong frees: the kind (``"external"``, ``"pinned"`` for the wrong kind of host memory, or ``"stray"``) and a
         sentence.  They are refused, and recorded in case the memory hides the error.
-    adopted : list
-        Weak references to the pointers that `adopt` returned; the memory must keep the pointers alive.
-    in_flight : list
-        Copies on streams: source, destination and event.
+    adopted : list of Adopted
+        The memory must keep these pointers alive.
+    in_flight : list of Flight
     streams : list
         The stream of each of these copies, in order.
     freed_in_flight : list of str
@@ -142,8 +164,8 @@ class CallLog:
     calls: list[AllocatorCall] = field(default_factory=list[AllocatorCall])
     live: dict[int, tuple[Any, AllocatorCall]] = field(default_factory=dict[int, tuple[Any, AllocatorCall]])
     stray: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    adopted: list[Any] = field(default_factory=list[Any])
-    in_flight: list[tuple[Any, Any, Any]] = field(default_factory=list[tuple[Any, Any, Any]])
+    adopted: list[Adopted] = field(default_factory=list[Adopted])
+    in_flight: list[Flight] = field(default_factory=list[Flight])
     streams: list[Any] = field(default_factory=list[Any])
     freed_in_flight: list[str] = field(default_factory=list[str])
     moves: Fuse = field(default_factory=Fuse)
@@ -156,14 +178,27 @@ class CallLog:
         """The live pointers of a side."""
         return [ptr for ptr, entry in self.live.values() if entry.side == side]
 
-    def flying(self) -> list[tuple[Any, Any, Any]]:
+    def adopt(self, side: str, ptr: Any) -> None:
+        """Note that a pointer of a side is the caller's."""
+        self.adopted.append(Adopted(side, weakref.ref(ptr)))
+
+    def side_of(self, ptr: Any) -> str | None:
+        """The side of a pointer that was allocated or adopted; None of any other."""
+        if ptr is None:
+            return None
+        if found := self.live.get(id(ptr)):
+            return found[1].side
+        return next((it.side for it in reversed(self.adopted) if it.pointer() is ptr), None)
+
+    def flying(self) -> list[Flight]:
         """The queued copies that have not happened yet."""
-        self.in_flight = [flight for flight in self.in_flight if not flight[2].done]
+        self.in_flight = [flight for flight in self.in_flight if not flight.event.done]
         return self.in_flight
 
     def uses_in_flight(self, side: str, ptr: Any, overlaps: Callable[[Any, Any], bool]) -> bool:
         """Whether a queued copy still uses these bytes of a side, also through another array."""
-        return any(overlaps(ptr, source if side == "cpu" else dest) for source, dest, _ in self.flying())
+        ends = ((end, at) for it in self.flying() for end, at in zip((it.source, it.dest), it.sides, strict=True))
+        return any(at == side and overlaps(ptr, end) for end, at in ends)
 
 
 class RecordingAllocator:
@@ -174,9 +209,11 @@ class RecordingAllocator:
     inner : Allocator
         The allocator that does the work.
     log : CallLog
-    side : {"cpu", "gpu"}
+    side : str
     pinned : bool
         Whether this is page-locked host memory.
+    host : str
+        The side of the device's page-locked host memory.
 
     Attributes
     ----------
@@ -184,9 +221,10 @@ class RecordingAllocator:
     log : CallLog
     """
 
-    def __init__(self, inner: Allocator, log: CallLog, side: str, *, pinned: bool = False) -> None:
+    def __init__(self, inner: Allocator, log: CallLog, side: str, *, pinned: bool = False, host: str = "cpu") -> None:
         self.inner = inner
         self.log: CallLog = log
+        self._host = host
         self._side: str = side
         self._pinned = pinned
 
@@ -219,12 +257,17 @@ class RecordingAllocator:
         """Copy, and record it."""
         self._move("memcpy", lambda: self.inner.memcpy(src, dest, byte_size // 2, kind))
         self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
-        side: str = "gpu" if kind in (TO_DEVICE, ON_DEVICE) else "cpu"
+        source, side = self._ends(src, dest, kind)
         across: Literal["copy", "push"] = "copy" if stream is None else "push"
-        self.log.calls.append(AllocatorCall(across if kind in (TO_DEVICE, TO_HOST) else "clone", side, byte_size))
+        self.log.calls.append(AllocatorCall(across if source != side else "clone", side, byte_size))
         if stream is not None and byte_size:
             self.log.streams.append(stream)
-            self.log.in_flight.append((src, dest, self.inner.record(stream)))
+            self.log.in_flight.append(Flight(src, dest, (source, side), self.inner.record(stream)))
+
+    def _ends(self, src: Any, dest: Any, kind: Any) -> tuple[str, str]:
+        """The sides of a copy, by its pointers; where these are not known, by its direction."""
+        source, side = _ENDS.get(kind, _ENDS[MemcpyKind.CPU2CPU])
+        return self.log.side_of(src) or source, self.log.side_of(dest) or side
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
         """Zero, and record it."""
@@ -234,20 +277,20 @@ class RecordingAllocator:
 
     def pinned_host(self) -> RecordingAllocator:
         """The device's page-locked host memory, recorded in the same log."""
-        return RecordingAllocator(self.inner.pinned_host(), self.log, "cpu", pinned=True)
+        return RecordingAllocator(self.inner.pinned_host(), self.log, self._host, pinned=True)
 
     def adopt(self, buffer: object, byte_size: int) -> Any:
         """Adopt, and record the pointer as external."""
         self._step("adopt")
         ptr = self.inner.adopt(buffer, byte_size)
-        self.log.adopted.append(weakref.ref(ptr))
+        self.log.adopt(self._side, ptr)
         return ptr
 
     def _stray(self, ptr: Any, found: tuple[Any, AllocatorCall] | None) -> tuple[str, str]:
         if found is not None and found[1].side == self._side:
             kinds = ("pageable", "page-locked")
             return "pinned", f"{self.name} was asked to free {kinds[found[1].pinned]} memory as {kinds[self._pinned]}"
-        if ptr is not None and any(ptr is adopted() for adopted in self.log.adopted):
+        if ptr is not None and any(ptr is it.pointer() for it in self.log.adopted):
             return "external", f"{self.name} was asked to free external memory"
         return "stray", f"{self.name} was asked to free {'nothing' if ptr is None else 'memory that is not allocated'}"
 
@@ -304,8 +347,9 @@ class RecordedEvent:
         self.inner.synchronize()
 
 
-def recorded(subject: Subject) -> tuple[CallLog, RecordingAllocator, RecordingAllocator | None]:
-    """A new log, and the allocators of a subject that record in it: for the host, and for the device if any."""
-    log = CallLog()
-    device = None if subject.device is None else RecordingAllocator(subject.device, log, "gpu")
-    return log, RecordingAllocator(subject.host, log, "cpu"), device
+def recorded(subject: Subject) -> tuple[Any, ...]:
+    """A new log, and for each side of its machine its allocator that records in it; None where there is none."""
+    log, machine = CallLog(), subject.machine
+    host = next((side for side in machine.sides if subject.on_host(side)), machine.sides[0])
+    places = ((side, subject.place(side)) for side in machine.sides)
+    return log, *(place and RecordingAllocator(place, log, side, host=host) for side, place in places)

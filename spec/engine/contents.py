@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from syncedmem.model import caffe
+
 from .call_log import TO_DEVICE, TO_HOST
 
 if TYPE_CHECKING:
     from .subject import Subject
 
-__all__ = ["Watched", "contrasted", "fetch", "pattern", "put"]
+__all__ = ["Watched", "contrasted", "fetch", "pattern", "put", "shown"]
 
 # 251 is a prime, so no shift by a power of two maps the pattern onto itself.
 _WHEEL = bytes(range(251)) * 2
@@ -43,24 +45,29 @@ class Watched(bytearray):
     __slots__ = ("__weakref__",)
 
 
-def put(subject: Subject, array: Any, content: bytes) -> None:
-    """Overwrite the first bytes of a device array, using the subject's device and not the memory under test."""
+def put(subject: Subject, array: Any, content: bytes, side: str = caffe.GPU) -> None:
+    """Overwrite the first bytes of an array of a side, without the memory under test."""
     if subject.program is not None:
         array.set(content)
+    elif subject.on_host(side):
+        memoryview(array).cast("B")[: len(content)] = content
     elif content:
-        scratch, device = subject.host.empty(len(content)), _device(subject)
+        scratch = subject.host.empty(len(content))
         memoryview(scratch)[:] = content
-        device.memcpy(scratch, array, len(content), TO_DEVICE)
+        subject.place(side).memcpy(scratch, array, len(content), TO_DEVICE)
 
 
-def fetch(subject: Subject, array: Any, size: int) -> bytes:
-    """The first bytes of a device array, read using the subject's device."""
+def fetch(subject: Subject, array: Any, size: int, side: str = caffe.GPU) -> bytes:
+    """The first bytes of an array of a side, read without the memory under test."""
     if subject.program is not None:
         return bytes(array.get())[:size]
-    scratch, device = subject.host.empty(size), _device(subject)
-    device.memcpy(array, scratch, size, TO_HOST)
+    if subject.on_host(side):
+        return bytes(memoryview(array).cast("B")[:size])
+    scratch = subject.host.empty(size)
+    subject.place(side).memcpy(array, scratch, size, TO_HOST)
     return bytes(memoryview(scratch))
 
 
-def _device(subject: Subject) -> Any:
-    return subject.device
+def shown(subject: Subject, view: Any, side: str) -> bytes:
+    """What a view of a side shows."""
+    return bytes(memoryview(view if subject.on_host(side) else view.get()).cast("B"))

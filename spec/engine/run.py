@@ -43,20 +43,26 @@ class Run:
     ----------
     subject : Subject
     log : CallLog
-    log_name, host, device : str
-        The names of the log and of the allocators in the reproducer.
+    log_name : str
+        The name of the log in the reproducer.
+    allocators : dict of str to str
+        The names there of the allocators, by what a maker calls them.
     """
 
     def __init__(self, reproducer: Reproducer, judged: Collection[str]) -> None:
         self.reproducer: Reproducer = reproducer
         self.judged: Collection[str] = judged
         self.subject: Subject = reproducer.subject
-        self.log_name: str
-        self.host: str
-        self.device: str
-        self.log_name, self.host, self.device = map(reproducer.fresh, ("log", "host", "device"))
-        reproducer.run(f"{self.log_name}, {self.host}, {self.device} = recorded(subject)")
+        self.log_name: str = reproducer.fresh("log")
+        sides = self.subject.machine.sides
+        self.allocators: dict[str, str] = {it: reproducer.fresh(it) for it in map(self.subject.keyword, sides)}
+        reproducer.run(f"{', '.join((self.log_name, *self.allocators.values()))} = recorded(subject)")
         self.log: CallLog = reproducer.names[self.log_name]
+
+    @property
+    def arguments(self) -> str:
+        """The allocators as arguments of a maker."""
+        return ", ".join(f"{keyword}={name}" for keyword, name in self.allocators.items())
 
     @property
     def safe(self) -> bool:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
-from syncedmem.model import EDITIONS, InvalidArgumentError
-from syncedmem.model.caffe import edition_for
+from syncedmem.model import EDITIONS, InvalidArgumentError, Machine, caffe
+from syncedmem.model.interface import is_host
+from syncedmem.model.opening import machine_of
 
 from ..requirements import LEVELS, PROFILES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
-    from syncedmem.model import Machine
     from syncedmem.model.interface import Allocator
+    from syncedmem.model.opening import AnyMachine
 
     from ..requirements import Level, Profile
 
@@ -45,8 +46,13 @@ class Memory(Protocol):
     def close(self) -> None: ...
 
 
+_KEYWORDS = {caffe.CPU: "host", caffe.GPU: "device"}
+
+
 class Maker(Protocol):
     """Makes a memory that takes all its memory from the given allocators.
+
+    A maker of memories of another machine than Caffe's gets an allocator for each side, by the side's name.
 
     Pageable host memory comes from `host`, device memory from `device`, page-locked host memory from
     ``device.pinned_host()``; a maker with a parameter ``pinned`` is also passed that allocator.  `device` is None for a
@@ -156,9 +162,16 @@ class Subject:
         Statements that define ``subject`` for a reproducer; if empty, the reader must define it.
     level : {"L0", "L1", "L2", "L3", "L4"}
         How much of a memory is observed; what a higher level shows is not tested.
-    edition : str
-        The edition of the model with which its memories are compared.  If empty, it is the first edition with a device,
-        or without one.
+    edition : str or Machine
+        The edition of the model with which its memories are compared, or the machine.  If empty, it is the first
+        edition with a device, or without one.
+    policy : Policy or None
+        What a machine of your own decides where the theory of fresh copies leaves a choice (`syncedmem.spec.Policy`);
+        None for an edition.
+    setting : callable or None
+        Called with the name of a setting of such a machine, and its new value; Caffe's mode is known without.
+    places : mapping of str to Allocator
+        The allocators of sides; of those that are not named here, ``gpu`` is on `device`, and the others on `host`.
     program : Program or None
         The program that has the memories, if they are not Python objects.
     excuses : callable or None
@@ -177,7 +190,10 @@ class Subject:
     check_device: bool = False
     source: str = ""
     level: Level = "L4"
-    edition: str = ""
+    edition: AnyMachine = ""
+    policy: Any = None
+    setting: Callable[[str, str], None] | None = None
+    places: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     program: Program | None = None
     excuses: Callable[[str], bool] | None = None
     journal: Callable[[tuple[tuple[str, tuple[str, ...]], ...], list[str]], None] | None = None
@@ -186,13 +202,25 @@ class Subject:
         if self.level not in LEVELS:
             raise InvalidArgumentError("level", self.level, f"one of {', '.join(LEVELS)}")
         if not self.edition:
-            object.__setattr__(self, "edition", edition_for(has_device=self.device is not None).name)
-        if self.edition not in EDITIONS:
-            raise InvalidArgumentError("edition", self.edition, f"one of {', '.join(EDITIONS)}")
+            object.__setattr__(self, "edition", caffe.edition_for(has_device=self.device is not None).name)
+        self._check_machine()
         if self.profile not in PROFILES:
             raise InvalidArgumentError("profile", self.profile, f"one of {', '.join(PROFILES)}")
         if _takes_pinned(self.make):
             object.__setattr__(self, "make", _Pinning(self.make))
+
+    def _check_machine(self) -> None:
+        if not isinstance(self.edition, Machine):
+            if self.edition not in EDITIONS:
+                raise InvalidArgumentError("edition", self.edition, f"one of {', '.join(EDITIONS)}, or a machine")
+        elif self.policy is None:
+            raise InvalidArgumentError("policy", None, f"what the machine {self.edition.name} decides")
+        elif odd := [it for it in self.edition.sides if not it.isidentifier()]:
+            raise InvalidArgumentError("edition", self.edition.name, f"a machine whose sides are names, not {odd[0]!r}")
+        if self.setting is None and (others := sorted(set(self.machine.settings) - {caffe.MODE.name})):
+            raise InvalidArgumentError("setting", None, f"a function that changes {', '.join(others)}")
+        if unknown := sorted(set(self.places) - set(self.machine.sides)):
+            raise InvalidArgumentError("places", unknown[0], f"one of the sides {', '.join(self.machine.sides)}")
 
     def __repr__(self) -> str:
         device = "no device" if self.device is None else f"device {self.device!r}"
@@ -209,12 +237,34 @@ class Subject:
     @property
     def machine(self) -> Machine:
         """The machine with which its memories are compared."""
-        return EDITIONS[self.edition]
+        return machine_of(self.edition)
 
     @property
     def sides(self) -> tuple[str, ...]:
         """The sides of a memory here."""
-        return ("cpu",) if self.device is None else ("cpu", "gpu")
+        return tuple(side for side in self.machine.sides if self.place(side) is not None)
+
+    def place(self, side: str) -> Any:
+        """The allocator of a side; None if there is none here."""
+        return self.places.get(side, self.device if side == caffe.GPU else self.host)
+
+    @staticmethod
+    def named(side: str) -> str:
+        """The allocator of a side, as a reproducer calls it."""
+        return f"subject.{_KEYWORDS[side]}" if side in _KEYWORDS else f"subject.place({side!r})"
+
+    def is_host(self, side: str) -> bool:
+        """Whether a side is host memory."""
+        return side == caffe.CPU or is_host(self.place(side))
+
+    def on_host(self, side: str) -> bool:
+        """Whether the kit itself can read and write the memory of a side as host memory."""
+        return self.program is None and self.is_host(side)
+
+    @staticmethod
+    def keyword(side: str) -> str:
+        """What makers and reproducers call the allocator of a side."""
+        return _KEYWORDS.get(side, side)
 
     @property
     def largest(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncedmem.model import Input, SyncedHead, caffe
+from syncedmem.model import Input, caffe
 
 from ..engine.contents import fetch
 from .checks import SIZE, Contract, Refusable, everywhere, refused
@@ -47,12 +47,12 @@ def own_buffers(driver: MemoryDriver) -> None:
     if oracle.copy("cpu").owner == "memory":
         driver.reproducer.run("(own,) = log.owned('cpu')")
         refused(driver, *_own("cpu", _OWN_HOST, "memory.cpu_data()" if oracle.copy("cpu").fresh else ""))
-    if oracle.copy("cpu").owner == "memory" and driver.head is SyncedHead.HEAD_AT_CPU:
+    if oracle.copy("cpu").owner == "memory" and driver.head == caffe.HEAD_AT_CPU:
         refused(driver, *_own("cpu", (), "memory.mutable_cpu_data()"))
     if oracle.copy("gpu").owner == "memory":
         driver.reproducer.run("(own,) = log.owned('gpu')")
         refused(driver, *_own("gpu", _OWN_DEVICE, "memory.gpu_data()" if oracle.copy("gpu").fresh else ""))
-    if oracle.copy("gpu").owner == "memory" and driver.head is SyncedHead.HEAD_AT_GPU:
+    if oracle.copy("gpu").owner == "memory" and driver.head == caffe.HEAD_AT_GPU:
         refused(driver, *_own("gpu", (), "memory.mutable_gpu_data()"))
 
 

@@ -56,7 +56,7 @@ def _nothing() -> None:
 
 def _beyond_its_edition(subject: Subject) -> dict[str, str]:
     """The numbers of the requirements that are about what an edition does not have, and what that is."""
-    edition, machine = subject.edition, subject.machine
+    edition, machine = subject.machine.name, subject.machine
     missing = {call: numbers for call, numbers in MEMORY_OF_CALLS.items() if call not in machine.calls}
     beyond = {number: f"the edition {edition} has no {call}" for call, numbers in missing.items() for number in numbers}
     if subject.device is not None and not any(flag.means == "pinned" for flag in machine.flags):

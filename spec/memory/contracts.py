@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from syncedmem.model import Input, Mode, SyncedHead, caffe
+from syncedmem.model import Input, Mode, caffe
 from syncedmem.model.suites import tour
 
 from ..engine.contents import pattern
@@ -58,7 +58,7 @@ def bad_sizes(subject: Subject) -> Iterator[MemoryDriver]:
 @everywhere
 def bad_streams(driver: MemoryDriver) -> None:
     """A push on an object that is not a stream of the device is refused, wherever a push is legal (R52)."""
-    if driver.head is not SyncedHead.HEAD_AT_CPU:
+    if driver.head != caffe.HEAD_AT_CPU:
         return
     streams = ["None", "0", "'stream'", "object()"]
     if driver.subject.elsewhere is not None:
@@ -148,7 +148,7 @@ def _checks_device(driver: MemoryDriver) -> None:
         ("set_gpu_data(buffer)", f"subject.device.empty({SIZE})"),
         ("close()", ""),
     ]
-    if driver.head is SyncedHead.HEAD_AT_CPU:
+    if driver.head == caffe.HEAD_AT_CPU:
         calls.append(("async_gpu_push(stream=buffer)", "subject.device.stream()"))
     other = "subject.elsewhere.using()"
     refused(driver, *(Refusable("R51-device-check", f"memory.{call}", buffer, other) for call, buffer in calls))

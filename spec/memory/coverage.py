@@ -6,71 +6,69 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
-from syncedmem.model import EDITIONS, Input, State, matrix, space
+from syncedmem.model import Input, Machine, State, matrix, space
 from syncedmem.model.states import stepper
 
 if TYPE_CHECKING:
-    from syncedmem.model import Machine
-
     from .driver import MemoryDriver
 
 __all__ = ["Coverage"]
 
 
-@dataclass
+@dataclass(repr=False)
 class Coverage:
     """The transitions of the state space that were taken, by the states of the oracle."""
 
     unit: ClassVar[str] = "transitions"
 
-    edition: str
+    machine: Machine
     taken: set[tuple[State, Input]] = field(default_factory=set[tuple[State, Input]])
+
+    def __repr__(self) -> str:
+        return f"<Coverage of {self.machine.name}: {self.transitions} transitions>"
 
     def add(self, driver: MemoryDriver) -> None:
         """Add the transitions that a driver took."""
         self.taken.update(driver.visited)
 
     @property
-    def _machine(self) -> Machine:
-        return EDITIONS[self.edition]
-
-    @property
     def transitions(self) -> int:
         """The number of transitions of the space that were taken."""
-        return len(self.taken & transitions_of(self._machine))
+        return len(self.taken & transitions_of(self.machine))
 
     @property
     def missing(self) -> int:
         """The number of transitions that were not taken."""
-        return len(transitions_of(self._machine) - self.taken)
+        return len(transitions_of(self.machine) - self.taken)
 
     def unreached(self) -> list[str]:
         """The transitions that were not taken, each in words."""
-        return sorted(_sentence(*transition) for transition in transitions_of(self._machine) - self.taken)
+        return sorted(_sentence(*transition) for transition in transitions_of(self.machine) - self.taken)
 
     @property
     def states(self) -> int:
         """The number of states of the space that were visited."""
-        return len({state for state, _ in self.taken & transitions_of(self._machine)})
+        return len({state for state, _ in self.taken & transitions_of(self.machine)})
 
     @property
     def cells(self) -> int:
         """The number of cells of the matrix, configuration by call, that were visited."""
-        named = space(self._machine).configuration
-        known = {(configuration, entry) for configuration, row in matrix(self._machine).items() for entry in row}
+        named = space(self.machine).configuration
+        known = {(configuration, entry) for configuration, row in matrix(self.machine).items() for entry in row}
         return len({(named(state), entry) for state, entry in self.taken} & known)
 
     def identifiers(self) -> set[str]:
         """The rows of the table that were used, by their `Row.identifier`."""
-        table, known = stepper(self._machine), set(self._machine.calls.values())
+        table, known = stepper(self.machine), set(self.machine.calls.values())
         taken = ((state, table.step(state, entry)) for state, entry in self.taken if entry.call in known)
         return {step.row.identifier(state.head) for state, step in taken if step and step.row}
 
 
 @cache
 def transitions_of(machine: Machine) -> frozenset[tuple[State, Input]]:
-    """The transitions of a machine's state space."""
-    return frozenset((state, entry) for state, row in space(machine).steps.items() for entry in row)
+    """The transitions of a machine's state space, without calls that mean nothing."""
+    steps = space(machine).steps
+    return frozenset((state, it) for state, row in steps.items() for it in row if it.call is None or it.does)
 
 
 def _sentence(state: State, entry: Input) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Call, Input, Mode, State, SyncedHead, caffe
+from syncedmem.model import Call, Input, InvalidArgumentError, Mode, State, caffe
 
 from ..engine.contents import pattern
-from ..engine.heads import HEADS
 from ..engine.reproducer import Reproducer
 from ..engine.run import Run, blaming
 from ..engine.violation import Violation
@@ -25,6 +24,8 @@ from .policy import CPU_ONLY, POLICIES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from syncedmem.model import Head
+
     from ..engine.call_log import CallLog
     from ..engine.reproducer import Outcome
     from ..engine.subject import Memory, Subject
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryDriver"]
 
-_VIEWS = {call.side: call for call in caffe.EVERYTHING.calls.values() if call.does == "read"}
+_METHODS = {caffe.RELEASE.name: "close"}
+"""The names of calls as methods, where they have another one."""
 
 
 class _Attempt(NamedTuple):
@@ -85,21 +87,23 @@ class MemoryDriver:
         buffers: Buffers | None = None,
     ) -> None:
         self.subject: Subject = subject
-        self.mode: Mode = mode
+        self.settings: dict[str, str] = {it.name: it.initial for it in subject.machine.settings.values()}
+        self.mode = mode
         self.reproducer: Reproducer = reproducer or Reproducer(subject)
         self.run: Run = Run(self.reproducer, requirements_for(subject))
         self.log: CallLog = self.run.log
         self.name: str = self.reproducer.fresh("memory")
-        policy = CPU_ONLY if subject.device is None else POLICIES[subject.edition]
+        policy = subject.policy or (CPU_ONLY if subject.device is None else POLICIES[subject.machine.name])
         self.inspection: MemoryInspection = MemoryInspection(self.run, self.name, Oracle.new(policy, size))
         self.visited: list[tuple[State, Input]] = []
         self._buffers = buffers or MemoryDriver.hand_in
         self._number = 0
-        self._streams: list[str] = []
+        self._streams: list[tuple[str, str]] = []
+        self._readers = {it.side: it for it in subject.machine.calls.values() if it.does == "read"}
         self._make(", check_device=True" if check_device else "")
 
     def _make(self, options: str) -> None:
-        text = f"subject.make({self.size}, host={self.run.host}, device={self.run.device}{options})"
+        text = f"subject.make({self.size}, {self.run.arguments}{options})"
         error = self.reproducer.call(text, self.mode, keep=self.name).raised
         if error is not None:
             message = f"making a memory of {self.size} bytes raised {type(error).__name__}: {error}"
@@ -117,9 +121,19 @@ class MemoryDriver:
         return self.inspection.oracle
 
     @property
-    def head(self) -> SyncedHead:
+    def head(self) -> Head:
         """The expected head."""
-        return HEADS[self.oracle.fresh]
+        return self.inspection.head
+
+    @property
+    def mode(self) -> Mode:
+        """Caffe's mode; a machine without modes is always in the same one."""
+        return Mode[self.settings.get(caffe.MODE.name, Mode.GPU.name)]
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        if caffe.MODE.name in self.settings:
+            self.settings[caffe.MODE.name] = mode.name
 
     @property
     def size(self) -> int:
@@ -130,7 +144,7 @@ class MemoryDriver:
     def state(self) -> State:
         """The state of the machine that the oracle expects, for coverage."""
         facts = (fact.name for fact in self.subject.machine.facts.values() if self.oracle.holds(fact))
-        return State(self.head.name, frozenset(facts), (self.mode.name,))
+        return State(self.head.name, frozenset(facts), tuple(self.settings.values()))
 
     @property
     def steps(self) -> int:
@@ -157,14 +171,19 @@ class MemoryDriver:
         self.visited.append((self.state, entry))
         self._number += 1
         if entry.call is None:
-            self.mode = Mode[entry.value]
+            self._set(entry.setting, entry.value)
             return
         self._judge(entry, self._attempt(entry))
 
+    def _set(self, setting: str, value: str) -> None:
+        self.settings[setting] = value
+        if setting != caffe.MODE.name:  # the mode is set where the next call is made
+            self.reproducer.run(f"subject.setting({setting!r}, {value!r})")
+
     def _has(self, call: Call) -> bool:
-        """Whether the subject has a call: a Python object without a device has them all, and has to refuse some."""
-        alone = self.subject.device is None and self.subject.program is None
-        return alone or call.name in self.subject.machine.calls
+        """Whether the subject has a call; a Python object without a device has all of Caffe's, and refuses some."""
+        alone = self.subject.device is None and self.subject.policy is None and self.subject.program is None
+        return bool(call.does) and (alone or call.name in self.subject.machine.calls)
 
     @blaming
     def perform_failing(
@@ -188,15 +207,15 @@ class MemoryDriver:
         ------
         Violation
         """
-        before, live = self.oracle, dict(self.log.live)
+        live = dict(self.log.live)
         how = f"{k}{', InjectedInterrupt' if interrupt else ''}{', partial=True' if partial else ''}"
         raised = self._attempt(entry, f"{self.run.log_name}.moves.armed({how})").raised
         self._expect(raised)
         self.run.require(raised is not None, "R32-strong-guarantee", "a failed allocator call was not reported")
-        if entry.ends and k > 1:
-            # Freed memory cannot be taken back: the host side is freed, and the device side must still be freed.
-            self.inspection.oracle = before.freed("cpu")
-            live = {key: value for key, value in live.items() if value[1].side == "gpu"}
+        # Freed memory cannot be taken back: some sides are freed, and the others must still be freed.
+        for freed in self.predict(entry).calls[: k - 1] if entry.ends else ():
+            self.inspection.oracle = self.oracle.freed(freed.side)
+            live = {key: value for key, value in live.items() if value[1].side != freed.side}
         self.inspection.compare_unchanged(set(live))
         if again:
             self._perform_again(entry)
@@ -250,9 +269,9 @@ class MemoryDriver:
 
     def _land(self) -> None:
         streams, self._streams = self._streams, []
-        for stream in streams:
+        for place, stream in streams:
             try:
-                self.reproducer.run(f"subject.device.record({stream}).synchronize()")
+                self.reproducer.run(f"{place}.record({stream}).synchronize()")
             except Exception as error:  # noqa: BLE001 -- any error of a device about memory that was freed
                 self.run.require(False, "R42-in-flight-not-freed", f"the push failed: {error}")
 
@@ -264,9 +283,12 @@ class MemoryDriver:
         ------
         Violation
         """
-        if not self.oracle.released:
-            self.perform(Input(caffe.RELEASE))
+        ending = next((call for call in self.subject.machine.calls.values() if call.ends), None)
+        if not self.oracle.released and ending is not None:
+            self.perform(Input(ending))
         self.synchronize()
+        if not self.oracle.released:
+            return
         left = [f"{entry.byte_size} bytes on {entry.side}" for _, entry in self.log.live.values()]
         self.run.require(not left, "R27-release-frees-owned", f"still allocated after release: {', '.join(left)}")
 
@@ -285,7 +307,9 @@ class MemoryDriver:
     def predict(self, entry: Input) -> Expected:
         """The expected effect of a call."""
         content = pattern(self._number, self.size) if entry.data else None
-        return self.oracle.expect(entry.call or caffe.RELEASE, {caffe.MODE.name: self.mode.name}, content)
+        if entry.call is None:
+            raise InvalidArgumentError("entry", str(entry), "a call")
+        return self.oracle.expect(entry.call, self.settings, content)
 
     # --- making a call, and comparing its effect
 
@@ -297,7 +321,7 @@ class MemoryDriver:
 
     def _judge(self, entry: Input, attempt: _Attempt) -> None:
         expected, start, argument, raised, view = attempt
-        before, side = self.head, entry.side if entry.does in ("read", "write", "adopt") else ""
+        before, side = self.oracle, entry.side
         self.inspection.compare_calls(entry, expected, self.log.calls[start:], raised)
         self.inspection.compare_refusal(entry, expected, raised)
         self._expect(raised)
@@ -307,12 +331,12 @@ class MemoryDriver:
         self.inspection.oracle = expected.after
         if raised is None:
             self.inspection.compare_flight(entry, self.reproducer.names.get(argument))
-        self.inspection.compare_state(entry, before, view, raised)
+        self.inspection.compare_state(entry, expected, before, view, raised)
         if not self.run.sees_bytes:
             return
         if adopted:
             self._write_as_caller(adopted, argument)
-        if raised is None and entry.does == "write":
+        if raised is None and entry.does in ("write", "overwrite"):
             self._write(side, "view")
             self.inspection.compare_lasting(side)
 
@@ -322,56 +346,62 @@ class MemoryDriver:
 
     def _argument(self, entry: Input) -> str:
         """The argument of a call, by its name in the reproducer."""
-        if entry.does == "push":
-            return self._stream()
+        if entry.does in ("push", "pull"):
+            return self._stream(entry.side if entry.does == "push" or entry.call is None else entry.call.source)
         if entry.does != "adopt":
             return ""
         return self._buffers(self, entry.side, self._number) if entry.data else "None"
 
-    def _stream(self) -> str:
-        if self.subject.device is None:
+    def _stream(self, side: str) -> str:
+        """A stream of the device of a side; nothing if it is no device."""
+        if self.subject.is_host(side):
+            return ""
+        if self.subject.place(side) is None:
             return "object()"
-        self._streams.append(self.reproducer.fresh("stream"))
-        self.reproducer.run(f"{self._streams[-1]} = subject.device.stream()")
-        return self._streams[-1]
+        place, stream = self.subject.named(side), self.reproducer.fresh("stream")
+        self._streams.append((place, stream))
+        self.reproducer.run(f"{stream} = {place}.stream()")
+        return stream
 
     def hand_in(self, side: str, number: int) -> str:
         """A buffer of the caller with a pattern in it, by its name; every third buffer is longer than needed."""
         longer = 5 if number % 3 == 0 else 0
-        name = f"{'host' if side == 'cpu' else 'device'}_buffer{self.name.removeprefix('memory')}"
-        if side == "cpu" and self.subject.program is None:
+        owner = self.subject.keyword(side)
+        name = f"{owner}_buffer{self.name.removeprefix('memory')}"
+        if self.subject.place(side) is None:
+            self.reproducer.run(f"{name} = object()")
+        elif self.subject.on_host(side):
             rest = f" + bytes({longer})" if longer else ""
             self.reproducer.run(f"{name} = bytearray(pattern({number}, {self.size}){rest})")
-        elif side == "gpu" and self.subject.device is None:
-            self.reproducer.run(f"{name} = object()")
         else:
-            owner = "host" if side == "cpu" else "device"
-            self.reproducer.run(f"{name} = subject.{owner}.empty({self.size + longer})")
-            self._put(name, number)
+            self.reproducer.run(f"{name} = {self.subject.named(side)}.empty({self.size + longer})")
+            self._put(side, name, number)
         return name
 
     def _invoke(self, entry: Input, argument: str, within: str) -> Outcome:
-        method = "close" if entry.ends else str(entry.call)
-        keyword = "stream=" if entry.does == "push" else ""
+        method = _METHODS.get(str(entry.call), str(entry.call))
+        keyword = "stream=" if argument and entry.does in ("push", "pull") else ""
         current = None if self.subject.device is None else self.subject.device.current_ordinal()
-        call, keep = f"{self.name}.{method}({keyword}{argument})", "view" if entry.does == "write" else ""
+        call = f"{self.name}.{method}({keyword}{argument})"
+        keep = "view" if entry.does in ("write", "overwrite") else ""
         outcome = self.reproducer.call(call, self.mode, keep=keep, within=within)
         if self.subject.device is not None:
             now = self.subject.device.current_ordinal()
             self.run.require(now == current, "R50-device-restored", f"device {current} was current, and now {now} is")
         return outcome
 
-    def _put(self, array: str, number: int) -> None:
-        """Write a pattern into a device array, by its name in the reproducer."""
-        self.reproducer.run(f"put(subject, {array}, pattern({number}, {self.size}))")
+    def _put(self, side: str, array: str, number: int) -> None:
+        """Write a pattern into an array, by its name in the reproducer."""
+        there = "" if side == caffe.GPU else f", {side!r}"
+        self.reproducer.run(f"put(subject, {array}, pattern({number}, {self.size}){there})")
 
     def _write(self, side: str, name: str) -> None:
         """Write the pattern of this step into a view, or into a buffer that may be longer."""
-        if side == "cpu" and self.subject.program is None:
+        if self.subject.on_host(side):
             content = f"pattern({self._number}, {self.size})"
             self.reproducer.run(f"memoryview({name}).cast('B')[:{self.size}] = {content}")
         else:
-            self._put(name, self._number)
+            self._put(side, name, self._number)
         self.inspection.oracle = self.oracle.written(side, pattern(self._number, self.size))
 
     def _write_as_caller(self, side: str, buffer: str) -> None:
@@ -385,7 +415,9 @@ class MemoryDriver:
         self._look(side)
 
     def _look(self, side: str) -> None:
-        view = _VIEWS[side]
+        view = self._readers.get(side)
+        if view is None:
+            return
         raised, shown = self.reproducer.call(f"{self.name}.{view}()", self.mode)
         if raised is not None:
             raise raised

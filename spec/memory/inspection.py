@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import Call, Input, SyncedHead, caffe
+from syncedmem.model import Call, Head, Input, SyncedHead
 
-from ..engine.contents import contrasted, fetch
-from ..engine.heads import HEADS
-from .differences import difference, head_requirement, refusal_requirement, success_requirement
+from ..engine.contents import contrasted, fetch, shown
+from .differences import FLAGS, STRAY, Differences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +42,12 @@ class MemoryInspection:
 
     def __init__(self, run: Run, name: str, oracle: Oracle) -> None:
         self.oracle = oracle
+        subject, machine = run.subject, run.subject.machine
         self._run = run
+        self._differences = Differences(subject)
+        self._heads: dict[frozenset[str], Head] = {frozenset(it.fresh): it for it in machine.heads.values()}
+        self._numbers = {name: number for number, name in enumerate(machine.heads)}
+        self._flags = [it for it in machine.facts.values() if it.flag or it.means in ("owned", "pinned")]
         self._name = name
         self._external: dict[str, Any] = {}
         self._views: dict[Call, list[Any]] = {}
@@ -54,6 +58,11 @@ class MemoryInspection:
         """The memory under test."""
         memory: Memory = self._run.reproducer.names[self._name]
         return memory
+
+    @property
+    def head(self) -> Head:
+        """The head that says what the oracle expects to be fresh."""
+        return self._heads[self.oracle.fresh]
 
     @property
     def _size(self) -> int:
@@ -78,13 +87,12 @@ class MemoryInspection:
             return
         self._compare_frees()
         if raised is None or expected.refused:
-            found = difference(entry, expected, seen, self.oracle)
+            found = self._differences.of_calls(entry, expected, seen, self.oracle)
             self._run.require(found is None, *(found or ("", "")))
 
     def _compare_frees(self) -> None:
-        kinds = {"external": "R18-external-not-freed", "pinned": "R25-pinned-frozen", "stray": "R28-freed-once"}
         for kind, sentence in self._run.log.stray:
-            self._run.require(False, kinds[kind], sentence)
+            self._run.require(False, STRAY[kind], sentence)
         early = "; ".join(dict.fromkeys(self._run.log.freed_in_flight))
         self._run.require(not early, "R42-in-flight-not-freed", early)
 
@@ -92,19 +100,20 @@ class MemoryInspection:
         """Check that a call was refused if, and only if, it should be."""
         name = str(entry.call)
         if expected.refused:
-            self._run.require(raised is not None, refusal_requirement(entry, self.oracle), f"{name} was not refused")
+            self._run.require(raised is not None, self._differences.of_refusal(expected), f"{name} was not refused")
         else:
-            requirement = success_requirement(entry, expected) if self._size else "R44-size-zero"
+            requirement = self._differences.of_error(entry, expected) if self._size else "R44-size-zero"
             self._run.require(raised is None, requirement, f"{name} raised {type(raised).__name__}: {raised}")
 
     def compare_flight(self, entry: Input, stream: Any) -> None:
         """After a successful call: a push must be in flight, and a call that drops memory must have waited for it."""
-        if entry.does == "push" and self._size:
+        flying = bool(self._run.log.flying())
+        if entry.does in ("push", "pull") and self._size:
             if self._run.subject.defers:
-                self._run.require(self._in_flight(), "R21-push", "async_gpu_push waited for its copy")
+                self._run.require(flying, "R21-push", f"{entry.call} waited for its copy")
             self._compare_stream(stream)
         if self._run.safe and entry.does in ("adopt", "release"):
-            self._run.require(not self._in_flight(), "R42-in-flight-not-freed", "a push still uses the dropped memory")
+            self._run.require(not flying, "R42-in-flight-not-freed", "a push still uses the dropped memory")
 
     def _compare_stream(self, given: Any) -> None:
         """After a push: it was queued on the stream that it was given, if the subject shows that."""
@@ -127,13 +136,13 @@ class MemoryInspection:
         sizes = ", ".join(f"{it.byte_size} bytes on {it.side}{', page-locked' if it.pinned else ''}" for it in new)
         return f"still allocated after the failure: {sizes}" if new else "something was freed"
 
-    def compare_state(self, entry: Input, before: SyncedHead, view: Any, raised: object) -> None:
+    def compare_state(self, entry: Input, expected: Expected, before: Oracle, view: Any, raised: object) -> None:
         """After a call: compare the head, the flags, the returned view, and the bytes of every fresh side."""
         if self.oracle.released:
             return
-        if raised is None and entry.does in ("read", "write") and self._run.sees_bytes:
+        if raised is None and entry.does in ("read", "write", "overwrite") and self._run.sees_bytes:
             self._run.require(view is not None, "R10-same-bytes", f"{entry.call} returned nothing")
-        self.compare_head(head_requirement(entry, before, has_device=self.oracle.has("gpu")))
+        self.compare_head(self._differences.of_head(entry, expected, before))
         self.compare_flags()
         if view is not None and entry.call is not None:
             self.compare_view(entry.call, view)
@@ -143,25 +152,23 @@ class MemoryInspection:
 
     def compare_head(self, requirement: str) -> None:
         """Compare the head and the size."""
-        head, wanted = getattr(self.memory, "head", HEADS[self.oracle.fresh]), HEADS[self.oracle.fresh]
-        if head is not wanted:
-            named = head == wanted.value if isinstance(head, int) else getattr(head, "name", head) == wanted.name
-            found = head.name if isinstance(head, SyncedHead) else repr(head)
-            self._run.require(named, requirement, f"the head is {found}, expected {wanted.name}")
-        size = getattr(self.memory, "size", self._size)
-        self._run.require(size == self._size, "R31-size-constant", f"the size is {size}, expected {self._size}")
+        memory, wanted = self.memory, self.head.name
+        seen = getattr(memory, "head", wanted)
+        name = getattr(seen, "name", seen)
+        if name != wanted and not (isinstance(seen, int) and seen == self._numbers[wanted]):
+            told = name if isinstance(seen, SyncedHead) else repr(seen)
+            self._run.require(False, requirement, f"the head is {told}, expected {wanted}")
+        size = getattr(memory, "size", self._size)
+        if size != self._size:
+            self._run.require(False, "R31-size-constant", f"the size is {size}, expected {self._size}")
 
     def compare_flags(self, requirement: str = "") -> None:
         """Compare the flags that the memory has; each has its own requirement, unless one is given."""
-        cpu, gpu = self.oracle.copies.values()
-        expected = {
-            "own_cpu_data": (cpu.owner == "memory", "R23-own-flags"),
-            "own_gpu_data": (gpu.owner == "memory", "R23-own-flags"),
-            "cpu_malloc_use_cuda": (cpu.pinned, "R24-pinned-by-mode"),
-        }
-        for flag, (value, usual) in expected.items():
-            found = getattr(self.memory, flag, value) if self._run.sees(requirement or usual) else value
-            self._run.require(found == value, requirement or usual, f"{flag} is {found}, expected {value}")
+        for flag in self._flags:
+            value, usual = self.oracle.holds(flag), FLAGS.get(flag.means, "")
+            seen = getattr(self.memory, flag.name, value)
+            if value is not None and seen != value and self._run.sees(requirement or usual):
+                self._run.require(False, requirement or usual, f"{flag.name} is {seen}, expected {value}")
 
     # --- its views
 
@@ -174,11 +181,11 @@ class MemoryInspection:
             self._compare_view_object(call, view)
         if call.does == "read":
             self._lasting[side] = view
-        in_flight = side == "gpu" and self._in_flight()
-        shown, content = self._shown(side, view), self.oracle.copy(side).content
-        if shown != content:
+        in_flight = self._in_flight(side)
+        found, content = self._shown(side, view), self.oracle.copy(side).content
+        if content is not None and found != content:
             requirement = "R43-in-flight-read" if in_flight else self._content_requirement(side)
-            wanted, seen = contrasted(content or b"", shown)
+            wanted, seen = contrasted(content, found)
             self._run.require(False, requirement, f"{call} shows {seen}, expected {wanted}")
 
     def _compare_view_object(self, call: Call, view: Any) -> None:
@@ -187,20 +194,20 @@ class MemoryInspection:
             again = any(view is old for old in earlier)
             self._run.require(not again, "R46-fresh-view", f"{call} returned one object twice")
             earlier.append(view)
-            frozen = call != caffe.CPU_DATA or _is_frozen(view)
-            self._run.require(frozen, "R47-read-only-view", "the view of cpu_data can be written")
-        if call == caffe.MUTABLE_CPU_DATA:
-            sentence = "mutable_cpu_data returned while a push still reads the host side"
-            self._run.require(not self._host_in_flight(), "R41-in-flight-not-written", sentence)
+            frozen = call.does != "read" or not self._run.subject.is_host(call.side) or _is_frozen(view)
+            self._run.require(frozen, "R47-read-only-view", f"the view of {call} can be written")
+        if call.does == "write" and self._run.subject.is_host(call.side):
+            sentence = f"{call} returned while a push still reads the {call.side} side"
+            self._run.require(not self._read_in_flight(call.side), "R41-in-flight-not-written", sentence)
 
     def compare_lasting(self, side: str) -> None:
         """Check an older view for reading after its side was written in place: it must show the new bytes."""
         view = self._lasting.get(side)
-        if view is None or "R54-view-of-the-memory" not in self._run.judged or (side == "gpu" and self._in_flight()):
+        if view is None or "R54-view-of-the-memory" not in self._run.judged or self._in_flight(side):
             return
-        shown, content = self._shown(side, view), self.oracle.copy(side).content
-        if shown != content:  # the sentence takes longer than all else
-            wanted, seen = contrasted(content or b"", shown)
+        found, content = self._shown(side, view), self.oracle.copy(side).content
+        if found != content:  # the sentence takes longer than all else
+            wanted, seen = contrasted(content or b"", found)
             sentence = f"an older view of the {side} side shows {seen}, expected {wanted}"
             self._run.require(False, "R54-view-of-the-memory", sentence)
 
@@ -219,12 +226,12 @@ class MemoryInspection:
         if copy.owner != "caller" or side not in self._external:
             return "R10-same-bytes"
         if self._get(side, self._external[side])[: self._size] == copy.content:
-            return "R14-adopt-host" if side == "cpu" else "R15-adopt-device"
-        return self._target_requirement(side)
+            return self._differences.on(side, "R15-adopt-device")
+        return self._target_requirement()
 
-    def _target_requirement(self, side: str) -> str:
+    def _target_requirement(self) -> str:
         """The requirement for bytes that an adopted buffer lacks; without a device nothing is copied to it."""
-        return "R19-external-is-target" if self.oracle.has("gpu") or side == "gpu" else "R14-adopt-host"
+        return "R14-adopt-host" if self.oracle.policy.absent else "R19-external-is-target"
 
     # --- its bytes
 
@@ -233,16 +240,17 @@ class MemoryInspection:
         if not self._run.sees_bytes:
             return
         for side, copy in self.oracle.copies.items():
-            if not copy.fresh or copy.content is None or not self._size or (side == "gpu" and self._in_flight()):
+            if not copy.fresh or copy.content is None or not self._size or self._in_flight(side):
                 continue
             for pointer in self._pointers(side):
                 found = self._get(side, pointer)[: self._size]
                 if found != copy.content:
                     wanted, seen = contrasted(copy.content, found)
-                    usual = self._target_requirement(side) if copy.owner == "caller" else "R10-same-bytes"
+                    usual = self._target_requirement() if copy.owner == "caller" else "R10-same-bytes"
                     self._run.require(False, requirement or usual, f"the {side} side holds {seen}, expected {wanted}")
 
     def _pointers(self, side: str) -> list[Any]:
+        """What is on a side, without a call; a memory that is no Python object shows it itself."""
         if self.oracle.copy(side).owner == "caller":
             return [self._external[side]]
         if self._run.subject.program is None:
@@ -251,25 +259,23 @@ class MemoryInspection:
         sides: list[Any] = memory.sides(side)
         return sides
 
-    def _in_flight(self) -> bool:
-        return bool(self._run.log.flying())
+    def _in_flight(self, side: str) -> bool:
+        """Whether a push to a side has still to happen."""
+        return any(it.sides[1] == side for it in self._run.log.flying())
 
-    def _host_in_flight(self) -> bool:
-        """Whether a push still reads the bytes of the host side."""
+    def _read_in_flight(self, side: str) -> bool:
+        """Whether a push still reads the bytes of a side."""
         if self._run.subject.program is not None:
-            return self._in_flight()
-        host = self._run.subject.host
-        pointers = [host.adopt(pointer, self._size) for pointer in self._pointers("cpu")] if self._size else []
-        return any(self._run.log.uses_in_flight("cpu", pointer, host.overlaps) for pointer in pointers)
+            return bool(self._run.log.flying())
+        place = self._run.subject.place(side)
+        pointers = [place.adopt(pointer, self._size) for pointer in self._pointers(side)] if self._size else []
+        return any(self._run.log.uses_in_flight(side, pointer, place.overlaps) for pointer in pointers)
 
     def _get(self, side: str, pointer: Any) -> bytes:
-        if side == "cpu" and self._run.subject.program is None:
-            return bytes(memoryview(pointer).cast("B"))
-        return fetch(self._run.subject, pointer, self._size)
+        return fetch(self._run.subject, pointer, self._size, side)
 
     def _shown(self, side: str, view: Any) -> bytes:
-        here = side == "cpu" and self._run.subject.program is None
-        return bytes(memoryview(view if here else view.get()).cast("B"))
+        return shown(self._run.subject, view, side)
 
 
 def _is_frozen(view: Any) -> bool:

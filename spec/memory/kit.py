@@ -73,7 +73,7 @@ def check_conformance(  # noqa: PLR0913 -- options
     subject = replace(subject, excuses=tolerance.excuses)
     wanted = suite_names(subject) if suites is None else tuple(suites)
     runners = {name: _runner(name, steps, seed, shorten=shorten) for name in wanted}
-    return run_suites(subject, runners, Coverage(subject.edition), requirements_for(subject), progress, tolerance)
+    return run_suites(subject, runners, Coverage(subject.machine), requirements_for(subject), progress, tolerance)
 
 
 def suite_names(subject: Subject) -> tuple[str, ...]:

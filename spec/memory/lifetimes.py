@@ -124,7 +124,7 @@ def _adopted_and_released(driver: MemoryDriver) -> list[Callable[[], object]]:
     reproducer.run("memory.close()")
     reproducer.run("del buffer")
     driver.log.flying()  # makes the log drop the copies that have happened
-    return watches + driver.log.adopted[known:]
+    return watches + [it.pointer for it in driver.log.adopted[known:]]
 
 
 # --- memories

@@ -7,9 +7,10 @@ moves for one new memory with its size; a suite consists of cases.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from syncedmem.model import Action, Input, caffe, hsi_suite, space, tour
+from syncedmem.model import Action, Input, hsi_suite, space, tour
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles
 
@@ -18,7 +19,9 @@ from ..engine.violation import noting
 from .driver import MemoryDriver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from syncedmem.model.stepper import Step
 
     from ..engine.subject import Subject
     from ..engine.violation import Violation
@@ -159,8 +162,8 @@ def _cells(subject: Subject) -> Iterator[Case]:
     for sequence in access_sequences(subject.machine).values():
         for entry in alphabet:
             yield Case((*sequence, entry))
-        if subject.profile == "safe":
-            yield Case((*sequence, Input(caffe.RELEASE), *alphabet))
+        for ending in _endings(subject) if subject.profile == "safe" else ():
+            yield Case((*sequence, ending, *alphabet))
 
 
 def _tour(subject: Subject) -> Iterator[Case]:
@@ -178,7 +181,7 @@ def _failures(subject: Subject) -> Iterator[Case]:
 
     Afterwards the same call must work, and so must any other.
     """
-    after = [Input(caffe.RELEASE), *(entry for entry in stepper(subject.machine).inputs() if entry.does == "read")]
+    after = [*_endings(subject), *(entry for entry in stepper(subject.machine).inputs() if entry.does == "read")]
     for sequence, entry, k, action in _actions(subject):
         halfway = action.does in ("copy", "zero")
         yield Case((*sequence, Fail(entry, k)))
@@ -190,8 +193,8 @@ def _failures(subject: Subject) -> Iterator[Case]:
         for other in after:
             yield Case((*sequence, Fail(entry, k, partial=halfway, again=False), other))
     for sequence in access_sequences(subject.machine).values():
-        for k in (1, 2):
-            yield Case((*sequence, Fail(Input(caffe.RELEASE), k)))
+        for ending, k in product(_endings(subject), range(1, len(subject.machine.sides) + 1)):
+            yield Case((*sequence, Fail(ending, k)))
 
 
 def _actions(subject: Subject) -> Iterator[tuple[tuple[Input, ...], Input, int, Action]]:
@@ -206,13 +209,22 @@ def _actions(subject: Subject) -> Iterator[tuple[tuple[Input, ...], Input, int, 
 
 def _stumbles(subject: Subject) -> Iterator[Case]:
     """For every call in every state, with and without a push in flight, each other allocator call fails once."""
-    push = Input(caffe.ASYNC_GPU_PUSH)
     steps = space(subject.machine).steps
     for state, sequence in access_sequences(subject.machine).items():
-        for entry in (*(entry for entry in steps[state] if entry.call), Input(caffe.RELEASE)):
+        for entry in (*(entry for entry in steps[state] if entry.call), *_endings(subject)):
             yield Case((*sequence, Stumble(entry)))
-            if push in steps[state] and not steps[state][push].refusal:
+            for push in _pushes(steps[state]):
                 yield Case((*sequence, push, Stumble(entry)))
+
+
+def _endings(subject: Subject) -> tuple[Input, ...]:
+    """The calls after which a memory is gone."""
+    return tuple(Input(call) for call in subject.machine.calls.values() if call.ends)
+
+
+def _pushes(steps: Mapping[Input, Step]) -> Iterator[Input]:
+    """The pushes that are not refused in a state."""
+    return (it for it, step in steps.items() if it.does in ("push", "pull") and not step.refusal)
 
 
 _MANY = 100
@@ -241,13 +253,10 @@ def _sizes(subject: Subject) -> Iterator[Case]:
 
 def _flights(subject: Subject) -> Iterator[Case]:
     """Every call while a push is queued, and after a wait for the push."""
-    push = Input(caffe.ASYNC_GPU_PUSH)
-    if subject.device is None:
-        return
     steps = space(subject.machine).steps
     for state, sequence in access_sequences(subject.machine).items():
-        if push in steps[state] and not steps[state][push].refusal:
-            for entry in (*steps[state], Input(caffe.RELEASE)):
+        for push in _pushes(steps[state]):
+            for entry in (*steps[state], *_endings(subject)):
                 yield Case((*sequence, push, entry, Synchronize()), 64)
                 yield Case((*sequence, push, Synchronize(), entry), 64)
 

@@ -6,7 +6,6 @@ and bytes of a memory from what the port last showed of a blob that has it.
 
 from __future__ import annotations
 
-import weakref
 from contextlib import suppress
 from functools import partial
 from math import isfinite
@@ -132,7 +131,7 @@ class _Shared:
     def _free(self, side: str, action: dict[str, Any]) -> None:
         pointer = RemotePointer()
         if "buffer" in action:
-            self.log.adopted.append(weakref.ref(pointer))
+            self.log.adopt("", pointer)
         else:
             pointer = self._blocks.get(self._said(action, "block"), pointer)
         live = self.log.live.get(id(pointer))

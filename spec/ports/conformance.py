@@ -305,7 +305,7 @@ def conform(
 
         def reported(*found: Violation, subject: Subject = subject) -> PortReport:
             add_vectors(found, subject)
-            made = PortReport(subject.name, subject.edition, wanted, tuple(results), found, top)
+            made = PortReport(subject.name, subject.machine.name, wanted, tuple(results), found, top)
             if on_change is not None:
                 on_change(made)
             return made

@@ -7,7 +7,6 @@ allocated.  The allocators below have no memory: bytes are read from the port.
 
 from __future__ import annotations
 
-import weakref
 from collections import Counter
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -429,12 +428,12 @@ class RemoteMemory:
         name = data.name if isinstance(data, RemoteBuffer) else None
         self._call(f"set_{side}_data", buffer=name)
         if name is not None:
-            self._adopted[side] = name, self._noted()
+            self._adopted[side] = name, self._noted(side)
 
-    def _noted(self) -> RemotePointer:
+    def _noted(self, side: str) -> RemotePointer:
         """A pointer to a buffer that was adopted, in the log; in a port no adoption can be told to fail."""
         pointer = RemotePointer()
-        self._log.adopted.append(weakref.ref(pointer))
+        self._log.adopt(side, pointer)
         return pointer
 
     # --- what it did
@@ -481,7 +480,7 @@ class RemoteMemory:
         """What a free is about; a new pointer, which is not allocated, if it is about nothing that is known."""
         blocks, (name, adopted) = self._blocks[side], self._adopted.get(side, ("", RemotePointer()))
         if "buffer" in action:
-            return adopted if action["buffer"] == name else self._noted()
+            return adopted if action["buffer"] == name else self._noted(side)
         if "block" in action:
             numbered = [it for it in blocks if it.number is not None and it.number == action["block"]]
             return numbered[0] if numbered else RemotePointer()

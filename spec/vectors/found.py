@@ -48,7 +48,7 @@ def vector_of(violation: Violation, subject: Subject) -> Vector | None:
     taker = _Taker(subject.machine, len(sizes))
     for number, move in moves:
         taker.take(number, move)
-    program = Program(subject.edition, sizes, taker.done(), subject.profile)
+    program = Program(subject.machine.name, sizes, taker.done(), subject.profile)
     vector = Vector(FOUND, program)
     if subject.program is not None:
         subject.program.renew()

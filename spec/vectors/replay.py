@@ -29,8 +29,8 @@ def left_out(subject: Subject, vector: dict[str, Any]) -> str:
         return ""
     if is_of_blobs(vector):
         return "they are of blobs, which are replayed on makers in Python only"
-    if vector["edition"] != subject.edition:
-        return f"they are of edition {vector['edition']}, and the port is of {subject.edition}"
+    if vector["edition"] != subject.machine.name:
+        return f"they are of edition {vector['edition']}, and the port is of {subject.machine.name}"
     return _beyond(subject, vector)
 
 

@@ -11,7 +11,7 @@ from hostcuda_control import hostcuda
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
-from syncedmem.model import Mode, NoDeviceError, WrongDeviceError, using_mode
+from syncedmem.model import Mode, NoDeviceError, WrongDeviceError, caffe, using_mode
 from syncedmem.runtime import Blob, Buffer, MemcpyKind, SyncedMemory, named_device, probe
 from syncedmem.runtime.devices.cuda import CUDADeviceAllocator, cupy
 from syncedmem.runtime.devices.registry import shared_device
@@ -124,7 +124,7 @@ def test_a_report_of_what_was_checked_says_so_too(tmp_path: Path, monkeypatch: p
     """The terminal, the page and the JSON report say so. Nothing is checked in this test."""
 
     def checked(*_: object, **__: object) -> Conformance[Coverage]:
-        return Conformance("cuda", (), Coverage("caffe"), 0.0, ())
+        return Conformance("cuda", (), Coverage(caffe.CAFFE), 0.0, ())
 
     monkeypatch.setattr(checks, "check_conformance", checked)
     monkeypatch.setattr(checks, "check_blobs", checked)

@@ -58,7 +58,7 @@ HOST, DEVICE = CPUDeviceAllocator(), SimulatedDeviceAllocator()
 TRACKED = TrackingAllocator(CPUDeviceAllocator(), stacks=True)
 KEPT = TRACKED.allocate(8)
 STATE = space(caffe.CAFFE).start
-TAKEN = Coverage("caffe", set(sorted(transitions_of(EDITIONS["caffe"]), key=repr)[:1]))
+TAKEN = Coverage(caffe.CAFFE, set(sorted(transitions_of(EDITIONS["caffe"]), key=repr)[:1]))
 SUITE = SuiteResult("cells", 1, 2, 0.5, Violation("R01-lazy", "it allocated"))
 FINDING = Finding("A01-distinct-pointers", "twice", (Step("allocate", (0, 16)),))
 MADE: list[Any] = [

@@ -200,7 +200,7 @@ def test_coverage_counts_what_was_taken() -> None:
     driver.perform(Input(setting="mode", value="CPU"))
     driver.perform(Input(caffe.SET_CPU_DATA, data=False))
     driver.finish()
-    covered = Coverage("caffe")
+    covered = Coverage(caffe.CAFFE)
     covered.add(driver)
 
     assert (2, 2, 556) == (covered.cells, covered.transitions, covered.missing)

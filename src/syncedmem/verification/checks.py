@@ -204,7 +204,7 @@ def _check_allocators(name: str, steps: int, seed: int, progress: Progress | Non
 
 
 PARTS: Mapping[str, Part] = {
-    "memories": Part("memory", _check_memories, lambda here: Coverage(edition_for(has_device=here).name)),
+    "memories": Part("memory", _check_memories, lambda here: Coverage(edition_for(has_device=here))),
     "blobs": Part("blob", _check_blobs, BlobCoverage),
     "buffers": Part("buffer", _check_buffers, lambda _: Checklist()),
     "allocators": Part("device allocator", _check_allocators, lambda _: Checklist()),

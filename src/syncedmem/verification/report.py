@@ -183,7 +183,7 @@ def _drawings(result: Verification) -> list[tuple[str, str, set[str]]]:
     for device in result.devices:
         if device.memories is not None:
             coverage = device.memories.coverage
-            covered.setdefault(coverage.edition, set()).update(coverage.identifiers())
+            covered.setdefault(coverage.machine.name, set()).update(coverage.identifiers())
     titles = {"caffe": "the devices took it", "cpu_only": "memory without a device took it"}
     return [(titles[edition], edition, covered[edition]) for edition in titles if edition in covered]
 

@@ -218,7 +218,7 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
         "status": device.status,
         "detail": device.detail,
         "limits": device.limits,
-        "edition": found.coverage.edition,
+        "edition": found.coverage.machine.name,
         "cells": found.coverage.cells,
         "states": found.coverage.states,
         "transitions": found.coverage.transitions,

@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
-from syncedmem.model import InvalidArgumentError, NoDeviceError
+from syncedmem.model import InvalidArgumentError, NoDeviceError, caffe
 from syncedmem.runtime import SyncedMemory, arithmetic_of
 from syncedmem.runtime.devices import compilers
 from syncedmem.runtime.devices.compilers import COMPILER_VARIABLE
@@ -213,7 +213,7 @@ def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
     monkeypatch.setenv(COMPILER_VARIABLE, "fails")
 
     def checked(*_: object, **__: object) -> Conformance[Coverage]:
-        return Conformance("opencl", (), Coverage("caffe"), 0.0, ())
+        return Conformance("opencl", (), Coverage(caffe.CAFFE), 0.0, ())
 
     monkeypatch.setattr(checks, "check_conformance", checked)
     monkeypatch.setattr(checks, "check_blobs", checked)

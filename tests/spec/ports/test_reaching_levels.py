@@ -11,7 +11,7 @@ import pytest
 from mutants.blob import BLOB_BUGS
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
-from syncedmem.model import SyncedMemoryError
+from syncedmem.model import SyncedMemoryError, caffe
 from syncedmem.model.opening import machine_of
 from syncedmem.spec import Subject, check_blobs, check_conformance
 from syncedmem.spec.engine.report import Conformance, SuiteResult, Tolerance
@@ -170,7 +170,8 @@ def test_the_highest_level_that_a_port_reaches_is_found() -> None:
 def level_found(level: Level, *found: Violation) -> LevelResult:
     """The result of a level at which these violations were found."""
     suites = tuple(SuiteResult(it.requirement, 1, 1, 0.0, it) for it in found)
-    return LevelResult(level, Conformance("x", suites, Coverage("caffe"), 0.0, tuple(it.requirement for it in found)))
+    judged = tuple(it.requirement for it in found)
+    return LevelResult(level, Conformance("x", suites, Coverage(caffe.CAFFE), 0.0, judged))
 
 
 def test_the_reasons_for_the_next_level_come_first_as_the_highest_level_saw_them() -> None:
