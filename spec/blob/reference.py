@@ -248,7 +248,7 @@ class ReferenceBlob:
 
     def holds(self, memory: Any, other: Any) -> bool:
         """Whether the other part uses bytes of this memory, which must then stay."""
-        return any(owns_bytes_of(memory, other, side) for side in ("cpu", "gpu"))
+        return any(memory.owns_bytes_of(other, side) for side in ("cpu", "gpu"))
 
     def bring(self, memory: Any, fitting: Any) -> None:
         side = self.where(memory)
@@ -409,12 +409,12 @@ class ReferenceBlob:
 
     def check_not_adopted(self, memory: Any, other: Any, call: str) -> None:
         """Refuse to free a side of one part if the other part uses its bytes."""
-        if owns_bytes_of(memory, other, call[4:7]):
+        if memory.owns_bytes_of(other, call[4:7]):
             self.refuse("the other part uses this memory")
 
     def check_kept(self, given_up: tuple[Any, ...], *kept: Any) -> None:
         """Refuse to drop a memory if a kept memory uses its bytes."""
-        if any(owns_bytes_of(old, memory, side) for old in given_up for memory in kept for side in ("cpu", "gpu")):
+        if any(old.owns_bytes_of(memory, side) for old in given_up for memory in kept for side in ("cpu", "gpu")):
             self.refuse("own memory, which would be freed")
 
     def share_data(self, other: Any) -> None:
@@ -612,11 +612,3 @@ class IntReferenceBlob(ReferenceBlob):
     def check_size(self, extents: list[Any]) -> None:
         if prod(extents) > _INT_MAX:
             self.refuse("blob size exceeds INT_MAX")
-
-
-def owns_bytes_of(memory: Any, other: Any, side: str) -> bool:
-    """Whether this memory must free bytes that a side of another memory uses."""
-    mine, theirs = (getattr(it, f"{side}_ptr") for it in (memory, other))
-    if mine is None or theirs is None or not getattr(memory, f"own_{side}_data"):
-        return False
-    return bool((memory.host if side == "cpu" else memory.device).overlaps(theirs, mine))

@@ -191,7 +191,7 @@ class Subject:
     source: str = ""
     level: Level = "L4"
     edition: AnyMachine = ""
-    policy: Any = None
+    policy: Any = field(default=None, hash=False)
     setting: Callable[[str, str], None] | None = None
     places: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     program: Program | None = None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ..engine.reproducer import Reproducer
 
-__all__ = ["SIZE", "Contract", "Refusable", "everywhere", "refused", "started"]
+__all__ = ["SIZE", "Contract", "Refusable", "adopting", "everywhere", "refused", "started"]
 
 SIZE = 48
 _UNCHANGED = "R32-strong-guarantee"
@@ -47,6 +47,12 @@ class Refusable(NamedTuple):
     call: str
     buffer: str = ""
     within: str = ""
+
+
+def adopting(subject: Subject) -> tuple[str, ...]:
+    """The sides on which a buffer can be adopted here."""
+    calls = subject.machine.calls.values()
+    return tuple(it.side for it in calls if it.does == "adopt" and subject.place(it.side) is not None)
 
 
 def started(

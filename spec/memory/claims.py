@@ -5,13 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from syncedmem.model import caffe
+
 from ..requirements import lacking, requirements_of
-from ..requirements.memory import MEMORY_OF_CALLS, MEMORY_OF_OBJECTS, MEMORY_OF_PAGE_LOCKS
+from ..requirements.memory import MEMORY_OF_MACHINES, MEMORY_OF_OBJECTS
 
 if TYPE_CHECKING:
+    from syncedmem.model import Machine
+
     from ..engine.subject import Subject
 
-__all__ = ["not_judged", "requirements_for"]
+__all__ = ["not_judged", "requirements_for", "speaks_caffe"]
 
 
 @lru_cache(maxsize=4)
@@ -32,7 +36,7 @@ def _reasons(subject: Subject) -> dict[str, str]:
         offered.update(("another device", "device check") if subject.check_device else ("another device",))
     if getattr(subject.device, "current_stream", _nothing)() is not None:
         offered.add("current stream")
-    beyond = _beyond_its_edition(subject)
+    beyond = _beyond_its_machine(subject)
     if subject.device is None:
         beyond["R58"] = "there is no device"
     if subject.program is None:
@@ -54,11 +58,26 @@ def _nothing() -> None:
     """The current stream of a device that has none."""
 
 
-def _beyond_its_edition(subject: Subject) -> dict[str, str]:
-    """The numbers of the requirements that are about what an edition does not have, and what that is."""
-    edition, machine = subject.machine.name, subject.machine
-    missing = {call: numbers for call, numbers in MEMORY_OF_CALLS.items() if call not in machine.calls}
-    beyond = {number: f"the edition {edition} has no {call}" for call, numbers in missing.items() for number in numbers}
-    if subject.device is not None and not any(flag.means == "pinned" for flag in machine.flags):
-        beyond |= dict.fromkeys(MEMORY_OF_PAGE_LOCKS, f"the edition {edition} has no page-locked memory")
-    return beyond
+def _beyond_its_machine(subject: Subject) -> dict[str, str]:
+    """The numbers of the requirements that are about what a machine does not have, and what that is."""
+    machine, name = subject.machine, "machine" if subject.policy else "edition"
+    has = {f"call that {_DOES.get(it.does)}" for it in machine.calls.values()}
+    for it in machine.calls.values():
+        has.add(f"call that {_DOES.get(it.does)} on {'the host' if subject.is_host(it.side) else 'a device'}")
+    meanings = {flag.means for flag in machine.flags}
+    if "owned" in meanings:
+        has.add("flag of ownership")
+    if "pinned" in meanings or subject.device is None:
+        has.add("page-locked memory")
+    if speaks_caffe(machine):
+        has.add("calls of Caffe")
+    missing = ((what, numbers.split()) for what, numbers in MEMORY_OF_MACHINES.items() if what not in has)
+    return {number: f"the {name} {machine.name} has no {what}" for what, numbers in missing for number in numbers}
+
+
+_DOES = {"adopt": "adopts", "push": "pushes", "pull": "pushes", "release": "releases"}
+
+
+def speaks_caffe(machine: Machine) -> bool:
+    """Whether a machine has the calls that contracts make."""
+    return {call.name for call in (caffe.CPU_DATA, caffe.MUTABLE_CPU_DATA, caffe.SET_CPU_DATA)} <= set(machine.calls)

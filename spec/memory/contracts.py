@@ -24,7 +24,7 @@ from .adoptions import (
     unsuitable_host_buffers,
 )
 from .checks import SIZE, Contract, Refusable, everywhere, refused, started
-from .claims import requirements_for
+from .claims import requirements_for, speaks_caffe
 from .lifetimes import LIFETIMES, after_release, dropped_by_program, released_again
 from .suites import SUITES, Case, Fail, Move, run_case
 
@@ -226,7 +226,9 @@ _LEVELS: dict[Contract, Level] = {
 
 
 def contracts_for(subject: Subject) -> tuple[Contract, ...]:
-    """The checks for a subject, in their order."""
+    """The checks for a subject, in their order; they make Caffe's calls."""
+    if not speaks_caffe(subject.machine):
+        return ()
     found = _CONTRACTS if subject.device is None else _CONTRACTS + _DEVICE_CONTRACTS
     return tuple(
         it

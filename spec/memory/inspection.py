@@ -75,7 +75,11 @@ class MemoryInspection:
 
     def compare_new(self) -> None:
         """Check a new memory."""
-        self._run.require(not self._run.log.calls, "R01-lazy", "making a memory called its allocators")
+        wanted = [(it.operation, it.side, self._size) for it in self.oracle.made]
+        seen = [(it.operation, it.side, it.byte_size) for it in self._run.log.calls]
+        if seen != wanted and self._run.sees_actions:
+            told = ", ".join(f"{operation} {side}" for operation, side, _ in seen) or "nothing"
+            self._run.require(False, "R01-lazy", f"making a memory called its allocators: {told}")
         self.compare_head("R02-uninitialized")
         self.compare_flags()
 

@@ -85,8 +85,10 @@ def suite_names(subject: Subject) -> tuple[str, ...]:
         left_out.add("flights")
     if subject.program is not None:
         left_out.add("stumbles")
-    if subject.device is None:
+    if not any(call.does in ("push", "pull") for call in subject.machine.calls.values()):
         left_out.add("flights")
+    if not contracts_for(subject):
+        left_out.add("contracts")
     return tuple(name for name in (*SUITES, "contracts", "walks") if name not in left_out)
 
 

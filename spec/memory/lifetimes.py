@@ -11,7 +11,7 @@ from syncedmem.model.suites import access_sequences
 
 from ..engine.contents import pattern
 from ..engine.violation import Violation
-from .checks import SIZE, Contract, Refusable, refused, started
+from .checks import SIZE, Contract, Refusable, adopting, refused, started
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ def adopted_buffers_live(subject: Subject) -> Iterator[MemoryDriver]:
     """A buffer that only the memory refers to still has its bytes, on both sides (R40)."""
     content = pattern(3, SIZE)
     adopted = [_adopted_and_dropped(started(subject, *sequence), "cpu") for sequence in ((), (_WRITE,))]
-    if subject.device is not None:
+    if "gpu" in adopting(subject):
         adopted += [_adopted_and_dropped(started(subject, *sequence), "gpu") for sequence in ((), (_GPU_WRITE,))]
     gc.collect()
     for side, driver, watch in adopted:
@@ -109,7 +109,7 @@ def _adopted_and_released(driver: MemoryDriver) -> list[Callable[[], object]]:
     The memory may keep a device buffer through an array object of its own, so the pointers in the log are watched too.
     """
     known, reproducer = len(driver.log.adopted), driver.reproducer
-    sides: tuple[str, ...] = ("cpu",) if driver.subject.device is None else ("cpu", "gpu")
+    sides = adopting(driver.subject)
     watches: list[Callable[[], object]] = []
     for side in sides:
         for _ in range(2):

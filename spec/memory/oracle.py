@@ -137,6 +137,18 @@ class Oracle:
         """The sides that have the newest bytes."""
         return frozenset(side for side, copy in self.copies.items() if copy.fresh)
 
+    @property
+    def made(self) -> tuple[Wanted, ...]:
+        """What making a memory does: it allocates the sides that are there from the beginning."""
+        there = (side for side in self.policy.sides if side not in self.policy.lazy | self.policy.absent)
+        steps = (
+            it
+            for side in there
+            for it in (Wanted("allocate", side), Wanted("zero", side))
+            if it.does == "allocate" or side in self.policy.born_fresh
+        )
+        return tuple(steps) if self.size else ()
+
     def copy(self, side: str) -> Copy:
         """The copy on one side."""
         return self.copies[side]
@@ -247,7 +259,7 @@ class Oracle:
     def release(self) -> Expected:
         """Release everything; a second release has nothing to do."""
         owned = ((side, copy) for side, copy in self.copies.items() if copy.owner == "memory")
-        steps = tuple(Wanted("free", side, pinned=copy.pinned) for side, copy in owned if side in self.policy.lazy)
+        steps = tuple(Wanted("free", side, pinned=copy.pinned) for side, copy in owned)
         return Expected("", steps, replace(self, copies=dict.fromkeys(self.copies, Copy()), released=True))
 
     # --- what happens outside calls

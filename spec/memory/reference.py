@@ -1,337 +1,286 @@
-"""A small correct memory, in which bugs are seeded: Caffe's ``syncedmem.cpp`` written by hand, and made safe.
+"""A memory that performs the table of a machine: the shortest complete answer to "what must a memory do?".
 
-It is a second implementation, independent of the table and of the runtime.  Each step is a separate method,
-so a seeded bug (tests/mutants/memory) overrides one method.  You can read it as an example of a port.
+Head and facts come from the declared machine; what an action does to bytes, and what the table does not say, stands
+here: a call that raises changes nothing, pushes are waited for, a buffer of its own is not adopted.  The oracle judges
+it as it judges any other memory, so it also shows that a table and a policy agree.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Any, NoReturn
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Mode, SyncedHead, current_mode
-from syncedmem.model.interface import MemcpyKind
+from syncedmem.model import Input, Machine, SyncedHead, caffe, current_mode
+from syncedmem.model.interface import MemcpyKind, is_host
+from syncedmem.model.states import stepper
+
+from ..engine.subject import Subject
+
+if TYPE_CHECKING:
+    from syncedmem.model import Action, Call, State
+    from syncedmem.model.stepper import Step
 
 __all__ = ["ReferenceMemory", "Refused"]
 
-_U, _C, _G, _S = SyncedHead
-_TO_DEVICE, _TO_HOST = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU
+_KINDS = {
+    (True, True): MemcpyKind.CPU2CPU,
+    (True, False): MemcpyKind.CPU2CUDA,
+    (False, True): MemcpyKind.CUDA2CPU,
+    (False, False): MemcpyKind.CUDA2CUDA,
+}
+"""The direction of a copy: whether its source is host memory, and whether its destination is."""
+_VIEWED = ("read", "write", "overwrite")
 
 
 class Refused(RuntimeError):
     """A refused call: a failed CHECK in Caffe."""
 
 
+class _Block(NamedTuple):
+    """Memory of a side: the pointer, and the allocator that frees it; None if it is the caller's."""
+
+    pointer: Any
+    allocator: Any
+
+
 class ReferenceMemory:
-    """A mirrored memory; see `syncedmem.spec.engine.subject.Memory`."""
+    """A mirrored memory, made of a machine's table; see `syncedmem.spec.engine.subject.Memory`.
 
-    def __init__(self, size: int, *, host: Any, device: Any, check_device: bool = False) -> None:
-        self.check_size(size)
+    It has the machine's calls as methods, its flags as attributes, and `close`.  Its state is a state of the machine.
+
+    Parameters
+    ----------
+    size : int
+        In bytes.
+    machine : Machine, optional
+        If there is none, the first edition of Caffe with a device, or without one.
+    check_device : bool
+        Whether calls are refused while another device is current.
+    **allocators : Allocator or None
+        One for each side, by the side's name; those of Caffe's sides are `host` and `device`.
+
+    Raises
+    ------
+    Refused
+        If the size is not a number of bytes, and by every call that the table refuses.  Then nothing has changed.
+    """
+
+    def __init__(
+        self, size: int, machine: Machine | None = None, *, check_device: bool = False, **allocators: Any
+    ) -> None:
+        if type(size) is not int or not 0 <= size < 1 << 63:
+            raise Refused(f"not a size: {size!r}")
         self.size: int = size
-        self.head: SyncedHead = _U
-        self.cpu_ptr: Any = None
-        self.gpu_ptr: Any = None
-        self.own_cpu_data: bool = False
-        self.own_gpu_data: bool = False
-        self.cpu_malloc_use_cuda: bool = False
-        self.host: Any = host
-        self.device: Any = device
-        self.check: bool = check_device
-        self.flight: Any = None
+        self.machine: Machine = machine or caffe.edition_for(has_device=allocators.get("device") is not None)
+        self.state: State = stepper(self.machine).start
         self.closed: bool = False
-        self.set_up()
+        self._check_device = check_device
+        self._places: dict[str, Any] = {side: allocators.get(Subject.keyword(side)) for side in self.machine.sides}
+        self._hosts = {side for side, place in self._places.items() if side == caffe.CPU or is_host(place)}
+        self._blocks: dict[str, _Block] = {}
+        self._flights: list[tuple[Any, Any]] = []
+        self._make_the_rest()
 
-    # --- the public calls, syncedmem.cpp:93-167
+    def _make_the_rest(self) -> None:
+        """The sides that no action allocates, which are there from the beginning."""
+        lazy = {action.side for action in self.machine.actions.values() if action.does == "allocate"}
+        for side in self.machine.sides:
+            if side not in lazy and self._places[side] is not None:
+                self._blocks[side] = block = self.allocate(side, self.state)
+                if side in self.machine.initial.fresh and self.size:
+                    block.allocator.memset_zero(block.pointer, self.size)
+
+    @property
+    def head(self) -> Any:
+        """The head: a `SyncedHead` of Caffe's machines, a `Head` of others."""
+        name = self.state.head
+        return SyncedHead.__members__.get(name) or self.machine.heads[name]
+
+    def owns_bytes_of(self, other: ReferenceMemory, side: str) -> bool:
+        """Whether this memory must free bytes that the same side of another memory uses."""
+        mine, theirs = self._blocks.get(side), other._blocks.get(side)
+        if mine is None or theirs is None or mine.allocator is None:
+            return False
+        return bool(self._places[side].overlaps(theirs.pointer, mine.pointer))
+
+    def __getattr__(self, name: str) -> Any:
+        machine = self.__dict__.get("machine")
+        if machine and name in machine.calls:
+            return partial(self.perform, name)
+        if machine and name in machine.facts:
+            return name in self.state.facts
+        raise AttributeError(name)
+
+    # --- Caffe's calls, as methods that a subclass can replace
 
     def cpu_data(self) -> Any:
-        self.enter()
-        self.to_cpu()
-        return self.host_view()
+        return self.perform("cpu_data")
 
     def mutable_cpu_data(self) -> Any:
-        self.enter()
-        self.to_cpu()
-        self.land()
-        self.wrote_cpu()
-        return memoryview(self.cpu_ptr)
+        return self.perform("mutable_cpu_data")
 
     def gpu_data(self) -> Any:
-        self.enter()
-        self.to_gpu()
-        self.follow()
-        return self.gpu_ptr.view()
+        return self.perform("gpu_data")
 
     def mutable_gpu_data(self) -> Any:
-        self.enter()
-        self.to_gpu()
-        self.follow()
-        self.wrote_gpu()
-        return self.gpu_ptr.view()
+        return self.perform("mutable_gpu_data")
 
     def set_cpu_data(self, data: Any) -> None:
-        self.enter()
-        self.check_data(data)
-        pointer = self.adopt_host(data)
-        self.land()
-        self.free_before_adopting_cpu()
-        self.take_cpu(pointer)
+        self.perform("set_cpu_data", data)
 
     def set_gpu_data(self, data: Any) -> None:
-        self.enter()
-        self.need_device()
-        self.check_data(data)
-        pointer = self.adopt_device(data)
-        self.land()
-        self.free_before_adopting_gpu()
-        self.take_gpu(pointer)
+        self.perform("set_gpu_data", data)
 
     def async_gpu_push(self, *, stream: Any) -> None:
-        self.enter()
-        self.need_device()
-        self.check_pushable()
-        self.check_stream(stream)
-        self.land()
-        fresh = self.gpu_ptr is None
-        pointer = self.malloc_gpu() if fresh else self.gpu_ptr
-        try:
-            self.push(pointer, stream)
-        except BaseException:
-            self.undo(self.device, pointer, fresh)
-            raise
-        self.gpu_ptr = pointer
-        self.own_gpu_data = self.own_gpu_data or fresh
-        self.pushed()
+        self.perform("async_gpu_push", stream=stream)
+
+    # --- calls of any machine
+
+    def perform(self, name: str, argument: Any = None, *, stream: Any = None) -> Any:
+        """Make a call; return the view, if it is a call for one.
+
+        Raises
+        ------
+        Refused
+        """
+        call = self.machine.calls.get(name)
+        if call is None:
+            raise Refused(f"the machine {self.machine.name} has no call {name}")
+        if call.ends:
+            return self.close()
+        step = self.look_up(Input(call, data=not call.takes or argument is not None))
+        blocks = dict(self._blocks)
+        with ExitStack() as undo:
+            if call.does == "adopt":
+                blocks[call.side] = _Block(self.adopt(call.side, argument), None)
+            if call.does in ("push", "pull"):
+                self._device(call.side, call.source).check_stream(stream)
+            if step.actions or (call.does != "read" and call.side in self._hosts):
+                self.land()
+            for action in map(self.machine.actions.__getitem__, step.actions):
+                self.act(action, blocks, step, stream, undo)
+            view = self.view(blocks[call.side], call) if call.does in _VIEWED else None
+            undo.pop_all()
+        self.state, self._blocks = step.after, blocks
+        return view
+
+    def look_up(self, entry: Input) -> Step:
+        """What the table says of a call in this state.
+
+        Raises
+        ------
+        Refused
+        """
+        if self.closed:
+            raise Refused("released")
+        self._check_current()
+        settings = (current_mode().name,) if caffe.MODE.name in self.machine.settings else self.state.settings
+        step = stepper(self.machine).step(self.state._replace(settings=settings), entry)
+        if step is None or step.refusal:
+            raise Refused(step.refusal if step else f"{entry} is no call of {self.state.head}")
+        return step
 
     def close(self) -> None:
-        if self.closed and not (self.own_cpu_data or self.own_gpu_data):
+        """Free what the memory owns, side by side; after an error, the rest can still be freed."""
+        if self.closed and not self._blocks:
             return
-        self.check_current()
-        self.land()
-        self.release()
+        self._check_current()
+        self.free_all()
         self.closed = True
-        self.let_go()
+
+    def _check_current(self) -> None:
+        device = self._places.get(caffe.GPU)
+        if self._check_device and device is not None and device.current_ordinal() != device.ordinal:
+            raise Refused("another device is current")
+
+    def free_all(self) -> None:
+        """Free what there is; from the first side that is freed, the memory is released."""
+        self.land()
+        for side in self.machine.sides:
+            if side in self._blocks:
+                self.free(self._blocks[side])
+                self.closed = True
+                del self._blocks[side]
 
     def __del__(self) -> None:
-        # Another device may be current, and the constructor may have failed; a finaliser can only try.
-        with suppress(Exception):
-            self.land()
-            self.release()
+        with suppress(Exception):  # another device may be current, and the constructor may have failed
+            self.free_all()
 
-    # --- copying where needed, syncedmem.cpp:39-91
+    # --- what actions do
 
-    def to_cpu(self) -> None:
-        if self.head is _U:
-            pointer, pinned = self.malloc_cpu()
-            try:
-                self.zero_cpu(pointer, pinned)
-            except BaseException:
-                self.undo(self.allocator(pinned), pointer, True)
-                raise
-            self.got_cpu(pointer, pinned)
-            self.head = self.first_head(_C)
-        elif self.head is _G:
-            self.need_cpu()
-            self.land()
-            fresh = self.cpu_ptr is None
-            pointer, pinned = self.malloc_cpu() if fresh else (self.cpu_ptr, self.cpu_malloc_use_cuda)
-            try:
-                self.copy_down(pointer)
-            except BaseException:
-                self.undo(self.allocator(pinned), pointer, fresh)
-                raise
-            self.copied_down(pointer, pinned, fresh)
+    def act(self, action: Action, blocks: dict[str, _Block], step: Step, stream: Any, undo: ExitStack) -> None:
+        """Do what an action means with the blocks of a call that is under way."""
+        match action.does:
+            case "allocate":
+                blocks[action.side] = block = self.allocate(action.side, step.after)
+                undo.callback(self.free, block)
+            case "zero" if self.size:
+                allocator = blocks[action.side].allocator or self._places[action.side]
+                allocator.memset_zero(blocks[action.side].pointer, self.size)
+            case "copy" if self.size:
+                self.copy(action, blocks, stream if action.queued else None)
+            case "free":
+                self.free(self._blocks[action.side])
+            case _:
+                pass
 
-    def to_gpu(self) -> None:
-        self.need_device()
-        if self.head is _U:
-            pointer = self.malloc_gpu()
-            try:
-                self.zero_gpu(pointer)
-            except BaseException:
-                self.undo(self.device, pointer, True)
-                raise
-            self.gpu_ptr, self.own_gpu_data = pointer, True
-            self.head = self.first_head(_G)
-        elif self.head is _C:
-            self.land()
-            fresh = self.gpu_ptr is None
-            pointer = self.malloc_gpu() if fresh else self.gpu_ptr
-            try:
-                self.copy_up(pointer)
-            except BaseException:
-                self.undo(self.device, pointer, fresh)
-                raise
-            self.copied_up(pointer, fresh)
+    def allocate(self, side: str, after: State) -> _Block:
+        """Memory for a side, page-locked if the state after the call says so."""
+        facts = map(self.machine.facts.__getitem__, after.facts)
+        pinned = any(it.means == "pinned" and it.side == side for it in facts)
+        place = self._device(*self._places).pinned_host() if pinned else self._places[side]
+        return _Block(place.allocate(self.size) if self.size else place.empty(0), place)
 
-    # --- single steps, in each of which a bug can be seeded
+    def free(self, block: _Block) -> None:
+        """Free a block, unless it is the caller's."""
+        if block.allocator is not None and self.size:
+            block.allocator.release(block.pointer)
 
-    def set_up(self) -> None:
-        """Hook for subclasses at the end of the constructor."""
-
-    def check_size(self, size: Any) -> None:
-        if type(size) is not int or not 0 <= size < 1 << 63:
-            self.refuse(f"not a size: {size!r}")
-
-    def enter(self) -> None:
-        if self.closed:
-            self.refuse("closed")
-        self.check_current()
-
-    def check_current(self) -> None:
-        if self.check and self.device.current_ordinal() != self.device.ordinal:
-            self.refuse("another device is current")
-
-    def need_device(self) -> None:
-        if self.device is None:
-            self.refuse("NO_GPU")
-
-    def need_cpu(self) -> None:
-        """Hook for subclasses: Caffe copies down only in a GPU build."""
-
-    def check_data(self, data: Any) -> None:
-        if data is None:
-            self.refuse("data is null")
-
-    def check_pushable(self) -> None:
-        if self.head is not _C:
-            self.refuse("head is not HEAD_AT_CPU")
-
-    def check_stream(self, stream: Any) -> None:
-        self.device.check_stream(stream)
-
-    def refuse(self, why: str) -> NoReturn:
-        raise Refused(why)
-
-    def pinned_now(self) -> bool:
-        return self.device is not None and current_mode() is Mode.GPU
-
-    def allocator(self, pinned: bool) -> Any:
-        return self.device.pinned_host() if pinned else self.host
-
-    def bytes(self) -> int:
-        return self.size
-
-    def malloc_cpu(self) -> tuple[Any, bool]:
-        pinned = self.pinned_now()
-        return (self.allocator(pinned).allocate(self.bytes()) if self.size else bytearray()), pinned
-
-    def malloc_gpu(self) -> Any:
-        return self.device.allocate(self.bytes()) if self.size else self.device.empty(0)
-
-    def zero_cpu(self, pointer: Any, pinned: bool) -> None:
-        if self.size:
-            self.allocator(pinned).memset_zero(pointer, self.size)
-
-    def zero_gpu(self, pointer: Any) -> None:
-        if self.size:
-            self.device.memset_zero(pointer, self.size)
-
-    def copy_down(self, pointer: Any) -> None:
-        if self.size:
-            self.device.memcpy(self.gpu_ptr, pointer, self.size, _TO_HOST)
-
-    def copy_up(self, pointer: Any) -> None:
-        if self.size:
-            self.device.memcpy(self.cpu_ptr, pointer, self.size, _TO_DEVICE)
-
-    def push(self, pointer: Any, stream: Any) -> None:
-        if self.size:
-            self.device.memcpy(self.cpu_ptr, pointer, self.size, _TO_DEVICE, stream)
-            self.flight = self.take_off(stream)
-
-    def take_off(self, stream: Any) -> Any:
-        """The event of a queued copy; without an event nobody could wait for the copy later, so wait now."""
+    def copy(self, action: Action, blocks: dict[str, _Block], stream: Any) -> None:
+        """Copy from one side to another, or queue a copy."""
+        ends = blocks[action.source].pointer, blocks[action.side].pointer
+        kind = _KINDS[action.source in self._hosts, action.side in self._hosts]
+        place = self._device(action.side, action.source)
+        if stream is None:
+            place.memcpy(*ends, self.size, kind)
+            return
+        place.memcpy(*ends, self.size, kind, stream)
         try:
-            return self.device.record(stream)
-        except BaseException:
-            self.device.memcpy(None, None, 0, _TO_DEVICE, stream, True)
+            event = place.record(stream)
+        except BaseException:  # without an event nobody could wait for the copy later
+            place.memcpy(None, None, 0, kind, stream, True)
             raise
+        self._flights.append((place, event))
 
-    def first_head(self, head: SyncedHead) -> SyncedHead:
-        return head
+    def adopt(self, side: str, buffer: Any) -> Any:
+        """The pointer to a caller's buffer.
 
-    def got_cpu(self, pointer: Any, pinned: bool) -> None:
-        self.cpu_ptr, self.own_cpu_data, self.cpu_malloc_use_cuda = pointer, True, pinned
-
-    def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
-        if fresh:
-            self.got_cpu(pointer, pinned)
-        self.head = _S
-
-    def copied_up(self, pointer: Any, fresh: bool) -> None:
-        self.gpu_ptr = pointer
-        self.own_gpu_data = self.own_gpu_data or fresh
-        self.head = _S
-
-    def wrote_cpu(self) -> None:
-        self.head = _C
-
-    def wrote_gpu(self) -> None:
-        self.head = _G
-
-    def pushed(self) -> None:
-        self.head = _S
-
-    def undo(self, allocator: Any, pointer: Any, fresh: bool) -> None:
-        if fresh and self.size:
-            allocator.release(pointer)
-
-    def adopt_host(self, data: Any) -> Any:
-        pointer = self.host.adopt(data, self.size)
-        if self.own_cpu_data and self.size and self.host.overlaps(pointer, self.cpu_ptr):
-            self.refuse("own host buffer")
+        Raises
+        ------
+        Refused
+            If it is the memory's own.
+        """
+        place, own = self._places[side], self._blocks.get(side)
+        pointer = place.adopt(buffer, self.size)
+        if own and own.allocator is not None and self.size and place.overlaps(pointer, own.pointer):
+            raise Refused(f"the memory's own buffer on {side}")
         return pointer
-
-    def adopt_device(self, data: Any) -> Any:
-        pointer = self.device.adopt(data, self.size)
-        if self.own_gpu_data and self.size and self.device.overlaps(pointer, self.gpu_ptr):
-            self.refuse("own device buffer")
-        return pointer
-
-    def free_before_adopting_cpu(self) -> None:
-        if self.own_cpu_data:
-            self.free_cpu()
-
-    def free_before_adopting_gpu(self) -> None:
-        if self.own_gpu_data:
-            self.free_gpu()
-
-    def take_cpu(self, pointer: Any) -> None:
-        self.cpu_ptr, self.own_cpu_data, self.head = pointer, False, _C
-
-    def take_gpu(self, pointer: Any) -> None:
-        self.gpu_ptr, self.own_gpu_data, self.head = pointer, False, _G
-
-    def free_cpu(self) -> None:
-        if self.size:
-            self.allocator(self.cpu_malloc_use_cuda).release(self.cpu_ptr)
-
-    def free_gpu(self) -> None:
-        if self.size:
-            self.device.release(self.gpu_ptr)
-
-    def release(self) -> None:
-        if self.own_cpu_data:
-            self.free_cpu()
-            self.own_cpu_data, self.closed = False, True
-        if self.own_gpu_data:
-            self.free_gpu()
-            self.own_gpu_data, self.closed = False, True
-
-    def let_go(self) -> None:
-        """Drop all pointers, so that the caller's buffers are not kept."""
-        self.cpu_ptr = self.gpu_ptr = None
 
     def land(self) -> None:
-        """Wait for a push in flight."""
-        if self.flight is not None:
-            self.flight.synchronize()
-            self.flight = None
+        """Wait for pushes."""
+        while self._flights:
+            self._flights[-1][1].synchronize()
+            self._flights.pop()
 
-    def follow(self) -> None:
-        """Order the device's later work after a push in flight."""
-        if self.flight is not None:
-            self.device.order_after(self.flight)
+    def view(self, block: _Block, call: Call) -> Any:
+        """What a call returns; of host memory, a view for reading is read-only."""
+        if call.side in self._hosts:
+            return memoryview(block.pointer).toreadonly() if call.does == "read" else memoryview(block.pointer)
+        for place, event in self._flights:
+            place.order_after(event)
+        return block.pointer.view()
 
-    def host_view(self) -> Any:
-        return memoryview(self.cpu_ptr).toreadonly()
+    def _device(self, *sides: str) -> Any:
+        """The allocator of the first of these sides that is on a device, or else of the first."""
+        return self._places[next((side for side in sides if side not in self._hosts), sides[0])]

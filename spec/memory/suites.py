@@ -243,7 +243,7 @@ def _sizes(subject: Subject) -> Iterator[Case]:
     for sequence in access_sequences(subject.machine).values():
         if len(sequence) < _LONG:
             yield Case(sequence, (3 << 20) + 1)
-    cycle = cycles(subject.machine)[0]
+    cycle = next(iter(cycles(subject.machine)), max(access_sequences(subject.machine).values(), key=len))
     for power in range(1, 19):
         for size in ((1 << power) - 1, 1 << power, (1 << power) + 1):
             yield Case(cycle, size)

@@ -11,9 +11,8 @@ __all__ = [
     "MEMORY_CAFFE",
     "MEMORY_LEVELS",
     "MEMORY_NEEDS",
-    "MEMORY_OF_CALLS",
+    "MEMORY_OF_MACHINES",
     "MEMORY_OF_OBJECTS",
-    "MEMORY_OF_PAGE_LOCKS",
     "MEMORY_SAFE",
 ]
 
@@ -115,14 +114,17 @@ MEMORY_NEEDS: dict[str, str] = {
 }
 """What a subject must offer for a requirement, unless every subject can be tested for it."""
 
-MEMORY_OF_CALLS = {
-    "set_gpu_data": frozenset({"R15"}),
-    "async_gpu_push": frozenset({"R21", "R22", "R41", "R42", "R43", "R52", "R57", "R58"}),
+MEMORY_OF_MACHINES: dict[str, str] = {
+    "call that adopts": "R16 R17 R18 R19 R20 R35 R36 R37 R38 R39 R40 R56",
+    "call that adopts on the host": "R14",
+    "call that adopts on a device": "R15",
+    "call that pushes": "R21 R22 R41 R42 R43 R52 R57 R58",
+    "call that releases": "R26 R27 R48 R49 R55",
+    "flag of ownership": "R23",
+    "page-locked memory": "R24 R25",
+    "calls of Caffe": "R35 R36 R37 R38 R39 R40 R49 R50 R51 R52 R55 R56 R57",
 }
-"""The requirements of calls that not every edition has."""
-
-MEMORY_OF_PAGE_LOCKS = frozenset({"R24", "R25"})
-"""The requirements of page-locked memory, which an edition with a device may not have."""
+"""The requirements that are judged only of machines that have this; the last by contracts that make Caffe's calls."""
 
 MEMORY_OF_OBJECTS = frozenset(
     "R37 R38 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56 R57".split()  # noqa: SIM905 -- as above

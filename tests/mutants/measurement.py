@@ -25,7 +25,6 @@ from syncedmem.spec.engine.call_log import CallLog
 from syncedmem.spec.engine.contents import fetch
 from syncedmem.spec.engine.subject import Subject
 from syncedmem.spec.engine.supervisor import Death, side_by_side
-from syncedmem.spec.memory.reference import ReferenceMemory
 from syncedmem.spec.vectors import ALL_SUITES, SUITES, Kills, replay, vectors
 from syncedmem.spec.vectors.blob_replay import replay_blobs
 from syncedmem.spec.vectors.kills import names_of
@@ -33,6 +32,7 @@ from syncedmem.spec.vectors.memory_replay import replay_memories
 
 from .blob import BLOB_BUGS
 from .memory import MEMORY_BUGS
+from .memory.handmade import HandmadeMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -193,7 +193,7 @@ def _key(bug: SeededBug, makers: Makers, suites: Sequence[str]) -> str:
 @cache
 def _sources_of(makers: Makers) -> str:
     """The source of the kit that replays, and of the allocators that it uses."""
-    homes = dict.fromkeys(it.__module__ for it in (*_REPLAYS, CallLog, fetch, Subject, ReferenceMemory, ReferenceBlob))
+    homes = dict.fromkeys(it.__module__ for it in (*_REPLAYS, CallLog, fetch, Subject, HandmadeMemory, ReferenceBlob))
     made = [maker() for maker in makers]
     allocators = {type(it): None for subject in made for it in (subject.host, subject.device) if it is not None}
     homes |= {base.__module__: None for kind in allocators for base in kind.__mro__ if base.__module__ != "builtins"}

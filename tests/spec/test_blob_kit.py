@@ -259,7 +259,8 @@ def test_a_double_free_is_found() -> None:
             before = self.data_memory
             super().grow(count)
             if before.own_cpu_data and before.size:
-                before.free_cpu()
+                place = self.device.pinned_host() if before.cpu_malloc_use_cuda else self.host
+                place.release(before.cpu_data().obj)
 
     assert "B60-nothing-left" == caught(FreesTwice, "shapes").requirement
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from mutants.memory import MEMORY_BUGS
+from mutants.memory.handmade import HandmadeMemory
 from subjects import ADOPT, GPU_WRITE, READ, WRITE, device_subject, host_subject, reference_subject
 
 from syncedmem.runtime.devices.host import cpu_allocator
@@ -31,7 +32,7 @@ def test_a_contract_is_checked_in_every_state() -> None:
 def test_an_adopted_buffer_that_is_never_written_is_named() -> None:
     """The kit reports that the buffer was not the target of the copy, not that its bytes are wrong."""
 
-    class WritesElsewhere(ReferenceMemory):
+    class WritesElsewhere(HandmadeMemory):
         def copy_down(self, pointer: Any) -> None:
             adopted = self.cpu_ptr is not None and not self.own_cpu_data
             super().copy_down(self.host.empty(self.size) if adopted else pointer)
@@ -54,7 +55,7 @@ def test_an_adopted_buffer_that_is_never_written_is_named() -> None:
     ],
 )
 def test_what_is_refused_must_be_refused_and_change_nothing(call: str, message: str) -> None:
-    class Careless(ReferenceMemory):
+    class Careless(HandmadeMemory):
         def frees(self) -> None:
             self.free_cpu()
             self.refuse("after all")
@@ -107,7 +108,7 @@ def test_host_memory_need_not_be_an_array() -> None:
 
 
 def test_a_buffer_that_cannot_be_adopted_is_not_kept_alive() -> None:
-    class Refuses(ReferenceMemory):
+    class Refuses(HandmadeMemory):
         def adopt_host(self, data: Any) -> Any:
             self.refuse(f"{type(data)} is none of ours")
 
@@ -118,7 +119,7 @@ def test_a_buffer_that_cannot_be_adopted_is_not_kept_alive() -> None:
 def test_what_a_dropped_memory_does_wrong_has_a_name() -> None:
     """It may free too little, too early, or memory that it does not own."""
 
-    class FreesAnything(ReferenceMemory):
+    class FreesAnything(HandmadeMemory):
         def __del__(self) -> None:
             with suppress(Exception):
                 self.host.release(self.cpu_ptr)

@@ -9,9 +9,10 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 from mutants.memory import MEMORY_BUGS
+from mutants.memory.handmade import HandmadeMemory
 from subjects import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_subject, host_subject
 
-from syncedmem.spec import ReferenceMemory, Violation, check_conformance
+from syncedmem.spec import Violation, check_conformance
 from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.contents import contrasted, pattern
 from syncedmem.spec.engine.report import Conformance, SuiteResult
@@ -81,7 +82,7 @@ def test_progress_is_told_of_every_case() -> None:
 def test_a_push_that_fails_later_is_found_when_it_is_waited_for() -> None:
     """The device catches a memory that frees without the recording allocator."""
 
-    class Sneaky(ReferenceMemory):
+    class Sneaky(HandmadeMemory):
         def push(self, pointer: Any, stream: Any) -> None:
             super().push(pointer, stream)
             self.device.inner.release(pointer)
@@ -93,16 +94,16 @@ def test_a_push_that_fails_later_is_found_when_it_is_waited_for() -> None:
 def test_a_crash_of_the_subject_is_a_violation() -> None:
     """If a memory makes a step of the kit raise, the memory is refused and the kit does not fail."""
 
-    class Junk(ReferenceMemory):
+    class Junk(HandmadeMemory):
         def gpu_data(self) -> Any:
             super().gpu_data()
             return 42
 
-    class Unmakeable(ReferenceMemory):
+    class Unmakeable(HandmadeMemory):
         def set_up(self) -> None:
             raise OSError("no")
 
-    class Stumbles(ReferenceMemory):
+    class Stumbles(HandmadeMemory):
         @property
         def head(self) -> Any:
             raise ZeroDivisionError
@@ -122,7 +123,7 @@ def test_a_crash_of_the_subject_is_a_violation() -> None:
 def test_a_subject_that_raises_system_exit_is_refused() -> None:
     """SystemExit counts like any other exception of a call."""
 
-    class Exits(ReferenceMemory):
+    class Exits(HandmadeMemory):
         def gpu_data(self) -> Any:
             raise SystemExit(3)
 
@@ -148,7 +149,7 @@ def headed(shown: Callable[[SyncedHead], object]) -> Any:
 
     class Headed:
         def __init__(self, *arguments: Any, **keywords: Any) -> None:
-            self._port = ReferenceMemory(*arguments, **keywords)
+            self._port = HandmadeMemory(*arguments, **keywords)
 
         @property
         def head(self) -> object:
@@ -191,7 +192,7 @@ def test_who_wants_no_shortest_reproducer_gets_the_first(suite: str) -> None:
     assert len(short.statements) < len(first.statements)
 
 
-class LosesALateByte(ReferenceMemory):
+class LosesALateByte(HandmadeMemory):
     """What it shows of the host side is wrong at one byte."""
 
     def cpu_data(self) -> Any:
@@ -212,7 +213,7 @@ def test_of_long_contents_the_bytes_that_differ_are_shown() -> None:
     assert ("0000", "00, 1 bytes") == contrasted(bytes(2), bytes(1))
 
 
-class SpoilsWhatItRefuses(ReferenceMemory):
+class SpoilsWhatItRefuses(HandmadeMemory):
     """After a buffer that was refused it shows zeros."""
 
     refused = False

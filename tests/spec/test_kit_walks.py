@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import strategies as st
 from mutants.memory import MEMORY_BUGS
+from mutants.memory.handmade import HandmadeMemory
 from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, reference_subject
 
 from syncedmem.model import caffe, space
@@ -176,7 +177,7 @@ def test_a_neighbour_that_changes_is_noticed() -> None:
 def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
     """Hypothesis calls it flaky; the kit reports what it saw."""
 
-    class Once(ReferenceMemory):
+    class Once(HandmadeMemory):
         failed = False
 
         def zero_cpu(self, pointer: Any, pinned: bool) -> None:

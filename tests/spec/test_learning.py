@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from mutants.memory.copies import HostNotZeroed
+from mutants.memory.handmade import HandmadeMemory
 from mutants.registry import MEMORY_BUGS
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
@@ -227,7 +228,7 @@ def test_random_calls_may_find_what_is_deeper() -> None:
 def test_what_follows_a_difference_is_told_apart() -> None:
     """A memory whose head is wrong from the first call on has other differences behind that one."""
 
-    class Early(ReferenceMemory):
+    class Early(HandmadeMemory):
         def mutable_cpu_data(self) -> Any:
             view = super().mutable_cpu_data()
             self.head = SyncedHead.UNINITIALIZED
@@ -244,7 +245,7 @@ def test_what_follows_a_difference_is_told_apart() -> None:
 
 
 def test_a_program_shows_the_difference() -> None:
-    class Careless(ReferenceMemory):
+    class Careless(HandmadeMemory):
         def set_cpu_data(self, data: Any) -> None:
             if data is not None:
                 super().set_cpu_data(data)
@@ -263,7 +264,7 @@ def test_a_program_shows_the_difference() -> None:
 
 @pytest.mark.deep
 def test_a_machine_that_grows_is_given_up_and_what_was_asked_is_compared() -> None:
-    class Counts(ReferenceMemory):
+    class Counts(HandmadeMemory):
         looks = 0
 
         def cpu_data(self) -> Any:
@@ -339,7 +340,7 @@ def test_what_was_asked_is_looked_at_first() -> None:
 
 
 def test_views_that_show_something_else() -> None:
-    class Odd(ReferenceMemory):
+    class Odd(HandmadeMemory):
         views: list[Any]
 
         def cpu_data(self) -> Any:
@@ -373,7 +374,7 @@ def test_a_port_that_ends_while_its_view_is_read() -> None:
         def get(self) -> bytes:
             raise Violation("P01-answers", "the program was ended")
 
-    class Ending(ReferenceMemory):
+    class Ending(HandmadeMemory):
         def gpu_data(self) -> Any:
             super().gpu_data()
             return Ended()
@@ -386,7 +387,7 @@ def test_a_port_that_ends_while_its_view_is_read() -> None:
 
 @pytest.mark.parametrize(("head", "said"), [(2, "HEAD_AT_GPU"), (9, "9"), ("SYNCED", "SYNCED")])
 def test_a_head_may_be_a_number_or_a_name(head: object, said: str) -> None:
-    class Named(ReferenceMemory):
+    class Named(HandmadeMemory):
         def __getattribute__(self, name: str) -> Any:
             return head if name == "head" else 6 if name == "size" else super().__getattribute__(name)
 

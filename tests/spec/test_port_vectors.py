@@ -22,6 +22,7 @@ from loops import some
 from mutants import measurement
 from mutants.measurement import BUGS, measure, refused
 from mutants.memory import MEMORY_BUGS
+from mutants.memory.handmade import HandmadeMemory
 from mutants.registry import SeededBug
 from subjects import device_subject, devices, host_subject
 from typer.testing import CliRunner
@@ -252,7 +253,7 @@ def test_a_vector_that_says_otherwise_is_not_met(
 def test_the_kind_of_host_memory_is_compared() -> None:
     """It is compared with the flag, if the edition has the flag."""
 
-    class AlwaysPageable(ReferenceMemory):
+    class AlwaysPageable(HandmadeMemory):
         def malloc_cpu(self) -> tuple[Any, bool]:
             return self.host.allocate(self.size), True
 
@@ -280,7 +281,7 @@ def test_what_is_wasteful_is_wrong() -> None:
 
 
 def test_a_long_content_is_shown_from_the_first_byte_that_differs() -> None:
-    class LosesTheLast(ReferenceMemory):
+    class LosesTheLast(HandmadeMemory):
         def copy_down(self, pointer: Any) -> None:
             super().copy_down(pointer)
             memoryview(pointer).cast("B")[self.size - 1 : self.size] = b"x"
@@ -308,7 +309,7 @@ def test_a_subject_that_cannot_be_looked_at_fails() -> None:
 
 
 def test_what_is_left_after_release_is_a_leak() -> None:
-    class NeverFrees(ReferenceMemory):
+    class NeverFrees(HandmadeMemory):
         def free_gpu(self) -> None:
             """Forget it."""
 
@@ -367,7 +368,7 @@ def test_measuring_finds_what_a_bug_does() -> None:
 
 
 def test_a_memory_that_cannot_be_made_is_refused() -> None:
-    class Unmakeable(ReferenceMemory):
+    class Unmakeable(HandmadeMemory):
         def set_up(self) -> None:
             raise RuntimeError
 

@@ -13,6 +13,7 @@ import pytest
 from kill_table import known_kills, worse, write_kills
 from mutants.blob import BLOB_BUGS
 from mutants.memory import MEMORY_BUGS
+from mutants.memory.handmade import HandmadeMemory
 from mutants.registry import SeededBug, seeded_bug
 from mutants.selftest import (
     BLOBS_QUICKEST_FIRST,
@@ -29,14 +30,13 @@ from syncedmem.model.defaults import DEFAULT_STEPS
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import (
     REQUIREMENTS,
-    ReferenceBlob,
-    ReferenceMemory,
     Violation,
     blob_suite_names,
     check_blobs,
     check_conformance,
     suite_names,
 )
+from syncedmem.spec.blob.reference import ReferenceBlob
 from syncedmem.spec.memory.suites import Case, run_case
 from syncedmem.spec.requirements import PROFILES, Profile, requirements_of
 from syncedmem.verification.checks import SEEDED, make_subject
@@ -221,7 +221,7 @@ def test_a_bug_is_a_wrong_memory_and_not_a_broken_class() -> None:
 
 def test_a_memory_without_a_bug_is_not_caught() -> None:
     """The table can also say that nothing was caught."""
-    healthy = SeededBug("Healthy", "R01-lazy", "a control", ReferenceMemory)
+    healthy = SeededBug("Healthy", "R01-lazy", "a control", HandmadeMemory)
     kill = run_bug(healthy, device_subject(), steps=60, suites=["cells", "contracts"])
 
     assert ({}, False) == (kill.caught, kill.killed)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from syncedmem.model import SyncedHead
-from syncedmem.spec.memory.reference import ReferenceMemory
 
 from ..registry import seeded_bug
+from .handmade import HandmadeMemory
 
 
 @seeded_bug("R35-own-buffer-refused", "H5: use after free in Caffe")
-class AdoptsOwnHostBuffer(ReferenceMemory):
+class AdoptsOwnHostBuffer(HandmadeMemory):
     """set_cpu_data accepts the memory's own host buffer."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -19,7 +19,7 @@ class AdoptsOwnHostBuffer(ReferenceMemory):
 
 
 @seeded_bug("R35-own-buffer-refused", "H5, on the device")
-class AdoptsOwnDeviceBuffer(ReferenceMemory):
+class AdoptsOwnDeviceBuffer(HandmadeMemory):
     """set_gpu_data accepts the memory's own device buffer."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -27,7 +27,7 @@ class AdoptsOwnDeviceBuffer(ReferenceMemory):
 
 
 @seeded_bug("R36-too-small-refused", "H6: Caffe does not know the sizes of external buffers")
-class AdoptsTooSmall(ReferenceMemory):
+class AdoptsTooSmall(HandmadeMemory):
     """set_cpu_data accepts a buffer that is too small."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -37,7 +37,7 @@ class AdoptsTooSmall(ReferenceMemory):
 
 
 @seeded_bug("R37-read-only-refused", "H6: const is cast away")
-class AdoptsReadOnly(ReferenceMemory):
+class AdoptsReadOnly(HandmadeMemory):
     """set_cpu_data accepts a read-only buffer."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -45,7 +45,7 @@ class AdoptsReadOnly(ReferenceMemory):
 
 
 @seeded_bug("R38-not-contiguous-refused", "np.ascontiguousarray in a wrapper: writes to a temporary are lost")
-class AdoptsStrided(ReferenceMemory):
+class AdoptsStrided(HandmadeMemory):
     """set_cpu_data makes a copy of a buffer that is not contiguous."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -53,7 +53,7 @@ class AdoptsStrided(ReferenceMemory):
 
 
 @seeded_bug("R39-wrong-kind-refused", "pyamrex#454: pinned host memory used as device memory")
-class AdoptsHostAsDevice(ReferenceMemory):
+class AdoptsHostAsDevice(HandmadeMemory):
     """set_gpu_data accepts host memory, and copies it."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -63,7 +63,7 @@ class AdoptsHostAsDevice(ReferenceMemory):
 
 
 @seeded_bug("R35-own-buffer-refused", "H5: a check that depends on the head")
-class AdoptsOwnStaleHostBuffer(ReferenceMemory):
+class AdoptsOwnStaleHostBuffer(HandmadeMemory):
     """set_cpu_data accepts the memory's own host buffer if it is stale."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -72,7 +72,7 @@ class AdoptsOwnStaleHostBuffer(ReferenceMemory):
 
 
 @seeded_bug("R35-own-buffer-refused", "H5: a check that depends on the head, on the device")
-class AdoptsOwnStaleDeviceBuffer(ReferenceMemory):
+class AdoptsOwnStaleDeviceBuffer(HandmadeMemory):
     """set_gpu_data accepts the memory's own device buffer if it is stale."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -81,7 +81,7 @@ class AdoptsOwnStaleDeviceBuffer(ReferenceMemory):
 
 
 @seeded_bug("R35-own-buffer-refused", "H5: objects are compared, not addresses")
-class KnowsItsHostViewsOnly(ReferenceMemory):
+class KnowsItsHostViewsOnly(HandmadeMemory):
     """set_cpu_data recognises the memory's own buffer only through the object of its views."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -90,7 +90,7 @@ class KnowsItsHostViewsOnly(ReferenceMemory):
 
 
 @seeded_bug("R35-own-buffer-refused", "H5: objects are compared, not addresses; on the device")
-class KnowsItsDeviceViewsOnly(ReferenceMemory):
+class KnowsItsDeviceViewsOnly(HandmadeMemory):
     """set_gpu_data recognises the memory's own buffer only by the last view that was returned."""
 
     seen: Any = None
@@ -104,7 +104,7 @@ class KnowsItsDeviceViewsOnly(ReferenceMemory):
 
 
 @seeded_bug("R36-too-small-refused", "#5822: the old buffer is measured, so only memory of our own")
-class AdoptsTooSmallAgain(ReferenceMemory):
+class AdoptsTooSmallAgain(HandmadeMemory):
     """set_cpu_data accepts a buffer that is too small after another buffer was adopted."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -115,7 +115,7 @@ class AdoptsTooSmallAgain(ReferenceMemory):
 
 
 @seeded_bug("R36-too-small-refused", "#5822, on the device")
-class AdoptsTooSmallDeviceFirst(ReferenceMemory):
+class AdoptsTooSmallDeviceFirst(HandmadeMemory):
     """set_gpu_data accepts a buffer that is too small as long as there is no device memory."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -125,7 +125,7 @@ class AdoptsTooSmallDeviceFirst(ReferenceMemory):
 
 
 @seeded_bug("R37-read-only-refused", "H6: the buffer behind a const view")
-class AdoptsBehindReadOnlyView(ReferenceMemory):
+class AdoptsBehindReadOnlyView(HandmadeMemory):
     """set_cpu_data adopts the writable buffer behind a read-only view."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -134,7 +134,7 @@ class AdoptsBehindReadOnlyView(ReferenceMemory):
 
 
 @seeded_bug("R38-not-contiguous-refused", "np.frombuffer accepts either order, PyBUF_ANY_CONTIGUOUS")
-class AdoptsColumns(ReferenceMemory):
+class AdoptsColumns(HandmadeMemory):
     """set_cpu_data makes a copy of a buffer that is contiguous by columns."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -143,7 +143,7 @@ class AdoptsColumns(ReferenceMemory):
 
 
 @seeded_bug("R38-not-contiguous-refused", "a check only where memory is not allocated")
-class AdoptsStridedWhenFresh(ReferenceMemory):
+class AdoptsStridedWhenFresh(HandmadeMemory):
     """set_cpu_data makes a copy of a buffer that is not contiguous as long as there is no host memory."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -152,7 +152,7 @@ class AdoptsStridedWhenFresh(ReferenceMemory):
 
 
 @seeded_bug("R39-wrong-kind-refused", "unified memory: a pointer is a pointer")
-class AdoptsDeviceAsHost(ReferenceMemory):
+class AdoptsDeviceAsHost(HandmadeMemory):
     """set_cpu_data accepts device memory, and copies it, if the host side is stale."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -162,7 +162,7 @@ class AdoptsDeviceAsHost(ReferenceMemory):
 
 
 @seeded_bug("R39-wrong-kind-refused", "pyamrex#454, at the second adoption")
-class AdoptsHostAsDeviceAgain(ReferenceMemory):
+class AdoptsHostAsDeviceAgain(HandmadeMemory):
     """set_gpu_data accepts host memory, and copies it, after a device buffer was adopted."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -172,7 +172,7 @@ class AdoptsHostAsDeviceAgain(ReferenceMemory):
 
 
 @seeded_bug("R14-adopt-host", "a setter that compares first: if (cpu_ptr_ == data) return")
-class HostReadoptionIgnored(ReferenceMemory):
+class HostReadoptionIgnored(HandmadeMemory):
     """set_cpu_data does nothing if it gets the buffer that it already has."""
 
     last: Any = None
@@ -184,7 +184,7 @@ class HostReadoptionIgnored(ReferenceMemory):
 
 
 @seeded_bug("R15-adopt-device", "H5 overdone: every overlapping buffer is refused")
-class DeviceReadoptionRefused(ReferenceMemory):
+class DeviceReadoptionRefused(HandmadeMemory):
     """set_gpu_data refuses the buffer that it already has, although the memory does not own it."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -195,7 +195,7 @@ class DeviceReadoptionRefused(ReferenceMemory):
 
 
 @seeded_bug("R14-adopt-host", "PyBuffer_GetPointer forgotten: view.obj is the whole buffer")
-class HostAdoptionIgnoresOffset(ReferenceMemory):
+class HostAdoptionIgnoresOffset(HandmadeMemory):
     """set_cpu_data adopts the beginning of a buffer when it gets another part of it."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -205,7 +205,7 @@ class HostAdoptionIgnoresOffset(ReferenceMemory):
 
 
 @seeded_bug("R14-adopt-host", "len() counts items and rows; #5822 counts elements")
-class CountsItems(ReferenceMemory):
+class CountsItems(HandmadeMemory):
     """set_cpu_data refuses a buffer with fewer items, or rows, than the memory has bytes."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -215,7 +215,7 @@ class CountsItems(ReferenceMemory):
 
 
 @seeded_bug("R14-adopt-host", "np.asarray(data, 'uint8') converts values, and makes a copy")
-class HostAdoptionConverts(ReferenceMemory):
+class HostAdoptionConverts(HandmadeMemory):
     """set_cpu_data makes a copy of a buffer whose elements are not bytes."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -225,7 +225,7 @@ class HostAdoptionConverts(ReferenceMemory):
 
 
 @seeded_bug("R14-adopt-host", "ravel(), which sometimes copies")
-class HostAdoptionFlattens(ReferenceMemory):
+class HostAdoptionFlattens(HandmadeMemory):
     """set_cpu_data makes a copy of a buffer of several dimensions."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -234,7 +234,7 @@ class HostAdoptionFlattens(ReferenceMemory):
 
 
 @seeded_bug("R04-exact-size", "H6: the rest of a longer buffer is not ours")
-class ClearsHostTail(ReferenceMemory):
+class ClearsHostTail(HandmadeMemory):
     """Copies down clear the rest of a longer adopted buffer."""
 
     tail: Any = None
@@ -250,7 +250,7 @@ class ClearsHostTail(ReferenceMemory):
 
 
 @seeded_bug("R04-exact-size", "H6, on the device")
-class ClearsDeviceTail(ReferenceMemory):
+class ClearsDeviceTail(HandmadeMemory):
     """Copies up clear the rest of a longer adopted buffer."""
 
     tail: Any = None

@@ -6,13 +6,13 @@ import weakref
 from typing import Any, ClassVar
 
 from syncedmem.model import SyncedHead
-from syncedmem.spec.memory.reference import ReferenceMemory
 
 from ..registry import seeded_bug
+from .handmade import HandmadeMemory
 
 
 @seeded_bug("R01-lazy", "Kokkos DualView allocates both sides at once")
-class EagerAllocation(ReferenceMemory):
+class EagerAllocation(HandmadeMemory):
     """Host memory is allocated when the memory is made."""
 
     def set_up(self) -> None:
@@ -21,7 +21,7 @@ class EagerAllocation(ReferenceMemory):
 
 
 @seeded_bug("R02-uninitialized", "Caffe 7149de51c, the first version")
-class InitiallySynced(ReferenceMemory):
+class InitiallySynced(HandmadeMemory):
     """A new memory reports SYNCED, so the first access does nothing."""
 
     def set_up(self) -> None:
@@ -29,7 +29,7 @@ class InitiallySynced(ReferenceMemory):
 
 
 @seeded_bug("R03-allocate-when-needed", "HOOMD, AMReX: both sides at first use")
-class BothSidesAtOnce(ReferenceMemory):
+class BothSidesAtOnce(HandmadeMemory):
     """The first access to the host allocates the device side too."""
 
     def zero_cpu(self, pointer: Any, pinned: bool) -> None:
@@ -39,7 +39,7 @@ class BothSidesAtOnce(ReferenceMemory):
 
 
 @seeded_bug("R04-exact-size", "PR #3138 passes a count of elements instead of bytes")
-class RoundedSize(ReferenceMemory):
+class RoundedSize(HandmadeMemory):
     """Allocations are rounded up to eight bytes."""
 
     def bytes(self) -> int:
@@ -47,7 +47,7 @@ class RoundedSize(ReferenceMemory):
 
 
 @seeded_bug("R04-exact-size", "PR #3138, the opposite mistake")
-class HalfCopied(ReferenceMemory):
+class HalfCopied(HandmadeMemory):
     """Only half of the bytes are copied up."""
 
     def copy_up(self, pointer: Any) -> None:
@@ -55,7 +55,7 @@ class HalfCopied(ReferenceMemory):
 
 
 @seeded_bug("R05-zeroed-first", "syncedmem.cpp:44; mini-caffe leaves it out")
-class HostNotZeroed(ReferenceMemory):
+class HostNotZeroed(HandmadeMemory):
     """Host memory is not zeroed at the first access."""
 
     def zero_cpu(self, pointer: Any, pinned: bool) -> None:
@@ -63,7 +63,7 @@ class HostNotZeroed(ReferenceMemory):
 
 
 @seeded_bug("R05-zeroed-first", "PETSc: a device array is not zeroed")
-class DeviceNotZeroed(ReferenceMemory):
+class DeviceNotZeroed(HandmadeMemory):
     """Device memory is not zeroed at the first access."""
 
     def zero_gpu(self, pointer: Any) -> None:
@@ -71,7 +71,7 @@ class DeviceNotZeroed(ReferenceMemory):
 
 
 @seeded_bug("R06-zero-only-first", "a common port: calloc everywhere")
-class ZeroBeforeCopyDown(ReferenceMemory):
+class ZeroBeforeCopyDown(HandmadeMemory):
     """Host memory is zeroed although a copy overwrites it at once."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -81,7 +81,7 @@ class ZeroBeforeCopyDown(ReferenceMemory):
 
 
 @seeded_bug("R06-zero-only-first", "OpenCL Caffe initialises in every allocation")
-class ZeroBeforePush(ReferenceMemory):
+class ZeroBeforePush(HandmadeMemory):
     """Device memory is zeroed before a push fills it."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -91,7 +91,7 @@ class ZeroBeforePush(ReferenceMemory):
 
 
 @seeded_bug("R07-copy-down", "syncedmem.cpp:49 miscopied: #ifdef CPU_ONLY")
-class InvertedCpuOnly(ReferenceMemory):
+class InvertedCpuOnly(HandmadeMemory):
     """Copying down ends with NO_GPU in the build that has a GPU."""
 
     def need_cpu(self) -> None:
@@ -99,7 +99,7 @@ class InvertedCpuOnly(ReferenceMemory):
 
 
 @seeded_bug("R07-copy-down", "Caffe 7149de51c: the copy is inside the allocation branch")
-class CopiesDownOnlyOnce(ReferenceMemory):
+class CopiesDownOnlyOnce(HandmadeMemory):
     """A copy down is made only when host memory is allocated."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -108,7 +108,7 @@ class CopiesDownOnlyOnce(ReferenceMemory):
 
 
 @seeded_bug("R07-copy-down", "NVIDIA/caffe copy_from_gpu=false as the default")
-class WriteOnlyHost(ReferenceMemory):
+class WriteOnlyHost(HandmadeMemory):
     """mutable_cpu_data returns the host side without bringing it up to date."""
 
     def mutable_cpu_data(self) -> Any:
@@ -118,7 +118,7 @@ class WriteOnlyHost(ReferenceMemory):
 
 
 @seeded_bug("R08-copy-up", "Caffe 7149de51c")
-class CopiesUpOnlyOnce(ReferenceMemory):
+class CopiesUpOnlyOnce(HandmadeMemory):
     """A copy up is made only when device memory is allocated."""
 
     def copy_up(self, pointer: Any) -> None:
@@ -127,7 +127,7 @@ class CopiesUpOnlyOnce(ReferenceMemory):
 
 
 @seeded_bug("R08-copy-up", "a hidden counter")
-class ThirdCopyUpSkipped(ReferenceMemory):
+class ThirdCopyUpSkipped(HandmadeMemory):
     """The third copy up is not made."""
 
     ups = 0
@@ -139,7 +139,7 @@ class ThirdCopyUpSkipped(ReferenceMemory):
 
 
 @seeded_bug("R07-copy-down", "a hidden counter")
-class FifthCopyDownSkipped(ReferenceMemory):
+class FifthCopyDownSkipped(HandmadeMemory):
     """The fifth copy down is not made."""
 
     downs = 0
@@ -151,7 +151,7 @@ class FifthCopyDownSkipped(ReferenceMemory):
 
 
 @seeded_bug("R09-no-needless-copy", "HOOMD: writing always copies")
-class CopiesAgainWhenSynced(ReferenceMemory):
+class CopiesAgainWhenSynced(HandmadeMemory):
     """mutable_gpu_data copies up although both sides are fresh."""
 
     def mutable_gpu_data(self) -> Any:
@@ -162,7 +162,7 @@ class CopiesAgainWhenSynced(ReferenceMemory):
 
 
 @seeded_bug("R09-no-needless-copy", "pycaffe: every read of .data is a write")
-class CopiesOnEveryRead(ReferenceMemory):
+class CopiesOnEveryRead(HandmadeMemory):
     """cpu_data copies down whenever there is a device side."""
 
     def to_cpu(self) -> None:
@@ -173,7 +173,7 @@ class CopiesOnEveryRead(ReferenceMemory):
 
 
 @seeded_bug("R09-no-needless-copy", "a hidden counter")
-class TenthLookCopies(ReferenceMemory):
+class TenthLookCopies(HandmadeMemory):
     """Every tenth read of a host side that is in sync copies it down again."""
 
     looks = 0
@@ -187,7 +187,7 @@ class TenthLookCopies(ReferenceMemory):
 
 
 @seeded_bug("R10-same-bytes", "#2998: nobody waited for a copy")
-class SpoiltCopy(ReferenceMemory):
+class SpoiltCopy(HandmadeMemory):
     """The first byte is wrong after a copy down."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -197,7 +197,7 @@ class SpoiltCopy(ReferenceMemory):
 
 
 @seeded_bug("R10-same-bytes", "numba#5821: writes to a temporary are lost")
-class DeviceViewIsCopy(ReferenceMemory):
+class DeviceViewIsCopy(HandmadeMemory):
     """mutable_gpu_data returns a copy, and bytes that are written to it are lost."""
 
     def mutable_gpu_data(self) -> Any:
@@ -209,7 +209,7 @@ class DeviceViewIsCopy(ReferenceMemory):
 
 
 @seeded_bug("R10-same-bytes", "syncedmem.cpp:143 miscopied: void mutable_gpu_data()")
-class ReturnsNothing(ReferenceMemory):
+class ReturnsNothing(HandmadeMemory):
     """mutable_gpu_data returns nothing."""
 
     def mutable_gpu_data(self) -> Any:
@@ -217,7 +217,7 @@ class ReturnsNothing(ReferenceMemory):
 
 
 @seeded_bug("R11-head", "Caffe 7149de51c, half corrected")
-class FirstTouchSyncs(ReferenceMemory):
+class FirstTouchSyncs(HandmadeMemory):
     """After the first access to a side the head is SYNCED, although the other side does not exist."""
 
     def first_head(self, head: SyncedHead) -> SyncedHead:
@@ -225,7 +225,7 @@ class FirstTouchSyncs(ReferenceMemory):
 
 
 @seeded_bug("R12-read-keeps", "syncedmem.cpp:82 misread: copying to the device leaves HEAD_AT_GPU")
-class ReadingMovesHead(ReferenceMemory):
+class ReadingMovesHead(HandmadeMemory):
     """Reading on the device makes the host stale."""
 
     def copied_up(self, pointer: Any, fresh: bool) -> None:
@@ -234,7 +234,7 @@ class ReadingMovesHead(ReferenceMemory):
 
 
 @seeded_bug("R12-read-keeps", "syncedmem.cpp:55 misread: copying back leaves HEAD_AT_CPU")
-class ReadingDownMovesHead(ReferenceMemory):
+class ReadingDownMovesHead(HandmadeMemory):
     """Reading on the host makes the device stale."""
 
     def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
@@ -243,7 +243,7 @@ class ReadingDownMovesHead(ReferenceMemory):
 
 
 @seeded_bug("R13-write-makes-stale", "#3357: writes that are not tracked")
-class HostWriteUnnoticed(ReferenceMemory):
+class HostWriteUnnoticed(HandmadeMemory):
     """mutable_cpu_data keeps the head at SYNCED, so the device side is not updated after the write."""
 
     def wrote_cpu(self) -> None:
@@ -252,7 +252,7 @@ class HostWriteUnnoticed(ReferenceMemory):
 
 
 @seeded_bug("R13-write-makes-stale", "gt4py: an exported array that does not mark its owner dirty")
-class DeviceWriteUnnoticed(ReferenceMemory):
+class DeviceWriteUnnoticed(HandmadeMemory):
     """mutable_gpu_data keeps the head at SYNCED, so the host side is not updated after the write."""
 
     def wrote_gpu(self) -> None:
@@ -261,7 +261,7 @@ class DeviceWriteUnnoticed(ReferenceMemory):
 
 
 @seeded_bug("R53-independent", "a static scratch buffer")
-class ZeroesItsNeighbour(ReferenceMemory):
+class ZeroesItsNeighbour(HandmadeMemory):
     """The first access to a memory zeroes the host side of the memory that was accessed before it."""
 
     last: Any = None
@@ -274,7 +274,7 @@ class ZeroesItsNeighbour(ReferenceMemory):
 
 
 @seeded_bug("R07-copy-down", "a hidden counter that short sequences cannot reach")
-class NinetiethCopyDownSkipped(ReferenceMemory):
+class NinetiethCopyDownSkipped(HandmadeMemory):
     """The ninetieth copy down is not made."""
 
     copies = 0
@@ -286,7 +286,7 @@ class NinetiethCopyDownSkipped(ReferenceMemory):
 
 
 @seeded_bug("R10-same-bytes", "a counter of 24 bits")
-class LosesWhatIsBeyond16MiB(ReferenceMemory):
+class LosesWhatIsBeyond16MiB(HandmadeMemory):
     """A copy down of more than 16 MiB loses its last byte."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -296,7 +296,7 @@ class LosesWhatIsBeyond16MiB(ReferenceMemory):
 
 
 @seeded_bug("R10-same-bytes", "a vector loop without its remainder")
-class LosesTheRemainder(ReferenceMemory):
+class LosesTheRemainder(HandmadeMemory):
     """A copy down of more than 32 bytes loses the rest after whole vectors of 32."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -306,7 +306,7 @@ class LosesTheRemainder(ReferenceMemory):
 
 
 @seeded_bug("R10-same-bytes", "a scratch buffer for all memories, as long as the shortest needs")
-class SharesAScratchThatIsTooShort(ReferenceMemory):
+class SharesAScratchThatIsTooShort(HandmadeMemory):
     """A copy down stops at the size of the smallest live memory."""
 
     alive: ClassVar[weakref.WeakSet[Any]] = weakref.WeakSet()
@@ -321,7 +321,7 @@ class SharesAScratchThatIsTooShort(ReferenceMemory):
 
 
 @seeded_bug("R46-fresh-view", "two arrays in turn, because making one takes time")
-class AlternatingViews(ReferenceMemory):
+class AlternatingViews(HandmadeMemory):
     """cpu_data returns one of two view objects, in turn."""
 
     def set_up(self) -> None:
@@ -333,7 +333,7 @@ class AlternatingViews(ReferenceMemory):
 
 
 @seeded_bug("R54-view-of-the-memory", "to_numpy() that copies")
-class HostViewIsACopy(ReferenceMemory):
+class HostViewIsACopy(HandmadeMemory):
     """cpu_data returns a copy of the bytes."""
 
     def host_view(self) -> Any:
@@ -341,7 +341,7 @@ class HostViewIsACopy(ReferenceMemory):
 
 
 @seeded_bug("R54-view-of-the-memory", "a snapshot on the device, taken to be safe from later writes")
-class DeviceViewIsACopy(ReferenceMemory):
+class DeviceViewIsACopy(HandmadeMemory):
     """gpu_data returns a copy of the bytes, in separate device memory."""
 
     def gpu_data(self) -> Any:

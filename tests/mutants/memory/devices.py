@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from syncedmem.model import SyncedHead
-from syncedmem.spec.memory.reference import ReferenceMemory
 
 from ..registry import seeded_bug
+from .handmade import HandmadeMemory
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 
-class _Stays(ReferenceMemory):
+class _Stays(HandmadeMemory):
     """A memory that can make its device current and leave it current."""
 
     def stay(self) -> None:
@@ -54,14 +54,14 @@ class FailureLeavesDeviceChanged(_Stays):
 
 
 @seeded_bug("R51-device-check", "Caffe release builds: the check is compiled out")
-class IgnoresDeviceCheck(ReferenceMemory):
+class IgnoresDeviceCheck(HandmadeMemory):
     """The device check is requested but not made."""
 
     def check_current(self) -> None:
         pass
 
 
-class _ChecksSome(ReferenceMemory):
+class _ChecksSome(HandmadeMemory):
     """A memory that makes the device check in every call except one."""
 
     unchecked = False
@@ -106,7 +106,7 @@ class IdleWriteIgnoresDeviceCheck(_ChecksSome):
             return super().mutable_gpu_data()
 
 
-class _CopiesAtOnce(ReferenceMemory):
+class _CopiesAtOnce(HandmadeMemory):
     """A memory that copies at once if the stream is not one of the device."""
 
     def push(self, pointer: Any, stream: Any) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from syncedmem.model import SyncedHead
-from syncedmem.spec.memory.reference import ReferenceMemory
 
 from ..registry import seeded_bug
+from .handmade import HandmadeMemory
 
 
 @seeded_bug("R30-no-gpu", "PyOP2: the device is an alias of the host", shows_on="no device")
-class DeviceFallsBackToHost(ReferenceMemory):
+class DeviceFallsBackToHost(HandmadeMemory):
     """Without a device, gpu_data returns the host side."""
 
     def gpu_data(self) -> Any:
@@ -19,7 +19,7 @@ class DeviceFallsBackToHost(ReferenceMemory):
 
 
 @seeded_bug("R30-no-gpu", "Caffe 3ba20549b: NO_GPU comes after the buffers were replaced", shows_on="no device")
-class NoGpuTooLate(ReferenceMemory):
+class NoGpuTooLate(HandmadeMemory):
     """Without a device, gpu_data is refused after it has accessed the host side."""
 
     def need_device(self) -> None:
@@ -28,7 +28,7 @@ class NoGpuTooLate(ReferenceMemory):
 
 
 @seeded_bug("R32-strong-guarantee", "PETSc, MFEM, HOOMD: the flag is set before the copy")
-class HeadBeforeCopy(ReferenceMemory):
+class HeadBeforeCopy(HandmadeMemory):
     """The head moves before the copy down, which may fail."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -37,7 +37,7 @@ class HeadBeforeCopy(ReferenceMemory):
 
 
 @seeded_bug("R32-strong-guarantee", "syncedmem.hpp:39 miscopied: the result of cudaFreeHost is ignored")
-class HostFreeUnchecked(ReferenceMemory):
+class HostFreeUnchecked(HandmadeMemory):
     """A failing free of host memory is not reported."""
 
     def free_cpu(self) -> None:
@@ -48,7 +48,7 @@ class HostFreeUnchecked(ReferenceMemory):
 
 
 @seeded_bug("R32-strong-guarantee", "syncedmem.cpp:34 miscopied: the result of cudaFree is ignored")
-class DeviceFreeUnchecked(ReferenceMemory):
+class DeviceFreeUnchecked(HandmadeMemory):
     """A failing free of device memory is not reported."""
 
     def free_gpu(self) -> None:
@@ -59,7 +59,7 @@ class DeviceFreeUnchecked(ReferenceMemory):
 
 
 @seeded_bug("R32-strong-guarantee", "KuiperLLama: CUDA errors are ignored")
-class CopyUnchecked(ReferenceMemory):
+class CopyUnchecked(HandmadeMemory):
     """A failing copy up is not reported."""
 
     def copy_up(self, pointer: Any) -> None:
@@ -72,7 +72,7 @@ class CopyUnchecked(ReferenceMemory):
 
 
 @seeded_bug("R33-failure-leaks-nothing", "syncedmem.cpp:43-47: a failing memset after a successful malloc")
-class FailureLeaks(ReferenceMemory):
+class FailureLeaks(HandmadeMemory):
     """A call that fails does not free what it allocated."""
 
     def undo(self, allocator: Any, pointer: Any, fresh: bool) -> None:
@@ -80,7 +80,7 @@ class FailureLeaks(ReferenceMemory):
 
 
 @seeded_bug("R32-strong-guarantee", "syncedmem.cpp:51-54: the new pointer is kept if the copy fails")
-class FailureKeepsPointer(ReferenceMemory):
+class FailureKeepsPointer(HandmadeMemory):
     """A failing copy down keeps the new host memory and its flag."""
 
     def copy_down(self, pointer: Any) -> None:
@@ -90,7 +90,7 @@ class FailureKeepsPointer(ReferenceMemory):
 
 
 @seeded_bug("R34-works-after-failure", "HOOMD: a lock that is never released")
-class StuckAfterFailure(ReferenceMemory):
+class StuckAfterFailure(HandmadeMemory):
     """After a failed call every call is refused."""
 
     stuck = False
@@ -106,7 +106,7 @@ class StuckAfterFailure(ReferenceMemory):
 
 
 @seeded_bug("R32-strong-guarantee", "Caffe 3ba20549b: the state is changed before the CHECK")
-class RefusalMovesHead(ReferenceMemory):
+class RefusalMovesHead(HandmadeMemory):
     """set_cpu_data moves the head before it checks the buffer."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -118,7 +118,7 @@ class RefusalMovesHead(ReferenceMemory):
 
 
 @seeded_bug("R32-strong-guarantee", "the old pointer is dropped before the new one is checked")
-class RefusalLosesStaleSide(ReferenceMemory):
+class RefusalLosesStaleSide(HandmadeMemory):
     """A refused set_cpu_data drops the memory's own stale host side."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -131,7 +131,7 @@ class RefusalLosesStaleSide(ReferenceMemory):
 
 
 @seeded_bug("R44-size-zero", "cudaMalloc(0), syncedmem.cpp:71")
-class AllocatesNothing(ReferenceMemory):
+class AllocatesNothing(HandmadeMemory):
     """A memory of zero bytes requests zero bytes from its allocators."""
 
     def malloc_gpu(self) -> Any:
@@ -139,7 +139,7 @@ class AllocatesNothing(ReferenceMemory):
 
 
 @seeded_bug("R44-size-zero", "OpenCL Caffe: 'Trying to access memory of size 0.'")
-class RefusesSizeZero(ReferenceMemory):
+class RefusesSizeZero(HandmadeMemory):
     """A memory of zero bytes refuses reads."""
 
     def host_view(self) -> Any:
@@ -149,7 +149,7 @@ class RefusesSizeZero(ReferenceMemory):
 
 
 @seeded_bug("R45-bad-size-refused", "#2474: host allocation of size -1655996416 failed")
-class AnySize(ReferenceMemory):
+class AnySize(HandmadeMemory):
     """A negative size is refused only at the first allocation."""
 
     def check_size(self, size: Any) -> None:
@@ -157,7 +157,7 @@ class AnySize(ReferenceMemory):
 
 
 @seeded_bug("R45-bad-size-refused", "int(size) for any number")
-class SizeFromFloat(ReferenceMemory):
+class SizeFromFloat(HandmadeMemory):
     """A float that is a whole number is accepted as a size."""
 
     def check_size(self, size: Any) -> None:
@@ -165,7 +165,7 @@ class SizeFromFloat(ReferenceMemory):
 
 
 @seeded_bug("R45-bad-size-refused", "bool is an int")
-class SizeOfTrue(ReferenceMemory):
+class SizeOfTrue(HandmadeMemory):
     """True is accepted as one byte."""
 
     def check_size(self, size: Any) -> None:
@@ -173,7 +173,7 @@ class SizeOfTrue(ReferenceMemory):
 
 
 @seeded_bug("R45-bad-size-refused", "size_t, not ptrdiff_t; syncedmem.hpp:70")
-class UnsignedSize(ReferenceMemory):
+class UnsignedSize(HandmadeMemory):
     """A size beyond the address space is accepted if it is less than two to the 64th."""
 
     def check_size(self, size: Any) -> None:
@@ -181,7 +181,7 @@ class UnsignedSize(ReferenceMemory):
 
 
 @seeded_bug("R46-fresh-view", "pycaffe: one array, reshaped by everybody")
-class CachedView(ReferenceMemory):
+class CachedView(HandmadeMemory):
     """cpu_data always returns the same view object."""
 
     cached: Any = None
@@ -193,7 +193,7 @@ class CachedView(ReferenceMemory):
 
 
 @seeded_bug("R47-read-only-view", "H10: pycaffe's .data is mutable_cpu_data")
-class WriteableReadView(ReferenceMemory):
+class WriteableReadView(HandmadeMemory):
     """The view of cpu_data is writable."""
 
     def host_view(self) -> Any:
@@ -201,7 +201,7 @@ class WriteableReadView(ReferenceMemory):
 
 
 @seeded_bug("R47-read-only-view", "a flag that anybody can change back")
-class UnfreezableView(ReferenceMemory):
+class UnfreezableView(HandmadeMemory):
     """The view of cpu_data is read-only, but can be made writable."""
 
     def host_view(self) -> Any:

@@ -6,13 +6,13 @@ import sys
 from typing import Any
 
 from syncedmem.model import SyncedHead
-from syncedmem.spec.memory.reference import ReferenceMemory
 
 from ..registry import seeded_bug
+from .handmade import HandmadeMemory
 
 
 @seeded_bug("R33-failure-leaks-nothing", "except Exception does not catch an interrupt")
-class InterruptLeaks(ReferenceMemory):
+class InterruptLeaks(HandmadeMemory):
     """A call frees what it allocated after errors, but not after an interrupt."""
 
     def undo(self, allocator: Any, pointer: Any, fresh: bool) -> None:
@@ -25,7 +25,7 @@ class InterruptLeaks(ReferenceMemory):
     "a memory that is half changed after a failed call",
     out_of_reach="an allocator call has to fail first, and then Caffe ends the process",
 )
-class LeaksAfterFailure(ReferenceMemory):
+class LeaksAfterFailure(HandmadeMemory):
     """A release right after a failed call frees nothing."""
 
     failed = False
@@ -49,7 +49,7 @@ class LeaksAfterFailure(ReferenceMemory):
     "the stale side of a failed copy counts as fresh",
     out_of_reach="an allocator call has to fail first, and then Caffe ends the process",
 )
-class TakesStaleForFresh(ReferenceMemory):
+class TakesStaleForFresh(HandmadeMemory):
     """After a failed copy down, a read on the device copies the half-written host side up."""
 
     doubtful: Any = None
@@ -67,7 +67,7 @@ class TakesStaleForFresh(ReferenceMemory):
 
 
 @seeded_bug("R42-in-flight-not-freed", "cudaEventRecord fails after cudaMemcpyAsync")
-class FreesWhatCannotBeRecorded(ReferenceMemory):
+class FreesWhatCannotBeRecorded(HandmadeMemory):
     """A queued push whose event cannot be recorded is undone without a wait for it."""
 
     def take_off(self, stream: Any) -> Any:
@@ -75,7 +75,7 @@ class FreesWhatCannotBeRecorded(ReferenceMemory):
 
 
 @seeded_bug("R33-failure-leaks-nothing", "syncedmem.cpp:102-105: freed before the new buffer was checked")
-class FreesBeforeLooking(ReferenceMemory):
+class FreesBeforeLooking(HandmadeMemory):
     """set_cpu_data frees its own host memory before it knows whether the buffer can be adopted."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -88,7 +88,7 @@ class FreesBeforeLooking(ReferenceMemory):
 
 
 @seeded_bug("R41-in-flight-not-written", "a push that counts as finished before anybody waited")
-class ForgetsThePushItCouldNotWaitFor(ReferenceMemory):
+class ForgetsThePushItCouldNotWaitFor(HandmadeMemory):
     """If the wait for a push fails, the push is forgotten."""
 
     def land(self) -> None:
@@ -98,7 +98,7 @@ class ForgetsThePushItCouldNotWaitFor(ReferenceMemory):
 
 
 @seeded_bug("R32-strong-guarantee", "the wait before a view can fail, and comes after the head is set")
-class HeadBeforeView(ReferenceMemory):
+class HeadBeforeView(HandmadeMemory):
     """mutable_cpu_data makes the device side stale before a wait for a push, which may fail."""
 
     def mutable_cpu_data(self) -> Any:

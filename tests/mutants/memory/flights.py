@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from syncedmem.model import SyncedHead
-from syncedmem.spec.memory.reference import ReferenceMemory
 
 from ..registry import seeded_bug
+from .handmade import HandmadeMemory
 
 
 @seeded_bug("R21-push", "syncedmem.cpp:165 misread: 'stream synchronisation'")
-class SynchronousPush(ReferenceMemory):
+class SynchronousPush(HandmadeMemory):
     """async_gpu_push copies at once and queues nothing."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -20,7 +20,7 @@ class SynchronousPush(ReferenceMemory):
 
 
 @seeded_bug("R21-push", "cudaMemcpyAsync, and cudaStreamSynchronize directly after it")
-class WaitsForItsPush(ReferenceMemory):
+class WaitsForItsPush(HandmadeMemory):
     """async_gpu_push queues its copy and waits for it."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -29,7 +29,7 @@ class WaitsForItsPush(ReferenceMemory):
 
 
 @seeded_bug("R21-push", "syncedmem.cpp:166 left out")
-class PushKeepsHead(ReferenceMemory):
+class PushKeepsHead(HandmadeMemory):
     """async_gpu_push keeps HEAD_AT_CPU, so the next read copies again."""
 
     def pushed(self) -> None:
@@ -37,7 +37,7 @@ class PushKeepsHead(ReferenceMemory):
 
 
 @seeded_bug("R21-push", "a hidden counter")
-class FourthPushSkipped(ReferenceMemory):
+class FourthPushSkipped(HandmadeMemory):
     """The fourth push queues nothing."""
 
     pushes = 0
@@ -49,7 +49,7 @@ class FourthPushSkipped(ReferenceMemory):
 
 
 @seeded_bug("R29-allocated-once", "a missing test for NULL, syncedmem.cpp:159")
-class PushAllocatesAgain(ReferenceMemory):
+class PushAllocatesAgain(HandmadeMemory):
     """async_gpu_push allocates although there is device memory."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -59,7 +59,7 @@ class PushAllocatesAgain(ReferenceMemory):
 
 
 @seeded_bug("R22-push-refused", "CHECK compiled out; syncedmem.cpp:158")
-class PushAlwaysAllowed(ReferenceMemory):
+class PushAlwaysAllowed(HandmadeMemory):
     """async_gpu_push does nothing when it should refuse."""
 
     def async_gpu_push(self, *, stream: Any) -> None:
@@ -68,7 +68,7 @@ class PushAlwaysAllowed(ReferenceMemory):
 
 
 @seeded_bug("R22-push-refused", "a push that brings the host side up to date first")
-class PushFromAnywhere(ReferenceMemory):
+class PushFromAnywhere(HandmadeMemory):
     """async_gpu_push first moves any head to HEAD_AT_CPU."""
 
     def check_pushable(self) -> None:
@@ -79,7 +79,7 @@ class PushFromAnywhere(ReferenceMemory):
 
 
 @seeded_bug("R41-in-flight-not-written", "H3: mutable_cpu_data overtakes the copy")
-class WritesInFlight(ReferenceMemory):
+class WritesInFlight(HandmadeMemory):
     """mutable_cpu_data does not wait for a push."""
 
     def mutable_cpu_data(self) -> Any:
@@ -90,7 +90,7 @@ class WritesInFlight(ReferenceMemory):
 
 
 @seeded_bug("R41-in-flight-not-written", "H3: a wait only for its own memory")
-class WritesExternalInFlight(ReferenceMemory):
+class WritesExternalInFlight(HandmadeMemory):
     """mutable_cpu_data does not wait for a push that reads a buffer of the caller."""
 
     def mutable_cpu_data(self) -> Any:
@@ -103,7 +103,7 @@ class WritesExternalInFlight(ReferenceMemory):
 
 
 @seeded_bug("R41-in-flight-not-written", "H3: the same bytes through another array")
-class WritesSliceInFlight(ReferenceMemory):
+class WritesSliceInFlight(HandmadeMemory):
     """A push reads through a slice, and mutable_cpu_data does not wait for it."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -120,7 +120,7 @@ class WritesSliceInFlight(ReferenceMemory):
 
 
 @seeded_bug("R42-in-flight-not-freed", "H3: a caller writes to a buffer after its release")
-class LetsGoInFlight(ReferenceMemory):
+class LetsGoInFlight(HandmadeMemory):
     """set_cpu_data drops a buffer of the caller while a push still reads it."""
 
     def set_cpu_data(self, data: Any) -> None:
@@ -132,7 +132,7 @@ class LetsGoInFlight(ReferenceMemory):
 
 
 @seeded_bug("R42-in-flight-not-freed", "H3: freed by another array over the same bytes")
-class FreesSliceInFlight(ReferenceMemory):
+class FreesSliceInFlight(HandmadeMemory):
     """A push reads through a slice, and release does not wait for it."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -147,7 +147,7 @@ class FreesSliceInFlight(ReferenceMemory):
 
 
 @seeded_bug("R42-in-flight-not-freed", "H3: the destructor frees memory in flight")
-class FreesInFlight(ReferenceMemory):
+class FreesInFlight(HandmadeMemory):
     """Release does not wait for a push."""
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class FreesInFlight(ReferenceMemory):
 
 
 @seeded_bug("R42-in-flight-not-freed", "H3: set_cpu_data frees memory in flight")
-class AdoptsInFlight(ReferenceMemory):
+class AdoptsInFlight(HandmadeMemory):
     """set_cpu_data does not wait for a push."""
 
     def set_cpu_data(self, data: Any) -> None:
@@ -166,7 +166,7 @@ class AdoptsInFlight(ReferenceMemory):
 
 
 @seeded_bug("R43-in-flight-read", "H3: gpu_data returns a pointer to an unfinished copy")
-class ReadsInFlight(ReferenceMemory):
+class ReadsInFlight(HandmadeMemory):
     """gpu_data is not ordered after a push."""
 
     def follow(self) -> None:
@@ -174,7 +174,7 @@ class ReadsInFlight(ReferenceMemory):
 
 
 @seeded_bug("R58-push-on-its-stream", "a port that passes NULL, whatever stream it is given")
-class PushesOnItsOwn(ReferenceMemory):
+class PushesOnItsOwn(HandmadeMemory):
     """A push is queued on a stream of the memory, not on the one that it was given."""
 
     own: Any = None
@@ -186,7 +186,7 @@ class PushesOnItsOwn(ReferenceMemory):
 
 
 @seeded_bug("R57-push-in-order", "a queue of its own on OpenCL: 22 of 24 sums were wrong")
-class OvertakesWork(ReferenceMemory):
+class OvertakesWork(HandmadeMemory):
     """A push does not wait for work that the device's current stream still has."""
 
     def push(self, pointer: Any, stream: Any) -> None:
@@ -195,7 +195,7 @@ class OvertakesWork(ReferenceMemory):
 
 
 @seeded_bug("R52-bad-stream-refused", "NULL as the default stream")
-class AnyStream(ReferenceMemory):
+class AnyStream(HandmadeMemory):
     """async_gpu_push without a stream copies at once."""
 
     def check_stream(self, stream: Any) -> None:

@@ -6,13 +6,13 @@ import weakref
 from typing import Any
 
 from syncedmem.model import SyncedHead
-from syncedmem.spec.memory.reference import ReferenceMemory
 
 from ..registry import seeded_bug
+from .handmade import HandmadeMemory
 
 
 @seeded_bug("R40-kept-alive", "javacpp-presets#360: a temporary is collected")
-class ForgetsAdoptedBuffer(ReferenceMemory):
+class ForgetsAdoptedBuffer(HandmadeMemory):
     """set_cpu_data keeps only a weak reference to the buffer."""
 
     remembered: Any = None
@@ -32,7 +32,7 @@ class ForgetsAdoptedBuffer(ReferenceMemory):
 
 
 @seeded_bug("R40-kept-alive", "javacpp-presets#360, on the device")
-class ForgetsAdoptedDeviceBuffer(ReferenceMemory):
+class ForgetsAdoptedDeviceBuffer(HandmadeMemory):
     """set_gpu_data keeps only a weak reference to the buffer."""
 
     remembered: Any = None
@@ -56,7 +56,7 @@ class ForgetsAdoptedDeviceBuffer(ReferenceMemory):
 
 
 @seeded_bug("R56-adopted-let-go", "H6: a destructor that leaves a pointer set")
-class HoldsAdoptedBuffers(ReferenceMemory):
+class HoldsAdoptedBuffers(HandmadeMemory):
     """A released memory still keeps the last adopted buffers."""
 
     def let_go(self) -> None:
@@ -64,7 +64,7 @@ class HoldsAdoptedBuffers(ReferenceMemory):
 
 
 @seeded_bug("R56-adopted-let-go", "a list that keeps all buffers alive")
-class HoldsEveryAdoptedBuffer(ReferenceMemory):
+class HoldsEveryAdoptedBuffer(HandmadeMemory):
     """A released memory still keeps all device buffers that it adopted."""
 
     def set_up(self) -> None:
@@ -76,7 +76,7 @@ class HoldsEveryAdoptedBuffer(ReferenceMemory):
 
 
 @seeded_bug("R48-released-refuses", "cuda-python before Buffer.close was final")
-class WorksAfterRelease(ReferenceMemory):
+class WorksAfterRelease(HandmadeMemory):
     """A released memory can be used again."""
 
     def enter(self) -> None:
@@ -86,7 +86,7 @@ class WorksAfterRelease(ReferenceMemory):
 
 
 @seeded_bug("R48-released-refuses", "CHECK(data) before the check for a released memory")
-class NullIsNothingAfterRelease(ReferenceMemory):
+class NullIsNothingAfterRelease(HandmadeMemory):
     """After release set_gpu_data(NULL) is ignored."""
 
     def set_gpu_data(self, data: Any) -> None:
@@ -95,7 +95,7 @@ class NullIsNothingAfterRelease(ReferenceMemory):
 
 
 @seeded_bug("R49-release-twice", "pyopencl: MemoryObject.free failed: trying to double-unref")
-class SecondReleaseFails(ReferenceMemory):
+class SecondReleaseFails(HandmadeMemory):
     """Releasing twice raises."""
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class SecondReleaseFails(ReferenceMemory):
 
 
 @seeded_bug("R49-release-twice", "a counter of owners that goes below zero")
-class ThirdReleaseFails(ReferenceMemory):
+class ThirdReleaseFails(HandmadeMemory):
     """Releasing a third time raises."""
 
     releases = 0
@@ -118,7 +118,7 @@ class ThirdReleaseFails(ReferenceMemory):
 
 
 @seeded_bug("R55-dropped-freed", "syncedmem.cpp:26-37 without a destructor: the garbage collector knows no cudaFree")
-class NoFinaliser(ReferenceMemory):
+class NoFinaliser(HandmadeMemory):
     """A dropped memory frees nothing."""
 
     def __del__(self) -> None:
@@ -126,7 +126,7 @@ class NoFinaliser(ReferenceMemory):
 
 
 @seeded_bug("R55-dropped-freed", "a destructor that frees one side")
-class FinaliserForgetsDevice(ReferenceMemory):
+class FinaliserForgetsDevice(HandmadeMemory):
     """A dropped memory frees only its host side."""
 
     def __del__(self) -> None:
@@ -135,7 +135,7 @@ class FinaliserForgetsDevice(ReferenceMemory):
 
 
 @seeded_bug("R42-in-flight-not-freed", "H3: a finaliser that does not wait")
-class FinaliserFreesInFlight(ReferenceMemory):
+class FinaliserFreesInFlight(HandmadeMemory):
     """A dropped memory does not wait for a push."""
 
     def __del__(self) -> None:

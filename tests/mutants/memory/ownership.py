@@ -6,13 +6,13 @@ import contextlib
 from typing import Any
 
 from syncedmem.model import SyncedHead
-from syncedmem.spec.memory.reference import ReferenceMemory
 
 from ..registry import seeded_bug
+from .handmade import HandmadeMemory
 
 
 @seeded_bug("R14-adopt-host", "a port that takes a const buffer")
-class HostAdoptionCopies(ReferenceMemory):
+class HostAdoptionCopies(HandmadeMemory):
     """set_cpu_data copies the bytes of the buffer instead of adopting it."""
 
     def adopt_host(self, data: Any) -> Any:
@@ -21,7 +21,7 @@ class HostAdoptionCopies(ReferenceMemory):
 
 
 @seeded_bug("R14-adopt-host", "a forgotten assignment")
-class HostAdoptionKeepsHead(ReferenceMemory):
+class HostAdoptionKeepsHead(HandmadeMemory):
     """set_cpu_data keeps the head at SYNCED."""
 
     def take_cpu(self, pointer: Any) -> None:
@@ -31,7 +31,7 @@ class HostAdoptionKeepsHead(ReferenceMemory):
 
 
 @seeded_bug("R15-adopt-device", "Caffe before e5575cf17 had to copy")
-class DeviceAdoptionCopies(ReferenceMemory):
+class DeviceAdoptionCopies(HandmadeMemory):
     """set_gpu_data copies the bytes of the buffer instead of adopting it."""
 
     def adopt_device(self, data: Any) -> Any:
@@ -43,7 +43,7 @@ class DeviceAdoptionCopies(ReferenceMemory):
 
 
 @seeded_bug("R15-adopt-device", "a forgotten assignment")
-class DeviceAdoptionKeepsHead(ReferenceMemory):
+class DeviceAdoptionKeepsHead(HandmadeMemory):
     """set_gpu_data keeps the head at SYNCED."""
 
     def take_gpu(self, pointer: Any) -> None:
@@ -53,7 +53,7 @@ class DeviceAdoptionKeepsHead(ReferenceMemory):
 
 
 @seeded_bug("R16-adopt-keeps-other", "#5822: an attempt to avoid a leak at SYNCED")
-class HostAdoptionFreesDevice(ReferenceMemory):
+class HostAdoptionFreesDevice(HandmadeMemory):
     """set_cpu_data frees the device side too."""
 
     def free_before_adopting_cpu(self) -> None:
@@ -64,7 +64,7 @@ class HostAdoptionFreesDevice(ReferenceMemory):
 
 
 @seeded_bug("R16-adopt-keeps-other", "H8, corrected by a copy back")
-class HostAdoptionSavesDevice(ReferenceMemory):
+class HostAdoptionSavesDevice(HandmadeMemory):
     """set_cpu_data copies the device side down before it frees its own host side."""
 
     def free_before_adopting_cpu(self) -> None:
@@ -74,7 +74,7 @@ class HostAdoptionSavesDevice(ReferenceMemory):
 
 
 @seeded_bug("R17-adopt-frees-owned", "KuiperLLama Buffer::allocate overwrites its pointer")
-class HostAdoptionLeaks(ReferenceMemory):
+class HostAdoptionLeaks(HandmadeMemory):
     """set_cpu_data does not free its own host memory."""
 
     def free_before_adopting_cpu(self) -> None:
@@ -82,7 +82,7 @@ class HostAdoptionLeaks(ReferenceMemory):
 
 
 @seeded_bug("R17-adopt-frees-owned", "KuiperLLama Buffer::allocate, on the device")
-class DeviceAdoptionLeaks(ReferenceMemory):
+class DeviceAdoptionLeaks(HandmadeMemory):
     """set_gpu_data does not free its own device memory."""
 
     def free_before_adopting_gpu(self) -> None:
@@ -90,7 +90,7 @@ class DeviceAdoptionLeaks(ReferenceMemory):
 
 
 @seeded_bug("R18-external-not-freed", "syncedmem.cpp:102 misread: 'frees the memory originally allocated'")
-class FreesExternalHost(ReferenceMemory):
+class FreesExternalHost(HandmadeMemory):
     """set_cpu_data frees any host memory, also adopted memory."""
 
     def free_before_adopting_cpu(self) -> None:
@@ -99,7 +99,7 @@ class FreesExternalHost(ReferenceMemory):
 
 
 @seeded_bug("R18-external-not-freed", "syncedmem.cpp:125 misread: the same on the device")
-class FreesExternalDevice(ReferenceMemory):
+class FreesExternalDevice(HandmadeMemory):
     """set_gpu_data frees any device memory, also adopted memory."""
 
     def free_before_adopting_gpu(self) -> None:
@@ -108,7 +108,7 @@ class FreesExternalDevice(ReferenceMemory):
 
 
 @seeded_bug("R23-own-flags", "syncedmem.hpp:85 misread: 'whether there is CPU data'")
-class OwnershipAsExistence(ReferenceMemory):
+class OwnershipAsExistence(HandmadeMemory):
     """own_cpu_data is true whenever there is host memory."""
 
     def take_cpu(self, pointer: Any) -> None:
@@ -117,7 +117,7 @@ class OwnershipAsExistence(ReferenceMemory):
 
 
 @seeded_bug("R23-own-flags", "syncedmem.cpp:52 misread: copying down 'sets own_cpu_data to true'")
-class CopyDownTakesOwnership(ReferenceMemory):
+class CopyDownTakesOwnership(HandmadeMemory):
     """After a copy down the host buffer counts as owned, also an adopted one."""
 
     def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
@@ -126,7 +126,7 @@ class CopyDownTakesOwnership(ReferenceMemory):
 
 
 @seeded_bug("R23-own-flags", "Caffe ddcdc9d71..e5575cf17: no flag for the device yet")
-class PushTakesOwnership(ReferenceMemory):
+class PushTakesOwnership(HandmadeMemory):
     """After a push the device buffer counts as owned, also an adopted one."""
 
     def pushed(self) -> None:
@@ -135,7 +135,7 @@ class PushTakesOwnership(ReferenceMemory):
 
 
 @seeded_bug("R18-external-not-freed", "the same mistake in the destructor")
-class ReleasesExternal(ReferenceMemory):
+class ReleasesExternal(HandmadeMemory):
     """Release frees every pointer, also adopted ones."""
 
     def release(self) -> None:
@@ -145,7 +145,7 @@ class ReleasesExternal(ReferenceMemory):
 
 
 @seeded_bug("R19-external-is-target", "gt4py: a second buffer behind the exported one")
-class ShadowBuffer(ReferenceMemory):
+class ShadowBuffer(HandmadeMemory):
     """After external memory was adopted, copies down go to a private buffer."""
 
     def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
@@ -166,7 +166,7 @@ class ShadowBuffer(ReferenceMemory):
 
 
 @seeded_bug("R20-null-refused", "CHECK(data) moved after the free")
-class ChecksNullTooLate(ReferenceMemory):
+class ChecksNullTooLate(HandmadeMemory):
     """set_cpu_data(NULL) frees before it refuses."""
 
     def check_data(self, data: Any) -> None:
@@ -177,7 +177,7 @@ class ChecksNullTooLate(ReferenceMemory):
 
 
 @seeded_bug("R20-null-refused", "CHECK compiled out")
-class AcceptsNull(ReferenceMemory):
+class AcceptsNull(HandmadeMemory):
     """set_cpu_data(NULL) is ignored."""
 
     def set_cpu_data(self, data: Any) -> None:
@@ -186,7 +186,7 @@ class AcceptsNull(ReferenceMemory):
 
 
 @seeded_bug("R24-pinned-by-mode", "Caffe b81583493: plain malloc only")
-class NeverPinned(ReferenceMemory):
+class NeverPinned(HandmadeMemory):
     """Host memory is always pageable."""
 
     def pinned_now(self) -> bool:
@@ -194,7 +194,7 @@ class NeverPinned(ReferenceMemory):
 
 
 @seeded_bug("R24-pinned-by-mode", "Caffe 7149de51c: cudaMallocHost only")
-class AlwaysPinned(ReferenceMemory):
+class AlwaysPinned(HandmadeMemory):
     """Host memory is always page-locked."""
 
     def pinned_now(self) -> bool:
@@ -202,7 +202,7 @@ class AlwaysPinned(ReferenceMemory):
 
 
 @seeded_bug("R03-allocate-when-needed", "syncedmem.hpp:21-25 misread: 'if GPU is used, allocates on the GPU'")
-class HostMemoryOnDevice(ReferenceMemory):
+class HostMemoryOnDevice(HandmadeMemory):
     """In GPU mode the device side is allocated together with the host side."""
 
     def malloc_cpu(self) -> tuple[Any, bool]:
@@ -212,7 +212,7 @@ class HostMemoryOnDevice(ReferenceMemory):
 
 
 @seeded_bug("R25-pinned-frozen", "#3053: the free depends on the current mode")
-class FreesByMode(ReferenceMemory):
+class FreesByMode(HandmadeMemory):
     """Host memory is freed as the current mode says."""
 
     def free_cpu(self) -> None:
@@ -221,7 +221,7 @@ class FreesByMode(ReferenceMemory):
 
 
 @seeded_bug("R25-pinned-frozen", "syncedmem.hpp:38 miscopied: if(use_cuda) tests a pointer, which is never null")
-class FlagTestedAsPointer(ReferenceMemory):
+class FlagTestedAsPointer(HandmadeMemory):
     """Host memory is always freed as page-locked."""
 
     def free_cpu(self) -> None:
@@ -230,7 +230,7 @@ class FlagTestedAsPointer(ReferenceMemory):
 
 
 @seeded_bug("R26-release-order", "a port with the members in reverse order")
-class DeviceFreedFirst(ReferenceMemory):
+class DeviceFreedFirst(HandmadeMemory):
     """Release frees the device side first."""
 
     def release(self) -> None:
@@ -241,7 +241,7 @@ class DeviceFreedFirst(ReferenceMemory):
 
 
 @seeded_bug("R27-release-frees-owned", "KuiperLLama: big buffers are never freed")
-class DeviceNeverFreed(ReferenceMemory):
+class DeviceNeverFreed(HandmadeMemory):
     """Release does not free the device side."""
 
     def release(self) -> None:
@@ -250,7 +250,7 @@ class DeviceNeverFreed(ReferenceMemory):
 
 
 @seeded_bug("R27-release-frees-owned", "a destructor that was not written")
-class HostNeverFreed(ReferenceMemory):
+class HostNeverFreed(HandmadeMemory):
     """Release does not free the host side."""
 
     def release(self) -> None:
@@ -263,7 +263,7 @@ class HostNeverFreed(ReferenceMemory):
     "syncedmem.cpp:32 miscopied, #ifndef CPU_ONLTY: cudaFree in a build without CUDA",
     shows_on="no device",
 )
-class CudaFreeWithoutDevice(ReferenceMemory):
+class CudaFreeWithoutDevice(HandmadeMemory):
     """Release of a memory without a device calls the device."""
 
     def release(self) -> None:
@@ -272,7 +272,7 @@ class CudaFreeWithoutDevice(ReferenceMemory):
 
 
 @seeded_bug("R28-freed-once", "KuiperLLama: a double release is counted twice")
-class FreedTwice(ReferenceMemory):
+class FreedTwice(HandmadeMemory):
     """Release frees the host side twice."""
 
     def release(self) -> None:
@@ -283,7 +283,7 @@ class FreedTwice(ReferenceMemory):
 
 
 @seeded_bug("R29-allocated-once", "dlib before 19: a new block for every transfer")
-class ReallocatesOnCopyDown(ReferenceMemory):
+class ReallocatesOnCopyDown(HandmadeMemory):
     """Every copy down goes to a newly allocated host block."""
 
     def copied_down(self, pointer: Any, pinned: bool, fresh: bool) -> None:
@@ -296,7 +296,7 @@ class ReallocatesOnCopyDown(ReferenceMemory):
 
 
 @seeded_bug("R31-size-constant", "PR #355: size follows the buffer")
-class SizeFollowsBuffer(ReferenceMemory):
+class SizeFollowsBuffer(HandmadeMemory):
     """Adopting a longer buffer makes the memory longer."""
 
     def adopt_host(self, data: Any) -> Any:
