@@ -5,15 +5,18 @@ Try it: `syncedmem replay vectors/caffe/modes.jsonl examples/wrong_memory.py:Cop
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncedmem.spec import ReferenceMemory
+
+if TYPE_CHECKING:
+    from syncedmem.model import Action
 
 
 class CopiesUpOnlyOnce(ReferenceMemory):
     """Wrong: bytes are copied to the device only when memory is allocated there."""
 
-    def copy_up(self, pointer: Any) -> None:
-        """Copy the host side to the device."""
-        if self.gpu_ptr is None:
-            super().copy_up(pointer)
+    def copy(self, action: Action, blocks: Any, stream: Any) -> None:
+        """Copy from one side to the other."""
+        if action.side == "cpu" or not self.has_gpu_pointer:
+            super().copy(action, blocks, stream)

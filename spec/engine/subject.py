@@ -267,6 +267,11 @@ class Subject:
         return _KEYWORDS.get(side, side)
 
     @property
+    def smallest(self) -> int:
+        """The smallest size that is tested: Caffe does not say what zero bytes do, and other machines do not either."""
+        return 0 if self.profile == "safe" and self.policy is None else 1
+
+    @property
     def largest(self) -> float:
         """The largest size that a memory may have; infinite if there is no limit."""
         return float("inf") if self.program is None else self.program.largest

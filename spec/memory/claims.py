@@ -31,7 +31,8 @@ def not_judged(subject: Subject) -> dict[str, str]:
 
 def _reasons(subject: Subject) -> dict[str, str]:
     """Why each requirement of its profile is not judged of a subject; empty if it is."""
-    offered = {"no device" if subject.device is None else "device"}
+    alone = subject.device is None if subject.policy is None else bool(subject.policy.absent)
+    offered = {"no device" if alone else "device"}
     if subject.device is not None and subject.elsewhere is not None:
         offered.update(("another device", "device check") if subject.check_device else ("another device",))
     if getattr(subject.device, "current_stream", _nothing)() is not None:

@@ -75,11 +75,12 @@ class MemoryInspection:
 
     def compare_new(self) -> None:
         """Check a new memory."""
-        wanted = [(it.operation, it.side, self._size) for it in self.oracle.made]
-        seen = [(it.operation, it.side, it.byte_size) for it in self._run.log.calls]
+        wanted, seen = (
+            sorted(f"{it.operation} {it.side}" for it in calls) for calls in (self.oracle.made, self._run.log.calls)
+        )
         if seen != wanted and self._run.sees_actions:
-            told = ", ".join(f"{operation} {side}" for operation, side, _ in seen) or "nothing"
-            self._run.require(False, "R01-lazy", f"making a memory called its allocators: {told}")
+            told = [", ".join(them) or "nothing" for them in (seen, wanted)]
+            self._run.require(False, "R01-lazy", f"making a memory: saw {told[0]}, expected {told[1]}")
         self.compare_head("R02-uninitialized")
         self.compare_flags()
 

@@ -237,9 +237,9 @@ def _counters(subject: Subject) -> Iterator[Case]:
 
 def _sizes(subject: Subject) -> Iterator[Case]:
     """The tour with zero bytes, one, an odd number and a page; short sequences and a cycle with megabytes."""
-    # In Caffe the effect of zero bytes depends on what malloc(0) and cudaMalloc(0) return.
-    for size in (0, 1, 4095, 4096) if subject.profile == "safe" else (1, 4095, 4096):
-        yield from _sequences(tour(subject.machine), size)
+    for size in (0, 1, 4095, 4096):
+        if size >= subject.smallest:
+            yield from _sequences(tour(subject.machine), size)
     for sequence in access_sequences(subject.machine).values():
         if len(sequence) < _LONG:
             yield Case(sequence, (3 << 20) + 1)

@@ -101,8 +101,7 @@ def run_walk(subject: Subject, walk: Walk) -> Taken:
     ------
     Violation
     """
-    smallest = 0 if subject.profile == "safe" else 1  # as in suites: Caffe does not define zero bytes
-    sizes = tuple(int(min(max(size, smallest), subject.largest)) for size in walk.sizes)
+    sizes = tuple(int(min(max(size, subject.smallest), subject.largest)) for size in walk.sizes)
     with noting(sizes, walk.moves):
         return _taken(subject, Walk(sizes, walk.moves, walk.begun))
 

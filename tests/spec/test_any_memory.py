@@ -1,0 +1,174 @@
+"""The kit judges memories of any machine, over any number of sides: the reference of each passes, wrong ones do not."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from machines import MSI, MSI_OF_TWO, PETSC, POLICIES, THIRD, changed
+
+from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
+from syncedmem.model import EDITIONS, InvalidArgumentError, Machine
+from syncedmem.model.declaration import Row, Setting
+from syncedmem.spec import ReferenceMemory, Subject, check_conformance
+from syncedmem.spec.memory.claims import not_judged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OURS = (PETSC, MSI, MSI_OF_TWO, THIRD)
+
+
+def subject(machine: Machine, make: Callable[..., Any] = ReferenceMemory, **options: Any) -> Subject:
+    """Memories of a machine; its device sides, if any, are on simulated devices."""
+    devices = {side: SimulatedDeviceAllocator() for side in machine.sides if side in ("gpu", "device")}
+    policy = options.pop("policy", None) or POLICIES.get(machine)
+    made = partial(make, machine=options.pop("table", machine))
+    device, places = devices.pop("gpu", None), devices | options.pop("places", {})
+    return Subject(
+        machine.name, made, CPUDeviceAllocator(), device, edition=machine, policy=policy, places=places, **options
+    )
+
+
+@pytest.mark.parametrize("machine", OURS, ids=lambda it: f"{it.name}-{len(it.sides)}")
+def test_the_reference_performs_the_table_of_any_machine(machine: Machine) -> None:
+    verdict = check_conformance(subject(machine), steps=100)
+
+    verdict.require()
+    assert 0 == verdict.coverage.missing
+    assert len(machine.heads) == len({state.head for state, _ in verdict.coverage.taken})
+
+
+@pytest.mark.parametrize("name", EDITIONS)
+def test_the_reference_performs_the_table_of_every_edition(name: str) -> None:
+    device = None if name == "cpu_only" else SimulatedDeviceAllocator()
+    make = partial(ReferenceMemory, machine=EDITIONS[name])
+    verdict = check_conformance(Subject(name, make, CPUDeviceAllocator(), device, edition=name), steps=100)
+
+    verdict.require()
+    assert 0 == verdict.coverage.missing
+
+
+# --- wrong memories of other machines
+
+
+class CopiesNothing(ReferenceMemory):
+    def copy(self, action: Any, blocks: Any, stream: Any) -> None: ...
+
+
+class CopiesAgain(ReferenceMemory):
+    def copy(self, action: Any, blocks: Any, stream: Any) -> None:
+        super().copy(action, blocks, stream)
+        super().copy(action, blocks, stream)
+
+
+class ZeroesNothing(ReferenceMemory):
+    def act(self, action: Any, blocks: Any, step: Any, stream: Any, undo: Any) -> None:
+        if action.does != "zero":
+            super().act(action, blocks, step, stream, undo)
+
+
+class AllocatesAtOnce(ReferenceMemory):
+    def __init__(self, size: int, **options: Any) -> None:
+        super().__init__(size, **options)
+        side = self.machine.sides[0]
+        self.kept = self.allocate(side, self.state)
+
+
+class KeepsAfterFailure(ReferenceMemory):
+    def free(self, block: Any) -> None: ...
+
+
+class Longer(ReferenceMemory):
+    def allocate(self, side: str, after: Any) -> Any:
+        self.size += 1
+        try:
+            return super().allocate(side, after)
+        finally:
+            self.size -= 1
+
+
+class FarFromTruth(ReferenceMemory):
+    @property
+    def head(self) -> str:
+        return "ELSEWHERE"
+
+
+@pytest.mark.parametrize(
+    ("machine", "make", "requirement"),
+    [
+        (THIRD, CopiesNothing, "R08-copy-up"),
+        (MSI, CopiesNothing, "R07-copy-down"),
+        (PETSC, CopiesNothing, "R08-copy-up"),
+        (THIRD, CopiesAgain, "R09-no-needless-copy"),
+        (THIRD, ZeroesNothing, "R05-zeroed-first"),
+        (PETSC, AllocatesAtOnce, "R01-lazy"),
+        (THIRD, KeepsAfterFailure, "R33-failure-leaks-nothing"),
+        (THIRD, Longer, "R04-exact-size"),
+        (MSI, FarFromTruth, "R02-uninitialized"),
+    ],
+)
+def test_a_wrong_memory_of_another_machine_is_refused(
+    machine: Machine, make: Callable[..., Any], requirement: str
+) -> None:
+    assert requirement in {it.requirement for it in check_conformance(subject(machine, make), steps=0).violations}
+
+
+@pytest.mark.parametrize(
+    ("machine", "call", "head", "parts", "requirement"),
+    [
+        (THIRD, "prv_data", "HEAD_AT_CPU", {"dest": "HEAD_AT_PRV"}, "R12-read-keeps"),
+        (THIRD, "mutable_prv_data", "SYNCED_PRV", {"dest": "SYNCED_PRV"}, "R13-write-makes-stale"),
+        (MSI, "evict_a", "M_a", {"do": ()}, "R07-copy-down"),
+        (MSI, "write_b", "M_a", {"do": "fetch_b"}, "R07-copy-down"),
+        (PETSC, "VecGetArray", "BOTH", {"dest": "BOTH"}, "R13-write-makes-stale"),
+    ],
+)
+def test_a_memory_with_a_wrong_row_is_refused(
+    machine: Machine, call: str, head: str, parts: dict[str, Any], requirement: str
+) -> None:
+    wrong = subject(machine, table=changed(machine, call, head, **parts))
+
+    assert requirement in {it.requirement for it in check_conformance(wrong, steps=0).violations}
+
+
+def test_what_a_machine_cannot_break_is_not_judged() -> None:
+    why = not_judged(subject(MSI))
+
+    assert "the machine msi has no call that adopts" == why["R18-external-not-freed"]
+    assert "the machine msi has no call that pushes" == why["R21-push"]
+    assert "R10-same-bytes" not in why
+
+
+def test_a_memory_of_another_machine_needs_no_allocators_below_level_2() -> None:
+    class Kept:
+        """A host side and a device side in plain bytes; the host side is there from the beginning."""
+
+        def __init__(self, size: int, machine: Machine, **allocators: Any) -> None:
+            del machine, allocators
+            self.bytes, self.head = bytearray(size), "UNALLOCATED"
+
+        def VecGetArray(self) -> memoryview:  # noqa: N802 -- PETSc's
+            self.head = "CPU"
+            return memoryview(self.bytes)
+
+    machine = Machine(
+        "one",
+        [Row("VecGetArray", ["UNALLOCATED", "CPU"], "CPU")],
+        sides=PETSC.sides,
+        heads=dict.fromkeys(["UNALLOCATED"], ()) | {"CPU": "host"},
+        calls=[PETSC.calls["VecGetArray"]],
+    )
+    check_conformance(subject(machine, Kept, policy=POLICIES[PETSC], level="L1")).require()
+
+
+def test_a_subject_of_another_machine_is_checked_when_it_is_made() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"policy.*what the machine msi decides"):
+        Subject("msi", ReferenceMemory, CPUDeviceAllocator(), None, edition=MSI)
+    with pytest.raises(InvalidArgumentError, match="one of the sides mem, a, b, c, got 'moon'"):
+        subject(MSI, places={"moon": CPUDeviceAllocator()})
+    words: dict[str, Any] = {kind: getattr(MSI, kind).values() for kind in ("heads", "calls", "actions")}
+    cached = Machine("cached", MSI.rows, sides=MSI.sides, settings=[Setting("cache", ("on", "off"))], **words)
+    with pytest.raises(InvalidArgumentError, match="a function that changes cache"):
+        subject(cached, policy=POLICIES[MSI])
