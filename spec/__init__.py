@@ -33,6 +33,7 @@ from .memory import (
     ReferenceMemory,
     check_conformance,
     requirements_for,
+    state_machine,
     suite_names,
 )
 from .requirements import REQUIREMENTS, Requirement
@@ -64,6 +65,7 @@ __all__ = [
     "compare_model",
     "evidence",
     "requirements_for",
+    "state_machine",
     "suite_names",
 ]
 

@@ -1,17 +1,20 @@
-"""The generated tests of blobs: scenarios in which several blobs share, reshape, adopt, copy and update."""
+"""The generated tests of blobs: walks in which several blobs share, reshape, adopt, copy and update."""
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, initialize, precondition, rule
 
 from syncedmem.model import Mode
 
 from ..engine.report import Tolerance
-from ..engine.search import Generated, Hunt, Taken
-from .scenarios import Scenario, in_mode, run_scenario, shortened
+from ..engine.search import Generated, Hunt, Taken, Walking
+from .driver import BlobDriver
+from .scenarios import Scenario, in_mode, shortened
 from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other
 
 if TYPE_CHECKING:
@@ -19,60 +22,134 @@ if TYPE_CHECKING:
 
     from ..engine.subject import Subject
     from ..engine.violation import Violation
-    from .driver import BlobDriver
 
-__all__ = ["scenarios", "search"]
+__all__ = ["search", "state_machine"]
 
-SHORTEST, LONGEST = 10, 25
+LONGEST = 25
 _MOST = 4
 # Many shapes have equal counts, so that sharing is often possible; others are larger or smaller.
 _SHAPES = ((2, 3), (3, 2), (6,), (1, 6), (3,), (), (0,), (2, 0), (2, 2, 2), (4, 3), (1, 1, 1, 5), (65,))
-_FACTORS = (0.5, -2.0, 0.0, 1.0)
 _FLAGS: tuple[tuple[tuple[str, bool], ...], ...] = (
     (),
     (("copy_diff", True),),
     (("reshape", True),),
     (("copy_diff", True), ("reshape", True)),
 )
+_BLOBS: Bundle[int] = Bundle("blobs")
 
 
-def scenarios(subject: Subject) -> st.SearchStrategy[Scenario]:
-    """Two to four blobs, and the calls on them."""
+class BlobWalk(Walking):
+    """A walk of two to four blobs; `state_machine` says of what subject."""
+
+    subject: Subject
+
+    blobs = _BLOBS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.subject.mark()
+        self._driver = BlobDriver(self.subject)
+        self._shapes: list[Any] = []
+        self._steps: list[BlobCall] = []
+
+    def make(self, shape: Any) -> int:
+        """Make a blob."""
+        self._shapes.append(shape)
+        self.act(partial(self._driver.make, shape))
+        return len(self._shapes) - 1
+
+    def take(self, *parts: Any) -> None:
+        """Make a call, given its blob, its name, its arguments and its options."""
+        self.act(partial(self._take, BlobCall(*parts)))
+
+    def _take(self, step: BlobCall) -> None:
+        self._steps.append(step)
+        step.take(self._driver)
+
+    def finish(self) -> None:
+        """Drop all blobs, and check that nothing is left."""
+        self._driver.finish()
+
+    def walk(self) -> Scenario:
+        """What was done until now."""
+        return Scenario(tuple(self._shapes), tuple(self._steps))
+
+    def taken(self) -> Taken:
+        """The walk that has passed; its kinds of moves are the calls, and it starts with its blobs."""
+        return Taken(self.walk(), (self._driver,), Counter(it.call for it in self._steps), tuple(self._shapes))
+
+    @rule(blob=_BLOBS, call=st.sampled_from([call for call, (part, _, _) in ACCESSORS.items() if part == "data"]))
+    def access_data(self, blob: int, call: str) -> None:
+        """Read or write one side of the data."""
+        self.take(blob, call)
+
+    @rule(blob=_BLOBS, call=st.sampled_from([call for call, (part, _, _) in ACCESSORS.items() if part == "diff"]))
+    def access_diff(self, blob: int, call: str) -> None:
+        """Read or write one side of the diff."""
+        self.take(blob, call)
+
+    @rule(blob=_BLOBS, shape=st.sampled_from(_SHAPES))
+    def reshape(self, blob: int, shape: tuple[int, ...]) -> None:
+        """Give a blob another shape."""
+        self.take(blob, "reshape", (shape,))
+
+    @rule(blob=_BLOBS, other=_BLOBS, call=st.sampled_from(("reshape_like", "share_data", "share_diff")))
+    def share(self, blob: int, other: int, call: str) -> None:
+        """Take a shape or a memory of another blob."""
+        self.take(blob, call, (Other(other),))
+
+    @rule(blob=_BLOBS, other=_BLOBS, flags=st.sampled_from(_FLAGS))
+    def copy(self, blob: int, other: int, flags: Any) -> None:
+        """Copy from another blob."""
+        self.take(blob, "copy_from", (Other(other),), flags)
+
+    @rule(blob=_BLOBS, call=st.sampled_from(tuple(SCALES)), factor=st.sampled_from((0.5, -2.0, 0.0, 1.0)))
+    def scale(self, blob: int, call: str, factor: float) -> None:
+        """Scale a part."""
+        self.take(blob, call, (factor,))
+
+    @rule(blob=_BLOBS, call=st.sampled_from(("data_at", "diff_at")), at=st.sampled_from(((0, 0), (1, 2), (5,), ())))
+    def look_at(self, blob: int, call: str, at: tuple[int, ...]) -> None:
+        """Read an element."""
+        self.take(blob, call, (at,))
+
+    @rule(mode=st.sampled_from(Mode))
+    def change_mode(self, mode: Mode) -> None:
+        """Change Caffe's mode."""
+        self.take(*in_mode(mode))
+
+    @rule(target=_BLOBS, shape=st.sampled_from(_SHAPES))
+    @precondition(lambda self: len(self._shapes) < _MOST)
+    def begin_another(self, shape: tuple[int, ...]) -> int:
+        """Make one more blob."""
+        return self.make(shape)
+
+
+def state_machine(subject: Subject) -> type[BlobWalk]:
+    """A `hypothesis.stateful.RuleBasedStateMachine` over the blobs of a subject; see that of memories."""
     safe = subject.profile == "safe"
-    shape = st.sampled_from(_SHAPES)
     adoptions = [call for call in ADOPTIONS if safe or call.endswith("data")]
-    blob, other = st.integers(0, _MOST - 1), st.builds(Other, st.integers(0, _MOST - 1))
+    shape = st.one_of(st.sampled_from(_SHAPES), st.none()) if safe else st.sampled_from(_SHAPES)
 
-    def calls(names: Any, *arguments: st.SearchStrategy[Any], options: Any = ()) -> st.SearchStrategy[BlobCall]:
-        chosen = st.sampled_from([*options, ()])
-        return st.tuples(blob, st.sampled_from(tuple(names)), st.tuples(*arguments), chosen).map(
-            lambda it: BlobCall(*it)
-        )
+    class OfSubject(BlobWalk):
+        @initialize(target=_BLOBS, shape=shape)
+        def begin_first(self, shape: Any) -> int:
+            return self.make(shape)
 
-    step = st.one_of(
-        calls(ACCESSORS),
-        calls(ACCESSORS),
-        calls(("reshape",), shape),
-        calls(("reshape_like", "share_data", "share_diff"), other),
-        calls(("copy_from",), other, options=_FLAGS),
-        calls(("update", *NORMS, *(("shrink_to_fit",) if safe else ()))),
-        calls(SCALES, st.sampled_from(_FACTORS)),
-        calls(adoptions, st.sampled_from((True, True, True, False))),
-        calls(("data_at", "diff_at"), st.sampled_from(((0, 0), (1, 2), (5,), ()))),
-        st.sampled_from([in_mode(mode) for mode in Mode]),
-    )
+        @initialize(target=_BLOBS, shape=shape)
+        def begin_second(self, shape: Any) -> int:
+            return self.make(shape)
 
-    def told(shapes: list[Any], steps: list[BlobCall]) -> Scenario:
-        return Scenario(tuple(shapes), tuple(_among(step, len(shapes)) for step in steps))
+        @rule(blob=_BLOBS, call=st.sampled_from(adoptions), given=st.sampled_from((True, True, True, False)))
+        def adopt(self, blob: int, call: str, given: bool) -> None:
+            self.take(blob, call, (given,))
 
-    made = st.lists(st.one_of(shape, st.none()) if safe else shape, min_size=2, max_size=_MOST)
-    return st.builds(told, made, st.lists(step, min_size=SHORTEST, max_size=LONGEST))
+        @rule(blob=_BLOBS, call=st.sampled_from(("update", *NORMS, *(("shrink_to_fit",) if safe else ()))))
+        def compute(self, blob: int, call: str) -> None:
+            self.take(blob, call)
 
-
-def _among(step: BlobCall, blobs: int) -> BlobCall:
-    """The step with numbers of blobs that exist."""
-    arguments = tuple(Other(it.blob % blobs) if isinstance(it, Other) else it for it in step.arguments)
-    return step._replace(blob=step.blob % blobs, arguments=arguments)
+    OfSubject.subject = subject
+    return OfSubject
 
 
 def search(  # noqa: PLR0913 -- options
@@ -84,18 +161,18 @@ def search(  # noqa: PLR0913 -- options
     shorten: bool = True,
     tolerance: Tolerance | None = None,
 ) -> tuple[Violation | None, Generated]:
-    """Run scenarios with at least `steps` steps; return the violation of the first that fails, or None.
+    """Take walks with at least `steps` steps; return the violation of the first that fails, or None.
 
     Parameters
     ----------
     subject : Subject
     steps : int
     start : int
-        The seed; the same seed gives the same scenarios.
+        The seed; the same seed gives the same walks.
     on_scenario : callable
-        Called with the driver of every scenario that passed.
+        Called with the driver of every walk that passed.
     shorten : bool
-        Whether the scenario that fails is shortened.
+        Whether the walk that fails is shortened.
     tolerance : Tolerance, optional
         Which violations do not end the search.
 
@@ -105,12 +182,5 @@ def search(  # noqa: PLR0913 -- options
         What was found, and what was generated.
     """
     generated = Generated(steps, 1)
-    tolerates = (tolerance or Tolerance()).tolerates
-    hunt = Hunt(subject, scenarios(subject), _take, shortened, on_scenario, shorten, tolerates)
-    return hunt.search(steps, str(start), generated), generated
-
-
-def _take(subject: Subject, scenario: Scenario) -> Taken:
-    """Run a scenario; its kinds of moves are the calls, and it starts with its blobs."""
-    calls = (step.call for step in scenario.steps if isinstance(step, BlobCall))
-    return Taken((run_scenario(subject, scenario),), Counter(calls), scenario.shapes)
+    hunt = Hunt(subject, generated, LONGEST, shortened, on_scenario, shorten, tolerance or Tolerance())
+    return hunt.search(partial(state_machine, subject), str(start)), generated

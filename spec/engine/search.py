@@ -1,7 +1,8 @@
 """Runs walks that Hypothesis generates, until enough moves are taken or one fails; it shortens that one.
 
-Hypothesis begins with the minimal example, which is the same for every seed, and may generate an example again.  A walk
-counts only if it is neither: so ``steps`` are steps, and `Generated` says how many there were.
+A walk is a `RuleBasedStateMachine`: its rules are what can be done, and Hypothesis draws which and how.  Hypothesis may
+generate a walk again, and begins with one that does next to nothing.  A walk counts only if it is new and does
+something: so ``steps`` are steps, and `Generated` says how many there were.
 """
 
 from __future__ import annotations
@@ -9,30 +10,43 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from .violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hypothesis import strategies as st
-
+    from .report import Tolerance
     from .subject import Subject
 
-__all__ = ["Generated", "Hunt", "Taken"]
+__all__ = ["Generated", "Hunt", "Taken", "Walking"]
 
-Walk = TypeVar("Walk", bound=Hashable)
-
-_USUAL = 12
-"""About how many moves of a walk are taken."""
+_FEWEST = 3
+"""The fewest walks that are generated at once; the first does next to nothing."""
+_MOST = 15
+"""The most walks at once; Hypothesis varies what it has generated, so many short searches vary more."""
+_PATIENCE = 10
+"""After how many times without a new walk the search gives up."""
+_HEALTHY = [
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.large_base_example,
+    HealthCheck.filter_too_much,
+]
+_HEALTHY = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+_SETTINGS = settings(
+    deadline=None, database=None, report_multiple_bugs=False, suppress_health_check=_HEALTHY, print_blob=False,
+    verbosity=Verbosity.quiet,
+)  # fmt: skip
 
 
 @dataclass
 class Generated:
-    """The generated walks of one run of a kit, without minimal and repeated ones.
+    """The generated walks of one run of a kit, without empty and repeated ones.
 
     Attributes
     ----------
@@ -75,115 +89,178 @@ class Generated:
 
 
 class Taken(NamedTuple):
-    """A walk that passed: the drivers that took it, the kinds of its generated moves, and the state before these."""
+    """A walk that passed.
 
+    Attributes
+    ----------
+    walk : Hashable
+        What was run, in order; equal walks count once.
+    drivers : tuple
+        The drivers that took it.
+    moves : Counter of str
+        The kinds of its generated moves.
+    start : Hashable
+        The state before these.
+    """
+
+    walk: Hashable
     drivers: tuple[Any, ...]
     moves: Counter[str]
     start: Hashable
 
 
-@dataclass(frozen=True)
-class Hunt(Generic[Walk]):
+class Walking(RuleBasedStateMachine):
+    """A walk that Hypothesis generates; subclasses have the rules, which do everything by `act`.
+
+    Attributes
+    ----------
+    hunt : Hunt or None
+        The search that this walk belongs to; without one, a violation ends a test of pytest as usual.
+    """
+
+    hunt: ClassVar[Hunt | None] = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.over: bool = self.hunt is not None and not (self.hunt.left or self.hunt.unstarted or self.hunt.found)
+
+    def act(self, do: Callable[[], object]) -> None:
+        """Do something, unless the walk is over; it is over after a violation.
+
+        Raises
+        ------
+        Violation
+            Unless the search tolerates it.
+        """
+        if self.over:
+            return
+        try:
+            do()
+        except Violation as violation:
+            self.over = True
+            if self.hunt is None or not self.hunt.tolerated(violation, self.walk()):
+                raise
+
+    def teardown(self) -> None:
+        """End the walk, and count it."""
+        self.act(self.finish)
+        if not self.over and self.hunt is not None:
+            self.hunt.count(self.taken())
+
+    def finish(self) -> None:
+        """End the walk, and check that nothing is left."""
+        raise NotImplementedError
+
+    def walk(self) -> Hashable:
+        """What was done until now."""
+        raise NotImplementedError
+
+    def taken(self) -> Taken:
+        """The walk that has passed."""
+        raise NotImplementedError
+
+
+@dataclass
+class Hunt:
     """A search for a walk that fails.
 
     Attributes
     ----------
     subject : Subject
-    strategy : SearchStrategy
-        Generates walks, which must be hashable.
-    run : callable
-        Takes a walk, and raises its violation.
+    generated : Generated
+        What is wanted; it gets what is counted.
+    length : int
+        The number of moves of a long walk.
     shortened : callable
-        Given a walk and its violation, the violation of the shortest one that breaks the same requirement.
+        Given the subject, a walk and its violation, the violation of the shortest one that breaks the same requirement.
     on_passed : callable
         Called with the drivers of each walk that passed and counts.
     shorten : bool
         Whether a walk that fails is shortened.
-    tolerates : callable
-        Whether the search goes on after a violation as if there were none.
+    tolerance : Tolerance
+        Which violations do not end the search.
     """
 
     subject: Subject
-    strategy: st.SearchStrategy[Walk]
-    run: Callable[[Subject, Walk], Taken]
-    shortened: Callable[[Subject, Walk, Violation], Violation]
+    generated: Generated
+    length: int
+    shortened: Callable[[Subject, Any, Violation], Violation]
     on_passed: Callable[[tuple[Any, ...]], None]
     shorten: bool
-    tolerates: Callable[[Violation], bool]
+    tolerance: Tolerance
+    known: set[Hashable] = field(default_factory=set[Hashable], init=False)
+    found: list[tuple[Violation, Hashable]] = field(default_factory=list[tuple[Violation, Hashable]], init=False)
+    _tolerated: int = field(default=0, init=False)
+    _first: bool = field(default=True, init=False)
 
-    def search(self, steps: int, name: str, generated: Generated) -> Violation | None:
-        """Take walks with at least `steps` moves; return the violation of the first that fails, shrunk, or None.
+    @property
+    def left(self) -> int:
+        """How many more moves are wanted."""
+        return max(self.generated.asked - self.generated.moves.total() - self._tolerated, 0)
 
-        If the strategy generates nothing new, the search ends with fewer moves, and `generated` says so.
+    @property
+    def unstarted(self) -> int:
+        """In how many more states walks have to start."""
+        return self.generated.wanted_starts - len(self.generated.starts)
+
+    def search(self, walking: Callable[[], type[Walking]], name: str) -> Violation | None:
+        """Take walks until there are enough; return the violation of the first that fails, shrunk, or None.
+
+        If Hypothesis generates nothing new, the search ends with fewer moves, and `generated` says so.
 
         Parameters
         ----------
-        steps : int
+        walking : callable
+            Makes the class of the next walks, which start where none has started, as long as there are such states.
         name : str
             The seed.
-        generated : Generated
-            It gets what is counted.
         """
-        left, known, batch = steps, set[Walk](), 0
-        while left > 0:
-            before = len(known)
-            # One more than needed, because the minimal walk does not count.
-            violation, left = self._batch(left, 2 + left // _USUAL, f"{name}.{batch}", known, generated)
-            if violation or len(known) == before:
+        batch = fruitless = 0
+        while (self.left or self.unstarted > 0) and fruitless < _PATIENCE:
+            before = self.generated.walks, self.left
+            examples = _FEWEST + min(max(self.left // self.length, self.unstarted), _MOST)
+            violation = self._batch(walking(), examples, f"{name}.{batch}")
+            if violation and self.tolerance.ends(violation):
                 return violation
+            self.found.clear()
+            fruitless = fruitless + 1 if before == (self.generated.walks, self.left) else 0
             batch += 1
         return None
 
-    def _batch(
-        self, left: int, examples: int, name: str, known: set[Walk], generated: Generated
-    ) -> tuple[Violation | None, int]:
-        """Take some walks; return what is found, and how many moves are still to be taken."""
-        found: list[tuple[Violation, Walk]] = []
-        minimal: list[Walk] = []
-
-        @seed(name)
-        @settings(
-            max_examples=examples,
-            deadline=None,
-            database=None,
-            report_multiple_bugs=False,
-            # A program is shortened in new processes, which Hypothesis does not know.
-            phases=(Phase.generate, Phase.shrink) if self.shorten and not self.subject.program else (Phase.generate,),
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-            print_blob=False,
-        )
-        @given(self.strategy)
-        def take(walk: Walk) -> None:
-            nonlocal left
-            if not minimal:
-                minimal.append(walk)
-            if not found and (left <= 0 or walk == minimal[0] or walk in known):
-                return
-            try:
-                taken = self.run(self.subject, walk)
-            except Violation as violation:
-                if self.tolerates(violation):
-                    known.add(walk)
-                    left -= 1
-                    return
-                found.append((violation, walk))
-                raise
-            if not found:
-                self.on_passed(taken.drivers)
-                known.add(walk)
-                left -= taken.moves.total()
-                generated.walks += 1
-                generated.moves.update(taken.moves)
-                generated.starts.add(taken.start)
-
+    def _batch(self, walking: Any, examples: int, name: str) -> Violation | None:
+        """Generate some walks; return what is found."""
+        # A program is shortened in new processes, which Hypothesis does not know.
+        shrinks = self.shorten and not self.subject.program
+        phases = (Phase.generate, Phase.shrink) if shrinks else (Phase.generate,)
+        chosen = settings(_SETTINGS, max_examples=examples, stateful_step_count=self.length, phases=phases)
+        walking.hunt, self._first = self, True  # the first walk is the same for every seed
         try:
-            take()
+            run_state_machine_as_test(seed(name)(walking), settings=chosen)
         except Violation:
-            violation, walk = found[-1]  # Hypothesis runs its shortest example last
-            return self.shortened(self.subject, walk, violation) if self.shorten else violation, left
+            violation, walk = self.found[-1]  # Hypothesis runs its shortest example last
+            return self.shortened(self.subject, walk, violation) if self.shorten else violation
         except Exception:
             # Hypothesis raises this if a failure did not repeat.  It was a failure all the same.
-            if not found:
+            if not self.found:
                 raise
-            return min((violation for violation, _ in found), key=lambda violation: len(violation.statements)), left
-        return None, left
+            return min((violation for violation, _ in self.found), key=lambda violation: len(violation.statements))
+        return None
+
+    def tolerated(self, violation: Violation, walk: Hashable) -> bool:
+        """Whether the search goes on after a violation."""
+        if not self.tolerance.tolerates(violation):
+            self.found.append((violation, walk))
+            return False
+        self._tolerated += 1
+        return True
+
+    def count(self, taken: Taken) -> None:
+        """Count a walk that passed, if it is new and did something."""
+        first, self._first = self._first, False
+        if first or self.found or taken.walk in self.known or not taken.moves:
+            return
+        self.on_passed(taken.drivers)  # if this raises, it has to raise again when Hypothesis repeats the walk
+        self.known.add(taken.walk)
+        self.generated.walks += 1
+        self.generated.moves.update(taken.moves)
+        self.generated.starts.add(taken.start)

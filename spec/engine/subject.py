@@ -203,6 +203,8 @@ class Subject:
             raise InvalidArgumentError("level", self.level, f"one of {', '.join(LEVELS)}")
         if not self.edition:
             object.__setattr__(self, "edition", caffe.edition_for(has_device=self.device is not None).name)
+        if isinstance(self.edition, Machine) and self.edition in EDITIONS.values():
+            object.__setattr__(self, "edition", self.edition.name)
         self._check_machine()
         if self.profile not in PROFILES:
             raise InvalidArgumentError("profile", self.profile, f"one of {', '.join(PROFILES)}")

@@ -13,6 +13,7 @@ from .kit import check_conformance, suite_names
 from .oracle import Oracle
 from .policy import Policy
 from .reference import ReferenceMemory
+from .walks import state_machine
 
 __all__ = [
     "Coverage",
@@ -22,5 +23,6 @@ __all__ = [
     "ReferenceMemory",
     "check_conformance",
     "requirements_for",
+    "state_machine",
     "suite_names",
 ]

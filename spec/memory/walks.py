@@ -1,39 +1,42 @@
 """The generated tests of a memory: short walks of several memories, from every state, shrunk by Hypothesis.
 
 Long walks from a new memory rarely test ownership, because ownership never returns once it is given up.  So there are
-walks from each of the 62 states, which an access sequence reaches, of 10 to 20 moves.
+walks from each state of the machine, which an access sequence reaches.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, initialize, precondition, rule
 
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences
 
 from ..engine.report import Tolerance
 from ..engine.reproducer import Reproducer
-from ..engine.search import Generated, Hunt, Taken
+from ..engine.search import Generated, Hunt, Taken, Walking
 from ..engine.shrinking import shortest
-from ..engine.violation import noting
+from ..engine.violation import Violation, noting
 from .driver import MemoryDriver
 from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
-    from syncedmem.model import Input, Machine
+    from syncedmem.model import Input
 
     from ..engine.subject import Subject
-    from ..engine.violation import Violation
 
-__all__ = ["Walk", "run_walk", "search", "shortened", "walks"]
+__all__ = ["Walk", "run_walk", "search", "shortened", "state_machine"]
 
-SHORTEST, LONGEST = 10, 20
+LONGEST = 20
+_MOST = 3
 # Hypothesis tries the first size first, and shrinks to it, so it must not be zero.
 _SIZES = (3, 1, 64, 0, 255, 4096, 4097)
 _LARGE = (1 << 20, (2 << 20) + 1, 5 << 20)
@@ -49,99 +52,186 @@ class Walk:
         The size of each memory in bytes.
     moves : tuple of (int, Move)
         The number of a memory, and its move.
-    begun : int
-        The number of moves at the beginning that only reach the states in which the memories start.
     """
 
     sizes: tuple[int, ...]
     moves: tuple[tuple[int, Move], ...]
-    begun: int = 0
 
 
-def walks(machine: Machine, first: tuple[Input, ...], *, failures: bool = True) -> st.SearchStrategy[Walk]:
-    """The walks of a machine whose first memory starts with this sequence; with injected failures or without."""
-    calls = stepper(machine).inputs(end=True)
-    failing = [
-        Fail(entry, k, partial, interrupt=False, again=again)
-        for entry in calls
-        for k in (1, 2)
-        for partial in (False, True)
-        # After a release that failed in the middle, only another release is allowed.
-        for again in ((True,) if entry.ends else (True, False))
-        if entry.call
-    ]
-    stumbling = [Stumble(entry) for entry in calls if entry.call]
-    call: st.SearchStrategy[Move] = st.sampled_from(calls)
-    wait: st.SearchStrategy[Move] = st.just(Synchronize())
-    others = (st.sampled_from(failing), st.sampled_from(stumbling)) if failures else (call, call)
-    move = st.one_of(call, call, wait, *others)
-    start = st.sampled_from(tuple(access_sequences(machine).values()))
-    small = st.sampled_from(_SIZES)
-    # A large memory takes a thousand times as long as a small one, and suites have large ones too.
-    large = st.sampled_from(_LARGE)
-    size = st.integers(0, 19).flatmap(lambda k: small if k < 12 else st.integers(1, 300) if k < 19 else large)  # noqa: PLR2004
+class _Neighbours:
+    """Memories that live at the same time, in one reproducer, and what was done with them."""
 
-    def joined(sizes: tuple[int, ...], others: list[tuple[Input, ...]], moves: list[tuple[int, Move]]) -> Walk:
-        starts = (first, *others)
-        begun = tuple((number, entry) for number, sequence in enumerate(starts) for entry in sequence)
-        return Walk(sizes[: len(starts)], (*begun, *((k % len(starts), move) for k, move in moves)), len(begun))
+    def __init__(self, subject: Subject) -> None:
+        subject.mark()
+        self._subject = subject
+        self._reproducer = Reproducer(subject)
+        self.drivers: dict[int, MemoryDriver] = {}
+        self.moves: list[tuple[int, Move]] = []
 
-    return st.builds(
-        joined,
-        st.tuples(size, small, small),
-        st.lists(start, max_size=2),
-        st.lists(st.tuples(st.integers(0, 2), move), min_size=SHORTEST, max_size=LONGEST),
-    )
+    def make(self, number: int, size: int) -> None:
+        """Make a memory."""
+        fitting = int(min(max(size, self._subject.smallest), self._subject.largest))
+        self.drivers[number] = MemoryDriver(self._subject, fitting, reproducer=self._reproducer)
 
+    def move(self, number: int, move: Move) -> str:
+        """Make a move of one memory, and check the others; return its kind, empty if it was left out."""
+        moved = self.drivers[number]
+        self.moves.append((number, move))
+        if moved.oracle.released and self._subject.profile != "safe":
+            return ""  # Caffe does not define calls on a destroyed object
+        kind = make_move(moved, move)
+        for driver in self.drivers.values():
+            if driver is not moved:
+                driver.compare_untouched()
+        return kind
 
-def run_walk(subject: Subject, walk: Walk) -> Taken:
-    """Take a walk, and note it in a violation; see `_taken`.
+    def finish(self) -> None:
+        """Release every memory, and check that nothing is left."""
+        for driver in self.drivers.values():
+            driver.finish()
 
-    Raises
-    ------
-    Violation
-    """
-    sizes = tuple(int(min(max(size, subject.smallest), subject.largest)) for size in walk.sizes)
-    with noting(sizes, walk.moves):
-        return _taken(subject, Walk(sizes, walk.moves, walk.begun))
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What was run."""
+        return tuple(self._reproducer.lines)
+
+    @property
+    def walk(self) -> Walk:
+        """What was done."""
+        return Walk(tuple(driver.size for driver in self.drivers.values()), tuple(self.moves))
 
 
-def _taken(subject: Subject, walk: Walk) -> Taken:
-    """Take a walk; after every step check the memories that were not used.
-
-    A memory without moves is not made.
+def run_walk(subject: Subject, walk: Walk) -> tuple[MemoryDriver, ...]:
+    """Take a walk; after every step check the memories that were not used.  A memory without moves is not made.
 
     Raises
     ------
     Violation
         With a reproducer of all memories, in the order in which things happened.
     """
-    subject.mark()
-    reproducer, kinds = Reproducer(subject), Counter[str]()
-    drivers = {
-        number: MemoryDriver(subject, walk.sizes[number], reproducer=reproducer)
-        for number in sorted({number for number, _ in walk.moves})
+    with noting(walk.sizes, walk.moves):
+        memories = _Neighbours(subject)
+        for number in sorted({number for number, _ in walk.moves}):
+            memories.make(number, walk.sizes[number])
+        for number, move in walk.moves:
+            memories.move(number, move)
+        memories.finish()
+        return tuple(memories.drivers.values())
+
+
+class MemoryWalk(Walking):
+    """A walk of up to three memories; `state_machine` adds a rule for each input of a machine."""
+
+    subject: Subject
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._memories = _Neighbours(self.subject)
+        self._kinds = Counter[str]()
+        self._start: Hashable = None
+
+    def act(self, do: Callable[[], object]) -> None:
+        """Do something, and note in a violation what was done until then."""
+        try:
+            super().act(do)
+        except Violation as violation:
+            violation.played = self.walk().sizes, self.walk().moves
+            raise
+
+    def begin(self, size: int, way: tuple[Input, ...]) -> int:
+        """Make a memory, and bring it into the state that a sequence reaches."""
+        memories = self._memories
+        number = len(memories.drivers)
+        self.act(partial(memories.make, number, size))
+        for entry in way:
+            self.act(partial(memories.move, number, entry))
+        if number == 0:
+            self._start = way
+        return number
+
+    def move(self, number: int, move: Move) -> None:
+        """Make a move of one memory."""
+        self.act(partial(self._count, number, move))
+
+    def _count(self, number: int, move: Move) -> None:
+        if kind := self._memories.move(number, move):
+            self._kinds[kind] += 1
+
+    def finish(self) -> None:
+        """Release every memory."""
+        self._memories.finish()
+
+    def walk(self) -> Walk:
+        """What was done until now."""
+        return self._memories.walk
+
+    def taken(self) -> Taken:
+        """The walk that has passed."""
+        drivers = tuple(self._memories.drivers.values())
+        return Taken(self._memories.lines, drivers, self._kinds, self._start)
+
+
+Ways: TypeAlias = "Sequence[tuple[Input, ...]]"
+
+
+def state_machine(subject: Subject, ways: Ways = (), *, failures: bool = True) -> type[MemoryWalk]:
+    """A `hypothesis.stateful.RuleBasedStateMachine` over the memories of a subject, with the rules of its machine.
+
+    There is a rule for each input.  A memory starts in a state of the machine that Hypothesis draws.  Every step is
+    compared with the oracle.  With pytest: ``TestMine = state_machine(subject).TestCase``.
+
+    Parameters
+    ----------
+    subject : Subject
+    ways : sequence of tuple of Input
+        The sequences by which the first memory starts; if there are none, one for each state of the machine.
+    failures : bool
+        Whether allocator calls are made to fail.
+
+    Returns
+    -------
+    type of RuleBasedStateMachine
+        A new class.  A step that breaks a requirement raises `Violation`, with its reproducer.
+    """
+    every = tuple(access_sequences(subject.machine).values())
+    small = st.sampled_from(_SIZES)
+    # A large memory takes a thousand times as long as a small one, and suites have large ones too.
+    size = st.one_of(small, small, small, st.integers(1, 300), st.sampled_from((*_SIZES * 2, *_LARGE)))
+    memories: Bundle[int] = Bundle("memories")
+    rules: dict[str, object] = {
+        "subject": subject,
+        "memories": memories,
+        "begin_first": initialize(target=memories, size=size, way=st.sampled_from(ways or every))(MemoryWalk.begin),
+        "begin_another": rule(target=memories, size=small, way=st.sampled_from(every))(
+            precondition(lambda self: len(self._memories.drivers) < _MOST)(MemoryWalk.begin)
+        ),
     }
-    first, start = drivers.get(0), None
-    for at, (number, move) in enumerate(walk.moves):
-        if at == walk.begun and first is not None:
-            start = first.state
-        # Caffe does not define calls on a destroyed object.
-        if not drivers[number].oracle.released or subject.profile == "safe":
-            kind = _step([*drivers.values()], drivers[number], move)
-            kinds.update((kind,) if at >= walk.begun else ())
-    for driver in drivers.values():
-        driver.finish()
-    return Taken((*drivers.values(),), kinds, start)
+    for entry in stepper(subject.machine).inputs(end=True):
+        name = re.sub(r"\W+", "_", f"rule {len(rules)} {entry}")
+        moves = st.sampled_from(_moves(entry, failures=failures))
+        rules[name] = rule(number=memories, move=moves)(_named(name))
+    return type("MemoryWalk", (MemoryWalk,), rules)
 
 
-def _step(drivers: list[MemoryDriver], moved: MemoryDriver, move: Move) -> str:
-    """Make a move of one memory, and check the others; return the kind of the move."""
-    kind = make_move(moved, move)
-    for driver in drivers:
-        if driver is not moved:
-            driver.compare_untouched()
-    return kind
+def _named(name: str) -> Callable[[MemoryWalk, int, Move], None]:
+    """The method that makes a move, under another name: Hypothesis leaves out some rules of a walk, by their names."""
+
+    def move(self: MemoryWalk, number: int, move: Move) -> None:
+        self.move(number, move)
+
+    move.__name__ = name
+    return move
+
+
+def _moves(entry: Input, *, failures: bool) -> list[Move]:
+    """An input as it is, before a wait, and with failures of allocator calls."""
+    plain: list[Move] = [entry, entry, entry, entry, Synchronize()]
+    if not (failures and entry.call):
+        return plain
+    # After a release that failed in the middle, only another release is allowed.
+    again = (True,) if entry.ends else (True, False)
+    failing = [Fail(entry, k, partial, False, it) for k in (1, 2) for partial in (False, True) for it in again]
+    return [*plain, *plain, *failing, Stumble(entry), Stumble(entry), Stumble(entry)]
 
 
 def search(  # noqa: PLR0913 -- options
@@ -174,16 +264,16 @@ def search(  # noqa: PLR0913 -- options
     (Violation or None, Generated)
         What was found, and what was generated.
     """
-    tolerance = tolerance or Tolerance()
-    sequences = tuple(access_sequences(subject.machine).values())
-    generated, share = Generated(steps, len(sequences)), -(-steps // len(sequences))
-    for number, sequence in enumerate(sequences):
-        strategy = walks(subject.machine, sequence, failures=subject.profile == "safe" and subject.level >= "L3")
-        hunt = Hunt(subject, strategy, run_walk, shortened, on_walk, shorten, tolerance.tolerates)
-        violation = hunt.search(share, f"{start}.{number}", generated)
-        if violation and tolerance.ends(violation):
-            return violation, generated
-    return None, generated
+    ways = tuple(access_sequences(subject.machine).values())
+    generated = Generated(steps, len(ways))
+    failures = subject.profile == "safe" and subject.level >= "L3"
+
+    def walking() -> type[Walking]:
+        unused = tuple(way for way in ways if way not in generated.starts)
+        return state_machine(subject, unused, failures=failures)
+
+    hunt = Hunt(subject, generated, LONGEST, shortened, on_walk, shorten, tolerance or Tolerance())
+    return hunt.search(walking, str(start)), generated
 
 
 class _Size(NamedTuple):

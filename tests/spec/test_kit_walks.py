@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import unittest
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import strategies as st
+from machines import MSI, POLICIES
 from mutants.memory import MEMORY_BUGS
 from mutants.memory.handmade import HandmadeMemory
 from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, reference_subject
 
+from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import caffe, space
-from syncedmem.spec import MemoryDriver, ReferenceMemory, Violation, check_conformance
+from syncedmem.spec import MemoryDriver, ReferenceMemory, Subject, Violation, check_conformance, state_machine
 from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.memory import walks as walks_module
 from syncedmem.spec.memory.suites import Stumble
@@ -23,7 +26,7 @@ from syncedmem.spec.requirements import PROFILES, Profile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from syncedmem.model import Input
+    from syncedmem.model import Input, Machine
 
 
 @pytest.mark.deep
@@ -66,9 +69,9 @@ def test_steps_are_steps(steps: int, profile: Profile) -> None:
 
 @pytest.mark.deep
 def test_the_same_seed_takes_the_same_walks_and_another_seed_takes_others() -> None:
-    def walked(seed: int) -> list[tuple[object, ...]]:
-        seen: list[tuple[object, ...]] = []
-        search(reference_subject(), 60, seed, lambda drivers: seen.append(tuple(tuple(t.visited) for t in drivers)))
+    def walked(seed: int) -> list[tuple[str, ...]]:
+        seen: list[tuple[str, ...]] = []
+        search(reference_subject(), 60, seed, lambda drivers: seen.append(tuple(drivers[0].reproducer.lines)))
         return seen
 
     first, again, other = walked(0), walked(0), walked(1)
@@ -77,24 +80,52 @@ def test_the_same_seed_takes_the_same_walks_and_another_seed_takes_others() -> N
     assert not set(first) & set(other)
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_generator_that_repeats_itself_fails_the_verdict(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The minimal walk does not count, and no walk counts twice; so there are fewer moves than were wanted."""
+def test_a_generator_that_repeats_itself_fails_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A walk without moves does not count, and no walk counts twice; so there are fewer moves than were wanted."""
 
-    def repeating(_: str, first: tuple[Input, ...], *, failures: bool) -> st.SearchStrategy[Walk]:
-        assert failures
-        words = ((*first, WRITE, *(READ,) * k) for k in range(number))
-        return st.sampled_from([Walk((9,), tuple((0, it) for it in word), len(first)) for word in words])
+    def one_way(_: Machine) -> dict[str, tuple[Input, ...]]:
+        return {"start": ()}
 
-    monkeypatch.setattr(walks_module, "walks", repeating)
-    verdict = check_conformance(reference_subject(), steps=500)
+    def writing(_: Input, *, failures: bool) -> list[Input]:
+        return [WRITE] if failures else []
 
-    assert (62 * (number - 1), False) == (verdict.walks, verdict.passed)
+    monkeypatch.setattr(walks_module, "access_sequences", one_way)
+    monkeypatch.setattr(walks_module, "_moves", writing)
+    monkeypatch.setattr(walks_module, "_SIZES", (9,))
+    monkeypatch.setattr(walks_module, "_LARGE", (9,))
+    monkeypatch.setattr(walks_module, "LONGEST", 2)
+    verdict = check_conformance(reference_subject(), suites=["walks"], steps=500)
+
     assert not verdict.violations
+    assert not verdict.passed
+    assert verdict.generated is not None
+    assert verdict.walks == verdict.generated.moves.total() < 500
     assert "of 500 generated moves were taken" in verdict.shortfall
-    with pytest.raises(Violation, match="walks: only"):
-        verdict.require()
+
+
+@pytest.mark.parametrize("machine", [caffe.CAFFE, MSI], ids=lambda it: it.name)
+def test_the_state_machine_has_the_rules_of_the_machine(machine: Machine) -> None:
+    """So a user of pytest gets a test of any memory: ``TestMine = state_machine(subject).TestCase``."""
+    make = partial(ReferenceMemory, machine=machine)
+    device = SimulatedDeviceAllocator() if machine is caffe.CAFFE else None
+    subject = Subject("mine", make, CPUDeviceAllocator(), device, edition=machine, policy=POLICIES.get(machine))
+    walking = state_machine(subject)
+    rules = {it.function.__name__ for it in walking().rules}
+
+    assert all(any(name.endswith(f"_{call}") for name in rules) for call in machine.calls)
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(walking.TestCase).run(result)
+    assert (1, []) == (result.testsRun, result.failures + result.errors)
+
+
+def test_the_state_machine_fails_with_the_requirement_and_the_reproducer() -> None:
+    walking = state_machine(device_subject(MEMORY_BUGS["HostWriteUnnoticed"].make))
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(walking.TestCase).run(result)
+    ((_, text),) = result.failures + result.errors
+
+    assert "R13-write-makes-stale: the head is SYNCED, expected HEAD_AT_CPU" in text
+    assert "memory = subject.make(" in text
 
 
 def test_walks_that_do_not_start_everywhere_fail_the_verdict() -> None:
@@ -109,7 +140,7 @@ def test_a_failing_walk_is_shrunk_and_numbered() -> None:
     """Hypothesis finds and shrinks it; the second memory of a walk is called memory2."""
     verdict = check_conformance(device_subject(MEMORY_BUGS["HostWriteUnnoticed"].make), suites=["walks"])
     walk = Walk((4, 9), ((1, WRITE), (1, READ), (0, WRITE), (1, RELEASE)))
-    drivers = run_walk(reference_subject(), walk).drivers
+    drivers = run_walk(reference_subject(), walk)
 
     assert "R13-write-makes-stale" == verdict.violations[0].requirement
     assert [4, 9] == [driver.size for driver in drivers]
@@ -162,10 +193,10 @@ def test_nothing_can_be_left_out_of_a_walk() -> None:
 
 def test_a_memory_to_which_nothing_is_done_is_not_made() -> None:
     """So removing the last move of a memory removes the memory; the others keep their sizes."""
-    drivers = run_walk(reference_subject(), Walk((4, 9), ((1, WRITE),))).drivers
+    drivers = run_walk(reference_subject(), Walk((4, 9), ((1, WRITE),)))
 
     assert [9] == [driver.size for driver in drivers]
-    assert () == run_walk(reference_subject(), Walk((4,), ())).drivers
+    assert () == run_walk(reference_subject(), Walk((4,), ()))
 
 
 def test_a_neighbour_that_changes_is_noticed() -> None:
@@ -205,7 +236,6 @@ def test_an_error_of_the_kit_itself_is_not_a_verdict() -> None:
 def test_released_memories_of_the_caffe_profile_are_left_alone() -> None:
     """Caffe says nothing about a destroyed object."""
     subject = replace(reference_subject(), profile="caffe")
-    (driver,), kinds, _ = run_walk(subject, Walk((4,), ((0, RELEASE), (0, READ))))
+    (driver,) = run_walk(subject, Walk((4,), ((0, RELEASE), (0, READ))))
 
     assert [RELEASE] == [entry for _, entry in driver.visited]
-    assert 1 == kinds.total()
