@@ -350,6 +350,6 @@ class RecordedEvent:
 def recorded(subject: Subject) -> tuple[Any, ...]:
     """A new log, and for each side of its machine its allocator that records in it; None where there is none."""
     log, machine = CallLog(), subject.machine
-    host = next((side for side in machine.sides if subject.on_host(side)), machine.sides[0])
+    host = next((side for side in machine.sides if subject.on_host(side)), "")
     places = ((side, subject.place(side)) for side in machine.sides)
     return log, *(place and RecordingAllocator(place, log, side, host=host) for side, place in places)

@@ -56,13 +56,14 @@ class Run:
         self.log_name: str = reproducer.fresh("log")
         sides = self.subject.machine.sides
         self.allocators: dict[str, str] = {it: reproducer.fresh(it) for it in map(self.subject.keyword, sides)}
-        reproducer.run(f"{', '.join((self.log_name, *self.allocators.values()))} = recorded(subject)")
+        names = ", ".join((self.log_name, *self.allocators.values()))
+        reproducer.run(f"{names if self.allocators else f'{names},'} = recorded(subject)")
         self.log: CallLog = reproducer.names[self.log_name]
 
     @property
     def arguments(self) -> str:
-        """The allocators as arguments of a maker."""
-        return ", ".join(f"{keyword}={name}" for keyword, name in self.allocators.items())
+        """The allocators as further arguments of a maker."""
+        return "".join(f", {keyword}={name}" for keyword, name in self.allocators.items())
 
     @property
     def safe(self) -> bool:

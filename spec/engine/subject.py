@@ -47,6 +47,7 @@ class Memory(Protocol):
 
 
 _KEYWORDS = {caffe.CPU: "host", caffe.GPU: "device"}
+_ON_DEVICE = frozenset({caffe.GPU, "device"})
 
 
 class Maker(Protocol):
@@ -167,11 +168,12 @@ class Subject:
         edition with a device, or without one.
     policy : Policy or None
         What a machine of your own decides where the theory of fresh copies leaves a choice (`syncedmem.spec.Policy`);
-        None for an edition.
+        None for an edition.  Without one, the memories of such a machine are judged by its own table alone.
     setting : callable or None
         Called with the name of a setting of such a machine, and its new value; Caffe's mode is known without.
     places : mapping of str to Allocator
-        The allocators of sides; of those that are not named here, ``gpu`` is on `device`, and the others on `host`.
+        The allocators of sides; of those that are not named here, ``gpu`` and ``device`` are on `device`, and the
+        others on `host`.
     program : Program or None
         The program that has the memories, if they are not Python objects.
     excuses : callable or None
@@ -215,8 +217,6 @@ class Subject:
         if not isinstance(self.edition, Machine):
             if self.edition not in EDITIONS:
                 raise InvalidArgumentError("edition", self.edition, f"one of {', '.join(EDITIONS)}, or a machine")
-        elif self.policy is None:
-            raise InvalidArgumentError("policy", None, f"what the machine {self.edition.name} decides")
         elif odd := [it for it in self.edition.sides if not it.isidentifier()]:
             raise InvalidArgumentError("edition", self.edition.name, f"a machine whose sides are names, not {odd[0]!r}")
         if self.setting is None and (others := sorted(set(self.machine.settings) - {caffe.MODE.name})):
@@ -242,13 +242,23 @@ class Subject:
         return machine_of(self.edition)
 
     @property
+    def is_caffe(self) -> bool:
+        """Whether the machine is an edition of Caffe's."""
+        return isinstance(self.edition, str)
+
+    @property
+    def by_table(self) -> bool:
+        """Whether its memories are judged by the machine's own table, because nobody says what the machine decides."""
+        return self.policy is None and not self.is_caffe
+
+    @property
     def sides(self) -> tuple[str, ...]:
         """The sides of a memory here."""
         return tuple(side for side in self.machine.sides if self.place(side) is not None)
 
     def place(self, side: str) -> Any:
         """The allocator of a side; None if there is none here."""
-        return self.places.get(side, self.device if side == caffe.GPU else self.host)
+        return self.places.get(side, self.device if side in _ON_DEVICE else self.host)
 
     @staticmethod
     def named(side: str) -> str:
@@ -271,7 +281,7 @@ class Subject:
     @property
     def smallest(self) -> int:
         """The smallest size that is tested: Caffe does not say what zero bytes do, and other machines do not either."""
-        return 0 if self.profile == "safe" and self.policy is None else 1
+        return 0 if self.profile == "safe" and self.is_caffe else 1
 
     @property
     def largest(self) -> float:

@@ -31,15 +31,15 @@ def not_judged(subject: Subject) -> dict[str, str]:
 
 def _reasons(subject: Subject) -> dict[str, str]:
     """Why each requirement of its profile is not judged of a subject; empty if it is."""
-    alone = subject.device is None if subject.policy is None else bool(subject.policy.absent)
+    alone = subject.device is None if subject.is_caffe else bool(subject.policy and subject.policy.absent)
     offered = {"no device" if alone else "device"}
     if subject.device is not None and subject.elsewhere is not None:
         offered.update(("another device", "device check") if subject.check_device else ("another device",))
     if getattr(subject.device, "current_stream", _nothing)() is not None:
         offered.add("current stream")
     beyond = _beyond_its_machine(subject)
-    if subject.device is None:
-        beyond["R58"] = "there is no device"
+    if alone:
+        beyond.setdefault("R58", "there is no device")
     if subject.program is None:
         offered.add("streams")
     else:
@@ -61,14 +61,14 @@ def _nothing() -> None:
 
 def _beyond_its_machine(subject: Subject) -> dict[str, str]:
     """The numbers of the requirements that are about what a machine does not have, and what that is."""
-    machine, name = subject.machine, "machine" if subject.policy else "edition"
+    machine, name = subject.machine, "edition" if subject.is_caffe else "machine"
     has = {f"call that {_DOES.get(it.does)}" for it in machine.calls.values()}
     for it in machine.calls.values():
         has.add(f"call that {_DOES.get(it.does)} on {'the host' if subject.is_host(it.side) else 'a device'}")
     meanings = {flag.means for flag in machine.flags}
     if "owned" in meanings:
         has.add("flag of ownership")
-    if "pinned" in meanings or subject.device is None:
+    if "pinned" in meanings or (subject.is_caffe and subject.device is None):
         has.add("page-locked memory")
     if speaks_caffe(machine):
         has.add("calls of Caffe")

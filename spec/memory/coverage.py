@@ -66,9 +66,8 @@ class Coverage:
 
 @cache
 def transitions_of(machine: Machine) -> frozenset[tuple[State, Input]]:
-    """The transitions of a machine's state space, without calls that mean nothing."""
-    steps = space(machine).steps
-    return frozenset((state, it) for state, row in steps.items() for it in row if it.call is None or it.does)
+    """The transitions of a machine's state space that can be taken: those at which nothing more is given."""
+    return frozenset((state, it) for state, row in space(machine).steps.items() for it in row if not it.given)
 
 
 def _sentence(state: State, entry: Input) -> str:

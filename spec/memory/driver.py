@@ -16,6 +16,7 @@ from ..engine.reproducer import Reproducer
 from ..engine.run import Run, blaming
 from ..engine.violation import Violation
 from ..requirements import REQUIREMENTS
+from .by_table import TableOracle
 from .claims import requirements_for
 from .inspection import MemoryInspection
 from .oracle import Expected, Oracle
@@ -34,8 +35,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryDriver"]
 
-_METHODS = {caffe.RELEASE.name: "close"}
-"""The names of calls as methods, where they have another one."""
+
+def _oracle_of(subject: Subject, size: int) -> Oracle:
+    """What is expected of a new memory."""
+    if subject.by_table:
+        return TableOracle.of(subject.machine, size)
+    return Oracle.new(subject.policy or (CPU_ONLY if subject.device is None else POLICIES[subject.machine.name]), size)
 
 
 class _Attempt(NamedTuple):
@@ -93,8 +98,7 @@ class MemoryDriver:
         self.run: Run = Run(self.reproducer, requirements_for(subject))
         self.log: CallLog = self.run.log
         self.name: str = self.reproducer.fresh("memory")
-        policy = subject.policy or (CPU_ONLY if subject.device is None else POLICIES[subject.machine.name])
-        self.inspection: MemoryInspection = MemoryInspection(self.run, self.name, Oracle.new(policy, size))
+        self.inspection: MemoryInspection = MemoryInspection(self.run, self.name, _oracle_of(subject, size))
         self.visited: list[tuple[State, Input]] = []
         self._buffers = buffers or MemoryDriver.hand_in
         self._number = 0
@@ -103,7 +107,7 @@ class MemoryDriver:
         self._make(", check_device=True" if check_device else "")
 
     def _make(self, options: str) -> None:
-        text = f"subject.make({self.size}, {self.run.arguments}{options})"
+        text = f"subject.make({self.size}{self.run.arguments}{options})"
         error = self.reproducer.call(text, self.mode, keep=self.name).raised
         if error is not None:
             message = f"making a memory of {self.size} bytes raised {type(error).__name__}: {error}"
@@ -166,8 +170,8 @@ class MemoryDriver:
         ------
         Violation
         """
-        if entry.call and not self._has(entry.call):
-            return
+        if entry.given or (entry.call and not self._has(entry.call)):
+            return  # nobody can say from here what is given
         self.visited.append((self.state, entry))
         self._number += 1
         if entry.call is None:
@@ -182,8 +186,8 @@ class MemoryDriver:
 
     def _has(self, call: Call) -> bool:
         """Whether the subject has a call; a Python object without a device has all of Caffe's, and refuses some."""
-        alone = self.subject.device is None and self.subject.policy is None and self.subject.program is None
-        return bool(call.does) and (alone or call.name in self.subject.machine.calls)
+        alone = self.subject.device is None and self.subject.is_caffe and self.subject.program is None
+        return self.oracle.defines(call) and (alone or call.name in self.subject.machine.calls)
 
     @blaming
     def perform_failing(
@@ -379,7 +383,7 @@ class MemoryDriver:
         return name
 
     def _invoke(self, entry: Input, argument: str, within: str) -> Outcome:
-        method = _METHODS.get(str(entry.call), str(entry.call))
+        method = "close" if entry.ends and self.subject.is_caffe else str(entry.call)
         keyword = "stream=" if argument and entry.does in ("push", "pull") else ""
         current = None if self.subject.device is None else self.subject.device.current_ordinal()
         call = f"{self.name}.{method}({keyword}{argument})"

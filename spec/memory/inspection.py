@@ -62,7 +62,7 @@ class MemoryInspection:
     @property
     def head(self) -> Head:
         """The head that says what the oracle expects to be fresh."""
-        return self._heads[self.oracle.fresh]
+        return self._run.subject.machine.heads[self.oracle.head] if self.oracle.head else self._heads[self.oracle.fresh]
 
     @property
     def _size(self) -> int:
@@ -161,7 +161,7 @@ class MemoryInspection:
         seen = getattr(memory, "head", wanted)
         name = getattr(seen, "name", seen)
         if name != wanted and not (isinstance(seen, int) and seen == self._numbers[wanted]):
-            told = name if isinstance(seen, SyncedHead) else repr(seen)
+            told = name if isinstance(seen, SyncedHead | Head) else repr(seen)
             self._run.require(False, requirement, f"the head is {told}, expected {wanted}")
         size = getattr(memory, "size", self._size)
         if size != self._size:

@@ -149,6 +149,15 @@ class Oracle:
         )
         return tuple(steps) if self.size else ()
 
+    @property
+    def head(self) -> str:
+        """The name of the head; empty, because an oracle knows only what it says to be fresh."""
+        return ""
+
+    def defines(self, call: Call) -> bool:
+        """Whether it is known what a call does."""
+        return call.does != ""
+
     def copy(self, side: str) -> Copy:
         """The copy on one side."""
         return self.copies[side]

@@ -148,7 +148,7 @@ class ReferenceMemory:
         if call is None:
             raise Refused(f"the machine {self.machine.name} has no call {name}")
         if call.ends:
-            return self.close()
+            return self._release()
         step = self.look_up(Input(call, data=not call.takes or argument is not None))
         blocks = dict(self._blocks)
         with ExitStack() as undo:
@@ -182,7 +182,20 @@ class ReferenceMemory:
         return step
 
     def close(self) -> None:
-        """Free what the memory owns, side by side; after an error, the rest can still be freed."""
+        """Release the memory, unless the machine has a call of this name, which is made then.
+
+        Side by side is freed what the memory owns; after an error, the rest can still be freed.
+
+        Raises
+        ------
+        Refused
+        """
+        if "close" in self.machine.calls:
+            self.perform("close")
+        else:
+            self._release()
+
+    def _release(self) -> None:
         if self.closed and not self._blocks:
             return
         self._check_current()

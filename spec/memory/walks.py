@@ -1,4 +1,4 @@
-"""The generated tests of a memory: short walks of several memories, from every state, shrunk by Hypothesis.
+"""The generated tests of a memory: short walks of several memories, from every state.
 
 Long walks from a new memory rarely test ownership, because ownership never returns once it is given up.  So there are
 walks from each state of the machine, which an access sequence reaches.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model.caffe import DEFAULT
+from syncedmem.model.caffe import DEFAULT, EDITIONS
 
 from ..blob.claims import blobs_not_judged
 from ..blob.kit import check_blobs
@@ -175,6 +175,8 @@ class PortReport:
         What was found at the level that is being tested now.
     named : str
         The level that the port names: the highest that it says it can show.
+    by_table : bool
+        Whether it was judged by its machine's own table, because it has no policy.
     """
 
     name: str
@@ -183,6 +185,7 @@ class PortReport:
     results: tuple[LevelResult, ...] = ()
     found: tuple[Violation, ...] = ()
     named: str = ""
+    by_table: bool = False
 
     @property
     def reached(self) -> LevelResult | None:
@@ -219,8 +222,11 @@ class PortReport:
     @property
     def line(self) -> str:
         """The verdict in one line."""
+        profile: str
         profile, reached = self.wanted.profile, self.reached
         edition = "" if self.edition == DEFAULT.name else f" of edition {self.edition}"
+        if self.edition not in EDITIONS:
+            profile, edition = self.edition, ", by its table alone" if self.by_table else ""
         last = reached or (self.results[-1] if self.results else None)
         if last is None:
             broken = ", ".join(dict.fromkeys(it.requirement for it in self.found))
@@ -305,7 +311,7 @@ def conform(
 
         def reported(*found: Violation, subject: Subject = subject) -> PortReport:
             add_vectors(found, subject)
-            made = PortReport(subject.name, subject.machine.name, wanted, tuple(results), found, top)
+            made = PortReport(subject.name, subject.machine.name, wanted, tuple(results), found, top, subject.by_table)
             if on_change is not None:
                 on_change(made)
             return made

@@ -14,9 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from syncedmem.model import SyncedMemoryError
 from syncedmem.model.caffe import CPU_ONLY, DEFAULT
+from syncedmem.model.exports.declared import machine_named
 
 from ..engine.subject import Subject
+from ..memory.policy import Policy
 from ..requirements import LEVELS
 from .blob import RemoteBlob
 from .memory import RemoteAllocator, RemoteMemory
@@ -25,6 +28,9 @@ from .process import Port, PortError
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
+
+    from syncedmem.model import Machine
+    from syncedmem.model.opening import AnyMachine
 
     from ..engine.supervisor import Limits
     from ..requirements import Level, Profile
@@ -85,10 +91,15 @@ class MakerTarget:
         ``module:maker``.
     allocators : tuple of callables
         Each makes an allocator: of the host, and of the device.
+    machine, policy : str
+        Of memories of another machine than Caffe's: what names them, ``FILE.py:NAME``, and for machines also
+        ``FILE.json``.  Without a policy, memories are judged by the machine's table alone.
     """
 
     name: str
     allocators: tuple[Callable[[], Any], Callable[[], Any]]
+    machine: str = ""
+    policy: str = ""
 
     def top(self) -> Level:
         """The highest level at which it is tested: that of a `Subject`; of other makers everything is seen.
@@ -110,14 +121,23 @@ class MakerTarget:
             If it cannot be imported, or is not a maker.
         """
         found, source = maker_of(self.name), self._source(profile, level, edition)
-        if isinstance(found, Subject):
-            return replace(
-                found, profile=profile, level=level, edition=edition or found.edition, source=found.source or source
-            )
         host, device = self.allocators
-        edition = edition or DEFAULT.name
-        there = device() if edition != CPU_ONLY.name else None
-        return Subject(self.name, found, host(), there, profile, level=level, edition=edition, source=source)
+        machine: AnyMachine = self._own_machine() if self.machine else edition
+        policy = policy_of(self.policy) if self.policy else None
+        if isinstance(found, Subject):
+            decided = {"edition": machine, "policy": policy} if self.machine else {"edition": machine or found.edition}
+            return replace(found, profile=profile, level=level, source=found.source or source, **decided)
+        there = device() if machine != CPU_ONLY.name else None
+        return Subject(
+            self.name, found, host(), there, profile, level=level, edition=machine or DEFAULT.name, policy=policy,
+            source=source,
+        )  # fmt: skip
+
+    def _own_machine(self) -> Machine:
+        try:
+            return machine_named(self.machine)
+        except SyncedMemoryError as error:
+            raise PortError(f"--machine {self.machine}: {error}") from error
 
     def _source(self, profile: Profile, level: Level, edition: str) -> str:
         """The statements that make the subject in a program; none if an allocator has no name to import it by."""
@@ -125,9 +145,9 @@ class MakerTarget:
         if not all(map(str.isidentifier, names)):
             return ""
         imports = [f"from {it.__module__} import {name}" for it, name in zip(self.allocators, names, strict=True)]
-        made = (
-            f"subject = MakerTarget({self.name!r}, ({', '.join(names)})).subject({profile!r}, {level!r}, {edition!r})"
-        )
+        own = f", {self.machine!r}, {self.policy!r}" if self.machine else ""
+        target = f"MakerTarget({self.name!r}, ({', '.join(names)}){own})"
+        made = f"subject = {target}.subject({profile!r}, {level!r}, {edition!r})"
         return "\n".join((*imports, f"from {__name__} import MakerTarget", made))
 
 
@@ -139,6 +159,27 @@ def maker_of(text: str) -> Any:
     PortError
         If there is no such module or object, or if it cannot be called.
     """
+    found = _object_named(text)
+    if not (callable(found) or isinstance(found, Subject)):
+        raise PortError(f"{text} makes nothing: it is {found!r}")
+    return found
+
+
+def policy_of(text: str) -> Policy:
+    """The policy that ``module:name`` or ``file.py:name`` names.
+
+    Raises
+    ------
+    PortError
+        If there is none.
+    """
+    found = _object_named(text)
+    if not isinstance(found, Policy):
+        raise PortError(f"{text} is no policy: it is {found!r}")
+    return found
+
+
+def _object_named(text: str) -> Any:
     place, _, name = text.partition(":")
     folder = "" if not place.endswith(".py") else str(Path(place).resolve().parent)
     if folder not in sys.path:
@@ -151,8 +192,6 @@ def maker_of(text: str) -> Any:
         if not hasattr(found, part):
             raise PortError(f"{place} has no {name}")
         found = getattr(found, part)
-    if not (callable(found) or isinstance(found, Subject)):
-        raise PortError(f"{text} makes nothing: it is {found!r}")
     return found
 
 

@@ -42,7 +42,7 @@ def vector_of(violation: Violation, subject: Subject) -> Vector | None:
         None if a vector cannot say it: the replay of the memory passes, or the violation is not one of calls, as for
         interrupts, streams in flight and finalisers.
     """
-    if violation.played is None:
+    if violation.played is None or not subject.is_caffe:
         return None
     sizes, moves = violation.played
     taker = _Taker(subject.machine, len(sizes))

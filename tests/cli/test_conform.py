@@ -217,3 +217,59 @@ def test_the_help_speaks_of_this_command_alone(tmp_path: Path) -> None:
 
     assert "Test only this level" in " ".join(done.output.split())
     assert "learn" not in done.output
+
+
+MIRROR = """
+from syncedmem.model import Action, Call, Machine, Row
+from syncedmem.spec import Policy, ReferenceMemory
+
+MACHINE = Machine(
+    "mirror",
+    [Row("upload", "ON_HOST", "ON_BOTH", do="send"), Row("upload", "ON_BOTH", "ON_BOTH"),
+     Row("edit", ["ON_HOST", "ON_BOTH"], "ON_HOST")],
+    heads={"ON_HOST": "host", "ON_BOTH": ("host", "device")},
+    calls=[Call("upload", "read", "device"), Call("edit", "write", "host")],
+    actions=[Action("send", "copy", "device", "host")],
+)
+POLICY = Policy(MACHINE.sides, born_fresh=frozenset(["host"]))
+
+def right(size, **allocators):
+    return ReferenceMemory(size, MACHINE, **allocators)
+
+class Wrong(ReferenceMemory):
+    def copy(self, action, blocks, stream):
+        pass
+
+def wrong(size, **allocators):
+    return Wrong(size, MACHINE, **allocators)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        ("right MACHINE POLICY", 0, "conforms to mirror/L4: "),
+        ("right MACHINE", 0, "conforms to mirror/L4, by its table alone: "),
+        ("wrong MACHINE POLICY", 1, "does not conform to mirror/L1: R10-same-bytes"),
+        ("right NOTHING POLICY", 1, "mirror.py has no NOTHING"),
+        ("right MACHINE MACHINE", 1, "MACHINE is no policy: it is <Machine mirror"),
+        ("right MACHINE NOTHING", 1, "has no NOTHING"),
+    ],
+)
+def test_a_memory_of_another_machine(arguments: str, code: int, line: str, tmp_path: Path) -> None:
+    (tmp_path / "mirror.py").write_text(MIRROR, encoding="utf-8")
+    maker, *named = (f"{tmp_path / 'mirror.py'}:{name}" for name in arguments.split())
+    given = [it for pair in zip(("--machine", "--policy"), named, strict=False) for it in pair]
+    level = ["--level", "L1"] if "wrong" in arguments else []
+    result = conform(tmp_path, maker, *given, *level, "--steps", "0", "--timeout", "60")
+
+    assert code == result.exit_code
+    assert line in result.output.replace("\n", " ") + str(result.exception)
+
+
+def test_a_policy_needs_a_machine_and_both_a_maker(tmp_path: Path) -> None:
+    alone = conform(tmp_path, "mirror.py:right", "--policy", "mirror.py:POLICY")
+    program = conform(tmp_path, "--command", "./port", "--machine", "mirror.py:MACHINE")
+
+    assert "name that too, with --machine" in alone.output + str(alone.exception)
+    assert "--machine is for memories in Python" in program.output + str(program.exception)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from machines import MSI, MSI_OF_TWO, PETSC, POLICIES, THIRD, changed
+from machines import DOOR, MSI, MSI_OF_TWO, PETSC, POLICIES, TCP, THIRD, changed
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import EDITIONS, InvalidArgumentError, Machine
@@ -21,14 +21,10 @@ OURS = (PETSC, MSI, MSI_OF_TWO, THIRD)
 
 
 def subject(machine: Machine, make: Callable[..., Any] = ReferenceMemory, **options: Any) -> Subject:
-    """Memories of a machine; its device sides, if any, are on simulated devices."""
-    devices = {side: SimulatedDeviceAllocator() for side in machine.sides if side in ("gpu", "device")}
-    policy = options.pop("policy", None) or POLICIES.get(machine)
+    """Memories of a machine; its device side, if it has one, is on a simulated device."""
+    options = {"policy": POLICIES.get(machine)} | options
     made = partial(make, machine=options.pop("table", machine))
-    device, places = devices.pop("gpu", None), devices | options.pop("places", {})
-    return Subject(
-        machine.name, made, CPUDeviceAllocator(), device, edition=machine, policy=policy, places=places, **options
-    )
+    return Subject(machine.name, made, CPUDeviceAllocator(), SimulatedDeviceAllocator(), edition=machine, **options)
 
 
 @pytest.mark.parametrize("machine", OURS, ids=lambda it: f"{it.name}-{len(it.sides)}")
@@ -48,6 +44,24 @@ def test_the_reference_performs_the_table_of_every_edition(name: str) -> None:
 
     verdict.require()
     assert 0 == verdict.coverage.missing
+
+
+@pytest.mark.parametrize("machine", [*OURS, DOOR, TCP], ids=lambda it: f"{it.name}-{len(it.sides)}")
+def test_without_a_policy_the_table_alone_judges(machine: Machine) -> None:
+    """Then calls that mean nothing are made too, and their heads are compared."""
+    judged = subject(machine, policy=None)
+    verdict = check_conformance(judged, steps=100)
+
+    assert judged.by_table
+    verdict.require()
+    assert 0 == verdict.coverage.missing
+
+
+def test_a_door_that_opens_by_itself_is_refused_by_its_table() -> None:
+    wrong = subject(DOOR, policy=None, table=changed(DOOR, "close", "OPEN", dest="OPEN"))
+    found = check_conformance(wrong, steps=0).violations[0]
+
+    assert ("R11-head", "the head is OPEN, expected SHUT") == (found.requirement, found.message)
 
 
 # --- wrong memories of other machines
@@ -164,8 +178,6 @@ def test_a_memory_of_another_machine_needs_no_allocators_below_level_2() -> None
 
 
 def test_a_subject_of_another_machine_is_checked_when_it_is_made() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"policy.*what the machine msi decides"):
-        Subject("msi", ReferenceMemory, CPUDeviceAllocator(), None, edition=MSI)
     with pytest.raises(InvalidArgumentError, match="one of the sides mem, a, b, c, got 'moon'"):
         subject(MSI, places={"moon": CPUDeviceAllocator()})
     words: dict[str, Any] = {kind: getattr(MSI, kind).values() for kind in ("heads", "calls", "actions")}

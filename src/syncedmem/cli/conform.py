@@ -68,6 +68,20 @@ def conform(  # noqa: PLR0913 -- the options of the command
         ),
     ] = None,
     edition: Edition = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MACHINE", help="Test memories of another machine than Caffe's: FILE.py:NAME or FILE.json."
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help="What that machine decides where the theory of fresh copies leaves a choice: FILE.py:NAME, a Policy. "
+            "Default: its memories are judged by its table alone.",
+        ),
+    ] = None,
     blobs: Annotated[
         bool, typer.Option("--blobs", metavar="", help="Test the blobs of the port, not its memories.")
     ] = False,
@@ -117,7 +131,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     wanted = _wanted(profile, level, edition, steps, seed, keep_going, excepted or [], blobs)
     limits = limits_of(timeout, memory)
-    found = port_target(target, command)
+    found = port_target(target, command, machine, policy)
     if json_path == junit == "-":
         raise InvalidArgumentError("--junit", junit, "another place than that of --json")
     for text in (json_path, junit, str(out / "report.json")):

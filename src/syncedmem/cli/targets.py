@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,8 +11,10 @@ if TYPE_CHECKING:
 __all__ = ["port_target"]
 
 
-def port_target(text: str | None, command: str | None) -> ProgramTarget | MakerTarget:
-    """The port: a target, or a command, and not both.
+def port_target(
+    text: str | None, command: str | None, machine: str | None = None, policy: str | None = None
+) -> ProgramTarget | MakerTarget:
+    """The port: a target, or a command, and not both; a maker in Python may be of another machine than Caffe's.
 
     Raises
     ------
@@ -20,10 +23,19 @@ def port_target(text: str | None, command: str | None) -> ProgramTarget | MakerT
     """
     from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
     from syncedmem.spec.ports.process import PortError
-    from syncedmem.spec.ports.targets import command_target, target
+    from syncedmem.spec.ports.targets import ProgramTarget, command_target, target
 
     if (text is None) == (command is None):
         raise PortError("name one port: TARGET, or --command")
-    if command is not None:
-        return command_target(command)
-    return target(str(text), (CPUDeviceAllocator, SimulatedDeviceAllocator))
+    if policy is not None and machine is None:
+        raise PortError(f"--policy {policy} says what a machine decides: name that too, with --machine")
+    found = (
+        command_target(command)
+        if command is not None
+        else target(str(text), (CPUDeviceAllocator, SimulatedDeviceAllocator))
+    )
+    if machine is None:
+        return found
+    if isinstance(found, ProgramTarget):
+        raise PortError("--machine is for memories in Python, MODULE:MAKER or FILE.py:MAKER")
+    return replace(found, machine=machine, policy=policy or "")

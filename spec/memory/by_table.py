@@ -1,0 +1,106 @@
+"""What calls do by a machine's own table: for a machine without a policy.
+
+This is no second account: a wrong row is wrong here too.  What is left to judge is whether a memory does what its table
+says, with the right bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import Input, Machine, State, caffe
+from syncedmem.model.states import stepper
+
+from .oracle import Copy, Expected, Oracle, Wanted
+from .policy import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from syncedmem.model import Action, Call, Fact
+    from syncedmem.model.stepper import Step
+
+__all__ = ["TableOracle"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TableOracle(Oracle):
+    """The state of a memory, and the effect of each call by the table; `of` makes one.
+
+    Attributes
+    ----------
+    machine : Machine
+    state : State
+        The state of the machine.
+    """
+
+    machine: Machine = field(default=caffe.CAFFE)
+    state: State = field(default=State(""))
+
+    @classmethod
+    def of(cls, machine: Machine, size: int) -> TableOracle:
+        """A new memory; sides that no action allocates are there from the beginning."""
+        lazy = frozenset(action.side for action in machine.actions.values() if action.does == "allocate")
+        start = Oracle.new(Policy(machine.sides, lazy, born_fresh=frozenset(machine.initial.fresh)), size)
+        return cls(start.policy, size, None, start.copies, machine=machine, state=stepper(machine).start)
+
+    @property
+    def head(self) -> str:
+        """The name of the head."""
+        return self.state.head
+
+    def defines(self, call: Call) -> bool:
+        """Whether a call has a row in this state; one that means nothing may have none."""
+        return call.does != "" or stepper(self.machine).step(self.state, Input(call)) is not None
+
+    def holds(self, fact: Fact) -> bool | None:
+        """Whether a fact is true in the state of the machine."""
+        return fact.name in self.state.facts
+
+    def expect(self, call: Call, settings: Mapping[str, str], content: Any = None) -> Expected:
+        """The effect of a call by its row; see `Oracle.expect`."""
+        if self.released:
+            return Expected("", (), self) if call.ends else Expected("released", (), self)
+        given = call.does != "adopt" or content is not None
+        state = self.state._replace(settings=tuple(settings.values()))
+        step = stepper(self.machine).step(state, Input(call, data=given or not call.takes))
+        if step is None or step.refusal:
+            return Expected("push" if given else "null", (), self)
+        return Expected("", *self._after(call, step, content))
+
+    def _after(self, call: Call, step: Step, content: Any) -> tuple[tuple[Wanted, ...], TableOracle]:
+        copies, steps = dict(self.copies), list[Wanted]()
+        for action in map(self.machine.actions.__getitem__, step.actions):
+            steps += self._act(action, copies, step, content)
+        if call.does == "overwrite":
+            copies[call.side] = replace(copies[call.side], content=None)
+        fresh = self.machine.heads[step.after.head].fresh
+        told = {side: replace(copy, fresh=side in fresh) for side, copy in copies.items()}
+        if call.ends:
+            told = dict.fromkeys(told, Copy())
+        return tuple(steps), replace(self, copies=told, state=step.after, released=call.ends)
+
+    def _act(self, action: Action, copies: dict[str, Copy], step: Step, content: Any) -> Iterator[Wanted]:
+        """The step of an action, which changes copies; none if the action means nothing."""
+        side, here = action.side, copies.get(action.side, Copy())
+        match action.does:
+            case "allocate":
+                facts = map(self.machine.facts.__getitem__, step.after.facts)
+                pinned = any(it.means == "pinned" and it.side == side for it in facts)
+                copies[side] = Copy("memory", pinned=pinned)
+                yield Wanted("allocate", side, pinned=pinned)
+            case "zero":
+                copies[side] = replace(here, content=bytes(self.size))
+                yield Wanted("zero", side)
+            case "copy":
+                copies[side] = replace(here, content=copies[action.source].content)
+                yield Wanted("copy", side, action.source, action.queued)
+            case "adopt":
+                copies[side] = Copy("caller", content=content)
+                yield Wanted("adopt", side)
+            case "free":
+                copies[side] = Copy()
+                yield Wanted("free", side, pinned=here.pinned)
+            case _:
+                pass
