@@ -27,7 +27,7 @@ __all__ = ["Generated", "Hunt", "Taken", "Walking"]
 
 _FEWEST = 3
 """The fewest walks that are generated at once; the first does next to nothing."""
-_MOST = 15
+_MOST = 8
 """The most walks at once; Hypothesis varies what it has generated, so many short searches vary more."""
 _PATIENCE = 10
 """After how many times without a new walk the search gives up."""
@@ -58,15 +58,15 @@ class Generated:
         The number of distinct walks.
     moves : Counter of str
         Their moves that were taken, by kind; the calls that reach the starting state are not among them.
-    starts : set
-        Where they started.
+    starts : Counter
+        Where they started, and how often.
     """
 
     asked: int
     wanted_starts: int
     walks: int = 0
     moves: Counter[str] = field(default_factory=Counter[str])
-    starts: set[Hashable] = field(default_factory=set[Hashable])
+    starts: Counter[Hashable] = field(default_factory=Counter[Hashable])
 
     @property
     def shortfall(self) -> str:
@@ -260,4 +260,4 @@ class Hunt:
         self.known.add(taken.walk)
         self.generated.walks += 1
         self.generated.moves.update(taken.moves)
-        self.generated.starts.add(taken.start)
+        self.generated.starts[taken.start] += 1

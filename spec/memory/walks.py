@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Walk", "run_walk", "search", "shortened", "state_machine"]
 
-LONGEST = 20
+LONGEST = 14
 _MOST = 3
+_STARTS = 14
+"""How many states some walks start in; then others are next."""
 # Hypothesis tries the first size first, and shrinks to it, so it must not be zero.
 _SIZES = (3, 1, 64, 0, 255, 4096, 4097)
 _LARGE = (1 << 20, (2 << 20) + 1, 5 << 20)
@@ -269,8 +271,8 @@ def search(  # noqa: PLR0913 -- options
     failures = subject.profile == "safe" and subject.level >= "L3"
 
     def walking() -> type[Walking]:
-        unused = tuple(way for way in ways if way not in generated.starts)
-        return state_machine(subject, unused, failures=failures)
+        rarest = sorted(ways, key=lambda way: generated.starts[way])[:_STARTS]
+        return state_machine(subject, rarest, failures=failures)
 
     hunt = Hunt(subject, generated, LONGEST, shortened, on_walk, shorten, tolerance or Tolerance())
     return hunt.search(walking, str(start)), generated

@@ -129,7 +129,7 @@ def test_the_state_machine_fails_with_the_requirement_and_the_reproducer() -> No
 
 
 def test_walks_that_do_not_start_everywhere_fail_the_verdict() -> None:
-    generated = Generated(2, 2, 1, Counter(call=2), {0})
+    generated = Generated(2, 2, 1, Counter(call=2), Counter({0: 1}))
 
     assert "generated walks started in only 1 of 2 states" == generated.shortfall
     assert {"asked": 2, "walks": 1, "moves": {"call": 2}, "starts": 1} == generated.as_json()
