@@ -164,7 +164,7 @@ PORT_BUGS = (
         "adopts device memory as host memory", "if ((with.kind == SMP_DEVICE) != (side == SMD_GPU)) throw",
         "if (false) throw", "R39", "the last call was not refused",
     ),
-    PortBug("allocates eagerly", "size_(size) {}", f"size_(size) {{ {_EAGER} }}", "R01", "making a memory called"),
+    PortBug("allocates eagerly", "size_(size) {}", f"size_(size) {{ {_EAGER} }}", "R01", "saw allocate cpu"),
     # It says something else than what it does.
     PortBug(
         "has a wrong flag", _COMMIT, "facts_ = smd_facts_after(row, facts_, SMD_MODE_GPU);",
