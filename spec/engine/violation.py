@@ -11,7 +11,7 @@ from ..requirements import REQUIREMENTS
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
-__all__ = ["Violation", "noting"]
+__all__ = ["UnfitPolicyError", "Violation", "noting"]
 
 
 Played = tuple[tuple[int, ...], tuple[tuple[int, object], ...]]
@@ -55,6 +55,10 @@ class Violation(AssertionError):
 
     def __str__(self) -> str:
         return f"{self.sentence}\n\n{indent(self.reproducer, '    ')}" if self.statements else self.sentence
+
+
+class UnfitPolicyError(ValueError):
+    """What a policy says of a machine is none of its heads: then no memory is to blame."""
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import Call, Head, Input, SyncedHead
 
 from ..engine.contents import contrasted, fetch, shown
+from ..engine.violation import UnfitPolicyError
 from .differences import FLAGS, STRAY, Differences
 
 if TYPE_CHECKING:
@@ -62,7 +63,14 @@ class MemoryInspection:
     @property
     def head(self) -> Head:
         """The head that says what the oracle expects to be fresh."""
-        return self._run.subject.machine.heads[self.oracle.head] if self.oracle.head else self._heads[self.oracle.fresh]
+        machine, fresh = self._run.subject.machine, self.oracle.fresh
+        if self.oracle.head:
+            return machine.heads[self.oracle.head]
+        if fresh not in self._heads:
+            told = ", ".join(sorted(fresh)) or "nothing"
+            message = f"by the policy {told} is fresh here, and no head of {machine.name} says that:"
+            raise UnfitPolicyError("\n".join((message, *self._run.reproducer.lines)))
+        return self._heads[fresh]
 
     @property
     def _size(self) -> int:

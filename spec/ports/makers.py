@@ -22,7 +22,7 @@ from ..engine.fork import in_fork
 from ..engine.reproducer import program_of
 from ..engine.shrinking import SECONDS, shrink
 from ..engine.supervisor import Child, Death
-from ..engine.violation import Violation
+from ..engine.violation import UnfitPolicyError, Violation
 from ..requirements import LEVELS
 from .conformance import PortReport, Wanted, conform
 from .process import PortError
@@ -211,6 +211,9 @@ def judge_maker(
     def bench(level: Level) -> Subject:
         return replace(target.subject(wanted.profile, level, wanted.edition), journal=journal.note)
 
-    report = conform(bench, top, wanted, progress=progress, on_change=reports.send)
-    journal.close()
-    return report
+    try:
+        return conform(bench, top, wanted, progress=progress, on_change=reports.send)
+    except UnfitPolicyError as error:
+        return PortError(str(error))
+    finally:
+        journal.close()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from syncedmem.model import SyncedMemoryError
+from syncedmem.model import InvalidArgumentError, SyncedMemoryError
 from syncedmem.model.caffe import CPU_ONLY, DEFAULT
 from syncedmem.model.exports.declared import machine_named
 
@@ -128,10 +128,13 @@ class MakerTarget:
             decided = {"edition": machine, "policy": policy} if self.machine else {"edition": machine or found.edition}
             return replace(found, profile=profile, level=level, source=found.source or source, **decided)
         there = device() if machine != CPU_ONLY.name else None
-        return Subject(
-            self.name, found, host(), there, profile, level=level, edition=machine or DEFAULT.name, policy=policy,
-            source=source,
-        )  # fmt: skip
+        of = machine or DEFAULT.name
+        try:
+            return Subject(
+                self.name, found, host(), there, profile, level=level, edition=of, policy=policy, source=source
+            )
+        except InvalidArgumentError as error:
+            raise PortError(str(error)) from error
 
     def _own_machine(self) -> Machine:
         try:

@@ -232,6 +232,7 @@ MACHINE = Machine(
     actions=[Action("send", "copy", "device", "host")],
 )
 POLICY = Policy(MACHINE.sides, born_fresh=frozenset(["host"]))
+OTHER, UNBORN = Policy(("a", "b")), Policy(MACHINE.sides)
 
 def right(size, **allocators):
     return ReferenceMemory(size, MACHINE, **allocators)
@@ -254,6 +255,8 @@ def wrong(size, **allocators):
         ("right NOTHING POLICY", 1, "mirror.py has no NOTHING"),
         ("right MACHINE MACHINE", 1, "MACHINE is no policy: it is <Machine mirror"),
         ("right MACHINE NOTHING", 1, "has no NOTHING"),
+        ("right MACHINE OTHER", 1, "a policy for the sides host, device of mirror, got ('a', 'b')"),
+        ("right MACHINE UNBORN", 1, "by the policy nothing is fresh here, and no head of mirror says that"),
     ],
 )
 def test_a_memory_of_another_machine(arguments: str, code: int, line: str, tmp_path: Path) -> None:

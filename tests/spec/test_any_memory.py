@@ -11,7 +11,8 @@ from machines import DOOR, MSI, MSI_OF_TWO, PETSC, POLICIES, TCP, THIRD, changed
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import EDITIONS, InvalidArgumentError, Machine
 from syncedmem.model.declaration import Row, Setting
-from syncedmem.spec import ReferenceMemory, Subject, check_conformance
+from syncedmem.spec import Policy, ReferenceMemory, Subject, check_conformance
+from syncedmem.spec.engine.violation import UnfitPolicyError
 from syncedmem.spec.memory.claims import not_judged
 
 if TYPE_CHECKING:
@@ -177,7 +178,16 @@ def test_a_memory_of_another_machine_needs_no_allocators_below_level_2() -> None
     check_conformance(subject(machine, Kept, policy=POLICIES[PETSC], level="L1")).require()
 
 
+def test_a_policy_that_no_head_can_say_is_not_the_memorys_fault() -> None:
+    unborn = Policy(MSI.sides)
+
+    with pytest.raises(UnfitPolicyError, match=r"by the policy nothing is fresh here, and no head of msi says that"):
+        check_conformance(subject(MSI, policy=unborn, level="L1"), steps=0)
+
+
 def test_a_subject_of_another_machine_is_checked_when_it_is_made() -> None:
+    with pytest.raises(InvalidArgumentError, match="a policy for the sides mem, a, b, c of msi, got"):
+        subject(MSI, policy=POLICIES[THIRD])
     with pytest.raises(InvalidArgumentError, match="one of the sides mem, a, b, c, got 'moon'"):
         subject(MSI, places={"moon": CPUDeviceAllocator()})
     words: dict[str, Any] = {kind: getattr(MSI, kind).values() for kind in ("heads", "calls", "actions")}
