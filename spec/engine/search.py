@@ -100,7 +100,7 @@ class Taken(NamedTuple):
     moves : Counter of str
         The kinds of its generated moves.
     start : Hashable
-        The state before these.
+        Where it started.
     """
 
     walk: Hashable
@@ -204,14 +204,14 @@ class Hunt:
         return self.generated.wanted_starts - len(self.generated.starts)
 
     def search(self, walking: Callable[[], type[Walking]], name: str) -> Violation | None:
-        """Take walks until there are enough; return the violation of the first that fails, shrunk, or None.
+        """Take walks until there are enough; return the violation of the first that fails, shortened, or None.
 
         If Hypothesis generates nothing new, the search ends with fewer moves, and `generated` says so.
 
         Parameters
         ----------
         walking : callable
-            Makes the class of the next walks, which start where none has started, as long as there are such states.
+            Makes the class of the next walks, for example of those that start where few have started.
         name : str
             The seed.
         """

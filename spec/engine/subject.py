@@ -215,7 +215,9 @@ class Subject:
 
     def _check_machine(self) -> None:
         if not isinstance(self.edition, Machine):
-            if self.edition not in EDITIONS:
+            if self.policy is not None:
+                raise InvalidArgumentError("edition", self.edition, "a machine, whose policy it is")
+            if self.edition not in tuple(EDITIONS):
                 raise InvalidArgumentError("edition", self.edition, f"one of {', '.join(EDITIONS)}, or a machine")
         elif self.policy is not None and set(self.policy.sides) != set(self.edition.sides):
             wanted = f"a policy for the sides {', '.join(self.edition.sides)} of {self.edition.name}"

@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     from syncedmem.model import Action, Call, Fact
     from syncedmem.model.stepper import Step
 
-__all__ = ["TableOracle"]
+__all__ = ["TableOracle", "allocated", "is_pinned"]
+
+
+def allocated(machine: Machine) -> frozenset[str]:
+    """The sides that actions allocate; the others are there from the beginning."""
+    return frozenset(action.side for action in machine.actions.values() if action.does == "allocate")
+
+
+def is_pinned(machine: Machine, state: State, side: str) -> bool:
+    """Whether a state says that the memory of a side is page-locked."""
+    facts = map(machine.facts.__getitem__, state.facts)
+    return any(it.means == "pinned" and it.side == side for it in facts)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -40,9 +51,8 @@ class TableOracle(Oracle):
 
     @classmethod
     def of(cls, machine: Machine, size: int) -> TableOracle:
-        """A new memory; sides that no action allocates are there from the beginning."""
-        lazy = frozenset(action.side for action in machine.actions.values() if action.does == "allocate")
-        start = Oracle.new(Policy(machine.sides, lazy, born_fresh=frozenset(machine.initial.fresh)), size)
+        """A new memory."""
+        start = Oracle.new(Policy(machine.sides, allocated(machine), born_fresh=frozenset(machine.initial.fresh)), size)
         return cls(start.policy, size, None, start.copies, machine=machine, state=stepper(machine).start)
 
     @property
@@ -86,8 +96,7 @@ class TableOracle(Oracle):
         side, here = action.side, copies.get(action.side, Copy())
         match action.does:
             case "allocate":
-                facts = map(self.machine.facts.__getitem__, step.after.facts)
-                pinned = any(it.means == "pinned" and it.side == side for it in facts)
+                pinned = is_pinned(self.machine, step.after, side)
                 copies[side] = Copy("memory", pinned=pinned)
                 yield Wanted("allocate", side, pinned=pinned)
             case "zero":

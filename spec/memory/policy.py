@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from syncedmem.model import InvalidArgumentError, caffe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["CAFFE", "CPU_ONLY", "EARLY", "POLICIES", "FirstTouch", "Policy", "Reason"]
 
@@ -56,7 +56,7 @@ class Policy:
     Raises
     ------
     InvalidArgumentError
-        If it names a side that it does not have.
+        If a field names a side that it does not have, or is no set of sides, or if there is no such first touch.
     """
 
     sides: tuple[str, ...]
@@ -72,12 +72,21 @@ class Policy:
     refusals: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
-        routed = {side for ends, between in self.routes.items() for side in (*ends, *between)}
-        said = {side for fresh in self.says for side in fresh}
-        home = {self.home} if self.home else set[str]()
-        named = {*self.lazy, *self.born_fresh, *self.absent, *self.pinned} | routed | said | home
-        if unknown := sorted(named - set(self.sides)):
-            raise InvalidArgumentError("policy", unknown[0], f"one of the sides {', '.join(self.sides)}")
+        if self.first_touch not in get_args(FirstTouch):
+            raise InvalidArgumentError("first_touch", self.first_touch, f"one of {', '.join(get_args(FirstTouch))}")
+        named: dict[str, Iterable[str]] = {
+            "lazy": self.lazy,
+            "born_fresh": self.born_fresh,
+            "routes": {side for ends, between in self.routes.items() for side in (*ends, *between)},
+            "home": {self.home} if self.home else (),
+            "absent": self.absent,
+            "says": {side for fresh in self.says for side in fresh},
+            "pinned": self.pinned,
+        }
+        for name, sides in named.items():
+            if isinstance(sides, str) or not set(sides) <= set(self.sides):
+                wrong = sides if isinstance(sides, str) else min(set(sides) - set(self.sides))
+                raise InvalidArgumentError(name, wrong, f"a set of the sides {', '.join(self.sides)}")
 
     def route(self, source: str, side: str) -> tuple[str, ...]:
         """The sides to which bytes are copied one after the other, on their way to a side."""

@@ -16,6 +16,7 @@ from syncedmem.model.interface import MemcpyKind, is_host
 from syncedmem.model.states import stepper
 
 from ..engine.subject import Subject
+from .by_table import allocated, is_pinned
 
 if TYPE_CHECKING:
     from syncedmem.model import Action, Call, State
@@ -84,9 +85,8 @@ class ReferenceMemory:
 
     def _make_the_rest(self) -> None:
         """The sides that no action allocates, which are there from the beginning."""
-        lazy = {action.side for action in self.machine.actions.values() if action.does == "allocate"}
         for side in self.machine.sides:
-            if side not in lazy and self._places[side] is not None:
+            if side not in allocated(self.machine) and self._places[side] is not None:
                 self._blocks[side] = block = self.allocate(side, self.state)
                 if side in self.machine.initial.fresh and self.size:
                     block.allocator.memset_zero(block.pointer, self.size)
@@ -240,8 +240,7 @@ class ReferenceMemory:
 
     def allocate(self, side: str, after: State) -> _Block:
         """Memory for a side, page-locked if the state after the call says so."""
-        facts = map(self.machine.facts.__getitem__, after.facts)
-        pinned = any(it.means == "pinned" and it.side == side for it in facts)
+        pinned = is_pinned(self.machine, after, side)
         place = self._device(*self._places).pinned_host() if pinned else self._places[side]
         return _Block(place.allocate(self.size) if self.size else place.empty(0), place)
 

@@ -176,19 +176,18 @@ class MemoryWalk(Walking):
 Ways: TypeAlias = "Sequence[tuple[Input, ...]]"
 
 
-def state_machine(subject: Subject, ways: Ways = (), *, failures: bool = True) -> type[MemoryWalk]:
+def state_machine(subject: Subject, ways: Ways = ()) -> type[MemoryWalk]:
     """A `hypothesis.stateful.RuleBasedStateMachine` over the memories of a subject, with the rules of its machine.
 
     There is a rule for each input.  A memory starts in a state of the machine that Hypothesis draws.  Every step is
-    compared with the oracle.  With pytest: ``TestMine = state_machine(subject).TestCase``.
+    compared with the oracle.  Allocator calls are made to fail only if the profile and the level of a subject say what
+    holds then.  With pytest: ``TestMine = state_machine(subject).TestCase``.
 
     Parameters
     ----------
     subject : Subject
     ways : sequence of tuple of Input
         The sequences by which the first memory starts; if there are none, one for each state of the machine.
-    failures : bool
-        Whether allocator calls are made to fail.
 
     Returns
     -------
@@ -196,6 +195,7 @@ def state_machine(subject: Subject, ways: Ways = (), *, failures: bool = True) -
         A new class.  A step that breaks a requirement raises `Violation`, with its reproducer.
     """
     every = tuple(access_sequences(subject.machine).values())
+    failures = subject.profile == "safe" and subject.level >= "L3"
     small = st.sampled_from(_SIZES)
     # A large memory takes a thousand times as long as a small one, and suites have large ones too.
     size = st.one_of(small, small, small, st.integers(1, 300), st.sampled_from((*_SIZES * 2, *_LARGE)))
@@ -268,11 +268,10 @@ def search(  # noqa: PLR0913 -- options
     """
     ways = tuple(access_sequences(subject.machine).values())
     generated = Generated(steps, len(ways))
-    failures = subject.profile == "safe" and subject.level >= "L3"
 
     def walking() -> type[Walking]:
         rarest = sorted(ways, key=lambda way: generated.starts[way])[:_STARTS]
-        return state_machine(subject, rarest, failures=failures)
+        return state_machine(subject, rarest)
 
     hunt = Hunt(subject, generated, LONGEST, shortened, on_walk, shorten, tolerance or Tolerance())
     return hunt.search(walking, str(start)), generated

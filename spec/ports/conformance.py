@@ -222,11 +222,10 @@ class PortReport:
     @property
     def line(self) -> str:
         """The verdict in one line."""
-        profile: str
         profile, reached = self.wanted.profile, self.reached
-        edition = "" if self.edition == DEFAULT.name else f" of edition {self.edition}"
-        if self.edition not in EDITIONS:
-            profile, edition = self.edition, ", by its table alone" if self.by_table else ""
+        kind = "edition" if self.edition in EDITIONS else "the machine"
+        edition = "" if self.edition == DEFAULT.name else f" of {kind} {self.edition}"
+        edition += ", by its table alone" if self.by_table else ""
         last = reached or (self.results[-1] if self.results else None)
         if last is None:
             broken = ", ".join(dict.fromkeys(it.requirement for it in self.found))

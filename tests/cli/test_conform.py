@@ -249,9 +249,9 @@ def wrong(size, **allocators):
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
-        ("right MACHINE POLICY", 0, "conforms to mirror/L4: "),
-        ("right MACHINE", 0, "conforms to mirror/L4, by its table alone: "),
-        ("wrong MACHINE POLICY", 1, "does not conform to mirror/L1: R10-same-bytes"),
+        ("right MACHINE POLICY", 0, "conforms to caffe/L4 of the machine mirror: "),
+        ("right MACHINE", 0, "conforms to caffe/L4 of the machine mirror, by its table alone: "),
+        ("wrong MACHINE POLICY", 1, "does not conform to caffe/L1 of the machine mirror: R10-same-bytes"),
         ("right NOTHING POLICY", 1, "mirror.py has no NOTHING"),
         ("right MACHINE MACHINE", 1, "MACHINE is no policy: it is <Machine mirror"),
         ("right MACHINE NOTHING", 1, "has no NOTHING"),

@@ -175,7 +175,7 @@ def test_a_memory_of_another_machine_needs_no_allocators_below_level_2() -> None
         heads=dict.fromkeys(["UNALLOCATED"], ()) | {"CPU": "host"},
         calls=[PETSC.calls["VecGetArray"]],
     )
-    check_conformance(subject(machine, Kept, policy=POLICIES[PETSC], level="L1")).require()
+    check_conformance(subject(machine, Kept, policy=POLICIES[PETSC], level="L1"), steps=50).require()
 
 
 def test_a_policy_that_no_head_can_say_is_not_the_memorys_fault() -> None:
@@ -185,7 +185,23 @@ def test_a_policy_that_no_head_can_say_is_not_the_memorys_fault() -> None:
         check_conformance(subject(MSI, policy=unborn, level="L1"), steps=0)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"first_touch": "zeros"}, "first_touch must be one of zero, undefined, refused, got 'zeros'"),
+        ({"lazy": "mem"}, "lazy must be a set of the sides mem, a, b, c, got 'mem'"),
+        ({"born_fresh": frozenset(["men"])}, "born_fresh must be a set of the sides mem, a, b, c, got 'men'"),
+        ({"home": "moon"}, "home must be a set of the sides mem, a, b, c, got 'moon'"),
+    ],
+)
+def test_a_policy_is_checked_when_it_is_made(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        Policy(MSI.sides, **wrong)
+
+
 def test_a_subject_of_another_machine_is_checked_when_it_is_made() -> None:
+    with pytest.raises(InvalidArgumentError, match="edition must be a machine, whose policy it is, got"):
+        Subject("petsc", ReferenceMemory, CPUDeviceAllocator(), None, policy=POLICIES[PETSC])
     with pytest.raises(InvalidArgumentError, match="a policy for the sides mem, a, b, c of msi, got"):
         subject(MSI, policy=POLICIES[THIRD])
     with pytest.raises(InvalidArgumentError, match="one of the sides mem, a, b, c, got 'moon'"):

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 from machines import MSI, POLICIES
 from mutants.memory import MEMORY_BUGS
 from mutants.memory.handmade import HandmadeMemory
@@ -21,7 +22,7 @@ from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.memory import walks as walks_module
 from syncedmem.spec.memory.suites import Stumble
 from syncedmem.spec.memory.walks import Walk, run_walk, search, shortened
-from syncedmem.spec.requirements import PROFILES, Profile
+from syncedmem.spec.requirements import PROFILES, Level, Profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,13 +95,14 @@ def test_a_generator_that_repeats_itself_fails_the_verdict(monkeypatch: pytest.M
     monkeypatch.setattr(walks_module, "_SIZES", (9,))
     monkeypatch.setattr(walks_module, "_LARGE", (9,))
     monkeypatch.setattr(walks_module, "LONGEST", 2)
-    verdict = check_conformance(reference_subject(), suites=["walks"], steps=500)
+    monkeypatch.setattr("syncedmem.spec.engine.search._PATIENCE", 2)
+    verdict = check_conformance(reference_subject(), suites=["walks"], steps=300)
 
     assert not verdict.violations
     assert not verdict.passed
     assert verdict.generated is not None
-    assert verdict.walks == verdict.generated.moves.total() < 500
-    assert "of 500 generated moves were taken" in verdict.shortfall
+    assert verdict.walks == verdict.generated.moves.total() < 300
+    assert "of 300 generated moves were taken" in verdict.shortfall
 
 
 @pytest.mark.parametrize("machine", [caffe.CAFFE, MSI], ids=lambda it: it.name)
@@ -118,8 +120,27 @@ def test_the_state_machine_has_the_rules_of_the_machine(machine: Machine) -> Non
     assert (1, []) == (result.testsRun, result.failures + result.errors)
 
 
+@pytest.mark.parametrize(
+    ("profile", "level", "fail"), [("caffe", "L4", False), ("safe", "L2", False), ("safe", "L3", True)]
+)
+def test_the_state_machine_makes_calls_fail_only_where_it_is_said_what_holds_then(
+    profile: Profile, level: Level, fail: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: set[bool] = set()
+
+    def moves(entry: Input, *, failures: bool) -> list[Input]:
+        asked.add(failures)
+        return [entry]
+
+    monkeypatch.setattr(walks_module, "_moves", moves)
+    state_machine(replace(reference_subject(), profile=profile, level=level))
+
+    assert {fail} == asked
+
+
 def test_the_state_machine_fails_with_the_requirement_and_the_reproducer() -> None:
     walking = state_machine(device_subject(MEMORY_BUGS["HostWriteUnnoticed"].make))
+    walking.TestCase.settings = settings(max_examples=30, stateful_step_count=6, deadline=None, database=None)
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromTestCase(walking.TestCase).run(result)
     ((_, text),) = result.failures + result.errors

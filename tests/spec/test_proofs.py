@@ -210,7 +210,7 @@ def test_a_policy_that_is_not_that_of_the_machine_is_told() -> None:
 
 
 def test_a_policy_of_other_sides_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"policy must be one of the sides host, device, got 'gpu'"):
+    with pytest.raises(TypeError, match=r"lazy must be a set of the sides host, device, got 'gpu'"):
         policy.Policy(("host", "device"), lazy=frozenset(("gpu",)))
 
 

@@ -242,7 +242,8 @@ class _Kept:
             self._clear()
         for violation in report.violations:
             if violation.statements:
-                self._write(_file(violation, self._out), "\n".join(violation.statements) + "\n")
+                text = "\n".join(violation.statements) if _is_requests(violation) else violation.reproducer
+                self._write(_file(violation, self._out), f"{text}\n")
             if violation.vector:
                 self._write(_vector(violation, self._out), f"{violation.vector}\n")
         self.stale = [name for name in self.stale if name not in self._files]
