@@ -19,7 +19,7 @@ try:
 except ModuleNotFoundError as _error:
     raise MissingPackageError("syncedmem.spec", "hypothesis", "kit") from _error
 
-from .blob import BlobCoverage, ReferenceBlob, blob_requirements_for, blob_suite_names, check_blobs
+from .blob import BlobCoverage, blob_requirements_for, blob_suite_names, check_blobs
 from .engine.call_log import CallLog, RecordingAllocator
 from .engine.report import Conformance, SuiteResult, Verdict
 from .engine.subject import BlobMaker, Maker, Memory, Subject
@@ -51,7 +51,6 @@ __all__ = [
     "Oracle",
     "Policy",
     "RecordingAllocator",
-    "ReferenceBlob",
     "ReferenceMemory",
     "Requirement",
     "Subject",

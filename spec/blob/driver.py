@@ -13,20 +13,20 @@ from syncedmem.model import Mode
 
 from ..engine.reproducer import Reproducer
 from ..engine.run import Run, blaming
+from .cells import cell_of
 from .claims import blob_requirements_for
 from .elements import USUAL, decoded, encoded, numbers, shown
-from .inspection import UNCHANGED, BlobInspection, besides_extents
-from .oracle import Duty, World
-from .steps import ADOPTIONS, Other, failing_calls, foresee, name_of, number_of, write_of
-from .tables import cell_of
+from .inspection import BlobInspection, besides_extents
+from .oracle import ADOPTIONS, Duty, Exporter, Other, World, failing_calls, foresee, number_of, write_of
+from .steps import REFUSED, UNCHANGED, Outcome, name_of
 
 if TYPE_CHECKING:
     from ..engine.call_log import CallLog
     from ..engine.subject import Subject
     from ..engine.violation import Violation
-    from .oracle import Foreseen, Part, Shape
-    from .steps import BlobCall
-    from .tables import Cell
+    from .cells import Cell
+    from .oracle import Foreseen, Shape
+    from .steps import BlobCall, Check
 
 __all__ = ["BlobDriver"]
 
@@ -84,27 +84,28 @@ class BlobDriver:
     # --- making blobs
 
     @blaming
-    def make(self, shape: Shape | None) -> None:
-        """Make another blob; this must allocate nothing.
+    def make(self, shape: Shape | None, n: int | None = None) -> None:
+        """Make another blob, with the next number or with this one; this must allocate nothing.
 
         Raises
         ------
         Violation
         """
-        name, given = name_of(len(self.world.blobs)), "" if shape is None else f"{shape!r}, "
+        n = len(self.world.blobs) if n is None else n
+        name, given = name_of(n), "" if shape is None else f"{shape!r}, "
         text = f"subject.make({given}dtype={self.world.dtype!r}, host=host, device=device)"
         start = len(self.log.calls)
         error = self.reproducer.call(text, self.world.mode, keep=name).raised
         known = "B01-empty" if shape is None else "B02-lazy"
         self.run.require(error is None, known, f"making a blob raised {type(error).__name__}: {error}")
-        self.inspection.world = self.world.make(shape)
+        self.inspection.world = self.world.make(n, shape)
         seen = self.log.calls[start:]
         others = seen if shape is None else besides_extents(seen, len(shape))
         self.run.require(not others, "B02-lazy", "making a blob called its allocators")
         self.run.require(not seen, "B67-shape-lazy", "making a blob allocated memory for its extents")
         shaped, grown = "B01-empty" if shape is None else "B03-shape", "B06-growth-renews"
-        self.inspection.compare_blobs({len(self.world.blobs) - 1}, Duty(shaped, shaped), sizes=grown)
-        self.inspection.compare_memories({len(self.world.blobs) - 1}, Duty("B02-lazy", "B02-lazy"))
+        self.inspection.compare_blobs({n}, Duty(shaped, shaped), sizes=grown)
+        self.inspection.compare_memories({n}, Duty("B02-lazy", "B02-lazy"))
 
     # --- calls
 
@@ -133,7 +134,7 @@ class BlobDriver:
         if foreseen.refused:
             self._must_raise(raised, foreseen.refused, f"{name} was not refused")
             self.run.require(set(self.log.live) == live, "B56-unchanged", f"{name} was refused, and changed memory")
-            duty = UNCHANGED
+            duty = Duty(*["B56-unchanged"] * 3)
         else:
             message = f"{name} raised {type(raised).__name__}: {raised}"
             self.run.require(raised is None, duty.accepted or duty.conduct, message)
@@ -171,14 +172,14 @@ class BlobDriver:
             self.perform(step)
             return
         self.steps += 1
-        numbers, shapes = self.inspection.fresh_numbers(), [(blob.shape, blob.count) for blob in self.world.blobs]
+        numbers, shapes = self.inspection.fresh_numbers(), [(it.shape, it.count) for it in self.world.blobs.values()]
         text, known = self._text(step), "B57-failure-keeps-numbers"
         raised = self.reproducer.call(text, self.world.mode, within=f"log.moves.armed({k})").raised
         if not self.log.moves.blown:
             self.run.require(raised is None, known, f"nothing failed, but it raised {raised!r}")
         else:
             self._must_raise(raised, known, "a failed allocator call was not reported")
-            found = [(tuple(self.blob(n).shape), self.blob(n).count) for n in range(len(shapes))]
+            found = [(tuple(self.blob(n).shape), self.blob(n).count) for n in self.world.blobs]
             self.run.require(found == shapes, known, f"it failed, and then the shapes are {found}, expected {shapes}")
             for key, expected in numbers.items():
                 self.inspection.compare_fresh(key, expected, known)
@@ -189,93 +190,35 @@ class BlobDriver:
             self.inspection.compare_fresh(key, expected, known)
 
     @blaming
-    def refused(self, requirement: str, call: str) -> None:
-        """Check that a call raises, calls no allocator and changes nothing.
-
-        Parameters
-        ----------
-        requirement : str
-            The requirement that it breaks if it does not raise.
-        call : str
-            The text of the call in the reproducer.
+    def check(self, step: Check) -> None:
+        """Make a call that has an expectation of its own, and check that it calls no allocator.
 
         Raises
         ------
         Violation
         """
-        start, everyone = len(self.log.calls), set(range(len(self.world.blobs)))
-        raised = self.reproducer.call(call, self.world.mode).raised
-        self._must_raise(raised, requirement, "the last call was not refused")
-        if not self.run.safe:
-            return  # Caffe may bring a side up to date before it refuses, as in data_at (blob.hpp:191-194)
-        self.run.require(len(self.log.calls) == start, "B56-unchanged", "it was refused, but it called allocators")
-        self.inspection.compare_blobs(everyone, UNCHANGED)
-        self.inspection.compare_memories(everyone, UNCHANGED)
-
-    @blaming
-    def unchanged(self, requirement: str, call: str) -> None:
-        """Check that a call is accepted, calls no allocator and changes nothing.
-
-        Parameters
-        ----------
-        requirement : str
-            The requirement that it breaks otherwise.
-        call : str
-            The text of the call in the reproducer.
-
-        Raises
-        ------
-        Violation
-        """
-        start, everyone = len(self.log.calls), set(range(len(self.world.blobs)))
-        raised = self.reproducer.call(call, self.world.mode).raised
-        self.run.require(raised is None, requirement, f"it raised {type(raised).__name__}: {raised}")
-        asked = len(self.log.calls) - start
-        self.run.require(not asked, requirement, "there was nothing to do, but it called its allocators")
-        self.inspection.compare_blobs(everyone, Duty(requirement, requirement))
-        self.inspection.compare_memories(everyone, Duty(requirement, requirement))
-
-    @blaming
-    def shows(self, requirement: str, expression: str, expected: object) -> None:
-        """Check the value of an expression, that it calls no allocator, and that it changes nothing.
-
-        Raises
-        ------
-        Violation
-        """
+        known, text, expected = step
         start = len(self.log.calls)
-        raised, value = self.reproducer.call(expression, self.world.mode)
-        text = f"it raised {type(raised).__name__}: {raised}" if raised else f"it is {value!r}, expected {expected!r}"
-        self.run.require(raised is None and value == expected, requirement, text)
-        self.run.require(len(self.log.calls) == start, requirement, "reading this called allocators")
+        raised, value = self.reproducer.call(text, self.world.mode)
+        if expected is REFUSED:
+            self._must_raise(raised, known, "the last call was not refused")
+            if not self.run.safe:
+                return  # Caffe may bring a side up to date before it refuses, as in data_at (blob.hpp:191-194)
+            known = "B56-unchanged"
+        else:
+            self.run.require(raised is None, known, f"it raised {type(raised).__name__}: {raised}")
+            right = expected is UNCHANGED or value == expected
+            self.run.require(right, known, f"it is {value!r}, expected {expected!r}")
+        self.run.require(len(self.log.calls) == start, known, "it called its allocators, and must not")
+        if isinstance(expected, Outcome):
+            everyone, duty = set(self.world.blobs), Duty(known, known, "B56-unchanged")
+            self.inspection.compare_blobs(everyone, duty)
+            self.inspection.compare_memories(everyone, duty)
 
     @blaming
     def prepare(self, statement: str) -> None:
         """Run a statement of the reproducer whose names later steps use."""
         self.reproducer.run(statement)
-
-    @blaming
-    def adopt_part(self, n: int, side: str, part: Part, exporter: Part) -> None:
-        """Let a part of a blob adopt memory of the first blob; the first blob keeps it, so this is allowed.
-
-        Raises
-        ------
-        Violation
-        """
-        call = f"{name_of(n)}.set_{side}_{part}(blob.mutable_{side}_{exporter}())"
-        raised = self.reproducer.call(call, self.world.mode).raised
-        self.run.require(raised is None, "B66-own-memory", f"nothing would be freed, but it raised {raised!r}")
-        self.inspection.world = self.world.adopt(n, part, side, self.world.content(0, exporter, side)).after
-
-    def asked_nothing(self, requirement: str) -> None:
-        """Check that no allocator has been called, except for copies of zero bytes.
-
-        Raises
-        ------
-        Violation
-        """
-        asked = [it for it in self.log.calls if it.byte_size or it.operation != "clone"]
-        self.run.require(not asked, requirement, "there are no elements, but it called its allocators")
 
     def compare_extents(self, *, again: bool = False) -> None:
         """Check the extents of the first blob on the device; from then on it has more memory, for these extents.
@@ -312,10 +255,10 @@ class BlobDriver:
         Violation
         """
         if self.subject.program is not None:
-            for n in range(len(self.world.blobs)):
+            for n in self.world.blobs:
                 self.blob(n).drop()
         if self.world.blobs:
-            self.reproducer.run(f"del {', '.join(map(name_of, range(len(self.world.blobs))))}")
+            self.reproducer.run(f"del {', '.join(map(name_of, self.world.blobs))}")
         self.reproducer.names.pop("view", None)
         self.inspection.world = World(self.world.dtype, self.world.has_device, self.world.mode)
         self.inspection.has_extents = False
@@ -343,10 +286,13 @@ class BlobDriver:
         return name_of(argument.blob) if isinstance(argument, Other) else repr(argument)
 
     def _hand_in(self, step: BlobCall) -> str:
-        """A buffer of the caller, by its name in the reproducer."""
-        if not step.arguments[0]:
+        """A buffer of the caller, by its name in the reproducer, or a view of the blob that exports it."""
+        given, (_, side) = step.arguments[0], ADOPTIONS[step.call]
+        if isinstance(given, Exporter):
+            return f"{name_of(given.blob)}.mutable_{side}_{given.part}()"
+        if not given:
             return "None"
-        count, (_, side) = self.world.blobs[step.blob].count, ADOPTIONS[step.call]
+        count = self.world.blobs[step.blob].count
         name, content = self.reproducer.fresh("buffer"), f"numbers({self.steps}, {count}, {self.world.dtype!r})"
         if side == "cpu":
             self.reproducer.run(f"{name} = bytearray({content})")

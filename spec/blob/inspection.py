@@ -15,24 +15,20 @@ from syncedmem.model import using_mode
 
 from ..engine.heads import FRESH, HEADS
 from .elements import alike, near, shown
-from .oracle import Duty, World
-from .steps import NORMS, name_of
+from .oracle import NORMS, PARTS
+from .steps import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..engine.call_log import AllocatorCall
     from ..engine.run import Run
-    from .oracle import Foreseen, Part
+    from .oracle import Duty, Foreseen, World
     from .steps import BlobCall
 
-__all__ = ["PARTS", "UNCHANGED", "BlobInspection", "besides_extents"]
-
-PARTS: tuple[Part, ...] = ("data", "diff")
+__all__ = ["BlobInspection", "besides_extents"]
 
 _LAZY = "B67-shape-lazy"
-
-UNCHANGED = Duty("B56-unchanged", "B56-unchanged", "B56-unchanged")
 
 _TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-12}
 """The tolerance for norms, by the type of the elements: they are sums, in any order."""
@@ -111,7 +107,7 @@ class BlobInspection:
     def compare_blobs(self, acting: set[int], duty: Duty, sizes: str = "") -> None:
         """Compare shapes, and which blob holds which memory."""
         objects: list[tuple[int, Any, str]] = []
-        for n, wanted in enumerate(self.world.blobs):
+        for n, wanted in self.world.blobs.items():
             blob, known = self.blob(n), duty.conduct if n in acting else duty.others
             found = (tuple(blob.shape), blob.count)
             self._run.require(
@@ -122,7 +118,7 @@ class BlobInspection:
             )
             objects += ((wanted.memory(part), getattr(blob, f"{part}_memory"), known) for part in PARTS)
         self._compare_sharing(objects)
-        for n in range(len(self.world.blobs)):
+        for n in self.world.blobs:
             self._compare_capacity(n, sizes or duty.conduct)
         self.compare_live()
 
@@ -201,7 +197,7 @@ class BlobInspection:
     def _held_objects(self) -> dict[int, Any]:
         return {
             wanted.memory(part): getattr(self.blob(n), f"{part}_memory")
-            for n, wanted in enumerate(self.world.blobs)
+            for n, wanted in self.world.blobs.items()
             for part in PARTS
         }
 

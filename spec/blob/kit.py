@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..engine.report import Tolerance, check_steps, run_suites
 from ..engine.violation import Violation
+from .cells import BlobCoverage
 from .claims import blob_requirements_for
-from .coverage import BlobCoverage
 from .scenarios import run_scenario, shortened
 from .suites import SUITES
 from .walks import search

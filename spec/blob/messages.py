@@ -9,21 +9,21 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from .moves import Fail, Prepare, Shows, refused
+from .oracle import Other
 from .scenarios import Scenario
-from .steps import BlobCall, Other
+from .steps import BlobCall, Check, Fail, Prepare, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.subject import Subject
-    from .moves import Move
     from .oracle import Part, Shape
+    from .steps import Step
 
 __all__ = ["MESSAGES"]
 
 
-def _shapes(_: Subject, dtype: str) -> Iterator[Move]:
+def _shapes(_: Subject, dtype: str) -> Iterator[Step]:
     """The old fields are the shape if any is set; those that are not set count as zero (B50)."""
     known, six = "B50-message-shape", (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
     cases: tuple[tuple[tuple[str, ...], Shape], ...] = (
@@ -40,7 +40,7 @@ def _shapes(_: Subject, dtype: str) -> Iterator[Move]:
         yield _load(known, shape, {"data": values})
 
 
-def _numbers(_: Subject, dtype: str) -> Iterator[Move]:
+def _numbers(_: Subject, dtype: str) -> Iterator[Step]:
     """Doubles are preferred to floats; a diff is read only if there is one (B51)."""
     known, floats, doubles = "B51-message-numbers", (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)
     data, double = f"data.extend({list(floats)})", f"double_data.extend({list(doubles)})"
@@ -56,7 +56,7 @@ def _numbers(_: Subject, dtype: str) -> Iterator[Move]:
         yield _load(known, (3,), numbers)
 
 
-def _counts(_: Subject, dtype: str) -> Iterator[Move]:
+def _counts(_: Subject, dtype: str) -> Iterator[Step]:
     """The message has as many numbers as the shape, or nothing is read (B52, B56)."""
     enough, few = "data.extend([1.0, 2.0, 3.0])", "data.extend([1.0, 2.0])"
     bad = (
@@ -73,9 +73,9 @@ def _counts(_: Subject, dtype: str) -> Iterator[Move]:
     yield from refused("B52-message-count", "blob.from_proto(message)")
 
 
-def _same_shape(_: Subject, dtype: str) -> Iterator[Move]:
+def _same_shape(_: Subject, dtype: str) -> Iterator[Step]:
     """Without reshaping, only a message with the blob's own shape is read (B53, B55)."""
-    known, options = "B53-message-same-shape", ", reshape=False"
+    known = "B53-message-same-shape"
     yield BlobCall(0, "reshape", ((3, 2),))
     values, data = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), "data.extend([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])"
     cases = (
@@ -89,14 +89,14 @@ def _same_shape(_: Subject, dtype: str) -> Iterator[Move]:
     )
     for fields, same in cases:
         yield from _message(dtype, *fields, data)
-        yield Shows("B55-shape-equals", "blob.shape_equals(message)", same)
+        yield Check("B55-shape-equals", "blob.shape_equals(message)", same)
         if same:
-            yield _load(known, (3, 2), {"data": values}, options)
+            yield _load(known, (3, 2), {"data": values}, reshape=False)
         else:
-            yield from refused(known, f"blob.from_proto(message{options})")
+            yield from refused(known, f"blob.from_proto(message{_ONLY_SAME})")
 
 
-def _written(_: Subject, dtype: str) -> Iterator[Move]:
+def _written(_: Subject, dtype: str) -> Iterator[Step]:
     """The numbers that are written are read back (B54)."""
     known, values = "B54-message-written", tuple(map(float, range(1, prod(_SHAPE) + 1)))
     held = {"data": values, "diff": values[::-1]}
@@ -105,12 +105,12 @@ def _written(_: Subject, dtype: str) -> Iterator[Move]:
     double = "double_" if dtype == "float64" else ""
     for text, parts in (("", ("data",)), ("True", ("data", "diff"))):
         yield Prepare(f"message = blob.to_proto({text})")
-        yield Shows(known, "tuple(message.shape.dim)", _SHAPE)
+        yield Check(known, "tuple(message.shape.dim)", _SHAPE)
         for part, numbers in held.items():
-            yield Shows(known, f"tuple(message.{double}{part})", numbers if part in parts else ())
+            yield Check(known, f"tuple(message.{double}{part})", numbers if part in parts else ())
 
 
-def _failures(subject: Subject, dtype: str) -> Iterator[Move]:
+def _failures(subject: Subject, dtype: str) -> Iterator[Step]:
     """After a failure neither shape nor numbers were read, whether the blob had to grow or not (B57)."""
     for k, grows in product(range(1, _MOST_CALLS + 1), (False, True)) if subject.profile == "safe" else ():
         for part in ("data", "diff"):
@@ -143,16 +143,20 @@ def _rule(subject: Subject) -> Iterator[Scenario]:
         yield Scenario((_SHAPE, (4, 2)), (*before, *check(subject, dtype)), dtype)
 
 
-def _message(dtype: str, *fields: str) -> Iterator[Move]:
+def _message(dtype: str, *fields: str) -> Iterator[Step]:
     """A message with these fields, which is called ``message`` in later steps."""
     made = f"subject.make((1,), dtype={dtype!r}, host=subject.host, device=subject.device)"
     yield Prepare(f"message = type({made}.to_proto())()")
     yield from (Prepare(f"message.{field}") for field in fields)
 
 
-def _load(known: str, shape: Shape, numbers: dict[Part, tuple[float, ...]], options: str = "") -> BlobCall:
-    text = f"blob.from_proto(message{options})"
-    return BlobCall(0, "from_proto", (shape, numbers), about=known, text=text)
+def _load(known: str, shape: Shape, values: dict[Part, tuple[float, ...]], *, reshape: bool = True) -> BlobCall:
+    text = f"blob.from_proto(message{'' if reshape else _ONLY_SAME})"
+    options = (("reshape", reshape),)
+    return BlobCall(0, "from_proto", (shape, tuple(values.items())), options, known, text)
+
+
+_ONLY_SAME = ", reshape=False"
 
 
 MESSAGES: tuple[Callable[[Subject], Iterator[Scenario]], ...] = (_rule,)

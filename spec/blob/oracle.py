@@ -8,6 +8,7 @@ copies are fresh.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -17,17 +18,66 @@ from syncedmem.model import Mode, SyncedHead, caffe
 from ..engine.heads import HEADS
 from ..memory.oracle import Oracle
 from ..memory.policy import CAFFE, CPU_ONLY
-from .elements import INTEGERS, decoded, encoded, itemsize
+from .elements import INTEGERS, decoded, encoded, itemsize, numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from ..memory.oracle import Wanted
+    from .steps import BlobCall
 
-__all__ = ["Blob", "Duty", "Foreseen", "Part", "Shape", "World"]
+__all__ = [
+    "ACCESSORS",
+    "ADOPTIONS",
+    "NORMS",
+    "PARTS",
+    "SCALES",
+    "Blob",
+    "Duty",
+    "Exporter",
+    "Foreseen",
+    "Other",
+    "Part",
+    "Shape",
+    "World",
+    "failing_calls",
+    "foresee",
+    "number_of",
+    "write_of",
+]
 
 Shape = tuple[int, ...]
 Part = Literal["data", "diff"]
+PARTS: tuple[Part, ...] = ("data", "diff")
+
+ACCESSORS: dict[str, tuple[Part, str, bool]] = {
+    f"{'mutable_' if write else ''}{side}_{part}": (part, side, write)
+    for part in PARTS
+    for side in ("cpu", "gpu")
+    for write in (False, True)
+}
+"""The eight accessors: the part, the side, and whether they are for writing."""
+
+ADOPTIONS: dict[str, tuple[Part, str]] = {
+    f"set_{side}_{part}": (part, side) for part in PARTS for side in ("cpu", "gpu")
+}
+NORMS: dict[str, tuple[Part, bool]] = {
+    f"{norm}_{part}": (part, norm == "sumsq") for norm in ("asum", "sumsq") for part in PARTS
+}
+SCALES: dict[str, Part] = {"scale_data": "data", "scale_diff": "diff"}
+
+
+class Other(NamedTuple):
+    """Another blob, as an argument."""
+
+    blob: int
+
+
+class Exporter(NamedTuple):
+    """A part of a blob whose memory is adopted; it keeps it, so this is allowed."""
+
+    blob: int
+    part: Part = "data"
 
 
 class Duty(NamedTuple):
@@ -116,7 +166,7 @@ class World:
     dtype : str
     has_device : bool
     mode : Mode
-    blobs : tuple of Blob
+    blobs : dict of int to Blob
     memories : dict of int to Oracle
         Memories that no blob holds any more are included.
     """
@@ -124,13 +174,13 @@ class World:
     dtype: str
     has_device: bool
     mode: Mode
-    blobs: tuple[Blob, ...] = ()
+    blobs: Mapping[int, Blob] = field(default_factory=dict[int, Blob])
     memories: Mapping[int, Oracle] = field(default_factory=dict[int, Oracle])
 
     @property
     def held(self) -> set[int]:
         """The memories that some blob holds."""
-        return {key for blob in self.blobs for key in (blob.data, blob.diff)}
+        return {key for blob in self.blobs.values() for key in (blob.data, blob.diff)}
 
     def capacity(self, n: int) -> int:
         """The number of elements that fit into both memories of a blob."""
@@ -143,10 +193,10 @@ class World:
 
     # --- making and shaping
 
-    def make(self, shape: Shape | None) -> World:
+    def make(self, n: int, shape: Shape | None) -> World:
         """Another blob, with a shape or without."""
-        bare = replace(self, blobs=(*self.blobs, Blob((), 0, -1, -1))).renewed(len(self.blobs), 0)
-        return bare if shape is None else bare.reshape(len(self.blobs), shape).after
+        bare = self.holding(n, Blob((), 0, -1, -1)).renewed(n, 0)
+        return bare if shape is None else bare.reshape(n, shape).after
 
     def reshape(self, n: int, shape: Shape) -> Foreseen:
         """Another shape: the same memories if it fits, and new ones if not."""
@@ -162,8 +212,7 @@ class World:
     def shrink_to_fit(self, n: int) -> Foreseen:
         """New memories of exactly the blob's size, with its elements, in place of larger ones."""
         duty, after, calls = Duty("B45-shrink", "B45-shrink"), self, list[Done]()
-        parts: tuple[Part, ...] = ("data", "diff")
-        for part in parts:
+        for part in PARTS:
             old = self.memories[self.blobs[n].memory(part)]
             if old.size > self._size(n):
                 fresh = after._unused()
@@ -199,11 +248,11 @@ class World:
         done, after = self.touch(key, side, write=write)
         return Foreseen(duty, after, (done,), view=after.content(n, part, side))
 
-    def in_mode(self, mode: Mode) -> World:
+    def in_mode(self, _: int, mode: Mode) -> Foreseen:
         """The same blobs in another mode."""
-        return replace(self, mode=mode)
+        return Foreseen(Duty("B21-accessors", "B21-accessors"), replace(self, mode=mode))
 
-    def at(self, n: int, part: Part, indices: Shape) -> Foreseen:
+    def at(self, n: int, indices: Shape, part: Part) -> Foreseen:
         """Read one element, by a sequence of indices."""
         position, shape = 0, self.blobs[n].shape
         inside = all(0 <= index < extent for index, extent in zip(indices, shape, strict=False))
@@ -214,6 +263,12 @@ class World:
         done, after = self.touch(self.blobs[n].memory(part), "cpu", write=False)
         value = decoded(after.content(n, part, "cpu"), self.dtype)[position]
         return Foreseen(Duty("B18-element", "B18-element"), after, (done,), value=value)
+
+    def adopt_exported(self, n: int, part: Part, side: str, exporter: Exporter) -> Foreseen:
+        """Adopt the memory of a part of a blob, through a view of it for writing."""
+        done, there = self.touch(self.blobs[exporter.blob].memory(exporter.part), side, write=True)
+        foreseen = there.adopt(n, part, side, there.content(exporter.blob, exporter.part, side))
+        return foreseen._replace(calls=(done, *foreseen.calls))
 
     def adopt(self, n: int, part: Part, side: str, content: bytes | None) -> Foreseen:
         """Adopt a buffer with these bytes; None is no buffer."""
@@ -238,7 +293,7 @@ class World:
         bigger = replace(self, memories={**self.memories, key: self._new(self._size(n))})
         return bigger.holding(n, self.blobs[n].on("diff", key))
 
-    def share(self, n: int, part: Part, other: int) -> Foreseen:
+    def share(self, n: int, other: int, part: Part) -> Foreseen:
         """Use the memory of another blob's part."""
         if self.blobs[n].count != self.blobs[other].count:
             return self._refusal("B27-share-count")
@@ -247,7 +302,7 @@ class World:
 
     # --- copies and arithmetic
 
-    def copy_from(self, n: int, source: int, *, copy_diff: bool, reshape: bool) -> Foreseen:
+    def copy_from(self, n: int, source: int, *, copy_diff: bool = False, reshape: bool = False) -> Foreseen:
         """Copy one part of another blob, on the side that the mode names."""
         before, mine, theirs = self, self.blobs[n], self.blobs[source]
         if (mine.shape, mine.count) != (theirs.shape, theirs.count):
@@ -298,14 +353,32 @@ class World:
         scaled = encoded((factor * x for x in after.numbers(n, part, side)), self.dtype)
         return Foreseen(Duty("B36-scale-side", "B35-scale-numbers"), after.overwritten(key, side, scaled), (done,))
 
-    def load(self, n: int, shape: Shape, numbers: Mapping[Part, bytes]) -> Foreseen:
+    def load(
+        self, n: int, shape: Shape, values: tuple[tuple[Part, tuple[float, ...]], ...], *, reshape: bool = True
+    ) -> Foreseen:
         """Take a shape, and then numbers for some parts, on the host."""
+        if not reshape and shape != self.blobs[n].shape:
+            return self._refusal("B53-message-same-shape")
         after, calls = self.reshape(n, shape).after, list[Done]()
-        for part, content in numbers.items():
+        for part, content in values:
             done, after = after.touch(after.blobs[n].memory(part), "cpu", write=True)
-            after = after.wrote(n, part, "cpu", content)
+            after = after.wrote(n, part, "cpu", encoded(content, self.dtype))
             calls.append(done)
         return Foreseen(Duty("B51-message-numbers", "B51-message-numbers"), after, tuple(calls))
+
+    def outline(self, blobs: Iterable[int]) -> Hashable:
+        """What some blobs are, except for their numbers: shapes, sizes, and what is shared or adopted."""
+        held = {n: self.blobs[n] for n in sorted(blobs)}
+        keys = list(dict.fromkeys(key for it in held.values() for key in (it.data, it.diff)))
+        blobs_seen = [(n, it.shape, it.count, keys.index(it.data), keys.index(it.diff)) for n, it in held.items()]
+        sizes = [self.memories[key].size for key in keys]
+        adopted = [
+            (at, side)
+            for at, key in enumerate(keys)
+            for side, copy in self.memories[key].copies.items()
+            if copy.owner == "caller"
+        ]
+        return *blobs_seen, *sizes, *adopted
 
     # --- steps of the calls above
 
@@ -322,7 +395,7 @@ class World:
 
     def holding(self, n: int, blob: Blob) -> World:
         """The same state, except for one blob."""
-        return replace(self, blobs=(*self.blobs[:n], blob, *self.blobs[n + 1 :]))
+        return replace(self, blobs={**self.blobs, n: blob})
 
     def wrote(self, n: int, part: Part, side: str, content: bytes) -> World:
         """The state after the elements of a part were written."""
@@ -355,3 +428,78 @@ def _where(memory: Oracle) -> str:
 
 def _content(memory: Oracle, side: str) -> bytes:
     return memory.copy(side).content or b""
+
+
+# --- the effect of a step
+
+
+def foresee(world: World, step: BlobCall, number: int) -> Foreseen:
+    """The expected effect of a step.
+
+    Parameters
+    ----------
+    world : World
+    step : BlobCall
+    number : int
+        The number of the step, which determines the numbers in the buffers that it adopts.
+    """
+    n, call, arguments, options, *_ = step
+    if call in ACCESSORS:
+        part, side, write = ACCESSORS[call]
+        return world.access(n, part, side, write=write)
+    if call in ADOPTIONS:
+        part, side = ADOPTIONS[call]
+        if isinstance(arguments[0], Exporter):
+            return world.adopt_exported(n, part, side, arguments[0])
+        return world.adopt(n, part, side, number_of(world, n, number) if arguments[0] else None)
+    if call in NORMS:
+        return world.norm(n, *NORMS[call])
+    if call in SCALES:
+        return world.scale(n, SCALES[call], *arguments)
+    given = (it.blob if isinstance(it, Other) else it for it in arguments)
+    return _CALLS[call](world, n, *given, **dict(options))
+
+
+def _reshape(world: World, n: int, *shape: Any) -> Foreseen:
+    return world.reshape(n, shape[0] if len(shape) == 1 else shape)
+
+
+def _reshape_like(world: World, n: int, other: int) -> Foreseen:
+    return world.reshape(n, world.blobs[other].shape)
+
+
+_CALLS: dict[str, Callable[..., Foreseen]] = {
+    **{f"share_{part}": partial(World.share, part=part) for part in PARTS},
+    **{f"{part}_at": partial(World.at, part=part) for part in PARTS},
+    "reshape": _reshape,
+    "reshape_like": _reshape_like,
+    "shrink_to_fit": World.shrink_to_fit,
+    "update": World.update,
+    "copy_from": World.copy_from,
+    "mode": World.in_mode,
+    "from_proto": World.load,
+}
+
+
+def failing_calls(world: World, step: BlobCall) -> int:
+    """The number of allocator calls of a step that can be made to fail.
+
+    A copy between blobs makes one call more than is foreseen, but on the host it may make none.  If memory is dropped,
+    nobody sees the error of its free, so steps that free are left out.
+    """
+    foreseen = foresee(world, step, 0)
+    if foreseen.refused or step.call == "mode":
+        return 0
+    on_device, frees = world.mode is Mode.GPU and world.has_device, world.held - foreseen.after.held
+    return sum(map(len, foreseen.calls)) + (step.call == "copy_from" and (on_device or not frees))
+
+
+def number_of(world: World, n: int, number: int) -> bytes:
+    """The numbers that the step of this number writes into a blob."""
+    return numbers(number, world.blobs[n].count, world.dtype)
+
+
+def write_of(call: str) -> tuple[Part, str] | None:
+    """The part and the side that a call returns for writing; None for other calls."""
+    part, side, write = ACCESSORS.get(call, ("data", "cpu", False))
+    return (part, side) if write else None

@@ -6,28 +6,26 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from .elements import USUAL, itemsize
-from .moves import AdoptPart, Extents, Unchanged, refused
+from .oracle import PARTS, Exporter, Other
 from .scenarios import Scenario
-from .steps import BlobCall, Other
+from .steps import UNCHANGED, BlobCall, Check, Extents, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.subject import Subject
-    from .moves import Move
     from .oracle import Part
+    from .steps import Step
 
 __all__ = ["ADOPTION_RULES"]
-
-_PARTS: tuple[Part, ...] = ("data", "diff")
 
 
 def buffers(subject: Subject) -> Iterator[Scenario]:
     """A bad buffer is refused and changes nothing, whether the memory fits the blob or is larger (B49, B56, B68)."""
     size, safe, known = 6 * itemsize(USUAL), subject.profile == "safe", "B49-bad-buffer-refused"
     for shape in ((2, 3), (3, 4)):
-        steps: list[Move] = [*_written("cpu"), BlobCall(0, "reshape", ((2, 3),))]
-        for part in _PARTS if safe else ("data",):
+        steps: list[Step] = [*_written("cpu"), BlobCall(0, "reshape", ((2, 3),))]
+        for part in PARTS if safe else ("data",):
             steps += refused("B68-null-refused", f"blob.set_cpu_{part}(None)")
             if safe:
                 bad = (f"bytearray({size - 1})", f"array('d', bytes({2 * size}))", "object()", f"bytes({size})")
@@ -51,33 +49,33 @@ def own_memory(subject: Subject) -> Iterator[Scenario]:
     """Memory that a blob still uses is not freed, whether the memory fits the blob or is larger (B66)."""
     sides, known = _judged_sides(subject), "B66-own-memory"
     for side, larger in product(sides, (False, True)):
-        steps: list[Move] = [*_written(side)]
+        steps: list[Step] = [*_written(side)]
         if larger:
             steps.append(BlobCall(0, "reshape", ((2, 3),)))
             steps += refused(known, f"blob.set_{side}_data(blob.mutable_{side}_diff())")
-        for part in _PARTS:
+        for part in PARTS:
             steps += refused(known, f"blob.set_{side}_{part}(blob.mutable_{side}_{part}())")
-        for adopt in (AdoptPart(1, side), AdoptPart(0, side, "diff")):
+        for adopt in (_adopt(1, side), _adopt(0, side, "diff")):
             steps += (adopt, *refused(known, "blob.share_data(blob2)"))
         yield Scenario(((2, 4) if larger else (2, 3), (2, 3)), tuple(steps))
     for side in sides:
         buffer = "bytearray(24)" if side == "cpu" else "subject.device.empty(24)"
-        adopted = (BlobCall(0, f"mutable_{side}_data"), AdoptPart(0, side, "diff"))
+        adopted = (BlobCall(0, f"mutable_{side}_data"), _adopt(0, side, "diff"))
         yield Scenario(((2, 3),), (*adopted, *refused(known, f"blob.set_{side}_data({buffer})")))
 
 
 def exporters(subject: Subject) -> Iterator[Scenario]:
     """Memory that is larger than the blob stays if the other part has adopted a part of it (B66)."""
     sides = _judged_sides(subject)
-    for side, exporter in product(sides, _PARTS):
+    for side, exporter in product(sides, PARTS):
         # After sharing, the other part has memory of the blob's size, so its adoption does not renew the exporter.
-        other = _PARTS[exporter == "data"]
+        other = PARTS[exporter == "data"]
         steps = (
             BlobCall(0, f"mutable_{side}_{exporter}"),
             BlobCall(0, "reshape", ((2, 3),)),
             BlobCall(0, f"share_{other}", (Other(1),)),
-            AdoptPart(0, side, other, exporter),
-            Unchanged("B66-own-memory", "blob.shrink_to_fit()"),
+            _adopt(0, side, other, exporter),
+            Check("B66-own-memory", "blob.shrink_to_fit()", UNCHANGED),
         )
         yield Scenario(((2, 4), (2, 3)), steps)
 
@@ -85,7 +83,7 @@ def exporters(subject: Subject) -> Iterator[Scenario]:
 def extents(subject: Subject) -> Iterator[Scenario]:
     """The memory of the shape cannot be adopted for numbers: another number of axes frees it (B66)."""
     if "gpu" in _judged_sides(subject):
-        own = refused("B66-own-memory", *(f"blob.set_gpu_{part}(blob.gpu_shape())" for part in _PARTS))
+        own = refused("B66-own-memory", *(f"blob.set_gpu_{part}(blob.gpu_shape())" for part in PARTS))
         yield Scenario(((1,),), (Extents(), *own), dtype="int32")
 
 
@@ -94,8 +92,13 @@ def _judged_sides(subject: Subject) -> tuple[str, ...]:
     return subject.sides if subject.profile == "safe" and subject.program is None else ()
 
 
+def _adopt(n: int, side: str, part: Part = "data", exporter: Part = "data") -> BlobCall:
+    """A part of a blob adopts memory of a part of the first blob."""
+    return BlobCall(n, f"set_{side}_{part}", (Exporter(0, exporter),), about="B66-own-memory")
+
+
 def _written(side: str) -> tuple[BlobCall, ...]:
-    return tuple(BlobCall(0, f"mutable_{side}_{part}") for part in _PARTS)
+    return tuple(BlobCall(0, f"mutable_{side}_{part}") for part in PARTS)
 
 
 ADOPTION_RULES: tuple[Callable[[Subject], Iterator[Scenario]], ...] = (

@@ -6,36 +6,25 @@ way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import permutations
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from syncedmem.model import Mode
 
 from ..engine.shrinking import shortest
 from .driver import BlobDriver
 from .elements import USUAL
-from .moves import Extents, Fail, Prepare, Refusal, Shows, Unchanged
-from .reference import IntReferenceBlob, ReferenceBlob
-from .steps import SCALES, BlobCall, unmoved
-from .tables import cell_of
+from .oracle import World, foresee
+from .steps import BlobCall, Check, Extents, Fail, Make, Prepare, name_of
 
 if TYPE_CHECKING:
-    from syncedmem.model import Mode
-
     from ..engine.subject import Subject
     from ..engine.violation import Violation
-    from .moves import Move
     from .oracle import Shape
-    from .steps import Numbers
-    from .tables import Row
+    from .steps import Step
 
-__all__ = ["Scenario", "TableRow", "in_mode", "run_scenario", "shortened"]
-
-_ABOUT = {
-    "update": "B29-update-side",
-    "copy_from": "B40-copy-by-mode",
-    **dict.fromkeys(SCALES, "B36-scale-side"),
-}
-"""The requirement that the table of each call checks."""
+__all__ = ["Scenario", "run_scenario", "shortened"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,48 +35,18 @@ class Scenario:
     ----------
     shapes : tuple
         The shape of each blob; None for a blob without a shape.
-    steps : tuple of Move
+    steps : tuple of Step
     dtype : str
     """
 
     shapes: tuple[Shape | None, ...]
-    steps: tuple[Move, ...]
+    steps: tuple[Step, ...]
     dtype: str = USUAL
 
-
-class TableRow(NamedTuple):
-    """A call with its row of a table."""
-
-    row: Row
-
-    def renumbered(self, numbers: Numbers) -> TableRow:
-        """The same row, if its blobs keep their numbers."""
-        for n in self.row.step.blobs:
-            unmoved(n, numbers)
-        return self
-
-    def take(self, driver: BlobDriver) -> None:
-        """Make the call, and compare it with the oracle and, if this is the row's cell, with the table.
-
-        Raises
-        ------
-        Violation
-        """
-        row = self.row
-        start, known = len(driver.log.calls), _ABOUT.get(row.step.call, "B34-norm-side")
-        its_cell = cell_of(driver.world, row.step) == row.cell  # not so if shrinking has removed a step before it
-        driver.perform(row.step)
-        if not its_cell:
-            return
-        wanted = tuple(head for effect in row.effects for head in effect.heads) or row.cell.heads
-        found = tuple(getattr(driver.blob(n), f"{part}_memory").head for n, part in row.parts)
-        driver.run.require(found == wanted, known, f"the heads are {found}, the table has {wanted}")
-        if not driver.run.sees_actions:
-            return
-        seen = [f"{it.operation} {it.side}" for it in driver.log.calls[start:] if it.operation != "clone"]
-        orders = [[action for effect in order for action in effect.actions] for order in permutations(row.effects)]
-        sentence = f"saw {', '.join(seen) or 'nothing'}, the table has {orders}"
-        driver.run.require(seen in (orders or [[]]), known, sentence)
+    @property
+    def whole(self) -> tuple[Step, ...]:
+        """All steps, with those that make the blobs."""
+        return (*(Make(n, shape) for n, shape in enumerate(self.shapes)), *self.steps)
 
 
 def run_scenario(subject: Subject, scenario: Scenario) -> BlobDriver:
@@ -97,19 +56,16 @@ def run_scenario(subject: Subject, scenario: Scenario) -> BlobDriver:
     ------
     Violation
     """
+    return _run(subject, scenario.whole, scenario.dtype)
+
+
+def _run(subject: Subject, steps: tuple[Step, ...], dtype: str) -> BlobDriver:
     subject.mark()
-    driver = BlobDriver(subject, scenario.dtype)
-    for shape in scenario.shapes:
-        driver.make(shape)
-    for step in scenario.steps:
+    driver = BlobDriver(subject, dtype)
+    for step in steps:
         step.take(driver)
     driver.finish()
     return driver
-
-
-def in_mode(mode: Mode) -> BlobCall:
-    """The step that changes Caffe's mode."""
-    return BlobCall(0, "mode", (mode,))
 
 
 # --- shortening
@@ -118,71 +74,63 @@ def in_mode(mode: Mode) -> BlobCall:
 def shortened(subject: Subject, scenario: Scenario, violation: Violation) -> Violation:
     """The violation of the shortest scenario that breaks the same requirement.
 
-    A step may depend on earlier steps.  So a shorter scenario counts only if the reference passes
-    it; otherwise the scenario itself would be wrong.
+    Blobs keep their numbers.  A step with an expectation of its own is right only where it stands: a shorter scenario
+    counts only if each of them finds what it found in the whole one.
     """
-    made = tuple(_Made(n, shape) for n, shape in enumerate(scenario.shapes))
-    whole: tuple[Move | _Made, ...] = (*made, *scenario.steps)
+    whole = scenario.whole
+    found = _found(subject, whole)
 
-    def run(steps: tuple[Move | _Made, ...]) -> None:
-        shorter = _scenario_of(steps, scenario.dtype)
-        if shorter is None:
-            return
-        if any(isinstance(step, _EXPECTING) for step in steps) and not _is_sound(subject, steps, whole, shorter):
-            return
-        run_scenario(subject, shorter)
+    def run(steps: tuple[Step, ...]) -> None:
+        if _is_complete(steps) and _found(subject, steps) <= found:
+            _run(subject, steps, scenario.dtype)
 
-    def simpler(step: Move | _Made) -> tuple[Move, ...]:
+    def simpler(step: Step) -> tuple[Step, ...]:
         return (step.step,) if isinstance(step, Fail) else ()
 
     return shortest(whole, violation, run, simpler=simpler, program=subject.program)
 
 
-def _is_sound(
-    subject: Subject, steps: tuple[Move | _Made, ...], whole: tuple[Move | _Made, ...], shorter: Scenario
-) -> bool:
-    """Whether a shorter scenario is right: the reference passes it, or nothing that a step expects was left out."""
-    if subject.program is not None:  # the reference has no allocators there
-        return _ready(steps) <= _ready(whole)
-    reference = replace(subject, make=ReferenceBlob if subject.profile == "safe" else IntReferenceBlob)
-    try:
-        run_scenario(reference, shorter)
-    except Exception:  # noqa: BLE001 -- any error of a scenario that lacks a needed step
-        return False
+def _is_complete(steps: tuple[Step, ...]) -> bool:
+    """Whether each step has the blobs that it uses."""
+    there = set[int]()
+    for step in steps:
+        if isinstance(step, Make):
+            there.add(step.blob)
+        elif not step.blobs <= there:
+            return False
     return True
 
 
-def _ready(steps: tuple[Move | _Made, ...]) -> set[tuple[object, ...]]:
-    """Each step with an expectation of its own, after the steps that change something before it."""
-    found, before = set[tuple[object, ...]](), list[object]()
-    for step in steps:
-        if isinstance(step, _EXPECTING):
-            found.add((*before, step))
-        if not isinstance(step, _PURE):
-            before.append(step)
+def _found(subject: Subject, steps: tuple[Step, ...]) -> set[Any]:
+    """The steps with texts of their own, each with what it finds: the state of its blobs, and the names in its text."""
+    if not any(isinstance(step, Check | Prepare | Extents) for step in steps):
+        return set()
+    found, named = set[Any](), dict[str, Any]()
+    world = World(USUAL, subject.device is not None, Mode.GPU)
+    for number, step in enumerate(steps):
+        call = step.step if isinstance(step, Fail) else step
+        if isinstance(call, Make):
+            world = world.make(call.blob, call.shape)
+        elif isinstance(call, Extents):
+            found.add((call, world.outline(call.blobs), named.get(_EXTENTS) if call.again else None))
+            named[_EXTENTS] = world.outline(call.blobs)
+        elif isinstance(call, BlobCall):
+            if call.text:
+                found.add((call, _names(call.text, named)))
+            world = foresee(world, call, number).after
+            if call.values:
+                named[name_of(call.blob)] = (named.get(name_of(call.blob)), call.values)
+        elif isinstance(call, Check | Prepare):
+            found.add((call, world.outline(call.blobs), _names(call.text, named)))
+            if isinstance(call, Prepare):
+                named[_WORD.findall(call.text)[0]] = (call, _names(call.text, named))
     return found
 
 
-class _Made(NamedTuple):
-    """The step that makes a blob, with the blob's number in the whole scenario."""
-
-    number: int
-    shape: Shape | None
+def _names(text: str, named: dict[str, Any]) -> tuple[Any, ...]:
+    """The names that a text uses, each with the steps that made it what it is."""
+    return tuple(named.get(word) for word in _WORD.findall(_ASSIGNMENT.sub("", text)))
 
 
-_EXPECTING = (Refusal, Unchanged, Shows, Prepare, Extents)
-"""Steps that have their own expectation; all others leave it to the oracle."""
-
-_PURE = (Refusal, Unchanged, Shows)
-"""Those of them that must change nothing."""
-
-
-def _scenario_of(steps: tuple[Move | _Made, ...], dtype: str) -> Scenario | None:
-    """The scenario of some steps, with its blobs counted from 0; None if a step uses a blob that is not made."""
-    made = [step for step in steps if isinstance(step, _Made)]
-    numbers = {it.number: n for n, it in enumerate(made)}
-    try:
-        renumbered = tuple(step.renumbered(numbers) for step in steps if not isinstance(step, _Made))
-    except KeyError:
-        return None
-    return Scenario(tuple(it.shape for it in made), renumbered, dtype)
+_WORD, _ASSIGNMENT = re.compile(r"\w+"), re.compile(r"^\w+ = ")
+_EXTENTS = "gpu_shape"

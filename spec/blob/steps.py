@@ -1,74 +1,72 @@
-"""The calls that the kit makes on blobs under test, and the oracle's expectation of each."""
+"""Steps: everything that can be done to blobs under test and checked; scenarios are lists of steps.
+
+What a call does is foreseen by the oracle.  A `Check` has an expectation of its own, because the oracle knows nothing
+of axes and positions, and refuses only what Caffe refuses.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import partial
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from syncedmem.model import Mode
-
-from .elements import encoded, numbers
-from .oracle import Duty, Foreseen
+from .oracle import Exporter, Other
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .oracle import Part, Shape, World
+    from .driver import BlobDriver
+    from .oracle import Shape
 
 __all__ = [
-    "ACCESSORS",
-    "ADOPTIONS",
-    "NORMS",
-    "SCALES",
+    "REFUSED",
+    "UNCHANGED",
     "BlobCall",
-    "Numbers",
-    "Other",
-    "failing_calls",
-    "foresee",
+    "Check",
+    "Extents",
+    "Fail",
+    "Make",
+    "Outcome",
+    "Prepare",
+    "Step",
+    "in_mode",
     "name_of",
-    "number_of",
-    "renumbered_text",
-    "unmoved",
-    "write_of",
+    "refused",
 ]
-
-ACCESSORS: dict[str, tuple[Part, str, bool]] = {
-    f"{'mutable_' if write else ''}{side}_{part}": (part, side, write)
-    for part in ("data", "diff")
-    for side in ("cpu", "gpu")
-    for write in (False, True)
-}
-"""The eight accessors: the part, the side, and whether they are for writing."""
-
-ADOPTIONS: dict[str, tuple[Part, str]] = {
-    f"set_{side}_{part}": (part, side) for part in ("data", "diff") for side in ("cpu", "gpu")
-}
-NORMS: dict[str, tuple[Part, bool]] = {
-    f"{norm}_{part}": (part, norm == "sumsq") for norm in ("asum", "sumsq") for part in ("data", "diff")
-}
-SCALES: dict[str, Part] = {"scale_data": "data", "scale_diff": "diff"}
-
-
-Numbers = Mapping[int, int]
-"""The old number of each blob, and its new number."""
 
 _NAME = re.compile(r"\bblob(\d*)\b")
 
 
-class Performs(Protocol):
-    """A driver: an object that makes calls."""
+class Step(Protocol):
+    """Something that is done to the blobs of a driver, and what it checks."""
 
-    def perform(self, step: BlobCall, /) -> None:
-        """Make one call, and compare everything with the oracle."""
+    @property
+    def blobs(self) -> set[int]:
+        """The blobs that have to be there."""
+        ...
+
+    def take(self, driver: BlobDriver, /) -> None:
+        """Do it, and check the result.
+
+        Raises
+        ------
+        Violation
+        """
         ...
 
 
-class Other(NamedTuple):
-    """Another blob of the scenario, as an argument."""
+class Make(NamedTuple):
+    """Makes a blob with a shape, or without."""
 
     blob: int
+    shape: Shape | None
+
+    @property
+    def blobs(self) -> set[int]:
+        """The blob itself."""
+        return {self.blob}
+
+    def take(self, driver: BlobDriver) -> None:
+        """Make it, and check that this allocates nothing."""
+        driver.make(self.shape, self.blob)
 
 
 class BlobCall(NamedTuple):
@@ -81,8 +79,8 @@ class BlobCall(NamedTuple):
     call : str
         The method, or ``"mode"``.
     arguments : tuple
-        Plain values, and other blobs as `Other`.  For an adoption: whether there is a buffer.  For ``from_proto``: the
-        contents of the message.
+        Plain values, and other blobs as `Other`.  For an adoption: whether there is a buffer, or whose it is as
+        `Exporter`.  For ``from_proto``: the contents of the message.
     options : tuple of (str, object)
         Keyword arguments.
     about : str
@@ -104,34 +102,110 @@ class BlobCall(NamedTuple):
     @property
     def blobs(self) -> set[int]:
         """The blobs that the call uses."""
-        return {self.blob, *(given.blob for given in self.arguments if isinstance(given, Other))}
+        others = {given.blob for given in self.arguments if isinstance(given, Other | Exporter)}
+        return others if self.call == "mode" else {self.blob, *others}
 
     @property
     def changed(self) -> set[int]:
         """The blobs that the call may change; a copy also brings its source up to date."""
         return self.blobs if self.call == "copy_from" else {self.blob}
 
-    def take(self, driver: Performs) -> None:
+    def take(self, driver: BlobDriver) -> None:
         """Make the call, and compare everything with the oracle."""
         driver.perform(self)
 
-    def renumbered(self, numbers: Numbers) -> BlobCall:
-        """The call with other numbers of blobs."""
-        if self.call == "mode":
-            return self
-        arguments = tuple(Other(numbers[it.blob]) if isinstance(it, Other) else it for it in self.arguments)
-        return self._replace(blob=numbers[self.blob], arguments=arguments, text=renumbered_text(self.text, numbers))
+
+class Fail(NamedTuple):
+    """A call whose k-th allocator call fails, from 1."""
+
+    step: BlobCall
+    k: int
+
+    @property
+    def blobs(self) -> set[int]:
+        """The blobs that the call uses."""
+        return self.step.blobs
+
+    def take(self, driver: BlobDriver) -> None:
+        """Make the call, which fails, and make it again."""
+        driver.perform_failing(self.step, self.k)
 
 
-def unmoved(n: int, numbers: Numbers) -> None:
-    """Check that a blob keeps its number.
+class Outcome(Enum):
+    """What a checked call must do, if its value does not matter."""
 
-    Raises
-    ------
-    KeyError
+    REFUSED = auto()
+    UNCHANGED = auto()
+
+
+REFUSED, UNCHANGED = Outcome.REFUSED, Outcome.UNCHANGED
+
+
+class Check(NamedTuple):
+    """A call or an expression with an expectation of its own, which must call no allocator.
+
+    Attributes
+    ----------
+    requirement : str
+        The requirement that it breaks otherwise.
+    text : str
+        In the reproducer.
+    expected : object
+        `REFUSED`: it raises and changes nothing.  `UNCHANGED`: it is accepted and changes nothing.  Else: its value.
     """
-    if numbers[n] != n:
-        raise KeyError(n)
+
+    requirement: str
+    text: str
+    expected: object
+
+    @property
+    def blobs(self) -> set[int]:
+        """The blobs that it names."""
+        return _named(self.text)
+
+    def take(self, driver: BlobDriver) -> None:
+        """Check it."""
+        driver.check(self)
+
+
+class Prepare(NamedTuple):
+    """A statement that defines a name for later steps."""
+
+    text: str
+
+    @property
+    def blobs(self) -> set[int]:
+        """The blobs that it names."""
+        return _named(self.text)
+
+    def take(self, driver: BlobDriver) -> None:
+        """Run it."""
+        driver.prepare(self.text)
+
+
+class Extents(NamedTuple):
+    """The first blob's extents on the device; `again` if they have not changed since the last check."""
+
+    again: bool = False
+
+    @property
+    def blobs(self) -> set[int]:
+        """The first blob."""
+        return {0}
+
+    def take(self, driver: BlobDriver) -> None:
+        """Check that they are right, and that unchanged extents were not sent again."""
+        driver.compare_extents(again=self.again)
+
+
+def refused(requirement: str, *calls: str) -> tuple[Check, ...]:
+    """Several calls that must be refused because of one requirement."""
+    return tuple(Check(requirement, call, REFUSED) for call in calls)
+
+
+def in_mode(mode: Any) -> BlobCall:
+    """The step that changes Caffe's mode."""
+    return BlobCall(0, "mode", (mode,))
 
 
 def name_of(n: int) -> str:
@@ -139,103 +213,6 @@ def name_of(n: int) -> str:
     return "blob" if n == 0 else f"blob{n + 1}"
 
 
-def renumbered_text(text: str, numbers: Numbers) -> str:
-    """A text of a reproducer with other numbers of blobs."""
-    return _NAME.sub(lambda found: name_of(numbers[int(found[1] or 1) - 1]), text)
-
-
-def number_of(world: World, n: int, number: int) -> bytes:
-    """The numbers that the step of this number writes into a blob."""
-    return numbers(number, world.blobs[n].count, world.dtype)
-
-
-def foresee(world: World, step: BlobCall, number: int) -> Foreseen:
-    """The expected effect of a step.
-
-    Parameters
-    ----------
-    world : World
-    step : BlobCall
-    number : int
-        The number of the step, which determines the numbers in the buffers that it adopts.
-    """
-    n, call, arguments, options, *_ = step
-    if call in ACCESSORS:
-        part, side, write = ACCESSORS[call]
-        return world.access(n, part, side, write=write)
-    if call in ADOPTIONS:
-        return world.adopt(n, *ADOPTIONS[call], number_of(world, n, number) if arguments[0] else None)
-    if call in NORMS:
-        return world.norm(n, *NORMS[call])
-    if call in SCALES:
-        return world.scale(n, SCALES[call], *arguments)
-    return _CALLS[call](world, n, *arguments, **dict(options))
-
-
-def failing_calls(world: World, step: BlobCall) -> int:
-    """The number of allocator calls of a step that can be made to fail.
-
-    A copy between blobs makes one call more than is foreseen, but on the host it may make none.  If memory is dropped,
-    nobody sees the error of its free, so steps that free are left out.
-    """
-    foreseen = foresee(world, step, 0)
-    if foreseen.refused or step.call == "mode":
-        return 0
-    on_device, frees = world.mode is Mode.GPU and world.has_device, world.held - foreseen.after.held
-    return sum(map(len, foreseen.calls)) + (step.call == "copy_from" and (on_device or not frees))
-
-
-def _reshape_like(world: World, n: int, other: Other) -> Foreseen:
-    return world.reshape(n, world.blobs[other.blob].shape)
-
-
-def _copy_from(world: World, n: int, other: Other, copy_diff: bool = False, reshape: bool = False) -> Foreseen:
-    return world.copy_from(n, other.blob, copy_diff=copy_diff, reshape=reshape)
-
-
-def _mode(world: World, _: int, mode: Mode) -> Foreseen:
-    known = "B21-accessors"
-    return Foreseen(Duty(known, known), world.in_mode(mode))
-
-
-def write_of(call: str) -> tuple[Part, str] | None:
-    """The part and the side that a call returns for writing; None for other calls."""
-    part, side, write = ACCESSORS.get(call, ("data", "cpu", False))
-    return (part, side) if write else None
-
-
-def _shrink(world: World, n: int) -> Foreseen:
-    return world.shrink_to_fit(n)
-
-
-def _update(world: World, n: int) -> Foreseen:
-    return world.update(n)
-
-
-def _reshape(world: World, n: int, *shape: Any) -> Foreseen:
-    return world.reshape(n, shape[0] if len(shape) == 1 else shape)
-
-
-def _from_proto(world: World, n: int, shape: Shape, numbers: dict[Part, tuple[float, ...]]) -> Foreseen:
-    return world.load(n, shape, {part: encoded(values, world.dtype) for part, values in numbers.items()})
-
-
-def _shared(part: Part, world: World, n: int, other: Other) -> Foreseen:
-    return world.share(n, part, other.blob)
-
-
-def _element(part: Part, world: World, n: int, indices: Shape) -> Foreseen:
-    return world.at(n, part, indices)
-
-
-_CALLS: dict[str, Callable[..., Foreseen]] = {
-    **{f"share_{part}": partial(_shared, part) for part in ("data", "diff")},
-    **{f"{part}_at": partial(_element, part) for part in ("data", "diff")},
-    "reshape": _reshape,
-    "reshape_like": _reshape_like,
-    "shrink_to_fit": _shrink,
-    "update": _update,
-    "copy_from": _copy_from,
-    "mode": _mode,
-    "from_proto": _from_proto,
-}
+def _named(text: str) -> set[int]:
+    """The blobs that a text of a reproducer names."""
+    return {int(number or 1) - 1 for number in _NAME.findall(text)}

@@ -1,4 +1,4 @@
-"""The enumerated tests of blobs: the rules, every cell of the tables, short sequences of calls, and failures."""
+"""The enumerated tests of blobs: rules, every cell of arithmetic and copies, short sequences of calls, and failures."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from syncedmem.model import Mode
 
+from .cells import WAYS, samples, way
 from .elements import USUAL, types_for
-from .moves import Fail
-from .oracle import World
+from .oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES, Other, World, failing_calls, foresee
 from .rules import rules
-from .scenarios import Scenario, TableRow, in_mode
-from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other, failing_calls, foresee
-from .tables import WAYS, rows, way
+from .scenarios import Scenario
+from .steps import BlobCall, Fail, in_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,11 +26,11 @@ _SHAPE, _OTHER = (2, 3), (3, 2)
 
 
 def _tables(subject: Subject) -> Iterator[Scenario]:
-    """Every cell of the tables, in both modes."""
-    for row in rows(subject.device is not None):
-        starts = (way(n, part, WAYS[head]) for (n, part), head in zip(row.parts, row.cell.heads, strict=True))
-        steps = (in_mode(row.cell.mode), *(step for start in starts for step in start))
-        yield Scenario((_SHAPE, _SHAPE), (*steps, TableRow(row)))
+    """Every cell, in both modes."""
+    for cell, parts, step in samples(subject.device is not None):
+        starts = (way(n, part, WAYS[head]) for (n, part), head in zip(parts, cell.heads, strict=True))
+        steps = (in_mode(cell.mode), *(before for start in starts for before in start))
+        yield Scenario((_SHAPE, _SHAPE), (*steps, step))
 
 
 def alphabet(subject: Subject) -> tuple[BlobCall, ...]:
@@ -142,7 +141,7 @@ _SOURCES: tuple[Shape, ...] = ((3, 2), (2, 2), (3, 4))
 
 def _after(subject: Subject, shapes: tuple[Shape, Shape], steps: tuple[BlobCall, ...]) -> World:
     """The expected state after some steps of two blobs."""
-    world = World(USUAL, subject.device is not None, Mode.GPU).make(shapes[0]).make(shapes[1])
+    world = World(USUAL, subject.device is not None, Mode.GPU).make(0, shapes[0]).make(1, shapes[1])
     for step in steps:
         world = foresee(world, step, 0).after
     return world

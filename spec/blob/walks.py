@@ -14,8 +14,9 @@ from syncedmem.model import Mode
 from ..engine.report import Tolerance
 from ..engine.search import Generated, Hunt, Taken, Walking
 from .driver import BlobDriver
-from .scenarios import Scenario, in_mode, shortened
-from .steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other
+from .oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES, Other
+from .scenarios import Scenario, shortened
+from .steps import BlobCall, in_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

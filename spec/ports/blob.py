@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import SyncedHead, current_mode
 
 from ..blob.elements import TYPES, itemsize
-from ..blob.steps import ACCESSORS, ADOPTIONS, NORMS, SCALES
+from ..blob.oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES
 from .memory import COPIES, Refused, RemoteBuffer, RemotePointer, RemoteSide, failing, recorders, replay
 
 if TYPE_CHECKING:

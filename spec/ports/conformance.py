@@ -22,7 +22,7 @@ from .targets import subject_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..blob.coverage import BlobCoverage
+    from ..blob.cells import BlobCoverage
     from ..engine.report import Conformance
     from ..engine.subject import Subject
     from ..engine.supervisor import Limits, Progress

@@ -1,7 +1,6 @@
-"""Vectors of blobs: the cells of the tables of arithmetic and copies, and refusals, with their expected results.
+"""Vectors of blobs: the cells of arithmetic and copies, and refusals, with their expected results.
 
-The calls are those of the kit of blobs.  The heads and the actions of a cell are those of the table, which Caffe was
-observed to follow; the numbers are those of the oracle of blobs.
+The calls are those of the kit of blobs, and the results those of its oracle.
 """
 
 from __future__ import annotations
@@ -13,17 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from syncedmem.model import Mode, SyncedHead
 from syncedmem.model.caffe import CPU_ONLY, edition_for
 
+from ..blob.cells import WAYS, samples, way
 from ..blob.elements import USUAL, decoded, numbers
-from ..blob.oracle import World
-from ..blob.scenarios import in_mode
-from ..blob.steps import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobCall, Other, foresee, write_of
-from ..blob.tables import WAYS, rows, way
+from ..blob.oracle import ACCESSORS, ADOPTIONS, NORMS, PARTS, SCALES, Other, World, foresee, write_of
+from ..blob.steps import BlobCall, in_mode
 from ..engine.heads import FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..blob.oracle import Foreseen, Part, Shape
+    from ..blob.oracle import Foreseen, Shape
     from ..requirements import Profile
 
 __all__ = [
@@ -42,7 +40,6 @@ RELEASE = "release"
 _SHAPE: Shape = (2, 3)
 _OTHER: Shape = (2, 2)
 _MOST_AXES = 32
-_PARTS: tuple[Part, ...] = ("data", "diff")
 _SIDES: tuple[str, ...] = ("cpu", "gpu")
 
 _WHY: dict[str, tuple[str, str]] = {
@@ -123,7 +120,7 @@ def expected_blob_steps(program: BlobProgram) -> list[dict[str, Any]]:
     calls, operations = iter(program.calls), program.operations
     for number, (operation, call) in enumerate(zip(operations, calls, strict=False), 1):
         if call.call == "mode":
-            world = world.in_mode(*call.arguments)
+            world = foresee(world, call, number).after
             steps.append(operation)
             continue
         foreseen = _foreseen(world, call, number)
@@ -131,19 +128,15 @@ def expected_blob_steps(program: BlobProgram) -> list[dict[str, Any]]:
         if "write" in operation:
             part, side = write_of(call.call) or ("data", "cpu")
             world = world.wrote(call.blob, part, side, numbers(number, world.blobs[call.blob].count, program.type))
-        steps.append({**operation, **_result(foreseen, program.type), "blobs": [_seen(world, n) for n in _all(world)]})
+        steps.append({**operation, **_result(foreseen, program.type), "blobs": [_seen(world, n) for n in world.blobs]})
     return steps + [{**it, "refusal": None} for it in operations[len(steps) :]]
 
 
 def _made(program: BlobProgram) -> World:
     world = World(program.type, program.edition != "cpu_only", Mode.GPU)
-    for shape in program.shapes:
-        world = world.make(shape)
+    for n, shape in enumerate(program.shapes):
+        world = world.make(n, shape)
     return world
-
-
-def _all(world: World) -> range:
-    return range(len(world.blobs))
 
 
 def _foreseen(world: World, call: BlobCall, number: int) -> Foreseen:
@@ -173,7 +166,7 @@ def _seen(world: World, n: int) -> dict[str, Any]:
     """What is seen of a blob: its shape, and the head and the numbers of both parts."""
     blob = world.blobs[n]
     parts: dict[str, Any] = {}
-    for part in _PARTS:
+    for part in PARTS:
         head = world.head(n, part)
         fresh = {side: _numbers(world.content(n, part, side), world.dtype) for side in _SIDES if side in FRESH[head]}
         parts[part] = {"head": head.name, **{side: fresh.get(side) for side in _SIDES}}
@@ -210,10 +203,10 @@ def _operation(program: BlobProgram, call: BlobCall, number: int) -> dict[str, A
 
 
 def _cells(has_device: bool) -> Iterator[BlobProgram]:
-    """Every cell of the tables, in both modes."""
-    for row in rows(has_device):
-        starts = (way(n, part, WAYS[head]) for (n, part), head in zip(row.parts, row.cell.heads, strict=True))
-        calls = (in_mode(row.cell.mode), *chain.from_iterable(starts), row.step)
+    """Every cell, in both modes."""
+    for cell, parts, step in samples(has_device):
+        starts = (way(n, part, WAYS[head]) for (n, part), head in zip(parts, cell.heads, strict=True))
+        calls = (in_mode(cell.mode), *chain.from_iterable(starts), step)
         yield BlobProgram(edition_for(has_device=has_device).name, USUAL, (_SHAPE, _SHAPE), calls)
 
 
@@ -242,18 +235,18 @@ def _refused(has_device: bool) -> Iterator[tuple[str, BlobCall]]:
     yield from (("int32", BlobCall(0, call, (2,) if call in SCALES else ())) for call in integers)
     for diff in (False, True):
         yield USUAL, BlobCall(0, "copy_from", (Other(1),), (("copy_diff", True),) if diff else ())
-        yield USUAL, BlobCall(0, f"share_{_PARTS[diff]}", (Other(1),))
+        yield USUAL, BlobCall(0, f"share_{PARTS[diff]}", (Other(1),))
     sides = _SIDES if has_device else ("cpu",)
     yield from ((USUAL, BlobCall(0, f"set_{side}_data", (False,))) for side in sides)
     for indices in ((2, 0), (0, 3), (-1, 0), (0, 0, 0)):
-        yield from ((USUAL, BlobCall(0, f"{part}_at", (indices,))) for part in _PARTS)
+        yield from ((USUAL, BlobCall(0, f"{part}_at", (indices,))) for part in PARTS)
     yield from ((USUAL, BlobCall(0, "reshape", (shape,))) for shape in ((-1,), (2, -3), (1,) * (_MOST_AXES + 1)))
     if not has_device:
         yield from ((USUAL, BlobCall(0, call)) for call, (_, side, _) in ACCESSORS.items() if side == "gpu")
 
 
 BLOB_SUITES: dict[str, BlobSuite] = {
-    "blob-cells": BlobSuite("every cell of the tables of arithmetic and copies of blobs, in both modes", _cells),
+    "blob-cells": BlobSuite("every cell of arithmetic and copies of blobs, in both modes", _cells),
     "blob-refusals": BlobSuite("every call of a blob that is refused, from every head of its data", _refusals),
 }
 """Every suite of blobs by name."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from syncedmem.model import EDITIONS, Mode, SyncedHead, caffe
 
 from ..blob.elements import TYPES
-from ..blob.steps import ACCESSORS, ADOPTIONS, NORMS, SCALES
+from ..blob.oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES
 from ..requirements import PROFILES
 from .blobs import BLOB_REFUSALS, RELEASE
 from .expected import REFUSALS

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS
-from syncedmem.spec.blob.reference import ReferenceBlob
 from syncedmem.spec.engine.call_log import CallLog
 from syncedmem.spec.engine.contents import fetch
 from syncedmem.spec.engine.subject import Subject
@@ -31,6 +30,7 @@ from syncedmem.spec.vectors.kills import names_of
 from syncedmem.spec.vectors.memory_replay import replay_memories
 
 from .blob import BLOB_BUGS
+from .blob.handmade import HandmadeBlob
 from .memory import MEMORY_BUGS
 from .memory.handmade import HandmadeMemory
 
@@ -193,7 +193,7 @@ def _key(bug: SeededBug, makers: Makers, suites: Sequence[str]) -> str:
 @cache
 def _sources_of(makers: Makers) -> str:
     """The source of the kit that replays, and of the allocators that it uses."""
-    homes = dict.fromkeys(it.__module__ for it in (*_REPLAYS, CallLog, fetch, Subject, HandmadeMemory, ReferenceBlob))
+    homes = dict.fromkeys(it.__module__ for it in (*_REPLAYS, CallLog, fetch, Subject, HandmadeMemory, HandmadeBlob))
     made = [maker() for maker in makers]
     allocators = {type(it): None for subject in made for it in (subject.host, subject.device) if it is not None}
     homes |= {base.__module__: None for kind in allocators for base in kind.__mro__ if base.__module__ != "builtins"}

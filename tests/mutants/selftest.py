@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.spec.blob import blob_suite_names, check_blobs
-from syncedmem.spec.blob.reference import IntReferenceBlob
 from syncedmem.spec.memory.kit import check_conformance, suite_names
 from syncedmem.spec.requirements import REQUIREMENTS
 
+from .blob.handmade import IntHandmadeBlob
 from .memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Kill(NamedTuple):
 def wrong_subject(bug: SeededBug, subject: Subject) -> Subject:
     """The subject with a wrong memory or blob; with the profile ``caffe`` a blob also has Caffe's limit of counts."""
     limited = _is_blob(bug) and subject.profile == "caffe" and bug.shows_on != "caffe profile"
-    make: Any = type(bug.name, (bug.make, IntReferenceBlob), {}) if limited else bug.make
+    make: Any = type(bug.name, (bug.make, IntHandmadeBlob), {}) if limited else bug.make
     return replace(subject, name=bug.name, make=make)
 
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from mutants.blob import BLOB_BUGS
+from mutants.blob.handmade import HandmadeBlob
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
-from syncedmem.spec import ReferenceBlob, Subject, check_blobs
+from syncedmem.spec import Subject, check_blobs
 from syncedmem.spec.blob.kit import blob_suite_names
-from syncedmem.spec.blob.moves import Prepare
 from syncedmem.spec.blob.rules import strangers
+from syncedmem.spec.blob.steps import Prepare
 from syncedmem.spec.engine.report import Tolerance
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 LAZY = "B67-shape-lazy"
 
 
-def subject(make: Any = ReferenceBlob, level: Level = "L4") -> Subject:
+def subject(make: Any = HandmadeBlob, level: Level = "L4") -> Subject:
     return Subject("blobs", make, CPUDeviceAllocator(), SimulatedDeviceAllocator(), level=level)
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from abi_bridge import BlobBridge
 from mutants.blob import BLOB_BUGS
+from mutants.blob.handmade import IntHandmadeBlob
 from programs import program
 from subjects import device_subject, host_subject
 
-from syncedmem.spec.blob.reference import IntReferenceBlob
 from syncedmem.spec.vectors import Kills, write
 from syncedmem.spec.vectors.blobs import BLOB_SUITES
 
@@ -201,7 +201,7 @@ def test_a_runner_refuses_what_the_kills_say(
     for edition, suite in product(("caffe", "cpu_only"), BLOB_SUITES):
         subject = host_subject if edition == "cpu_only" else device_subject
         lines = (vectors / edition / f"{suite}.jsonl").read_text(encoding="utf-8").splitlines()
-        assert 0 == run(BlobBridge(subject(IntReferenceBlob), edition), vectors / edition / f"{suite}.jsonl")
+        assert 0 == run(BlobBridge(subject(IntHandmadeBlob), edition), vectors / edition / f"{suite}.jsonl")
         first = dict[str, str]()
         for line, names in zip(lines, kills.of(edition, suite), strict=True):
             for name in names:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from kill_table import known_kills, worse, write_kills
 from mutants.blob import BLOB_BUGS
+from mutants.blob.handmade import HandmadeBlob
 from mutants.memory import MEMORY_BUGS
 from mutants.memory.handmade import HandmadeMemory
 from mutants.registry import SeededBug, seeded_bug
@@ -36,7 +37,6 @@ from syncedmem.spec import (
     check_conformance,
     suite_names,
 )
-from syncedmem.spec.blob.reference import ReferenceBlob
 from syncedmem.spec.memory.suites import Case, run_case
 from syncedmem.spec.requirements import PROFILES, Profile, requirements_of
 from syncedmem.verification.checks import SEEDED, make_subject
@@ -228,7 +228,7 @@ def test_a_memory_without_a_bug_is_not_caught() -> None:
 
 
 def test_a_blob_without_a_bug_is_not_caught() -> None:
-    healthy = SeededBug("Healthy", "B01-empty", "a control", ReferenceBlob)
+    healthy = SeededBug("Healthy", "B01-empty", "a control", HandmadeBlob)
     kill = run_bug(healthy, blob_device_subject(), steps=60, suites=["rules", "tables"])
 
     assert ({}, False) == (kill.caught, kill.killed)

@@ -12,12 +12,13 @@ from typing import Any
 import jsonschema
 import pytest
 from mutants.blob import BLOB_BUGS
+from mutants.blob.handmade import HandmadeBlob
 from mutants.memory import MEMORY_BUGS
 from subjects import device_subject, host_subject
 
 from syncedmem.model import EDITIONS, Input, caffe
 from syncedmem.runtime import Blob
-from syncedmem.spec import ReferenceBlob, Violation, check_conformance, suite_names
+from syncedmem.spec import Violation, check_conformance, suite_names
 from syncedmem.spec.memory.suites import Fail, Stumble, Synchronize
 from syncedmem.spec.vectors import BLOB_REFUSALS, BLOB_SUITES, archive, replay, suite_files, vector_of, vectors
 from syncedmem.spec.vectors.keys import schema
@@ -149,7 +150,7 @@ def subject_of(edition: str, make: Any) -> Any:
 
 @pytest.mark.parametrize("suite", BLOB_SUITES)
 @pytest.mark.parametrize("edition", ["caffe", "cpu_only"])
-@pytest.mark.parametrize("make", [Blob, ReferenceBlob])
+@pytest.mark.parametrize("make", [Blob, HandmadeBlob])
 def test_our_blobs_pass(make: Any, edition: str, suite: str) -> None:
     found = blob_vectors(edition, suite)
     validator: Any = jsonschema.Draft202012Validator(schema())
@@ -213,7 +214,7 @@ def test_each_field_of_a_step_of_blobs_is_compared(place: tuple[Any, ...], value
 def test_what_is_left_of_blobs_is_a_leak() -> None:
     kept: list[Any] = []
 
-    class Kept(ReferenceBlob):
+    class Kept(HandmadeBlob):
         def set_up(self) -> None:
             kept.append(self)
 
@@ -222,7 +223,7 @@ def test_what_is_left_of_blobs_is_a_leak() -> None:
 
 
 def test_blobs_that_cannot_be_looked_at_fail() -> None:
-    class Headless(ReferenceBlob):
+    class Headless(HandmadeBlob):
         @property
         def shape(self) -> tuple[int, ...]:
             raise RuntimeError("no shape")

@@ -16,12 +16,11 @@ from weakref import WeakKeyDictionary
 sys.path.append(str(Path(__file__).parents[1]))
 
 from mutants.blob import BLOB_BUGS
+from mutants.blob.handmade import HandmadeBlob, IntHandmadeBlob
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import Mode, SyncedHead, using_mode
-from syncedmem.spec import ReferenceBlob
 from syncedmem.spec.blob.elements import shown
-from syncedmem.spec.blob.reference import IntReferenceBlob
 from syncedmem.spec.engine.call_log import TO_DEVICE, TO_HOST, CallLog, InjectedFailure, RecordingAllocator
 
 if TYPE_CHECKING:
@@ -273,7 +272,7 @@ WAYS: dict[str, Callable[[Answer], None]] = {
 
 def main(name: str = "") -> None:
     """Answer the requests of standard input."""
-    made = BLOB_BUGS[name].make if name in BLOB_BUGS else IntReferenceBlob if name == "caffe" else ReferenceBlob
+    made = BLOB_BUGS[name].make if name in BLOB_BUGS else IntHandmadeBlob if name == "caffe" else HandmadeBlob
     port = BlobPort(made, has_device=name != "cpu_only")
     for line in sys.stdin:
         answer = port.answer(json.loads(line))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mutants.blob.handmade import HandmadeBlob
+
 from syncedmem.model import Input, NoDeviceError, caffe
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory, named_device
-from syncedmem.spec import ReferenceBlob, ReferenceMemory, Subject
+from syncedmem.spec import ReferenceMemory, Subject
 
 if TYPE_CHECKING:
     from mutants.registry import SeededBug
@@ -51,7 +53,7 @@ def reference_subject(make: Any = ReferenceMemory) -> Subject:
     return device_subject(make)
 
 
-def blob_device_subject(make: Any = ReferenceBlob) -> Subject:
+def blob_device_subject(make: Any = HandmadeBlob) -> Subject:
     """Return a subject for blobs with a simulated device."""
     return device_subject(make)
 

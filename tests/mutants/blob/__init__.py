@@ -1,6 +1,6 @@
 """Seeded bugs: wrong blobs that the kit must refuse, at least one for every requirement.
 
-Each is `syncedmem.spec.ReferenceBlob` with one wrong step.  It is labelled with the requirement that it breaks, and
+Each is the handmade blob with one wrong step.  It is labelled with the requirement that it breaks, and
 with the origin of the bug: a line of Caffe, an issue, a hazard, or a likely mistake of a port.
 """
 

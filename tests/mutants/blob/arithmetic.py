@@ -7,9 +7,9 @@ from typing import Any
 
 from syncedmem.model import Mode, SyncedHead, current_mode
 from syncedmem.spec.blob.elements import decoded, encoded, itemsize, pour, shown
-from syncedmem.spec.blob.reference import ReferenceBlob
 
 from ..registry import seeded_bug
+from .handmade import HandmadeBlob
 
 
 def as_float(value: float) -> float:
@@ -19,7 +19,7 @@ def as_float(value: float) -> float:
 
 
 @seeded_bug("B28-update-numbers", "blob.cpp:174-197: data - diff")
-class UpdateAdds(ReferenceBlob):
+class UpdateAdds(HandmadeBlob):
     """update adds the diff."""
 
     def stepped(self, value: float, step: float) -> float:
@@ -27,7 +27,7 @@ class UpdateAdds(ReferenceBlob):
 
 
 @seeded_bug("B28-update-numbers", "one block of 1000 threads, and no grid")
-class UpdatesAThousand(ReferenceBlob):
+class UpdatesAThousand(HandmadeBlob):
     """Only the first thousand elements are updated."""
 
     def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
@@ -35,7 +35,7 @@ class UpdatesAThousand(ReferenceBlob):
 
 
 @seeded_bug("B28-update-numbers", "two at a time, and no loop for the rest")
-class UpdatesInPairs(ReferenceBlob):
+class UpdatesInPairs(HandmadeBlob):
     """The last of an odd number of elements above a thousand is not updated."""
 
     def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
@@ -44,7 +44,7 @@ class UpdatesInPairs(ReferenceBlob):
 
 
 @seeded_bug("B28-update-numbers", "a grid has at most 65,535 blocks in its second dimension")
-class UpdatesIn16Bits(ReferenceBlob):
+class UpdatesIn16Bits(HandmadeBlob):
     """The count of an update has 16 bits."""
 
     def differences(self, values: tuple[float, ...], steps: tuple[float, ...]) -> tuple[float, ...]:
@@ -53,7 +53,7 @@ class UpdatesIn16Bits(ReferenceBlob):
 
 
 @seeded_bug("B28-update-numbers", "one kernel, in float, for all types")
-class UpdatesAsFloat(ReferenceBlob):
+class UpdatesAsFloat(HandmadeBlob):
     """The difference of doubles is rounded to a float."""
 
     def stepped(self, value: float, step: float) -> float:
@@ -61,7 +61,7 @@ class UpdatesAsFloat(ReferenceBlob):
 
 
 @seeded_bug("B29-update-side", "H11: by the head, not by the mode")
-class UpdateByMode(ReferenceBlob):
+class UpdateByMode(HandmadeBlob):
     """update works on the side of the mode."""
 
     def update(self) -> None:
@@ -72,7 +72,7 @@ class UpdateByMode(ReferenceBlob):
 
 
 @seeded_bug("B29-update-side", "blob.cpp:184: SYNCED is the device")
-class SyncedUpdatesOnHost(ReferenceBlob):
+class SyncedUpdatesOnHost(HandmadeBlob):
     """A blob that is fresh on both sides is updated on the host."""
 
     def where(self, memory: Any) -> str:
@@ -80,7 +80,7 @@ class SyncedUpdatesOnHost(ReferenceBlob):
 
 
 @seeded_bug("B30-update-unwritten", "blob.cpp:194")
-class UpdatesNothing(ReferenceBlob):
+class UpdatesNothing(HandmadeBlob):
     """update of a blob that was never written subtracts from zero."""
 
     def check_written(self) -> None:
@@ -88,7 +88,7 @@ class UpdatesNothing(ReferenceBlob):
 
 
 @seeded_bug("B31-asum", "blob.cpp:210-267: L1")
-class AsumOfSigned(ReferenceBlob):
+class AsumOfSigned(HandmadeBlob):
     """asum does not take the magnitudes."""
 
     def asum(self, memory: Any) -> float:
@@ -96,7 +96,7 @@ class AsumOfSigned(ReferenceBlob):
 
 
 @seeded_bug("B31-asum", "cublasSasum for all types")
-class AsumAsFloat(ReferenceBlob):
+class AsumAsFloat(HandmadeBlob):
     """The sum of doubles is rounded to a float."""
 
     def asum(self, memory: Any) -> float:
@@ -104,7 +104,7 @@ class AsumAsFloat(ReferenceBlob):
 
 
 @seeded_bug("B31-asum", "numpy.nan_to_num")
-class AsumOfTheFinite(ReferenceBlob):
+class AsumOfTheFinite(HandmadeBlob):
     """A sum that is NaN or infinite is zero."""
 
     def asum(self, memory: Any) -> float:
@@ -113,7 +113,7 @@ class AsumOfTheFinite(ReferenceBlob):
 
 
 @seeded_bug("B32-sumsq", "cublasSdot for all types")
-class SumsqAsFloat(ReferenceBlob):
+class SumsqAsFloat(HandmadeBlob):
     """The sum of the squares of doubles is rounded to a float."""
 
     def sumsq(self, memory: Any) -> float:
@@ -121,7 +121,7 @@ class SumsqAsFloat(ReferenceBlob):
 
 
 @seeded_bug("B32-sumsq", "the type of a field in a message of a protocol")
-class SumsqInWords(ReferenceBlob):
+class SumsqInWords(HandmadeBlob):
     """sumsq is a string."""
 
     def sumsq(self, memory: Any) -> Any:
@@ -129,7 +129,7 @@ class SumsqInWords(ReferenceBlob):
 
 
 @seeded_bug("B32-sumsq", "blob.cpp:280-341 misread: sumsq as the L1 norm")
-class SumsqIsL1(ReferenceBlob):
+class SumsqIsL1(HandmadeBlob):
     """sumsq is the sum of the magnitudes."""
 
     def sumsq(self, memory: Any) -> float:
@@ -137,7 +137,7 @@ class SumsqIsL1(ReferenceBlob):
 
 
 @seeded_bug("B33-norm-unwritten", "blob.cpp:226")
-class NormAllocates(ReferenceBlob):
+class NormAllocates(HandmadeBlob):
     """The norm of memory that was never written reads zeros."""
 
     def unwritten(self, memory: Any) -> bool:
@@ -146,7 +146,7 @@ class NormAllocates(ReferenceBlob):
 
 
 @seeded_bug("B34-norm-side", "pycaffe: everything through cpu_data")
-class NormOnHost(ReferenceBlob):
+class NormOnHost(HandmadeBlob):
     """Norms are taken on the host."""
 
     def read(self, memory: Any) -> tuple[Any, ...]:
@@ -154,7 +154,7 @@ class NormOnHost(ReferenceBlob):
 
 
 @seeded_bug("B35-scale-numbers", "blob.cpp:358: count_")
-class ScalesTheFirst(ReferenceBlob):
+class ScalesTheFirst(HandmadeBlob):
     """Only the first element is scaled."""
 
     def scale(self, memory: Any, factor: float) -> None:
@@ -167,7 +167,7 @@ class ScalesTheFirst(ReferenceBlob):
 
 
 @seeded_bug("B35-scale-numbers", "a learning rate that is counted in steps")
-class FactorInHalves(ReferenceBlob):
+class FactorInHalves(HandmadeBlob):
     """The factor is rounded to halves, so a rate of 0.1 becomes zero."""
 
     def scale(self, memory: Any, factor: float) -> None:
@@ -175,7 +175,7 @@ class FactorInHalves(ReferenceBlob):
 
 
 @seeded_bug("B35-scale-numbers", "cublasSscal for all types")
-class FactorAsFloat(ReferenceBlob):
+class FactorAsFloat(HandmadeBlob):
     """The factor for doubles is rounded to a float."""
 
     def scale(self, memory: Any, factor: float) -> None:
@@ -183,7 +183,7 @@ class FactorAsFloat(ReferenceBlob):
 
 
 @seeded_bug("B35-scale-numbers", "mixed precision: the factor has the type of the activations")
-class FactorAsHalf(ReferenceBlob):
+class FactorAsHalf(HandmadeBlob):
     """The factor is rounded to a half-precision float."""
 
     def scale(self, memory: Any, factor: float) -> None:
@@ -191,7 +191,7 @@ class FactorAsHalf(ReferenceBlob):
 
 
 @seeded_bug("B35-scale-numbers", "a factor that is not given is NaN")
-class NanFactorIsZero(ReferenceBlob):
+class NanFactorIsZero(HandmadeBlob):
     """A factor that is NaN counts as zero."""
 
     def scale(self, memory: Any, factor: float) -> None:
@@ -199,7 +199,7 @@ class NanFactorIsZero(ReferenceBlob):
 
 
 @seeded_bug("B36-scale-side", "BLAS: alpha = 1 returns at once")
-class ScaleByOneIsNothing(ReferenceBlob):
+class ScaleByOneIsNothing(HandmadeBlob):
     """Scaling the diff by one moves no head."""
 
     def scale_diff(self, factor: float) -> None:
@@ -208,7 +208,7 @@ class ScaleByOneIsNothing(ReferenceBlob):
 
 
 @seeded_bug("B36-scale-side", "blob.cpp:361: SYNCED is the device")
-class ScalesOnHost(ReferenceBlob):
+class ScalesOnHost(HandmadeBlob):
     """A blob that is fresh on both sides is scaled on the host."""
 
     def side_of_scale(self, memory: Any) -> str:
@@ -216,7 +216,7 @@ class ScalesOnHost(ReferenceBlob):
 
 
 @seeded_bug("B37-scale-unwritten", "blob.cpp:370")
-class ScaleAllocates(ReferenceBlob):
+class ScaleAllocates(HandmadeBlob):
     """Scaling memory that was never written allocates zeros."""
 
     def untouched(self, memory: Any) -> bool:
@@ -224,7 +224,7 @@ class ScaleAllocates(ReferenceBlob):
 
 
 @seeded_bug("B38-integers-refused", "blob.cpp:170: NOT_IMPLEMENTED")
-class IntegersToo(ReferenceBlob):
+class IntegersToo(HandmadeBlob):
     """Integers have arithmetic too."""
 
     def check_arithmetic(self) -> None:
@@ -232,7 +232,7 @@ class IntegersToo(ReferenceBlob):
 
 
 @seeded_bug("B39-copy-numbers", "blob.cpp:444: count_, not bytes")
-class CopiesAllButTheLast(ReferenceBlob):
+class CopiesAllButTheLast(HandmadeBlob):
     """The last element is not copied."""
 
     def copy(self, given: Any, taken: Any, side: str) -> None:
@@ -242,7 +242,7 @@ class CopiesAllButTheLast(ReferenceBlob):
 
 
 @seeded_bug("B40-copy-by-mode", "H11: by the mode, not by the head")
-class CopiesByHead(ReferenceBlob):
+class CopiesByHead(HandmadeBlob):
     """A copy is made on the side of the source."""
 
     def side_of_copy(self, _mine: Any, theirs: Any) -> str:
@@ -250,7 +250,7 @@ class CopiesByHead(ReferenceBlob):
 
 
 @seeded_bug("B41-copy-reshape", "blob.cpp:436")
-class CopyKeepsShape(ReferenceBlob):
+class CopyKeepsShape(HandmadeBlob):
     """A copy keeps its shape if the source fits, and fills the beginning."""
 
     def shape_like_source(self, source: Any, reshape: bool) -> None:
@@ -261,7 +261,7 @@ class CopyKeepsShape(ReferenceBlob):
 
 
 @seeded_bug("B42-copy-shape", "blob.cpp:434: count or shape")
-class CopiesByCount(ReferenceBlob):
+class CopiesByCount(HandmadeBlob):
     """A copy needs only equal counts."""
 
     def shape_like_source(self, source: Any, reshape: bool) -> None:
@@ -269,7 +269,7 @@ class CopiesByCount(ReferenceBlob):
 
 
 @seeded_bug("B43-copy-self", "math_functions.cpp:89: X != Y")
-class SelfCopyIsNothing(ReferenceBlob):
+class SelfCopyIsNothing(HandmadeBlob):
     """A copy from the blob itself does nothing at all."""
 
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncedmem.spec.blob.reference import ReferenceBlob
-
 from ..registry import seeded_bug
+from .handmade import HandmadeBlob
 
 
 @seeded_bug("B21-accessors", "pycaffe: data is mutable_cpu_data on every read")
-class ReadsAsWrites(ReferenceBlob):
+class ReadsAsWrites(HandmadeBlob):
     """Reading the data on the host counts as writing it."""
 
     def cpu_data(self) -> Any:
@@ -18,7 +17,7 @@ class ReadsAsWrites(ReferenceBlob):
 
 
 @seeded_bug("B21-accessors", "blob.hpp:270-271: data_ and diff_")
-class DiffTouchesData(ReferenceBlob):
+class DiffTouchesData(HandmadeBlob):
     """Reading the diff also brings the data up to date."""
 
     def gpu_diff(self) -> Any:
@@ -27,7 +26,7 @@ class DiffTouchesData(ReferenceBlob):
 
 
 @seeded_bug("B22-elements", "blob.cpp:40: the memory is larger than the blob")
-class ViewOfEverything(ReferenceBlob):
+class ViewOfEverything(HandmadeBlob):
     """A view shows the whole memory."""
 
     def device_view(self, memory: Any, call: str) -> Any:
@@ -35,7 +34,7 @@ class ViewOfEverything(ReferenceBlob):
 
 
 @seeded_bug("B23-adopt-redirects", "H20")
-class AdoptsAlone(ReferenceBlob):
+class AdoptsAlone(HandmadeBlob):
     """Adopting makes a new memory, also if the size is the same."""
 
     def redirect(self, memory: Any, call: str, buffer: Any) -> None:
@@ -44,7 +43,7 @@ class AdoptsAlone(ReferenceBlob):
 
 
 @seeded_bug("B24-adopt-renews", "Caffe before 3ba20549b")
-class AdoptKeepsDiff(ReferenceBlob):
+class AdoptKeepsDiff(HandmadeBlob):
     """Adopting in another size leaves the diff as it was."""
 
     def renew_diff(self) -> None:
@@ -52,7 +51,7 @@ class AdoptKeepsDiff(ReferenceBlob):
 
 
 @seeded_bug("B25-adopt-diff", "a copy of set_cpu_data with one word changed")
-class AdoptDiffRenewsData(ReferenceBlob):
+class AdoptDiffRenewsData(HandmadeBlob):
     """Adopting for the diff renews the data too."""
 
     def adopt_diff(self, call: str, buffer: Any) -> None:
@@ -63,7 +62,7 @@ class AdoptDiffRenewsData(ReferenceBlob):
 
 
 @seeded_bug("B26-share-object", "#6488: the object is shared")
-class ShareCopies(ReferenceBlob):
+class ShareCopies(HandmadeBlob):
     """Sharing makes a separate memory."""
 
     def share_data(self, other: Any) -> None:
@@ -72,7 +71,7 @@ class ShareCopies(ReferenceBlob):
 
 
 @seeded_bug("B26-share-object", "#6769: ShareData for ShareDiff")
-class ShareDiffSharesData(ReferenceBlob):
+class ShareDiffSharesData(HandmadeBlob):
     """Sharing the diff shares the data."""
 
     def share_diff(self, other: Any) -> None:
@@ -81,7 +80,7 @@ class ShareDiffSharesData(ReferenceBlob):
 
 
 @seeded_bug("B27-share-count", "blob.cpp:157: the count, not the shape")
-class SharesAnyCount(ReferenceBlob):
+class SharesAnyCount(HandmadeBlob):
     """Blobs of any counts can be shared."""
 
     def check_count(self, other: Any) -> None:
@@ -89,7 +88,7 @@ class SharesAnyCount(ReferenceBlob):
 
 
 @seeded_bug("B27-share-count", "blob.cpp:157: the count, not the shape")
-class SharesOneShape(ReferenceBlob):
+class SharesOneShape(HandmadeBlob):
     """Sharing needs equal shapes."""
 
     def check_count(self, other: Any) -> None:
@@ -98,7 +97,7 @@ class SharesOneShape(ReferenceBlob):
 
 
 @seeded_bug("B48-no-device", "PyOP2: the device is an alias of the host", shows_on="no device")
-class DeviceIsHost(ReferenceBlob):
+class DeviceIsHost(HandmadeBlob):
     """Without a device, gpu_data is cpu_data."""
 
     def gpu_data(self) -> Any:
@@ -106,7 +105,7 @@ class DeviceIsHost(ReferenceBlob):
 
 
 @seeded_bug("B49-bad-buffer-refused", "H6: a pointer has no type")
-class AdoptsAnyType(ReferenceBlob):
+class AdoptsAnyType(HandmadeBlob):
     """Elements of any type are adopted."""
 
     def check_buffer(self, buffer: Any) -> None:
@@ -114,7 +113,7 @@ class AdoptsAnyType(ReferenceBlob):
 
 
 @seeded_bug("B68-null-refused", "blob.cpp:91 left out: a null pointer is no buffer, so nothing to do")
-class IgnoresNull(ReferenceBlob):
+class IgnoresNull(HandmadeBlob):
     """NULL is accepted, and nothing is adopted."""
 
     def adopt_data(self, call: str, buffer: Any) -> None:
@@ -123,7 +122,7 @@ class IgnoresNull(ReferenceBlob):
 
 
 @seeded_bug("B56-unchanged", "H4: Reshape({7,8,-1,9}) leaves 7 8")
-class ShapeBeforeCheck(ReferenceBlob):
+class ShapeBeforeCheck(HandmadeBlob):
     """The shape is set before it is checked completely."""
 
     def checked(self, extents: list[Any]) -> tuple[int, ...]:
@@ -134,7 +133,7 @@ class ShapeBeforeCheck(ReferenceBlob):
 
 
 @seeded_bug("B56-unchanged", "H4: Blob::set_gpu_data in a CPU build replaces the memories first")
-class RenewsBeforeCheck(ReferenceBlob):
+class RenewsBeforeCheck(HandmadeBlob):
     """Adopting renews the memories before the buffer is checked."""
 
     def adopt_data(self, call: str, buffer: Any) -> None:
@@ -144,7 +143,7 @@ class RenewsBeforeCheck(ReferenceBlob):
 
 
 @seeded_bug("B57-failure-keeps-numbers", "H4: the shape is set before the copy can fail")
-class ReshapesBeforeCopy(ReferenceBlob):
+class ReshapesBeforeCopy(HandmadeBlob):
     """A copy drops the old numbers first, to save memory; if it fails, they are lost."""
 
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
@@ -154,7 +153,7 @@ class ReshapesBeforeCopy(ReferenceBlob):
 
 
 @seeded_bug("B57-failure-keeps-numbers", "H4; blob.cpp:436: Reshape comes first")
-class FailedCopyReshapes(ReferenceBlob):
+class FailedCopyReshapes(HandmadeBlob):
     """After a failed copy the new shape stays, with its memory."""
 
     def restore(self, before: dict[str, Any]) -> None:
@@ -162,7 +161,7 @@ class FailedCopyReshapes(ReferenceBlob):
 
 
 @seeded_bug("B57-failure-keeps-numbers", "H4: the old memory is freed before the new one is filled")
-class FailedShrinkForgets(ReferenceBlob):
+class FailedShrinkForgets(HandmadeBlob):
     """The data is lost if a part cannot be copied to smaller memory."""
 
     def bring(self, memory: Any, fitting: Any) -> None:
@@ -174,7 +173,7 @@ class FailedShrinkForgets(ReferenceBlob):
 
 
 @seeded_bug("B58-type-mismatch", "in C++ each type is a class")
-class SharesAnyType(ReferenceBlob):
+class SharesAnyType(HandmadeBlob):
     """Blobs of other types are shared and copied, byte by byte."""
 
     def check_types(self, other: Any) -> None:
@@ -182,7 +181,7 @@ class SharesAnyType(ReferenceBlob):
 
 
 @seeded_bug("B59-independent", "two blobs, one pool")
-class OneDiffForAll(ReferenceBlob):
+class OneDiffForAll(HandmadeBlob):
     """All blobs of one size use one diff."""
 
     common: Any = None
@@ -193,7 +192,7 @@ class OneDiffForAll(ReferenceBlob):
 
 
 @seeded_bug("B60-nothing-left", "H16: memory is never freed")
-class Hoards(ReferenceBlob):
+class Hoards(HandmadeBlob):
     """Memory that became too small is kept."""
 
     def set_up(self) -> None:
@@ -205,7 +204,7 @@ class Hoards(ReferenceBlob):
 
 
 @seeded_bug("B61-shape-once", "blob.cpp:30: every reshape makes the host side newer")
-class ShapeSentAgain(ReferenceBlob):
+class ShapeSentAgain(HandmadeBlob):
     """The extents are sent again after every reshape."""
 
     def take_shape(self, shape: tuple[int, ...]) -> None:
@@ -214,7 +213,7 @@ class ShapeSentAgain(ReferenceBlob):
 
 
 @seeded_bug("B66-own-memory", "H5 of a blob: memory that is replaced is freed")
-class AdoptsOwnData(ReferenceBlob):
+class AdoptsOwnData(HandmadeBlob):
     """A view of the data's memory, which is larger than the blob, is adopted for the data."""
 
     def data_gives_up(self) -> tuple[Any, ...]:
@@ -222,7 +221,7 @@ class AdoptsOwnData(ReferenceBlob):
 
 
 @seeded_bug("B66-own-memory", "H5; blob.cpp:96: the diff is renewed too")
-class DataAdoptsOwnDiff(ReferenceBlob):
+class DataAdoptsOwnDiff(HandmadeBlob):
     """A view of the diff, which is dropped too, is adopted for the data."""
 
     def data_gives_up(self) -> tuple[Any, ...]:
@@ -230,7 +229,7 @@ class DataAdoptsOwnDiff(ReferenceBlob):
 
 
 @seeded_bug("B66-own-memory", "H5; a copy of set_cpu_data with one word changed")
-class AdoptsOwnDiff(ReferenceBlob):
+class AdoptsOwnDiff(HandmadeBlob):
     """A view of the diff's memory, which is larger than the blob, is adopted for the diff."""
 
     def diff_gives_up(self) -> tuple[Any, ...]:
@@ -238,7 +237,7 @@ class AdoptsOwnDiff(ReferenceBlob):
 
 
 @seeded_bug("B66-own-memory", "H18: the other part has adopted one side")
-class FreesTheExporter(ReferenceBlob):
+class FreesTheExporter(HandmadeBlob):
     """Adopting frees memory that the other part has adopted."""
 
     def check_not_adopted(self, memory: Any, other: Any, call: str) -> None:
@@ -246,7 +245,7 @@ class FreesTheExporter(ReferenceBlob):
 
 
 @seeded_bug("B66-own-memory", "H18; H20")
-class SharesWhatItFrees(ReferenceBlob):
+class SharesWhatItFrees(HandmadeBlob):
     """A memory of another blob, which had adopted this blob's memory, is shared, and this memory is freed."""
 
     def share_data(self, other: Any) -> None:
@@ -256,7 +255,7 @@ class SharesWhatItFrees(ReferenceBlob):
 
 
 @seeded_bug("B66-own-memory", "H18: the memory of the extents is freed when their number changes")
-class AdoptsItsExtents(ReferenceBlob):
+class AdoptsItsExtents(HandmadeBlob):
     """A blob adopts the memory of its own shape for its numbers."""
 
     def check_not_extents(self, call: str, buffer: Any) -> None:
@@ -264,7 +263,7 @@ class AdoptsItsExtents(ReferenceBlob):
 
 
 @seeded_bug("B66-own-memory", "H16, H18: memory that is not needed is freed")
-class ShrinkFreesTheExporter(ReferenceBlob):
+class ShrinkFreesTheExporter(HandmadeBlob):
     """shrink_to_fit frees memory that the other part has adopted."""
 
     def holds(self, memory: Any, other: Any) -> bool:
@@ -272,7 +271,7 @@ class ShrinkFreesTheExporter(ReferenceBlob):
 
 
 @seeded_bug("B62-negative-index", "blob.hpp:157: channels() for c")
-class NegativeChannel(ReferenceBlob):
+class NegativeChannel(HandmadeBlob):
     """A negative channel is accepted."""
 
     def offset_4d(self, indices: list[int]) -> int:
@@ -282,7 +281,7 @@ class NegativeChannel(ReferenceBlob):
 
 
 @seeded_bug("B63-element-in-range", "#6021: one past the end is an offset, but not an element")
-class ElementBehindTheEnd(ReferenceBlob):
+class ElementBehindTheEnd(HandmadeBlob):
     """The element one past the end of its axis is the first of the next row."""
 
     def check_element(self, index: int, extent: int) -> None:
@@ -290,7 +289,7 @@ class ElementBehindTheEnd(ReferenceBlob):
 
 
 @seeded_bug("B64-no-elements", "H14: the pointers of an empty blob are null")
-class EmptyIsNull(ReferenceBlob):
+class EmptyIsNull(HandmadeBlob):
     """A blob without elements refuses copies."""
 
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:

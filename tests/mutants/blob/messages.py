@@ -5,13 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from syncedmem.spec.blob.reference import ReferenceBlob
-
 from ..registry import seeded_bug
+from .handmade import HandmadeBlob
 
 
 @seeded_bug("B50-message-shape", "blob.cpp:469-470: old fields have priority")
-class NewShapeFirst(ReferenceBlob):
+class NewShapeFirst(HandmadeBlob):
     """The shape of a message is read before its old fields."""
 
     def shape_in(self, message: Any) -> list[int]:
@@ -19,7 +18,7 @@ class NewShapeFirst(ReferenceBlob):
 
 
 @seeded_bug("B50-message-shape", "caffe.proto:19-22: the default is zero")
-class MissingFieldsAreOne(ReferenceBlob):
+class MissingFieldsAreOne(HandmadeBlob):
     """Old fields that are missing count as one."""
 
     def shape_in(self, message: Any) -> list[int]:
@@ -28,7 +27,7 @@ class MissingFieldsAreOne(ReferenceBlob):
 
 
 @seeded_bug("B51-message-numbers", "blob.cpp:490: double_data first")
-class FloatsFirst(ReferenceBlob):
+class FloatsFirst(HandmadeBlob):
     """Floats are read before doubles."""
 
     def numbers_in(self, message: Any, part: str) -> list[float] | None:
@@ -36,7 +35,7 @@ class FloatsFirst(ReferenceBlob):
 
 
 @seeded_bug("B51-message-numbers", "blob.cpp:501-513: the old diff is kept")
-class MissingDiffIsZero(ReferenceBlob):
+class MissingDiffIsZero(HandmadeBlob):
     """A diff that is not in the message is cleared."""
 
     def numbers_in(self, message: Any, part: str) -> list[float] | None:
@@ -45,7 +44,7 @@ class MissingDiffIsZero(ReferenceBlob):
 
 
 @seeded_bug("B52-message-count", "#4215; blob.cpp:496")
-class ShortMessages(ReferenceBlob):
+class ShortMessages(HandmadeBlob):
     """Numbers that are missing in a message are zero."""
 
     def check_numbers(self, shape: tuple[int, ...], data: list[float], diff: list[float] | None) -> None:
@@ -55,7 +54,7 @@ class ShortMessages(ReferenceBlob):
 
 
 @seeded_bug("B53-message-same-shape", "blob.cpp:486")
-class MessagesByCount(ReferenceBlob):
+class MessagesByCount(HandmadeBlob):
     """A message of another shape is read if the counts are the same."""
 
     def from_proto(self, message: Any, reshape: bool = True) -> None:
@@ -64,7 +63,7 @@ class MessagesByCount(ReferenceBlob):
 
 
 @seeded_bug("B54-message-written", "blob.cpp:528: write_diff")
-class WritesNoDiff(ReferenceBlob):
+class WritesNoDiff(HandmadeBlob):
     """The diff is not written although it was requested."""
 
     def to_proto(self, write_diff: bool = False) -> Any:
@@ -72,7 +71,7 @@ class WritesNoDiff(ReferenceBlob):
 
 
 @seeded_bug("B55-shape-equals", "blob.cpp:419-423: from the last axis")
-class ComparesFromTheFront(ReferenceBlob):
+class ComparesFromTheFront(HandmadeBlob):
     """Old fields are compared from the first axis."""
 
     def shape_equals(self, message: Any) -> bool:
@@ -82,7 +81,7 @@ class ComparesFromTheFront(ReferenceBlob):
 
 
 @seeded_bug("B57-failure-keeps-numbers", "H4; blob.cpp:484: Reshape comes first")
-class FailedMessageReshapes(ReferenceBlob):
+class FailedMessageReshapes(HandmadeBlob):
     """After a message that could not be read, its shape stays, with memory without numbers."""
 
     def from_proto(self, message: Any, reshape: bool = True) -> None:
@@ -94,7 +93,7 @@ class FailedMessageReshapes(ReferenceBlob):
 
 
 @seeded_bug("B57-failure-keeps-numbers", "H4: the data is written before there is room for the diff")
-class HalfAMessage(ReferenceBlob):
+class HalfAMessage(HandmadeBlob):
     """The data of a message is read although there is no memory for its diff."""
 
     def fill(self, data: list[float], diff: list[float] | None) -> None:

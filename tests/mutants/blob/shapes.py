@@ -7,13 +7,13 @@ from typing import Any
 
 from syncedmem.model import SyncedHead
 from syncedmem.spec.blob.elements import decoded, encoded, itemsize, pour
-from syncedmem.spec.blob.reference import ReferenceBlob
 
 from ..registry import seeded_bug
+from .handmade import HandmadeBlob
 
 
 @seeded_bug("B01-empty", "Reshape({}) has one element, but Blob() has none")
-class BornScalar(ReferenceBlob):
+class BornScalar(HandmadeBlob):
     """A blob without a shape has one element."""
 
     def set_up(self) -> None:
@@ -21,7 +21,7 @@ class BornScalar(ReferenceBlob):
 
 
 @seeded_bug("B02-lazy", "blob.cpp:42: a memory is made, but nothing is allocated")
-class EagerData(ReferenceBlob):
+class EagerData(HandmadeBlob):
     """Making a blob allocates its host side."""
 
     def take_shape(self, shape: tuple[int, ...]) -> None:
@@ -30,7 +30,7 @@ class EagerData(ReferenceBlob):
 
 
 @seeded_bug("B67-shape-lazy", "blob.cpp:27-30, which is Caffe itself")
-class ShapeAllocatedAtOnce(ReferenceBlob):
+class ShapeAllocatedAtOnce(HandmadeBlob):
     """Every shape with more axes than before has memory for its extents on the host, at once."""
 
     def take_shape(self, shape: tuple[int, ...]) -> None:
@@ -50,7 +50,7 @@ class ShapeAllocatedAtOnce(ReferenceBlob):
 
 
 @seeded_bug("B03-shape", "blob.cpp:25: the count starts at one")
-class CountOfLastAxes(ReferenceBlob):
+class CountOfLastAxes(HandmadeBlob):
     """The count leaves out the first axis."""
 
     def take_shape(self, shape: tuple[int, ...]) -> None:
@@ -59,7 +59,7 @@ class CountOfLastAxes(ReferenceBlob):
 
 
 @seeded_bug("B04-reshape-forms", "blob.cpp:12-20: the four numbers are passed on as a vector")
-class WidthBeforeHeight(ReferenceBlob):
+class WidthBeforeHeight(HandmadeBlob):
     """Four numbers are read as num, channels, width and height."""
 
     def given(self, shape: tuple[Any, ...]) -> list[Any]:
@@ -72,7 +72,7 @@ class WidthBeforeHeight(ReferenceBlob):
     "blob.cpp:12: four numbers, the only form in old versions",
     out_of_reach="Caffe takes four numbers too, or a vector",
 )
-class FourNumbersOnly(ReferenceBlob):
+class FourNumbersOnly(HandmadeBlob):
     """A call with more or fewer than four numbers is refused."""
 
     def given(self, shape: tuple[Any, ...]) -> list[Any]:
@@ -82,7 +82,7 @@ class FourNumbersOnly(ReferenceBlob):
 
 
 @seeded_bug("B05-reshape-keeps", "NVCaffe allocates whenever the count changes")
-class AlwaysRenews(ReferenceBlob):
+class AlwaysRenews(HandmadeBlob):
     """Every change of the count makes new memory."""
 
     def fits(self, count: int) -> bool:
@@ -90,7 +90,7 @@ class AlwaysRenews(ReferenceBlob):
 
 
 @seeded_bug("B05-reshape-keeps", "Caffe before 4fff96636: a count of zero drops the memory")
-class ZeroDrops(ReferenceBlob):
+class ZeroDrops(HandmadeBlob):
     """A reshape to zero elements frees the memory."""
 
     def take_shape(self, shape: tuple[int, ...]) -> None:
@@ -100,7 +100,7 @@ class ZeroDrops(ReferenceBlob):
 
 
 @seeded_bug("B05-reshape-keeps", "numpy.ndarray.resize zeroes")
-class ZeroesOnReuse(ReferenceBlob):
+class ZeroesOnReuse(HandmadeBlob):
     """A reshape that fits clears the data."""
 
     def take_shape(self, shape: tuple[int, ...]) -> None:
@@ -111,7 +111,7 @@ class ZeroesOnReuse(ReferenceBlob):
 
 
 @seeded_bug("B06-growth-renews", "std::vector reserves more than it needs")
-class GrowsByHalf(ReferenceBlob):
+class GrowsByHalf(HandmadeBlob):
     """Growing makes memory for half as many elements again."""
 
     def grow(self, count: int) -> None:
@@ -119,7 +119,7 @@ class GrowsByHalf(ReferenceBlob):
 
 
 @seeded_bug("B07-growth-unshares", "#4883: the owner of shared memory")
-class GrowthTellsSharers(ReferenceBlob):
+class GrowthTellsSharers(HandmadeBlob):
     """Growing clears the old memory, although others share it."""
 
     def grow(self, count: int) -> None:
@@ -130,7 +130,7 @@ class GrowthTellsSharers(ReferenceBlob):
 
 
 @seeded_bug("B08-equal-sizes", "mini-caffe: a blob without diff")
-class DiffOnDemand(ReferenceBlob):
+class DiffOnDemand(HandmadeBlob):
     """Growing leaves the diff as it was."""
 
     def grow(self, count: int) -> None:
@@ -141,7 +141,7 @@ class DiffOnDemand(ReferenceBlob):
 
 
 @seeded_bug("B09-shape-string", "numpy prints commas")
-class ShapeWithCommas(ReferenceBlob):
+class ShapeWithCommas(HandmadeBlob):
     """The extents have commas between them."""
 
     def shape_string(self) -> str:
@@ -149,7 +149,7 @@ class ShapeWithCommas(ReferenceBlob):
 
 
 @seeded_bug("B10-canonical-axis", "blob.hpp:122-124")
-class AxisOneTooFar(ReferenceBlob):
+class AxisOneTooFar(HandmadeBlob):
     """The axis after the last is the first."""
 
     def canonical_axis_index(self, axis: int) -> int:
@@ -157,7 +157,7 @@ class AxisOneTooFar(ReferenceBlob):
 
 
 @seeded_bug("B11-count-axes", "Python's slices")
-class CountsFromTheBack(ReferenceBlob):
+class CountsFromTheBack(HandmadeBlob):
     """Negative axes are counted from the back."""
 
     def count_axes(self, start: int = 0, end: int | None = None) -> int:
@@ -165,7 +165,7 @@ class CountsFromTheBack(ReferenceBlob):
 
 
 @seeded_bug("B12-legacy-shape", "blob.hpp:144-149: one-padding")
-class PadsInFront(ReferenceBlob):
+class PadsInFront(HandmadeBlob):
     """Missing axes count as the first ones, also when axes are counted from the front."""
 
     def padded(self, index: int) -> int:
@@ -173,7 +173,7 @@ class PadsInFront(ReferenceBlob):
 
 
 @seeded_bug("B13-legacy-names", "blob.hpp:131-138: num, channels, height, width")
-class HeightIsWidth(ReferenceBlob):
+class HeightIsWidth(HandmadeBlob):
     """The height is the width."""
 
     @property
@@ -182,7 +182,7 @@ class HeightIsWidth(ReferenceBlob):
 
 
 @seeded_bug("B14-legacy-limit", "blob.hpp:140")
-class LegacyOfMany(ReferenceBlob):
+class LegacyOfMany(HandmadeBlob):
     """Legacy accessors use the first four of more axes."""
 
     def check_legacy(self) -> None:
@@ -190,7 +190,7 @@ class LegacyOfMany(ReferenceBlob):
 
 
 @seeded_bug("B15-offset-numbers", "#3952: pooling needs one past the end")
-class StrictOffset(ReferenceBlob):
+class StrictOffset(HandmadeBlob):
     """One past the end is refused."""
 
     def check_legacy_index(self, index: int, extent: int) -> None:
@@ -198,7 +198,7 @@ class StrictOffset(ReferenceBlob):
 
 
 @seeded_bug("B16-offset-sequence", "blob.hpp:172-173: each index is less than its extent")
-class LooseOffset(ReferenceBlob):
+class LooseOffset(HandmadeBlob):
     """One past the end is accepted in a sequence too."""
 
     def check_index(self, index: int, extent: int) -> None:
@@ -206,7 +206,7 @@ class LooseOffset(ReferenceBlob):
 
 
 @seeded_bug("B17-gpu-shape", "blob.cpp:28: 32-bit integers")
-class ShapeBackwards(ReferenceBlob):
+class ShapeBackwards(HandmadeBlob):
     """The extents on the device are in reverse order."""
 
     def write_extents(self) -> None:
@@ -215,7 +215,7 @@ class ShapeBackwards(ReferenceBlob):
 
 
 @seeded_bug("B17-gpu-shape", "num, channels, height; the width is the rest")
-class ThreeExtents(ReferenceBlob):
+class ThreeExtents(HandmadeBlob):
     """Of four extents the last is missing."""
 
     def gpu_shape(self) -> Any:
@@ -224,7 +224,7 @@ class ThreeExtents(ReferenceBlob):
 
 
 @seeded_bug("B17-gpu-shape", "bytes counted as elements")
-class ShortShape(ReferenceBlob):
+class ShortShape(HandmadeBlob):
     """The number of axes is used as the number of bytes."""
 
     def gpu_shape(self) -> Any:
@@ -232,7 +232,7 @@ class ShortShape(ReferenceBlob):
 
 
 @seeded_bug("B18-element", "pycaffe: data is float for every type")
-class ElementAsFloat(ReferenceBlob):
+class ElementAsFloat(HandmadeBlob):
     """An element of type double is rounded to a float."""
 
     def element(self, memory: Any, position: int) -> Any:
@@ -241,7 +241,7 @@ class ElementAsFloat(ReferenceBlob):
 
 
 @seeded_bug("B18-element", "blob.hpp:166: old versions had four axes")
-class ManyAxesAtZero(ReferenceBlob):
+class ManyAxesAtZero(HandmadeBlob):
     """In a blob of more than four axes every index gives the first element."""
 
     def element(self, memory: Any, position: int) -> Any:
@@ -249,7 +249,7 @@ class ManyAxesAtZero(ReferenceBlob):
 
 
 @seeded_bug("B18-element", "blob.hpp:193: cpu_data()[offset]")
-class ElementOnTheDevice(ReferenceBlob):
+class ElementOnTheDevice(HandmadeBlob):
     """Reading an element makes the device side stale."""
 
     def element(self, memory: Any, position: int) -> Any:
@@ -259,7 +259,7 @@ class ElementOnTheDevice(ReferenceBlob):
 
 
 @seeded_bug("B19-max-axes", "blob.cpp:24")
-class OneAxisTooMany(ReferenceBlob):
+class OneAxisTooMany(HandmadeBlob):
     """33 axes are accepted."""
 
     def check_axes(self, extents: list[Any]) -> None:
@@ -267,7 +267,7 @@ class OneAxisTooMany(ReferenceBlob):
 
 
 @seeded_bug("B20-negative-extent", "blob.cpp:32")
-class NegativeExtent(ReferenceBlob):
+class NegativeExtent(HandmadeBlob):
     """Negative extents are refused only if their product is negative."""
 
     def check_extents(self, extents: list[Any]) -> None:
@@ -276,12 +276,12 @@ class NegativeExtent(ReferenceBlob):
 
 
 @seeded_bug("B44-int-count", "blob.cpp:34: only INT_MAX / count_ may follow", shows_on="caffe profile")
-class CountOverflows(ReferenceBlob):
+class CountOverflows(HandmadeBlob):
     """A count may be larger than an int."""
 
 
 @seeded_bug("B47-wide-count", "H15; blob.cpp:52: int64 to int")
-class ExtentsCut(ReferenceBlob):
+class ExtentsCut(HandmadeBlob):
     """Extents are cut to 32 bits."""
 
     def given(self, shape: tuple[Any, ...]) -> list[Any]:
@@ -291,7 +291,7 @@ class ExtentsCut(ReferenceBlob):
 
 
 @seeded_bug("B65-too-large", "H15; #2474: the size wraps around")
-class SizeWraps(ReferenceBlob):
+class SizeWraps(HandmadeBlob):
     """A size beyond the address space is reduced modulo its size."""
 
     def check_size(self, extents: list[Any]) -> None:
@@ -302,7 +302,7 @@ class SizeWraps(ReferenceBlob):
 
 
 @seeded_bug("B65-too-large", "a set of integers is iterable too")
-class TakesSets(ReferenceBlob):
+class TakesSets(HandmadeBlob):
     """Extents are accepted from a set, in any order."""
 
     def given(self, shape: tuple[Any, ...]) -> list[Any]:
@@ -310,7 +310,7 @@ class TakesSets(ReferenceBlob):
 
 
 @seeded_bug("B45-shrink", "H16: std::vector::shrink_to_fit may do nothing")
-class NeverShrinks(ReferenceBlob):
+class NeverShrinks(HandmadeBlob):
     """shrink_to_fit does nothing."""
 
     def fitting(self, memory: Any, other: Any) -> Any:
@@ -318,7 +318,7 @@ class NeverShrinks(ReferenceBlob):
 
 
 @seeded_bug("B45-shrink", "#4102: free memory that is not used")
-class ShrinkForgets(ReferenceBlob):
+class ShrinkForgets(HandmadeBlob):
     """shrink_to_fit loses the elements."""
 
     def bring(self, memory: Any, fitting: Any) -> None:
@@ -326,7 +326,7 @@ class ShrinkForgets(ReferenceBlob):
 
 
 @seeded_bug("B46-capacity", "H1; #5439: ShareData does not update capacity_")
-class CapacityRemembered(ReferenceBlob):
+class CapacityRemembered(HandmadeBlob):
     """The capacity is that of the last growth, even after another memory is used."""
 
     remembered = 0

@@ -1,7 +1,7 @@
 """Where a blob computes and copies, on every device, and what is refused.
 
-What that does to heads, and what is allocated and copied for it, are Caffe's tables (``spec/blob/tables.py``): the kit
-takes each of their cells.  It does not see who computes, nor in what order a copy asks for both; that is seen here.
+What that does to heads, and what is allocated and copied for it, the kit sees: it takes every cell
+(``spec/blob/cells.py``).  It does not see who computes, nor in what order a copy asks for both; that is seen here.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from syncedmem.model.interface import BLOB_CALLS
 from syncedmem.spec import Violation, check_blobs
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.blob.claims import blob_requirements_for
-from syncedmem.spec.blob.moves import Extents, Fail, Shows, refused
+from syncedmem.spec.blob.oracle import Other
 from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
-from syncedmem.spec.blob.steps import BlobCall, Other
+from syncedmem.spec.blob.steps import BlobCall, Check, Extents, Fail, refused
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.ports.conformance import Wanted, conform_program
 from syncedmem.spec.ports.process import PortError
@@ -133,10 +133,10 @@ ALL_CALLS = Scenario(
         BlobCall(0, "scale_data", (-inf,)),
         BlobCall(0, "scale_diff", (0.5,)),
         BlobCall(0, "data_at", ((0, 2),)),
-        Shows("B15-offset-numbers", "blob.offset(1, 2)", 5),
-        Shows("B13-legacy-names", "(blob.num, blob.legacy_shape(-1), blob.num_axes)", (2, 3, 2)),
-        Shows("B11-count-axes", "(blob.count_axes(), blob.count_axes(1), blob.count_axes(1, 1))", (6, 3, 1)),
-        Shows("B09-shape-string", "blob.shape_string()", "2 3 (6)"),
+        Check("B15-offset-numbers", "blob.offset(1, 2)", 5),
+        Check("B13-legacy-names", "(blob.num, blob.legacy_shape(-1), blob.num_axes)", (2, 3, 2)),
+        Check("B11-count-axes", "(blob.count_axes(), blob.count_axes(1), blob.count_axes(1, 1))", (6, 3, 1)),
+        Check("B09-shape-string", "blob.shape_string()", "2 3 (6)"),
         *refused("B10-canonical-axis", "blob.canonical_axis_index(2)"),
         *refused("B65-too-large", "blob.reshape({2})", "blob.reshape((1 << 63,))", "blob.reshape((2.0, 1))"),
         *refused("B58-type-mismatch", "blob.share_data(None)"),
@@ -267,10 +267,10 @@ def test_what_is_found_is_shortened_in_new_processes() -> None:
     """What a step expects stays behind all that led to it."""
     steps = (
         BlobCall(0, "mutable_cpu_data"),
-        Shows("B13-legacy-names", "blob.num", 2),
+        Check("B13-legacy-names", "blob.num", 2),
         BlobCall(0, "reshape", ((3, 2),)),
-        Shows("B13-legacy-names", "blob.num", 3),
-        Shows("B09-shape-string", "blob.shape_string()", "3 2 (6)"),
+        Check("B13-legacy-names", "blob.num", 3),
+        Check("B09-shape-string", "blob.shape_string()", "3 2 (6)"),
     )
     case = Scenario((SHAPE, SHAPE), steps)
     with port("ShapeWithCommas").connect(LIMITS, "") as program:

@@ -1,7 +1,7 @@
-"""A small correct blob: Caffe's ``blob.cpp`` written by hand over `syncedmem.spec.ReferenceMemory`, and made safe.
+"""A small correct blob: Caffe's ``blob.cpp`` written by hand over the reference memory, and made safe.
 
 It is a second implementation, independent of the oracle and of the runtime.  Each step is a separate method, so
-a seeded bug (tests/mutants/blob) overrides one method.  Its arithmetic is plain Python.  On the
+a seeded bug overrides one method.  Its arithmetic is plain Python.  On the
 device, too, it goes through the views' ``get`` and ``set``.
 """
 
@@ -14,11 +14,10 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from syncedmem.model import Mode, SyncedHead, current_mode
+from syncedmem.spec.blob.elements import INTEGERS, TYPES, decoded, encoded, itemsize, pour, shown
+from syncedmem.spec.memory.reference import ReferenceMemory, Refused
 
-from ..memory.reference import ReferenceMemory, Refused
-from .elements import INTEGERS, TYPES, decoded, encoded, itemsize, pour, shown
-
-__all__ = ["IntReferenceBlob", "ReferenceBlob"]
+__all__ = ["HandmadeBlob", "IntHandmadeBlob"]
 
 _AXES, _LEGACY = 32, 4
 _ADDRESSES = (1 << 63) - 1
@@ -49,7 +48,7 @@ class Message:
         return [self.num, self.channels, self.height, self.width]
 
 
-class ReferenceBlob:
+class HandmadeBlob:
     """A blob; see `syncedmem.spec.BlobMaker`.
 
     Attributes
@@ -432,7 +431,7 @@ class ReferenceBlob:
         self.diff_memory = other.diff_memory
 
     def check_alike(self, other: Any) -> None:
-        if not isinstance(other, ReferenceBlob):
+        if not isinstance(other, HandmadeBlob):
             self.refuse("not a blob")
         self.check_types(other)
 
@@ -606,7 +605,7 @@ class ReferenceBlob:
         return list(padded) == [extent or 0 for extent in message.old]
 
 
-class IntReferenceBlob(ReferenceBlob):
+class IntHandmadeBlob(HandmadeBlob):
     """A blob with Caffe's own limit: a count is an ``int`` (blob.cpp:33-35)."""
 
     def check_size(self, extents: list[Any]) -> None:

@@ -1,0 +1,146 @@
+"""The cells of blobs: what arithmetic and copies do depends on heads, and on Caffe's mode (blob.cpp:174-463).
+
+A run counts the cells that it takes, by the states of the oracle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from syncedmem.model import Mode, SyncedHead
+
+from .oracle import NORMS, PARTS, SCALES, Other
+from .steps import BlobCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .driver import BlobDriver
+    from .oracle import Part, World
+
+__all__ = ["WAYS", "BlobCoverage", "Cell", "Sample", "cell_of", "samples", "way"]
+
+U, C, G, S = SyncedHead.UNINITIALIZED, SyncedHead.HEAD_AT_CPU, SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED
+Heads = tuple[SyncedHead, ...]
+
+WAYS: dict[SyncedHead, tuple[str, ...]] = {U: (), C: ("mutable_cpu",), G: ("mutable_gpu",), S: ("mutable_cpu", "gpu")}
+"""The accessors that bring a memory to a head in the shortest way."""
+
+
+def way(n: int, part: Part, accessors: tuple[str, ...]) -> tuple[BlobCall, ...]:
+    """The steps that bring a part of a blob to a head."""
+    return tuple(BlobCall(n, f"{accessor}_{part}") for accessor in accessors)
+
+
+class Cell(NamedTuple):
+    """A call, at heads, in a mode.
+
+    Attributes
+    ----------
+    call : str
+        The method; followed by ``diff`` for a copy of diffs.
+    mode : Mode
+    heads : tuple of SyncedHead
+        The heads before the call: of data and diff, of the one part, or of the target's and the source's part.
+    """
+
+    call: str
+    mode: Mode
+    heads: Heads
+
+
+class Sample(NamedTuple):
+    """A cell, and a call that takes it.
+
+    Attributes
+    ----------
+    cell : Cell
+    parts : tuple of (int, Part)
+        The blobs and parts whose heads the cell has.
+    step : BlobCall
+    """
+
+    cell: Cell
+    parts: tuple[tuple[int, Part], ...]
+    step: BlobCall
+
+
+def cell_of(world: World, step: BlobCall) -> Cell | None:
+    """The cell of a step; None for calls that have none."""
+    n, call, arguments, options, *_ = step
+    if call == "update":
+        return Cell(call, world.mode, (world.head(n, "data"), world.head(n, "diff")))
+    if call in NORMS or call in SCALES:
+        part = NORMS[call][0] if call in NORMS else SCALES[call]
+        return Cell(call, world.mode, (world.head(n, part),))
+    if call == "copy_from":
+        diff = dict(options).get("copy_diff", False)
+        heads = tuple(world.head(blob, "diff" if diff else "data") for blob in (n, arguments[0].blob))
+        return Cell("copy_from diff" if diff else call, world.mode, heads)
+    return None
+
+
+def samples(has_device: bool) -> Iterator[Sample]:
+    """Every cell, in both modes.  Without a device there are two heads."""
+    heads = tuple(SyncedHead) if has_device else (U, C)
+    for mode in Mode:
+        for data in heads:
+            yield from (_update(mode, (data, diff)) for diff in heads)
+            yield from (_alone(mode, call, NORMS[call][0], data) for call in NORMS)
+            yield from (_alone(mode, call, SCALES[call], data, -2.0) for call in SCALES)
+            for other in heads:
+                yield from (_copy(mode, part, (data, other)) for part in PARTS)
+
+
+def _update(mode: Mode, heads: Heads) -> Sample:
+    return Sample(Cell("update", mode, heads), ((0, "data"), (0, "diff")), BlobCall(0, "update"))
+
+
+def _alone(mode: Mode, call: str, part: Part, head: SyncedHead, *arguments: float) -> Sample:
+    return Sample(Cell(call, mode, (head,)), ((0, part),), BlobCall(0, call, arguments))
+
+
+def _copy(mode: Mode, part: Part, heads: Heads) -> Sample:
+    call, options = ("copy_from diff", (("copy_diff", True),)) if part == "diff" else ("copy_from", ())
+    return Sample(Cell(call, mode, heads), ((0, part), (1, part)), BlobCall(0, "copy_from", (Other(1),), options))
+
+
+@cache
+def _cells(has_device: bool) -> frozenset[Cell]:
+    return frozenset(sample.cell for sample in samples(has_device))
+
+
+@dataclass
+class BlobCoverage:
+    """The cells that were taken.
+
+    Attributes
+    ----------
+    has_device : bool
+    taken : set of Cell
+    """
+
+    unit: ClassVar[str] = "cells"
+
+    has_device: bool
+    taken: set[Cell] = field(default_factory=set[Cell])
+
+    def add(self, driver: BlobDriver) -> None:
+        """Add the cells that a driver took."""
+        self.taken.update(driver.visited)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells that were taken."""
+        return len(self.taken & _cells(self.has_device))
+
+    def unreached(self) -> list[str]:
+        """The cells that were not taken, each in words."""
+        return sorted(str(cell) for cell in _cells(self.has_device) - self.taken)
+
+    @property
+    def missing(self) -> int:
+        """The number of cells that were not taken."""
+        return len(_cells(self.has_device) - self.taken)
