@@ -3,16 +3,13 @@
 ``programs`` has the calls of memories.  ``expected`` follows them through the model and adds the expected results.
 ``blobs`` has both for blobs.  ``vector`` joins both under a name that is the hash of the program.  ``keys`` has the
 keys of a line, from which the schema and the page are made.  ``files`` writes vectors and compares written ones.
-``replay`` tests memories or blobs with a vector, using only the vector, and ``kills`` has the seeded bugs that each one
-refuses.
-The format is defined in docs/vectors.md.
+``replay`` tests memories or blobs with a vector, using only the vector.  The format is defined in docs/vectors.md.
 """
 
 from .blobs import BLOB_REFUSALS, BLOB_SUITES
 from .expected import REFUSALS
 from .files import archive, compare, suite_files, write
 from .found import vector_of
-from .kills import Kills
 from .memory_replay import Difference
 from .programs import SUITES, programs
 from .replay import replay
@@ -26,7 +23,6 @@ __all__ = [
     "REFUSALS",
     "SUITES",
     "Difference",
-    "Kills",
     "Vector",
     "archive",
     "compare",

@@ -16,7 +16,6 @@ from syncedmem.model.files import write_whole
 
 from .blobs import BLOB_SUITES
 from .keys import schema
-from .kills import Kills
 from .vector import ALL_SUITES, FORMAT, model_digest, vectors
 
 if TYPE_CHECKING:
@@ -29,19 +28,11 @@ MANIFEST, SCHEMA = "manifest.json", "vector.schema.json"
 
 
 def suite_files() -> Iterator[tuple[str, str]]:
-    """All files, one by one: the path of each in the folder, and its contents; the manifest is the last.
-
-    Raises
-    ------
-    StaleKillsError
-        If the stored kills were measured for other vectors.
-    """
-    kills = Kills.known()
+    """All files, one by one: the path of each in the folder, and its contents; the manifest is the last."""
     described: list[dict[str, Any]] = []
     for edition in EDITIONS:
         for name, suite in ALL_SUITES.items():
-            killed = kills.of(edition, name)
-            made = [*vectors(name, edition, killed)]
+            made = [*vectors(name, edition)]
             if not made:
                 continue
             text = "".join(f"{vector.line()}\n" for vector in made)
@@ -54,13 +45,12 @@ def suite_files() -> Iterator[tuple[str, str]]:
                     "profiles": dict(sorted(Counter(vector.program.profile for vector in made).items())),
                     "vectors": len(made),
                     "steps": text.count('{"call":'),
-                    "kills": len({bug for names in killed for bug in names}),
                     "sha256": hashlib.sha256(text.encode()).hexdigest(),
                 }
             )
             yield path, text
     models = {edition: model_digest(edition) for edition in EDITIONS}
-    manifest = {"format": FORMAT, "models": models, "seeded_bugs": len(kills.bugs), "suites": described}
+    manifest = {"format": FORMAT, "models": models, "suites": described}
     yield SCHEMA, json.dumps(schema(), indent=2) + "\n"
     yield MANIFEST, json.dumps(manifest, indent=2) + "\n"
 

@@ -229,13 +229,6 @@ LINE: tuple[Key, ...] = (
     Key("sizes", "Of memories: the size of each memory that is made at the start, in bytes.", _list(_INDEX, 1)),
     Key("type", "Of blobs: the type of the elements.", _enum(TYPES)),
     Key("shapes", "Of blobs: the shape of each blob that is made at the start.", _list(_INTEGERS, 1)),
-    Key(
-        "kills",
-        "The seeded bugs (`tests/mutants/memory` and `tests/mutants/blob` in the repository) for which the replay was "
-        "seen to fail.",
-        {"type": "array", "items": _TEXT, "uniqueItems": True},
-        required=True,
-    ),
     Key("steps", "The steps, in order. The last ones are `release`.", _list({}, 1), required=True),
 )
 """The keys of a line."""

@@ -1,4 +1,4 @@
-"""A vector: a program with its expected results, its name, and the seeded bugs that it refuses."""
+"""A vector: a program with its expected results, and its name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL_SUITES", "FORMAT", "Vector", "canonical", "model_digest", "vectors"]
 
-FORMAT = 2
+FORMAT = 3
 """The version of the format; it changes when a valid vector becomes invalid."""
 
 ALL_SUITES: Mapping[str, Suite | BlobSuite] = {**SUITES, **BLOB_SUITES}
@@ -42,13 +42,10 @@ class Vector:
     ----------
     suite : str
     program : Program or BlobProgram
-    kills : tuple of str
-        The names of the seeded bugs that it refuses.
     """
 
     suite: str
     program: Program | BlobProgram
-    kills: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -66,7 +63,6 @@ class Vector:
             "profile": self.program.profile,
             "model": model_digest(self.program.edition),
             **self.program.made,
-            "kills": list(self.kills),
             "steps": self._steps(),
         }
 
@@ -108,7 +104,7 @@ def _told(state: State) -> str:
     return " ".join((state.head, *sorted(state.facts), *state.settings))
 
 
-def vectors(suite: str, edition: str, kills: tuple[tuple[str, ...], ...] | None = None) -> Iterator[Vector]:
+def vectors(suite: str, edition: str) -> Iterator[Vector]:
     """The vectors of a suite.
 
     Parameters
@@ -116,8 +112,6 @@ def vectors(suite: str, edition: str, kills: tuple[tuple[str, ...], ...] | None 
     suite : str
         A name from ``ALL_SUITES``.
     edition : str
-    kills : tuple of tuple of str, optional
-        For each vector, the bugs that it refuses.
 
     Raises
     ------
@@ -125,6 +119,4 @@ def vectors(suite: str, edition: str, kills: tuple[tuple[str, ...], ...] | None 
         If there is no such suite.
     """
     made: Callable[[str, str], Sequence[Program | BlobProgram]] = blob_programs if suite in BLOB_SUITES else programs
-    found = made(suite, edition)
-    for program, names in zip(found, kills or ((),) * len(found), strict=True):
-        yield Vector(suite, program, names)
+    yield from (Vector(suite, program) for program in made(suite, edition))

@@ -1,57 +1,89 @@
-"""Measures which seeded bugs each test vector refuses, and writes spec/vectors/kills.json: ``make kills``.
+"""Measures which seeded bugs each suite of test vectors refuses, and writes tests/mutants/vector_kills.json: ``make kills``.
 
-``--kept`` names a folder for the measurements of each bug, so that only what has changed is measured again.
+A suite refuses a bug if one of its vectors does.  The file has a line for each bug.
 """
 
 from __future__ import annotations
 
-import argparse
+import gc
+import json
 import sys
-from functools import partial
+from dataclasses import replace
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from mutants.measurement import measure
+from mutants.blob import BLOB_BUGS
+from mutants.memory import MEMORY_BUGS
 
+from syncedmem.model import EDITIONS
 from syncedmem.spec.engine.supervisor import processors
-from syncedmem.spec.vectors import ALL_SUITES
+from syncedmem.spec.vectors import ALL_SUITES, SUITES, replay, vectors
 from syncedmem.verification import make_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from mutants.registry import SeededBug
 
-__all__ = ["main"]
+    from syncedmem.spec import Subject
 
-ROOT = Path(__file__).parents[2]
+__all__ = ["BUGS", "FILE", "first_refusing", "known", "refused", "refusing_suites", "written"]
 
-
-def said(name: str) -> None:
-    """Say which bug is measured now."""
-    sys.stderr.write(f"{name}\n")
+BUGS: dict[str, SeededBug] = {**MEMORY_BUGS, **BLOB_BUGS}
+FILE = Path(__file__).parents[1] / "mutants" / "vector_kills.json"
 
 
-def main(arguments: Sequence[str]) -> None:
+def known() -> dict[str, list[str]]:
+    """For each seeded bug the suites that refuse it, as ``"edition/suite"``, as they were measured."""
+    found: dict[str, list[str]] = json.loads(FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def refused(bug: SeededBug, subject: Subject, vector: dict[str, Any]) -> bool:
+    """Whether a vector refuses a seeded bug."""
+    wrong = replace(subject, name=bug.name, make=bug.make)
+    try:
+        return replay(wrong, vector) is not None
+    except Exception:  # noqa: BLE001 -- a bug may prevent the making of a memory
+        return True
+
+
+@cache
+def written(edition: str, suite: str) -> tuple[dict[str, Any], ...]:
+    """The vectors of a suite as data."""
+    return tuple(vector.as_json() for vector in vectors(suite, edition))
+
+
+def first_refusing(bug: SeededBug, edition: str, suite: str) -> dict[str, Any] | None:
+    """The first vector of a suite that refuses a bug; None if no vector does, or if it shows on other subjects."""
+    kind = "cpu" if edition == "cpu_only" else "simulated"
+    if bug.shows_on != ("no device" if kind == "cpu" else "device") or (suite in SUITES) != (bug.name in MEMORY_BUGS):
+        return None
+    gc.collect()  # some bugs count the live memories; those of the last suite must not count
+    subject = make_subject(kind, 0)
+    return next((vector for vector in written(edition, suite) if refused(bug, subject, vector)), None)
+
+
+def refusing_suites(name: str) -> list[str]:
+    """The suites that refuse a bug."""
+    pairs = ((edition, suite) for edition in EDITIONS for suite in ALL_SUITES)
+    return ["/".join(pair) for pair in pairs if first_refusing(BUGS[name], *pair)]
+
+
+def main() -> None:
     """Measure, and write the result."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=ROOT / "spec" / "vectors", help="the folder for kills.json")
-    parser.add_argument("--kept", type=Path, help="the folder for the measurements of each bug")
-    parser.add_argument("--processes", type=int, default=processors(), help="processes at a time")
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help="measure these suites only (default: all)")
-    chosen = parser.parse_args(arguments)
-    if unknown := sorted({*chosen.suites} - {*ALL_SUITES}):
-        parser.error(f"no suite is called {', '.join(unknown)}; there are {', '.join(ALL_SUITES)}")
-    found = measure(
-        partial(make_subject, "simulated", 0),
-        partial(make_subject, "cpu", 0),
-        only=chosen.suites or ALL_SUITES,
-        kept=chosen.kept,
-        processes=chosen.processes,
-        progress=said,
-    )
-    (chosen.out / "kills.json").write_text(found.as_text(), encoding="utf-8")
+    for edition in EDITIONS:  # before the processes start, which then have them
+        for suite in ALL_SUITES:
+            written(edition, suite)
+    gc.freeze()
+    # A process has few bugs: what one leaves behind must not count for the next one.
+    with get_context("fork").Pool(processors(), maxtasksperchild=4) as pool:
+        found = zip(BUGS, pool.imap(refusing_suites, BUGS), strict=True)
+        lines = [f" {json.dumps(name)}: {json.dumps(suites)}" for name, suites in found]
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
