@@ -39,7 +39,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     pdflatex:texlive-latex-base rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test deep deep-tests new-seeds mutation mutation-sample proof proof-sample coverage \
+.PHONY: help environment verify test deep deep-tests new-seeds mutation proof proof-sample coverage \
     hostcuda hostcuda-verify hostcuda-quick hostcuda-lagging hostcuda-no-lag test-hostcuda test-caffe test-caffe-deep \
     port-bugs lint types docs generated check-generated kills kill-table bench wheel wheel-twice installed-wheel test-wheel \
     test-lowest test-newest-python newest lock system-deps clean
@@ -96,9 +96,22 @@ deep-tests: $(STAMPS)/test
 new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with seeds that nobody has tried
 	$(BIN)/python tests/support/new_seeds.py $(SEED:%=--seed %)
 
-# It goes on where it was ended, and writes docs/mutation.md.
-mutation: $(STAMPS)/test  ## say how many mutants of FILE the tests kill; without FILE of all files, which takes hours
-	$(BIN)/python tests/support/mutation.py $(FILE); found=$$?; $(BIN)/python docs/generated_pages.py; exit $$found
+# FILE is changed in place, and is as it was at the end.  Fewer TESTS are quicker: each mutant runs them until one fails.
+MUTATION := build/mutation
+MUTATION_BIN := $(VENV)-mutation/bin
+$(VENV)-mutation/ready: requirements/mutation.txt
+	$(PYTHON) -m venv $(VENV)-mutation
+	$(MUTATION_BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+mutation: TESTS = tests/$(firstword $(subst /, ,$(FILE)))
+mutation: $(STAMPS)/test $(VENV)-mutation/ready  ## show the small changes of FILE that no test of TESTS notices
+	rm -rf $(MUTATION) && mkdir -p $(MUTATION)
+	sed 's|FILE|$(FILE)|; s|TESTS|$(TESTS)|' tests/cosmic-ray.toml > $(MUTATION)/config.toml
+	$(MUTATION_BIN)/cosmic-ray init $(MUTATION)/config.toml $(MUTATION)/session.sqlite
+	$(MUTATION_BIN)/cr-filter-operators $(MUTATION)/session.sqlite $(MUTATION)/config.toml
+	PATH=$(CURDIR)/$(BIN):$$PATH $(MUTATION_BIN)/cosmic-ray exec $(MUTATION)/config.toml $(MUTATION)/session.sqlite
+	$(MUTATION_BIN)/cr-report --surviving-only --show-diff $(MUTATION)/session.sqlite
 
 # All tests of the two rooms, the quick tests of the others, and what needs CUDA, over hostcuda and without a lag, which
 # takes no other lines.  tests/support/uncounted.py alone decides which modules cannot run here.
@@ -175,10 +188,6 @@ test-caffe-deep: $(STAMPS)/test  ## compile it, and run all tests of it
 	@$(MAKE) --no-print-directory -C tests/caffe OUT=$(CURDIR)/$(CAFFE) PYTHON=$(CURDIR)/$(BIN)/python \
 	    VERSION=$(BROCOLLI) CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
 	CAFFE=$(CURDIR)/$(CAFFE) $(BIN)/pytest -n 0 --quiet $(GATE) $(CHOSEN) tests/caffe
-
-# One file, whose survivors are known, and nothing is written down.
-mutation-sample: $(STAMPS)/test
-	$(BIN)/python tests/support/mutation.py --tests tests/model model/table.py
 
 proof-sample: $(STAMPS)/test
 	$(BIN)/python tests/support/fuzz_proof.py --seeds 2 --out build/proof/sample.json
@@ -325,7 +334,7 @@ system-deps:  ## install the Debian packages (as root); without one, tests that 
 	        echo "there is no package $$name here" >&2; done | xargs apt-get install --yes --no-install-recommends; fi
 
 clean:  ## remove everything that was made here
-	rm -rf $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-newest $(VENV)-hostcuda
+	rm -rf $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-newest $(VENV)-hostcuda $(VENV)-mutation
 	rm -rf build dist src/*.egg-info .coverage .coverage.* .hypothesis
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find model runtime spec src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import tomllib
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -324,58 +323,6 @@ def protocol_schema() -> str:
     return json.dumps(schema(), indent=2) + "\n"
 
 
-def mutation_page() -> str:
-    """The page of mutation testing: what was measured of each file, and why mutants survive."""
-    measured: dict[str, Any] = json.loads((SUPPORT / "mutation.json").read_text(encoding="utf-8"))
-    told: dict[str, Any] = tomllib.loads((SUPPORT / "mutation.toml").read_text(encoding="utf-8"))
-    known = {(it["file"], it["where"], *pair): it["why"] for it in told.get("equivalent", ()) for pair in it["changes"]}
-    rows: list[tuple[str, ...]] = []
-    listed: list[str] = []
-    for file, found in measured.items():
-        alive = [(tuple(it), known.get((file, *it), "")) for it in found["survivors"]]
-        missing = sum(not reason for _, reason in alive)
-        figures = (found["mutants"], found["killed"], len(alive) - missing, missing)
-        rows.append((_file(file), *(f"{it:,}" for it in figures), f"{found['date']}, `{found['commit']}`"))
-        if alive:
-            lines = [
-                (f"`{where}`" if where else "", _code(was), _code(now), reason or "**no reason yet**")
-                for (where, was, now), reason in dict.fromkeys(alive)
-            ]
-            listed += [f"### {file}", table(("where", "was", "is", "why no test fails"), lines)]
-    left = [file for room in told["room"] for file in room["files"] if file not in measured]
-    parts = [
-        "# Mutation testing",
-        NOTE.format("tests/support/mutation.json` and `tests/support/mutation.toml"),
-        (
-            "A *mutant* is a copy of a file that differs from it in one place: a comparison, a number, an argument, a "
-            "statement that is gone. It is killed if a test fails. If no test fails, it survives. Then a test is "
-            "missing, or the mutant is *equivalent*: it does what the original does, and the reason is below."
-        ),
-        (
-            "`make mutation FILE=model/mode.py` measures a file, and goes on where it was ended. It takes minutes for "
-            "each file, so it is not one of the gates. The figures are those of the day and the commit that stand "
-            "beside them; a plus says that files differed from the commit. The operators are those of mutmut, and four "
-            "of ours: a statement, a `with` or a result is removed, or a condition is negated. [The "
-            "program](../tests/support/mutation.py) says how it works, and why it is not mutmut itself."
-        ),
-        "## Measured",
-        table(("file", "mutants", "killed", "equivalent", "no reason yet", "measured"), rows),
-        "## Not measured",
-        ", ".join(map(_file, left)) + "." if left else "All files of that list are measured.",
-        *(("## Survivors", *listed) if listed else ()),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _file(name: str) -> str:
-    return f"[`{name}`](../{name})"
-
-
-def _code(line: str) -> str:
-    """A line of code in a cell of a table."""
-    return f"`` {line} ``" if line else "–"
-
-
 def port_bugs() -> str:
     """The bugs that were seeded in the C++ port, with what the kit and the runner in C say of them."""
     found = json.loads((HERE.parent / "tests" / "support" / "port_bugs.json").read_text(encoding="utf-8"))
@@ -559,7 +506,6 @@ def configuration_reasons() -> str:
 
 PAGES = {
     "errata.md": errata_page,
-    "mutation.md": mutation_page,
     "requirements.md": requirements_page,
     "port-protocol.schema.json": protocol_schema,
 }
