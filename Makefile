@@ -93,8 +93,10 @@ deep: $(STAMPS)/test  ## run what takes longer, in parts, and print a line for e
 deep-tests: $(STAMPS)/test
 	$(BIN)/pytest $(PARALLEL) --hypothesis-profile=repeatable -m deep $(OPTIONS) $(TESTS)
 
-new-seeds: $(STAMPS)/test  ## two more minutes of generated tests and kits, with seeds that nobody has tried
-	$(BIN)/python tests/support/new_seeds.py $(SEED:%=--seed %)
+new-seeds: TRIED := $(or $(SEED),$(shell shuf --input-range 0-4294967295 --head-count 1))
+new-seeds: $(STAMPS)/test  ## run the generated tests and the kits with a seed that nobody has tried, or with SEED
+	$(BIN)/syncedmem verify --seed $(TRIED) --device cpu --device simulated --device simulated-seeded
+	$(BIN)/pytest $(PARALLEL) --quiet -m hypothesis --hypothesis-seed=$(TRIED) tests
 
 # FILE is changed in place, and is as it was at the end.  Fewer TESTS are quicker: each mutant runs them until one fails.
 MUTATION := build/mutation

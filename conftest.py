@@ -25,7 +25,6 @@ pytest_plugins = [
     "interrupt_table",
     "memory_fixtures",
     "mutants_path",
-    "new_seeds",
     "port_fixtures",
 ]
 
