@@ -39,7 +39,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     pdflatex:texlive-latex-base rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test deep deep-tests new-seeds mutation proof proof-sample coverage \
+.PHONY: help environment verify test deep deep-tests new-seeds mutation coverage \
     hostcuda hostcuda-verify hostcuda-quick hostcuda-lagging hostcuda-no-lag test-hostcuda test-caffe test-caffe-deep \
     port-bugs lint types docs generated check-generated kills kill-table bench wheel wheel-twice installed-wheel test-wheel \
     test-lowest test-newest-python newest lock system-deps clean
@@ -191,14 +191,8 @@ test-caffe-deep: $(STAMPS)/test  ## compile it, and run all tests of it
 	    VERSION=$(BROCOLLI) CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
 	CAFFE=$(CURDIR)/$(CAFFE) $(BIN)/pytest -n 0 --quiet $(GATE) $(CHOSEN) tests/caffe
 
-proof-sample: $(STAMPS)/test
-	$(BIN)/python tests/support/fuzz_proof.py --seeds 2 --out build/proof/sample.json
-
 port-bugs: $(STAMPS)/test  ## write again what is said of the bugs in the C++ port; then `make generated`
 	PORT_BUGS=write $(BIN)/pytest -n 0 -k 'a_bug' tests/spec/ports/test_example_ports.py
-
-proof: $(STAMPS)/test  ## fuzz real allocators, and every seeded bug with 20 seeds, and write docs/fuzzing-proof.md
-	$(BIN)/python tests/support/fuzz_proof.py; found=$$?; $(BIN)/python docs/generated_pages.py; exit $$found
 
 lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 	$(BIN)/ruff check
