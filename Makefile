@@ -214,7 +214,7 @@ docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks 
 	rm -rf build/site
 	$(BIN)/python -m sphinx --builder html --fail-on-warning --quiet --fresh-env --doctree-dir build/doctrees docs build/site
 	@echo 'The site: build/site/index.html'
-	$(BIN)/pytest README.md src/README.md docs tests/docs/test_pages.py tests/docs/test_site.py
+	$(BIN)/pytest README.md src/README.md docs tests/docs/test_pages.py
 
 # Vectors that are kept for reading; the manifest has the digests of all others.
 COMMITTED := caffe/modes caffe/aliases cpu_only/tour
