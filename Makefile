@@ -29,8 +29,11 @@ PARALLEL := -n auto --dist worksteal
 # For logs: without the tables of seeded bugs, so that what failed is near the end; and with the same examples every time,
 # where `make test` looks for new ones.
 LOGGED := $(PARALLEL) --quiet --hypothesis-profile=repeatable
-# In the gate a few tests that fail run once more: GATE=--gate=FOLDER, see tests/support/gate.py.
+# In the gate what failed runs once more, in one process.  What passes then is unstable, and the next thing to mend.
 GATE ?=
+KEPT = -o cache_dir=$(CURDIR)/build/gate/$@
+twice = $(1) $(if $(GATE),$(KEPT) --durations=10 || { echo 'Once more in one process; what passes now is UNSTABLE:'; \
+    $(1) $(KEPT) -vv -n 0 --last-failed --last-failed-no-failures=none --maxfail=1; })
 
 # What is needed beyond Python and make, for `make system-deps`: the one list of it.  Debian packages of libraries; and
 # programs with the package that has each, which is installed only where the program is missing: it may come from elsewhere.
@@ -162,7 +165,7 @@ hostcuda-verify: hostcuda
 
 # Tests of the rooms that are left out name CUDA only in texts.
 NO_CUDA := cli model project
-HOSTCUDA_TESTS = $(OVER_HOSTCUDA) HOSTCUDA_LAG=$(LAG) $(BIN)/pytest $(LOGGED) $(GATE) $(NO_CUDA:%=--ignore=tests/%) -k cuda
+HOSTCUDA_TESTS = $(OVER_HOSTCUDA) HOSTCUDA_LAG=$(LAG) $(BIN)/pytest $(LOGGED) $(NO_CUDA:%=--ignore=tests/%) -k cuda
 
 # While operations lag the processors are idle, so there are more processes.
 hostcuda-lagging:
@@ -174,7 +177,7 @@ hostcuda-no-lag:
 
 hostcuda-quick: hostcuda  ## run the kit and the quick tests that need CUDA over the stand-in, without delays
 	@$(MAKE) --no-print-directory LAG=0 hostcuda-verify
-	@$(HOSTCUDA_TESTS) -m 'not deep'
+	@$(call twice,$(HOSTCUDA_TESTS) -m 'not deep')
 
 # ----------------------------------------------------------------------------------------- Caffe itself
 
@@ -189,7 +192,7 @@ test-caffe-deep: $(STAMPS)/test  ## compile it, and run all tests of it
 	@command -v g++ >/dev/null || { echo 'test-caffe needs g++, which is not installed: make system-deps' >&2; exit 1; }
 	@$(MAKE) --no-print-directory -C tests/caffe OUT=$(CURDIR)/$(CAFFE) PYTHON=$(CURDIR)/$(BIN)/python \
 	    VERSION=$(BROCOLLI) CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
-	CAFFE=$(CURDIR)/$(CAFFE) $(BIN)/pytest -n 0 --quiet $(GATE) $(CHOSEN) tests/caffe
+	$(call twice,CAFFE=$(CURDIR)/$(CAFFE) $(BIN)/pytest -n 0 --quiet $(CHOSEN) tests/caffe)
 
 port-bugs: $(STAMPS)/test  ## write again what is said of the bugs in the C++ port; then `make generated`
 	PORT_BUGS=write $(BIN)/pytest -n 0 -k 'a_bug' tests/spec/ports/test_example_ports.py
@@ -282,8 +285,8 @@ test-wheel: installed-wheel  ## run the quick tests against the wheel
 	export PYTHONPATH="$$root/$(WHEEL)"; \
 	"$$root/$(BIN)/python" -c 'import importlib.util as u, syncedmem.model as m; print(m.__file__); \
 	    assert m.__file__.startswith("$(CURDIR)/$(WHEEL)"); assert not any(map(u.find_spec, ("model", "runtime", "spec", "src")))'; \
-	"$$root/$(BIN)/pytest" -p no:cacheprovider -c "$$root/pyproject.toml" --rootdir "$$root" $(LOGGED) $(GATE) \
-	    -m 'not deep' "$$root/tests" "$$root/README.md"
+	$(call twice,"$$root/$(BIN)/pytest" -c "$$root/pyproject.toml" --rootdir "$$root" $(LOGGED) \
+	    -m 'not deep' "$$root/tests" "$$root/README.md")
 
 # Modules that use each library and all of the command line, and take less than a minute.
 QUICK := $(foreach name,adoption arithmetic array_files blob_access blob_from_arrays blob_proto blob_protocols \

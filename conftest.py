@@ -20,7 +20,6 @@ pytest_plugins = [
     "deep_tests",
     "explorer_fixtures",
     "kill_table",
-    "gate",
     "interop_fixtures",
     "memory_fixtures",
     "mutants_path",
