@@ -2,10 +2,11 @@
 
 import gc
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from interruption import Report
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
@@ -19,13 +20,9 @@ pytest_plugins = [
     "deep_tests",
     "explorer_fixtures",
     "kill_table",
-    "fuzz_table",
-    "gate",
     "interop_fixtures",
-    "interrupt_table",
     "memory_fixtures",
     "mutants_path",
-    "new_seeds",
     "port_fixtures",
 ]
 
@@ -48,3 +45,9 @@ def _quick_collector() -> Generator[None]:
     yield
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def require_unbroken() -> Callable[..., None]:
+    """Fail if a call was broken at one of the points where it was interrupted, or had too few of them."""
+    return Report.require

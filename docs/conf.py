@@ -49,7 +49,6 @@ WIDE = (
     "errors",
     "requirements",
     "peers",
-    "fuzzing-proof",
 )  # their tables need the space of the side bar
 html_theme = "pydata_sphinx_theme"
 html_title = "syncedmem"

@@ -8,19 +8,21 @@ from __future__ import annotations
 import json
 import re
 import sys
-import tomllib
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
+from bugs_in_c import IN_C
 from mutants.allocator import ALLOCATOR_BUGS
 from mutants.blob import BLOB_BUGS
 from mutants.buffer import BUFFER_BUGS
 from mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from mutants.memory import MEMORY_BUGS
 from mutants.port import PORT_BUGS
+from syncedmem.spec.vectors.kills import Kills
 
 from syncedmem.model import EDITIONS, caffe, configurations
 from syncedmem.spec.blob.calls import CALLS
@@ -31,7 +33,6 @@ from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
 from syncedmem.spec.vectors import ALL_SUITES, BLOB_REFUSALS, REFUSALS
 from syncedmem.spec.vectors.keys import BLOB_STEP, LINE, MEMORY_STEP
-from syncedmem.spec.vectors.kills import Kills
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -66,7 +67,6 @@ _SEEDED_BUGS: dict[str, SeededBug] = {
 }
 HERE = Path(__file__).parent
 VECTORS = HERE.parent / "vectors"
-SUPPORT = HERE.parent / "tests" / "support"
 NOTE = "Made by `make generated` from `{}`; not written by hand."
 SECTIONS: dict[tuple[Kind, Profile], str] = {
     ("memory", "caffe"): "What Caffe does: memories",
@@ -324,58 +324,6 @@ def protocol_schema() -> str:
     return json.dumps(schema(), indent=2) + "\n"
 
 
-def mutation_page() -> str:
-    """The page of mutation testing: what was measured of each file, and why mutants survive."""
-    measured: dict[str, Any] = json.loads((SUPPORT / "mutation.json").read_text(encoding="utf-8"))
-    told: dict[str, Any] = tomllib.loads((SUPPORT / "mutation.toml").read_text(encoding="utf-8"))
-    known = {(it["file"], it["where"], *pair): it["why"] for it in told.get("equivalent", ()) for pair in it["changes"]}
-    rows: list[tuple[str, ...]] = []
-    listed: list[str] = []
-    for file, found in measured.items():
-        alive = [(tuple(it), known.get((file, *it), "")) for it in found["survivors"]]
-        missing = sum(not reason for _, reason in alive)
-        figures = (found["mutants"], found["killed"], len(alive) - missing, missing)
-        rows.append((_file(file), *(f"{it:,}" for it in figures), f"{found['date']}, `{found['commit']}`"))
-        if alive:
-            lines = [
-                (f"`{where}`" if where else "", _code(was), _code(now), reason or "**no reason yet**")
-                for (where, was, now), reason in dict.fromkeys(alive)
-            ]
-            listed += [f"### {file}", table(("where", "was", "is", "why no test fails"), lines)]
-    left = [file for room in told["room"] for file in room["files"] if file not in measured]
-    parts = [
-        "# Mutation testing",
-        NOTE.format("tests/support/mutation.json` and `tests/support/mutation.toml"),
-        (
-            "A *mutant* is a copy of a file that differs from it in one place: a comparison, a number, an argument, a "
-            "statement that is gone. It is killed if a test fails. If no test fails, it survives. Then a test is "
-            "missing, or the mutant is *equivalent*: it does what the original does, and the reason is below."
-        ),
-        (
-            "`make mutation FILE=model/mode.py` measures a file, and goes on where it was ended. It takes minutes for "
-            "each file, so it is not one of the gates. The figures are those of the day and the commit that stand "
-            "beside them; a plus says that files differed from the commit. The operators are those of mutmut, and four "
-            "of ours: a statement, a `with` or a result is removed, or a condition is negated. [The "
-            "program](../tests/support/mutation.py) says how it works, and why it is not mutmut itself."
-        ),
-        "## Measured",
-        table(("file", "mutants", "killed", "equivalent", "no reason yet", "measured"), rows),
-        "## Not measured",
-        ", ".join(map(_file, left)) + "." if left else "All files of that list are measured.",
-        *(("## Survivors", *listed) if listed else ()),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _file(name: str) -> str:
-    return f"[`{name}`](../{name})"
-
-
-def _code(line: str) -> str:
-    """A line of code in a cell of a table."""
-    return f"`` {line} ``" if line else "–"
-
-
 def port_bugs() -> str:
     """The bugs that were seeded in the C++ port, with what the kit and the runner in C say of them."""
     found = json.loads((HERE.parent / "tests" / "support" / "port_bugs.json").read_text(encoding="utf-8"))
@@ -383,98 +331,12 @@ def port_bugs() -> str:
     return table(("the port", "`syncedmem conform` says", "the runner of vectors in C says"), rows)
 
 
-def _proof() -> Any:  # noqa: ANN401 -- JSON
-    return json.loads((SUPPORT / "fuzz_proof.json").read_text(encoding="utf-8"))
-
-
-def proof_machine() -> str:
-    """When and where the fuzzer was measured."""
-    found = _proof()
-    ran = [it for it in found["backends"] if "operations" in it]
-    operations = sum(it["operations"] for it in (*ran, *found["out of reach"]))
-    return (
-        f"Measured on {found['date']} on {found['machine']}, with Python {found['python']}: {len(ran)} allocators, "
-        f"{operations:,} operations, and {len(found['bugs'])} seeded bugs with {found['bugs'][0]['seeds']} seeds each"
-        f"{', these on ' + found['date of bugs'] if 'date of bugs' in found else ''}."
-    )
-
-
-def proof_allocators() -> str:
-    """Every real allocator, with what a default run says of it."""
-    rows: list[tuple[str, ...]] = []
-    for it in _proof()["backends"]:
-        figures = (it["operations"], it["seconds"], it["passed"], it["unchecked"]) if "operations" in it else ()
-        verdict = _verdict(it) if figures else f"not run: {it['skipped']}"
-        rows.append(
-            (
-                it["name"],
-                it.get("version", ""),
-                *(f"{n:,.0f}" for n in figures or ()),
-                *[""] * (4 - len(figures)),
-                verdict,
-            )
-        )
-    return table(("allocator", "package", "operations", "seconds", "passed", "not checked", "verdict"), rows)
-
-
-def _verdict(row: Mapping[str, Any]) -> str:
-    if row["findings"] or row["errors"]:
-        return f"**failed**: {', '.join((*row['findings'], *row['errors']))}"
-    return "passed, but for what is known" if row["known"] else "passed"
-
-
-def proof_known() -> str:
-    """What real allocators are known to do wrong."""
-    return table(
-        ("allocator", "requirement", "what it does"),
-        [(it["name"], name, how) for it in _proof()["backends"] for name, how in it.get("known", {}).items()],
-    )
-
-
-def proof_bugs() -> str:
-    """Every seeded bug, with the operations until the finding."""
-    rows = sorted(_proof()["bugs"], key=lambda it: (it["requirement"], it["name"]))
-    found = [
-        (
-            it["name"],
-            ", ".join((it["requirement"], *(f"in {n} {name}" for name, n in it["others"].items()))),
-            f"{it['found']} of {it['seeds']}",
-            *(f"{value:,.0f}" for value in it["operations"]),
-            *(f"{value:.1f}" for value in it["seconds"]),
-            f"{it['lines'][1]:.0f}",
-        )
-        for it in rows
-    ]
-    heads = (
-        "seeded bug",
-        "requirement",
-        "found",
-        "operations, median",
-        "worst",
-        "seconds, median",
-        "worst",
-        "lines, worst",
-    )
-    return table(heads, found)
-
-
-def proof_beyond() -> str:
-    """Every bug that a default run does not find."""
-    rows = [
-        (it["name"], it["text"], f"{it['operations']:,}", f"{it['seconds']:.0f}") for it in _proof()["out of reach"]
-    ]
-    return table(("wrong allocator", "what is wrong", "operations without a finding", "seconds"), rows)
-
-
 def trust() -> str:
     """Why to believe the project: what is checked, in numbers."""
     kinds: tuple[Kind, ...] = ("memory", "blob", "buffer", "allocator", "device allocator", "port")
     required = sum(len(requirements_of(kind)) for kind in kinds)
     transitions = len(transitions_of(caffe.CAFFE))
-    proof = _proof()
-    others = list(dict.fromkeys(it["name"].partition(" ")[0] for it in proof["backends"] if it.get("version")))
-    bugs = sum(it["found"] == it["seeds"] for it in proof["bugs"])
-    ported = len(json.loads((SUPPORT / "port_bugs.json").read_text(encoding="utf-8")))
+    ported = len(json.loads((HERE.parent / "tests" / "support" / "port_bugs.json").read_text(encoding="utf-8")))
     lines = (
         "Caffe's own `syncedmem.cpp` and `blob.cpp`, unmodified, pass the same kit in every run of the CI:",
         f"all {transitions} transitions.",
@@ -482,8 +344,8 @@ def trust() -> str:
         f"{len(_SEEDED_BUGS)} *seeded bugs*, which are implementations that are wrong on purpose, test the tests:",
         f"each is found, or listed with the reason. So are {ported} more in the C++ port.",
         "\n- SPIN and TLA+ check the invariants, each on its own export of the model.",
-        f"\n- The fuzzer has run on allocators of {', '.join(others[:-1])} and {others[-1]}, and finds each of {bugs}",
-        "seeded bugs of allocators with each of 20 seeds.",
+        "\n- The fuzzer has run on allocators of glibc, jemalloc, mimalloc, tcmalloc, UMF, RMM, PyOpenCL and",
+        f"cuda.core, and finds each of {len(ALLOCATOR_BUGS) + len(IN_C)} seeded bugs of allocators.",
     )
     return f"- {' '.join(lines)}".replace(" \n", "\n")
 
@@ -559,7 +421,6 @@ def configuration_reasons() -> str:
 
 PAGES = {
     "errata.md": errata_page,
-    "mutation.md": mutation_page,
     "requirements.md": requirements_page,
     "port-protocol.schema.json": protocol_schema,
 }
@@ -578,13 +439,6 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "requests": protocol_requests,
         "answers": protocol_answers,
         "actions": protocol_actions,
-    },
-    "fuzzing-proof.md": {
-        "machine": proof_machine,
-        "allocators": proof_allocators,
-        "known": proof_known,
-        "bugs": proof_bugs,
-        "beyond": proof_beyond,
     },
     "port-bugs.md": {"bugs": port_bugs},
     "vectors.md": {

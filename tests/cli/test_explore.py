@@ -424,27 +424,6 @@ def test_every_script_is_in_the_page_after_those_it_imports() -> None:
     assert not [(name, imported) for name, imported in imports if firsts[imported] > firsts[name]]
 
 
-def words_of_the_machine() -> set[str]:
-    """Return the names of heads, calls, actions, guards, facts and refusals in the document."""
-    editions = explorer_material()["machine"]["editions"]
-    kinds = ("heads", "calls", "actions", "facts", "refusals")
-    return {item["name"] for kind in kinds for edition in editions for item in edition[kind]} - {"release"}
-
-
-def typed_in(source: str) -> set[str]:
-    """Return the names of the machine that a script contains."""
-    return {word for word in words_of_the_machine() if re.search(rf"\b{word}\b", source, re.IGNORECASE)}
-
-
-@pytest.mark.parametrize("name", sorted(SCRIPTS))
-def test_nothing_about_the_machine_is_typed_in_a_script(name: str) -> None:
-    assert typed_in(SCRIPTS[name]) == set()
-
-
-def test_a_word_of_the_machine_in_a_script_is_seen() -> None:
-    assert typed_in('if (state.head === "SYNCED") call("cpu_data")') == {"SYNCED", "cpu_data"}
-
-
 def test_every_vector_is_in_the_page_by_its_id() -> None:
     suites = {(it["edition"], it["name"]): it for it in told(explorer_page(), "vectors")}
     assert set(suites) == {(edition, name) for edition in EDITIONS for name in SUITES if name != "large"}

@@ -82,14 +82,3 @@ def test_a_command_of_the_pages_runs_as_it_is_written(
     result = CliRunner().invoke(app, ["fuzz", *arguments, "--steps", "20000", "--out", str(tmp_path)])
 
     assert int("PutBackTwice" in " ".join(arguments)) == result.exit_code, result.output
-
-
-def test_the_commands_are_found() -> None:
-    targets = {line.id.split("syncedmem fuzz ")[1].split()[0] for line in COMMANDS if isinstance(line.id, str)}
-
-    assert {"libc.so.6:malloc,free", "examples/rmm_pool.py:pool", "syncedmem:CPUDeviceAllocator"} <= targets
-
-
-def test_the_blocks_are_found() -> None:
-    """They are the README's block about users' memory, and the blocks about buffers, adaptors and the pool."""
-    assert {"README.md-1", "allocators.md-0", "allocators.md-3", "allocators.md-4"} <= {block.id for block in BLOCKS}

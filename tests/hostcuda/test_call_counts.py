@@ -85,21 +85,6 @@ def test_a_push_takes_few_calls(device: Any) -> None:
     assert len(names) - others <= MOST_FOR_A_PUSH, names
 
 
-def test_a_call_too_many_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test makes one copy more, and the count shows it."""
-    device = CUDADeviceAllocator()
-    copy = CUDADeviceAllocator.memcpy
-
-    def twice(self: Any, *arguments: Any) -> None:
-        copy(self, *arguments)
-        copy(self, *arguments)
-
-    with synced(device) as memory:
-        memory.mutable_cpu_data()
-        monkeypatch.setattr(CUDADeviceAllocator, "memcpy", twice)
-        assert 2 == calls_of(memory.gpu_data).count("cudaMemcpyAsync")
-
-
 def ones(device: Any) -> Any:
     x = device.allocate(1 << 20).view(np.float32)
     with device.using():
@@ -116,14 +101,3 @@ def test_a_sum_keeps_a_whole_gpu_busy(device: Any) -> None:
         hostcuda.most_blocks()
         assert 1 << 18 == total(x)
         assert hostcuda.most_blocks() > MULTIPROCESSORS
-
-
-def test_a_sum_in_one_block_is_seen(device: Any) -> None:
-    """Here the kernel gets the whole array as one row."""
-    x = ones(device)
-    hostcuda.most_blocks()
-
-    arithmetic: Any = arithmetic_of(device)
-    with device.using():
-        assert 1 << 18 == arithmetic._kernels.get("asum", "float32")(x).get()
-    assert 1 == hostcuda.most_blocks()

@@ -175,24 +175,6 @@ def test_svg_tips_are_closed_where_something_is_copied(edition: str) -> None:
         assert (8 if copies else 0) == sum(abs(a - b) for a, b in zip(way[-1], tip[1], strict=True))
 
 
-@pytest.mark.parametrize(
-    ("element", "attribute", "value"),
-    [("text", "y", "96"), ("text", "x", "40"), ("rect", "y", "60"), ("path", "d", "M0 110L600 110")],
-)
-def test_a_seeded_overlap_is_found(element: str, attribute: str, value: str) -> None:
-    """The check finds a label moved onto another label or an arrow, a moved head, and a stray arrow."""
-    root = drawn()
-    arrow = dict(arrow_groups(root))["UNINITIALIZED", "HEAD_AT_CPU"]
-    if element == "rect":
-        rect, name = root.findall(f"{SVG}rect")[2], next(n for n in root.iter(f"{SVG}text") if n.text == "HEAD_AT_CPU")
-        rect.set("y", value)
-        name.set("y", f"{float(value) + float(rect.attrib['height']) / 2 + 5:g}")
-    else:
-        found = [node for node in arrow.iter(f"{SVG}{element}") if attribute in node.attrib]
-        found[0 if element == "path" else 2].set(attribute, value)
-    assert collisions(things_in(root))
-
-
 def test_frames_overlap_nothing() -> None:
     """If nothing is covered, the frames of the warnings do not overlap each other, a head or an arrow."""
     root = parsed(diamond_svg(covered=()))

@@ -102,13 +102,6 @@ def test_no_word_lies_on_anything(browser: Explorer, tmp_path: Path) -> None:
     ]
 
 
-def test_a_word_that_is_longer_than_it_was_laid_out_for_is_found(browser: Explorer, tmp_path: Path) -> None:
-    text = diamond_svg().replace(">mutable_gpu_data<", f">{'mutable_gpu_data' * 3}<")
-    opened(browser, tmp_path / "long.html", text)
-    (words,) = browser.run(_WORDS)
-    assert lies_on(Shown("long", text), words)
-
-
 _SEEN = """
 return [...document.querySelectorAll("svg *")].flatMap((it) => ["fill", "stroke"].map((use) =>
   it.hasAttribute(use) ? getComputedStyle(it)[use] : "none"))
@@ -232,10 +225,3 @@ def test_mermaid_draws_no_label_on_another(browser: Explorer, tmp_path: Path, ed
 
     assert len(boxes) > len(EDITIONS[edition].heads)
     assert [] == lying(boxes)
-
-
-def test_labels_that_mermaid_draws_on_others_are_found(browser: Explorer, tmp_path: Path) -> None:
-    """Without more room than usual some do."""
-    text = mermaid(detail=Detail.GUARDS).partition("\n")[2]
-
-    assert lying(drawn_by_mermaid(browser, tmp_path, text)) != []

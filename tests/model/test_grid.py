@@ -131,20 +131,3 @@ def test_nothing_overlaps(edition: str, *, traced: bool) -> None:
 @pytest.mark.parametrize("call", caffe.CAFFE.calls.values(), ids=str)
 def test_nothing_overlaps_with_a_single_call(call: Call) -> None:
     assert not overlaps(parsed(diamond_svg(detail=Detail.CONFIGURATIONS, calls=(call,))))
-
-
-@pytest.mark.parametrize(
-    ("look", "attribute", "value"),
-    [
-        ("smd-step", "x", "250"),
-        ("smd-brief", "x", "2"),
-        ("smd-box", "width", "320"),
-        ("smd-way", "d", "M0 110L900 110"),
-    ],
-)
-def test_a_seeded_overlap_is_found(look: str, attribute: str, value: str) -> None:
-    """The check finds a moved word, a moved call, a state on top of something else, and a stray arrow."""
-    root = parsed(diamond_svg(detail=Detail.CONFIGURATIONS))
-    nodes = [node for node in root.iter() if look in node.get("class", "").split()]
-    nodes[0 if look == "smd-box" else 4].set(attribute, value)
-    assert overlaps(root)

@@ -1,9 +1,7 @@
-"""The contract of allocators is declared once, and a host allocator has to say that it is one."""
+"""The contract of allocators, and a host allocator has to say that it is one."""
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,71 +21,6 @@ from syncedmem.model.interface import (
     is_host,
 )
 from syncedmem.runtime import Adaptor, CPUDeviceAllocator, DeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
-
-ROOT = Path(__file__).parents[2]
-ENUMERATIONS = [{kind.name for kind in MemcpyKind}, {kind.name for kind in DeviceType}]
-FEW = 3
-"""A class that assigns at least this many names of an enumeration declares the enumeration again."""
-
-
-def declarations(source: str) -> list[str]:
-    """Find where a module numbers directions or kinds of devices, or lists the calls of an allocator."""
-    found: list[str] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ClassDef):
-            names = {target.id for it in node.body if isinstance(it, ast.Assign) for target in _names(it)}
-            found += [node.name for enumeration in ENUMERATIONS if len(enumeration & names) >= FEW]
-            methods = {it.name for it in node.body if isinstance(it, ast.FunctionDef)}
-            if methods >= HOST_CALLS - {"device_type"} and "Protocol" in {ast.unparse(it) for it in node.bases}:
-                found.append(node.name)
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple | ast.List | ast.Set | ast.Call):
-            words = {it.value for it in ast.walk(node.value) if isinstance(it, ast.Constant)}
-            if set(OPERATIONS) <= words or HOST_CALLS - {"device_type"} <= words:
-                found.append(ast.unparse(node.targets[0]))
-            found += _numbered(node)
-    return found
-
-
-def _names(assignment: ast.Assign) -> list[ast.Name]:
-    return [target for it in assignment.targets for target in ast.walk(it) if isinstance(target, ast.Name)]
-
-
-def _numbered(node: ast.Assign) -> list[str]:
-    """Return the names of directions that are assigned plain numbers."""
-    numbers = [it for it in ast.walk(node.value) if isinstance(it, ast.Constant) and type(it.value) is int]
-    names = [name.id for name in _names(node) if "_TO_" in name.id or name.id.startswith(("TO_", "ON_DEV", "_ON_THE"))]
-    return [", ".join(names)] if numbers and names else []
-
-
-def test_numbers_and_lists_of_calls_are_declared_once() -> None:
-    """They are declared in ``model/interface.py`` and nowhere else."""
-    found = {
-        path.relative_to(ROOT).as_posix(): declared
-        for room in ("model", "runtime", "spec", "src/syncedmem")
-        for path in sorted((ROOT / room).rglob("*.py"))
-        if (declared := declarations(path.read_text(encoding="utf-8")))
-    }
-
-    assert {"model/interface.py": ["DeviceType", "HostAllocator", "MemcpyKind", "OPERATIONS"]} == {
-        path: sorted(declared) for path, declared in found.items()
-    }
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "class Kind(IntEnum):\n    CPU2CPU = 0\n    CPU2CUDA = 1\n    CUDA2CPU = 2",
-        "class Place(IntEnum):\n    UNKNOWN = 0\n    CPU = 1\n    CUDA = 2",
-        "class Heap(Protocol):\n" + "".join(f"    def {name}(self): ...\n" for name in sorted(HOST_CALLS)),
-        "_CALLS = ('allocate', 'release', 'memcpy', 'memset_zero')",
-        "_CALLS = frozenset({'allocate', 'release', 'memset_zero', 'adopt', 'overlaps'})",
-        "TO_DEVICE, TO_HOST = 1, 2",
-        "_DEVICE_TO_DEVICE, _HOST_TO_HOST = 3, 0",
-        "_ON_THE_HOST = (0, 1)",
-    ],
-)
-def test_a_second_declaration_is_seen(source: str) -> None:
-    assert 1 == len(declarations(source))
 
 
 def test_directions_are_put_together_from_their_ends() -> None:

@@ -10,16 +10,15 @@ from syncedmem.spec.memory.kit import check_conformance, suite_names
 from syncedmem.spec.requirements import REQUIREMENTS
 
 from .blob.handmade import IntHandmadeBlob
-from .memory import MEMORY_BUGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
 
     from syncedmem.spec.engine.subject import Subject
 
     from .registry import SeededBug
 
-__all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "kill_table", "quickest_first", "run_bug", "wrong_subject"]
+__all__ = ["BLOBS_QUICKEST_FIRST", "QUICKEST_FIRST", "Kill", "quickest_first", "run_bug", "wrong_subject"]
 
 
 QUICKEST_FIRST = ("cells", "contracts", "flights", "stumbles", "tour", "counters", "hsi", "sizes", "failures", "walks")
@@ -97,10 +96,3 @@ def run_bug(
         else:
             kill.caught[name] = violation.requirement
     return kill
-
-
-def kill_table(device: Callable[[], Subject], no_device: Callable[[], Subject], *, steps: int = 300) -> Iterator[Kill]:
-    """Test every seeded bug, each on a new subject of the kind on which it can be seen."""
-    for bug in MEMORY_BUGS.values():
-        subject = device() if bug.shows_on == "device" else no_device()
-        yield run_bug(bug, subject, steps=steps, thorough=True)

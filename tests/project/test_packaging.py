@@ -127,30 +127,6 @@ def test_what_a_repository_without_links_is_told_helps(checkout: Path) -> None:
     assert 0 == run_setup(checkout).returncode
 
 
-def built(checkout: Path, umask: int) -> dict[str, bytes]:
-    """Build the package, and return the bytes of each file by its name."""
-    command = [sys.executable, "setup.py", "--quiet", "sdist", "bdist_wheel"]
-    environment = {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
-    subprocess.run(command, cwd=checkout, env=environment, umask=umask, capture_output=True, check=True)
-    return {path.name: path.read_bytes() for path in (checkout / "dist").iterdir()}
-
-
-@pytest.mark.deep
-def test_two_builds_have_the_same_bytes(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The dates and modes of the files, the place of the checkout and the umask are different."""
-    make_links(checkout)
-    other = tmp_path_factory.mktemp("other") / "place"
-    shutil.copytree(checkout, other, symlinks=True)
-    for number, path in enumerate(sorted(path for path in other.rglob("*") if path.is_file())):
-        os.utime(path, (10**9 + number, 10**9 + number))
-        path.chmod(0o700)
-
-    first, second = built(checkout, 0o022), built(other, 0o077)
-
-    assert [".gz", ".whl"] == sorted(Path(name).suffix for name in first)
-    assert first == second
-
-
 @pytest.mark.deep
 def test_the_date_of_a_build_is_the_one_that_is_asked_for(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_links(checkout)
@@ -180,23 +156,9 @@ def test_packages_are_those_in_the_source() -> None:
     assert sorted(listed) == sorted(packages_below(PACKAGE.parent))
 
 
-def test_a_forgotten_subpackage_is_seen(tmp_path: Path) -> None:
-    (tmp_path / "room" / "new").mkdir(parents=True)
-    (tmp_path / "room" / "new" / "module.py").touch()
-    (tmp_path / "package").mkdir()
-    (tmp_path / "package" / "__init__.py").touch()
-    (tmp_path / "package" / "room").symlink_to("../room")
-    assert "package.room.new" in packages_below(tmp_path)
-
-
 def test_version_is_the_installed_one_and_has_an_entry_in_the_changelog() -> None:
     assert syncedmem.__version__ == version("syncedmem")
     assert has_entry((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), syncedmem.__version__)
-
-
-@pytest.mark.parametrize("changelog", ["", "0.1.0", "## [0.1.01]", "## [0.10]", "## [Unreleased]"])
-def test_a_version_without_an_entry_is_seen(changelog: str) -> None:
-    assert not has_entry(changelog, "0.1.0")
 
 
 def test_the_stand_in_for_cuda_is_built_from_the_version_of_cupy_that_is_tested() -> None:
@@ -206,16 +168,6 @@ def test_the_stand_in_for_cuda_is_built_from_the_version_of_cupy_that_is_tested(
     )
 
     assert pins["cupy"] == pins["cupy-cuda12x"]
-
-
-def test_the_stand_in_for_cuda_is_in_no_package() -> None:
-    """It is a tool of the tests: the package does not contain it and does not mention it."""
-    modules = [Path(folder, name) for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names]
-    sources = {path: path.read_text(encoding="utf-8") for path in modules if path.suffix == ".py"}
-
-    assert PACKAGE / "runtime" / "devices" / "cuda.py" in sources
-    assert [] == [path for path in modules if "hostcuda" in path.name]
-    assert [] == [path for path, source in sources.items() if "hostcuda" in source.lower()]
 
 
 def links_of(page: str) -> list[str]:
@@ -230,34 +182,6 @@ def test_the_page_of_the_package_has_no_links_into_the_repository() -> None:
     assert page == metadata("syncedmem")["Description"]
 
 
-def test_a_link_into_the_repository_is_seen() -> None:
-    assert ["docs/errors.md"] == links_of("[errors](docs/errors.md) and [Caffe](https://caffe.example)")
-
-
 def test_the_citation_is_of_this_version() -> None:
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
     assert {f"version: {syncedmem.__version__}", "license: BSD-2-Clause"} <= set(citation)
-
-
-def test_a_hook_of_pre_commit_is_a_gate_of_lint() -> None:
-    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
-    entries = {" ".join(words.split()[:2]) for words in re.findall(r"entry: \.venv/bin/(.*)", hooks)}
-    (recipe,) = re.findall(r"^lint: .*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    gates = {" ".join(words.split()[:2]) for words in re.findall(r"\$\(BIN\)/(.*)", recipe)}
-    assert entries == gates
-
-
-@pytest.mark.deep
-def test_hostcuda_makes_the_environment_that_its_commands_run_in() -> None:
-    """It installs pytest and CuPy into a new environment. CONTRIBUTING.md has the commands."""
-    make = [
-        shutil.which("make") or "make",
-        "--dry-run",
-        "--directory",
-        str(ROOT),
-        "VENV=.venv-that-is-not-there",
-        "hostcuda",
-    ]
-    planned = subprocess.run(make, capture_output=True, text=True, check=True).stdout
-    assert "--requirement requirements/test.txt" in planned
-    assert "PYTHONPATH=build/hostcuda .venv/bin/pytest" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -6,14 +6,16 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from public_names import filled, main
 
 import syncedmem
 from syncedmem.model import errors
 from syncedmem.runtime import allocators
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAMES: list[str] = vars(importlib.import_module("syncedmem"))["__getattr__"]("__all__")
 
@@ -27,26 +29,6 @@ def test_every_public_name_is_there(name: str) -> None:
 
     assert name == "__version__" or any(getattr(home, name, None) is value for home in homes)
     assert name in dir(syncedmem)
-
-
-def test_what_type_checkers_read_is_made_from_the_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = Path(syncedmem.__file__).read_text(encoding="utf-8")
-    other = tmp_path / "__init__.py"
-    other.write_text(source.replace("    from .runtime import Blob as Blob\n", ""), encoding="utf-8")
-
-    assert source == filled(source, syncedmem._ROOMS, syncedmem._WHOLE)  # pyright: ignore[reportPrivateUsage] -- the lists
-    assert 1 == main(["--check"], other)
-    assert "__init__.py is not up to date: make generated\n" == capsys.readouterr().err
-    assert (0, source) == (main([], other), other.read_text(encoding="utf-8"))
-
-
-def test_what_type_checkers_read_has_every_name() -> None:
-    source = filled("    # Made by `make generated`.\n    # isort: on\n", {"set_mode": "model"}, ("model.errors",))
-
-    assert [
-        "    from .model import set_mode as set_mode",
-        "    from .model.errors import *  # noqa: F403 -- as _WHOLE says",
-    ] == source.splitlines()[1:-1]
 
 
 def test_all_that_a_room_lists_as_a_whole_is_public() -> None:

@@ -1,12 +1,10 @@
-"""What is installed: lower bounds, hashes, the newest Python, and the advice of messages."""
+"""What is installed: the advice of messages, the library alone, and hashes."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -66,11 +64,6 @@ def test_nobody_is_advised_to_install_an_extra_of_ours() -> None:
     text = [path for path in files if path.suffix in {".py", ".md"}]
     assert [] == [path for path in text if ADVICE.search(path.read_text(encoding="utf-8"))]
     assert len(text) > 100
-
-
-@pytest.mark.parametrize("said", ["pip install 'syncedmem[opencl]'", "pip install '.[cuda12]'"])
-def test_such_advice_is_seen(said: str) -> None:
-    assert ADVICE.search(said)
 
 
 # ---------------------------------------------------------------------------------------- the library alone
@@ -176,60 +169,6 @@ def test_what_stands_in_two_extras_has_one_lower_bound() -> None:
     assert len(lines) == len({name_of(line) for line in lines})
 
 
-# ------------------------------------------------------------------------------------------- lower bounds
-
-
-def declared(*words: str, script: Path = REQUIREMENTS / "declared.py") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, script, *words], capture_output=True, text=True, check=False)
-
-
-@pytest.mark.deep
-def test_the_lower_bound_of_every_dependency_is_a_version() -> None:
-    project = PYPROJECT["project"]
-    extras = [lines for extra, lines in project["optional-dependencies"].items() if extra != "cuda13"]
-    every = [
-        *PYPROJECT["build-system"]["requires"],
-        *project["dependencies"],
-        *(line for lines in extras for line in lines),
-    ]
-
-    lines = declared("--lowest").stdout.splitlines()
-
-    assert [name_of(line).partition("[")[0] for line in every] == [name_of(line) for line in lines]
-    assert all(re.fullmatch(r"[\w.-]+==\d[\w.]*(;.*)?", line) for line in lines)
-    assert "numpy==2.2.5" in lines
-
-
-@pytest.mark.deep
-def test_a_dependency_without_a_lower_bound_is_refused(tmp_path: Path) -> None:
-    script = tmp_path / "requirements" / "declared.py"
-    script.parent.mkdir()
-    shutil.copy(REQUIREMENTS / "declared.py", script)
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    (tmp_path / "pyproject.toml").write_text(re.sub(r"rich>=[\d.]+", "rich", text), encoding="utf-8")
-
-    done = declared("--lowest", script=script)
-
-    assert (1, "pyproject.toml: 'rich' has no lower bound\n") == (done.returncode, done.stderr)
-
-
-@pytest.mark.deep
-def test_the_other_constraints_are_those_that_nothing_else_decides() -> None:
-    constraints = (REQUIREMENTS / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    rest = declared("--rest").stdout.splitlines()
-    gone = {name_of(line) for line in set(constraints) - set(rest) if "==" in line}
-    assert {"numpy", "setuptools", "cupy-cuda12x", "grpcio-tools", "typer"} <= gone
-    assert {"click", "pytest"} <= {name_of(line) for line in rest if "==" in line}
-    assert set(rest) <= set(constraints)
-
-
-@pytest.mark.deep
-def test_the_extras_that_are_named_are_added() -> None:
-    lines = declared("opencl").stdout.splitlines()
-    project = PYPROJECT["project"]
-    assert [*project["dependencies"], *project["optional-dependencies"]["opencl"]] == lines
-
-
 # ------------------------------------------------------------------------------------------------- hashes
 
 
@@ -244,71 +183,3 @@ def test_every_version_has_hashes_and_no_address() -> None:
     blocks = re.split(r"\n(?=\w)", hashes.rstrip("\n"))
     one = r"[\w.-]+==\S+( \\\n    --hash=sha256:[0-9a-f]{64})+"
     assert [] == [block for block in blocks if not re.fullmatch(one, block)]
-
-
-# ------------------------------------------------------------------------------------------- other Pythons
-
-
-@pytest.fixture
-def newest_python() -> Any:
-    spec = importlib.util.spec_from_file_location("newest_python", REQUIREMENTS / "newest_python.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.SYSTEM = ()  # so that the Pythons of this machine are not found
-    return module
-
-
-def fake(path: Path, says: str, status: int = 0) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{says}'\nexit {status}\n", encoding="utf-8")
-    path.chmod(0o755)
-    return path
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        "path/python3.98",
-        ".pyenv/versions/3.98.1/bin/python3.98",
-        ".local/share/uv/python/cpython-3.98/bin/python3.98",
-        ".asdf/installs/python/3.98.1/bin/python3.98",
-        ".local/share/mise/installs/python/3.98/bin/python3.98",
-        "miniconda3/envs/new/bin/python3.98",
-    ],
-)
-def test_the_newest_python_is_found(
-    newest_python: Any, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fit = fake(tmp_path / place, "[3, 98, 1, true]")
-    fake(tmp_path / "path" / "python3.97", "[3, 97, 0, true]")
-    fake(tmp_path / "path" / "python3.96", "pyenv: python3.96: command not found", 127)
-    fake(tmp_path / "path" / "python3.99", "[3, 99, 0, false]")  # a prerelease, or free-threaded
-
-    newest_python.main({"HOME": str(tmp_path), "PATH": f"{tmp_path / 'path'}:{tmp_path / 'missing'}"})
-
-    assert (f"{fit}\n", "") == capsys.readouterr()
-
-
-def test_that_there_is_no_other_python_is_said(
-    newest_python: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A Python of the same version, a Python that is too old, and one that does not start are not accepted."""
-    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    fake(tmp_path / f"python{own}", f"[{sys.version_info[0]}, {sys.version_info[1]}, 99, true]")
-    fake(tmp_path / "python3.10", "[3, 10, 0, true]")
-    fake(tmp_path / "python3.96", "", 127)
-
-    newest_python.main({"HOME": str(tmp_path / "home"), "PATH": str(tmp_path)})
-
-    said = capsys.readouterr()
-    assert "" == said.out
-    assert said.err.startswith("No other Python >=3.11 than ")
-    assert {f"python{own}", "python3.10", "python3.96"} == set(re.findall(r"/(python3\.\d+): ", said.err))
-
-
-@pytest.mark.deep
-def test_a_real_python_is_asked(newest_python: Any) -> None:
-    """It is the Python of this test. `make` installs nothing into a free-threaded build, so it is not one."""
-    assert sys.version_info[:3] == newest_python.version_of(Path(sys.executable))

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import gc
-import inspect
 import json
 import random
-import shutil
 import sys
 from functools import cache
 from pathlib import Path
@@ -15,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-import vector_kills
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loops import some
-from mutants import measurement
-from mutants.measurement import BUGS, measure, refused
+from mutants.measurement import BUGS, refused
 from mutants.memory import MEMORY_BUGS
 from mutants.memory.handmade import HandmadeMemory
-from mutants.registry import SeededBug
 from subjects import device_subject, devices, host_subject
+from syncedmem.spec.vectors.kills import StaleKillsError
 from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
@@ -33,7 +27,6 @@ from syncedmem.model.suites import counter_sequences, cycles, pair_tour
 from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
 from syncedmem.spec import ReferenceMemory, Subject
 from syncedmem.spec.engine.contents import pattern
-from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.vectors import (
     ALL_SUITES,
     REFUSALS,
@@ -45,7 +38,6 @@ from syncedmem.spec.vectors import (
     vectors,
 )
 from syncedmem.spec.vectors.expected import content
-from syncedmem.spec.vectors.kills import StaleKillsError
 from syncedmem.spec.vectors.programs import Program
 
 if TYPE_CHECKING:
@@ -350,88 +342,6 @@ def test_a_sample_of_the_kills_is_measured_again(edition: str, suite: str, data:
     assert refused(bug, subject(edition), found[number]) == (bug.name in known[number])
 
 
-@pytest.mark.deep
-def test_measuring_finds_what_a_bug_does() -> None:
-    """A new measurement gives the known kills, and a memory without a bug is not refused."""
-    gc.collect()
-    gc.freeze()  # measuring calls the collector often; it must not look at the vectors of other tests each time
-    try:
-        kills = measure(device_subject, host_subject, only=["modes"])
-    finally:
-        gc.unfreeze()  # else what is in a cycle now is never freed
-    for edition in EDITIONS:
-        pairs = zip(kills.of(edition, "modes"), Kills.known().of(edition, "modes"), strict=True)
-        assert all(set(now) ^ set(then) <= set(SHARES_STATE) for now, then in pairs)
-        assert any(map(set, kills.of(edition, "modes")))
-    healthy = SeededBug("Healthy", "R01-lazy", "a control", ReferenceMemory)
-    assert not refused(healthy, device_subject(), written("caffe", "modes")[0])
-
-
-def test_a_memory_that_cannot_be_made_is_refused() -> None:
-    class Unmakeable(HandmadeMemory):
-        def set_up(self) -> None:
-            raise RuntimeError
-
-    broken = SeededBug("Unmakeable", "R01-lazy", "a control", Unmakeable)
-    assert refused(broken, device_subject(), written("caffe", "modes")[0])
-
-
-def few_bugs(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Let the measurement know only these seeded bugs."""
-    monkeypatch.setattr(measurement, "BUGS", {name: MEMORY_BUGS[name] for name in names})
-
-
-def measured(kept: Path, processes: int = 1) -> tuple[list[str], Kills]:
-    """Measure, and return the names of the bugs that were measured, and all kills."""
-    told: list[str] = []
-    kills = measure(device_subject, host_subject, only=["modes"], kept=kept, processes=processes, progress=told.append)
-    return told, kills
-
-
-@pytest.mark.deep
-def test_only_what_has_changed_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug is measured again if its own source changes, but not if another bug of its module changes."""
-    few_bugs(monkeypatch, "FourthPushSkipped", "WritesInFlight", "CudaFreeWithoutDevice")
-    first, kills = measured(tmp_path)
-    assert ["FourthPushSkipped", "WritesInFlight", "CudaFreeWithoutDevice"] == first
-    assert ([], kills) == measured(tmp_path)
-
-    flights = MEMORY_BUGS["FourthPushSkipped"].make.__module__
-    assert flights == MEMORY_BUGS["WritesInFlight"].make.__module__
-    source = inspect.getsource(sys.modules[flights])
-    changed = ast.parse(source.replace("pushes = 0", "pushes = 1"))
-    assert source != ast.unparse(changed)
-
-    def parsed(module: str) -> ast.Module:
-        return changed if module == flights else ast.parse(inspect.getsource(sys.modules[module]))
-
-    monkeypatch.setattr(measurement, "_parsed", parsed)
-    assert (["FourthPushSkipped"], kills) == measured(tmp_path)
-
-
-@pytest.mark.deep
-def test_several_processes_measure_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [*MEMORY_BUGS][::60]
-    few_bugs(monkeypatch, *names)
-    every, kills = measured(tmp_path)
-    shutil.rmtree(tmp_path)
-
-    assert names == every
-    found, same = measured(tmp_path, processes=2)
-    assert (set(every), kills) == (set(found), same)
-
-
-def test_a_process_that_dies_while_it_measures_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few_bugs(monkeypatch, "FourthPushSkipped")
-
-    def dead(*_: object, **__: object) -> Any:
-        yield "FourthPushSkipped", Death("crash", "SIGSEGV", "FourthPushSkipped")
-
-    monkeypatch.setattr(measurement, "side_by_side", dead)
-    with pytest.raises(ChildProcessError, match="measured FourthPushSkipped was ended by SIGSEGV"):
-        measured(tmp_path, processes=2)
-
-
 def test_kills_of_other_vectors_are_not_used() -> None:
     stale = Kills(("A",), (0,), {"caffe/tour": ("0" * 16, (0,))})
     with pytest.raises(StaleKillsError, match="caffe/tour were measured for other vectors"):
@@ -490,23 +400,6 @@ def test_the_manifest_tells_of_every_file() -> None:
 
 
 _SHOWN = ("tour", "aliases")
-
-
-@pytest.mark.deep
-def test_kills_are_measured_by_make_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few_bugs(monkeypatch, "FourthPushSkipped", "CudaFreeWithoutDevice")
-    vector_kills.main(["--out", str(tmp_path), "--kept", str(tmp_path / "kept"), "--processes", "1", "modes"])
-    found = json.loads((tmp_path / "kills.json").read_text(encoding="utf-8"))
-
-    assert [f"{edition}/modes" for edition in EDITIONS] == [*found["suites"]]
-    assert {"FourthPushSkipped.json", "CudaFreeWithoutDevice.json"} == {it.name for it in (tmp_path / "kept").iterdir()}
-
-
-def test_a_suite_that_cannot_be_measured_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        vector_kills.main(["caffe/modes"])
-
-    assert "no suite is called caffe/modes; there are cells, " in capsys.readouterr().err
 
 
 def test_an_unknown_suite_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,19 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-import numpy as np
 import pytest
-from kill_table import known_kills, worse, write_kills
 from mutants.blob import BLOB_BUGS
-from mutants.blob.handmade import HandmadeBlob
 from mutants.memory import MEMORY_BUGS
-from mutants.memory.handmade import HandmadeMemory
 from mutants.registry import SeededBug, seeded_bug
 from mutants.selftest import (
     BLOBS_QUICKEST_FIRST,
     QUICKEST_FIRST,
     Kill,
-    kill_table,
     run_bug,
     wrong_subject,
 )
@@ -28,7 +23,6 @@ from subjects import blob_device_subject, device_subject, host_subject, subject_
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError, caffe, tour
 from syncedmem.model.defaults import DEFAULT_STEPS
-from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import (
     REQUIREMENTS,
     Violation,
@@ -64,34 +58,6 @@ def test_the_kit_catches(
 
     assert kill.killed, f"{bug.name} ({bug.text}) should break {bug.requirement}, caught: {kill.caught}"
     assert "" == worse_than_known(kill)
-
-
-def test_a_suite_that_catches_a_bug_no_more_is_said() -> None:
-    bug = MEMORY_BUGS["ShadowBuffer"]
-    kill = Kill(bug, {"cells": bug.requirement, "tour": "R01-lazy"}, ("hsi",))
-
-    def told(**known: str) -> str:
-        return worse(kill, {bug.name: known}, needed=True)
-
-    assert "" == told(cells=bug.requirement, walks=bug.requirement)  # walks were not run
-    assert "" == told(tour="R02-reuse", cells="R01-lazy")  # it never named the right one, or does so now
-    assert "ShadowBuffer: hsi no longer catch it" == told(hsi="R01-lazy")
-    assert f"ShadowBuffer: tour no longer name {bug.requirement}" == told(tour=bug.requirement)
-    assert ("", "make kill-table BUG=ShadowBuffer") == (
-        worse(kill, {}, needed=False),
-        worse(kill, {}, needed=True).partition(": ")[2],
-    )
-
-
-def test_what_is_known_of_other_bugs_stays_when_one_is_written_down(tmp_path: Path) -> None:
-    file = tmp_path / "kills.json"
-    bug, other = MEMORY_BUGS["ShadowBuffer"], BLOB_BUGS["ScaleAllocates"]
-    write_kills(file, {it.name: Kill(it, {"walks": it.requirement}) for it in (bug, other)})
-    file.write_text(file.read_text(encoding="utf-8").replace("{\n", '{\n "GoneSince": {},\n', 1), encoding="utf-8")
-    write_kills(file, {bug.name: Kill(bug, {"cells": bug.requirement})})
-
-    assert {bug.name: {"cells": bug.requirement}, other.name: {"walks": other.requirement}} == known_kills(file)
-    assert {} == known_kills(tmp_path / "nothing.json")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -182,24 +148,8 @@ def test_every_bug_says_what_is_wrong_and_where_it_comes_from() -> None:
 
 
 def test_every_suite_is_tried_on_a_bug() -> None:
-    """After one suite has caught the bug, the others run only on request."""
-    bug = MEMORY_BUGS["ShadowBuffer"]
-    quick, thorough = (run_bug(bug, device_subject(), steps=60, thorough=wanted) for wanted in (False, True))
-
     assert set(suite_names(device_subject())) == set(QUICKEST_FIRST)
-    assert ({"cells": bug.requirement}, ()) == (quick.caught, quick.missed)
-    assert set(QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
-
-
-@pytest.mark.deep
-def test_every_suite_of_blobs_is_tried_on_a_bug() -> None:
-    """It is the same as for memories."""
-    bug = BLOB_BUGS["ScaleAllocates"]
-    quick, thorough = (run_bug(bug, blob_device_subject(), steps=60, thorough=wanted) for wanted in (False, True))
-
     assert set(blob_suite_names(blob_device_subject())) == set(BLOBS_QUICKEST_FIRST)
-    assert ({"tables": bug.requirement}, ("rules",)) == (quick.caught, quick.missed)
-    assert set(BLOBS_QUICKEST_FIRST) == {*thorough.caught, *thorough.missed}
 
 
 @pytest.mark.deep
@@ -217,43 +167,3 @@ def test_a_bug_is_a_wrong_memory_and_not_a_broken_class() -> None:
                     slips.append(bug.name)
 
     assert {"CudaFreeWithoutDevice"} == set(slips)  # in which it is the seeded error
-
-
-def test_a_memory_without_a_bug_is_not_caught() -> None:
-    """The table can also say that nothing was caught."""
-    healthy = SeededBug("Healthy", "R01-lazy", "a control", HandmadeMemory)
-    kill = run_bug(healthy, device_subject(), steps=60, suites=["cells", "contracts"])
-
-    assert ({}, False) == (kill.caught, kill.killed)
-
-
-def test_a_blob_without_a_bug_is_not_caught() -> None:
-    healthy = SeededBug("Healthy", "B01-empty", "a control", HandmadeBlob)
-    kill = run_bug(healthy, blob_device_subject(), steps=60, suites=["rules", "tables"])
-
-    assert ({}, False) == (kill.caught, kill.killed)
-
-
-def test_the_table_goes_through_all_bugs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each bug runs on a subject of the kind on which it shows."""
-    few = {name: MEMORY_BUGS[name] for name in ("InitiallySynced", "CudaFreeWithoutDevice")}
-    monkeypatch.setattr("mutants.selftest.MEMORY_BUGS", few)
-    kills = list(kill_table(device_subject, host_subject, steps=0))
-
-    assert list(few) == [kill.bug.name for kill in kills]
-    assert all(kill.killed for kill in kills)
-
-
-def test_a_bug_is_right_where_nothing_is_wrong() -> None:
-    """Numbers that nobody has written are scaled, equal shapes are shared, and a buffer is adopted."""
-    host, device = CPUDeviceAllocator(), SimulatedDeviceAllocator()
-    scaled, sharing, adopting = (
-        BLOB_BUGS[name].make(2, 3, dtype="float32", host=host, device=device)
-        for name in ("ScalesTheFirst", "SharesOneShape", "IgnoresNull")
-    )
-    scaled.scale_data(2.0)
-    sharing.share_data(scaled)
-    adopting.set_cpu_data(np.ones(6, np.float32))
-
-    assert sharing.data_memory is scaled.data_memory
-    assert [0.0, 1.0] == [scaled.data_at(0, 0), adopting.data_at(1, 2)]

@@ -162,12 +162,6 @@ PARTS = {
         asks=(sys.executable, "requirements/newest_python.py"),
     ),
     "new-seeds": Part("examples that nobody has tried", (), "new-seeds", reads=(*PRODUCT, "tests")),
-    "mutation": Part(
-        "small changes of a file that no test notices", (), "mutation-sample", reads=("model", "tests/model")
-    ),
-    "proof": Part(
-        "real allocators, and seeded bugs of allocators with several seeds", (), "proof-sample", programs=("gcc",)
-    ),
 }
 """The one table: what each part is, and its files."""
 

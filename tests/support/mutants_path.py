@@ -1,25 +1,17 @@
-"""Lets the processes that are started from here import the package `mutants`: the seeded bugs are no part of ours.
-
-It is a plugin of pytest, and `fuzz_proof.py` does the same.
-"""
+"""Lets the processes that are started from here import the package `mutants`: the seeded bugs are no part of ours."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-__all__ = ["pytest_configure", "share_mutants"]
+__all__ = ["pytest_configure"]
 
 FOLDER = str(Path(__file__).parents[1])
 
 
-def share_mutants() -> None:
+def pytest_configure() -> None:
     """Put the folder of `mutants` on the path of other processes, at its end, so that it hides nothing."""
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if FOLDER not in known:
         os.environ["PYTHONPATH"] = os.pathsep.join([*filter(None, known), FOLDER])
-
-
-def pytest_configure() -> None:
-    """Share them with the processes that tests start."""
-    share_mutants()

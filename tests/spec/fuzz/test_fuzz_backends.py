@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from backends import BACKENDS, Backend
-from fuzz_table import aligned
 
 from syncedmem.spec.fuzz import Finding, Replay, Step, fuzz
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from syncedmem.spec.fuzz import Report
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
-def test_a_real_allocator_passes(backend: Backend, report_backend: Callable[[str, Report], None]) -> None:
+def test_a_real_allocator_passes(backend: Backend) -> None:
     """It is called from several threads too, if it allows that."""
     report = fuzz(
         backend.target(), promises=backend.promises, threads=backend.threads, steps=backend.steps, skip=backend.known
     )
-    report_backend(backend.name, report)
 
     assert [] == [(it.requirement, it.message) for it in report.findings]
     assert report.operations >= backend.steps
@@ -59,7 +50,3 @@ def test_what_is_known_of_a_library_is_so(name: str, steps: list[tuple[str, *tup
 
     assert again is not None
     assert ["A03-aligned"] == [again.requirement] == list(backend.known)
-
-
-def test_tables_are_aligned_and_sorted() -> None:
-    assert ["a   bb", "x   1", "yy  2"] == aligned(["a", "bb"], [["yy", 2], ["x", 1]])

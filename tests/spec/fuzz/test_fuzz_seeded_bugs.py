@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-import time
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,11 +13,12 @@ from mutants.allocator import ALLOCATOR_BUGS, envelope
 from mutants.allocator.contents import CallocInWords
 from mutants.allocator.refusals import CannotBeClosed
 
-from syncedmem.spec.fuzz import Finding, Report, driver_of, fuzz
+from syncedmem.spec.fuzz import Finding, driver_of, fuzz
 from syncedmem.spec.fuzz.loops import folded
 from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from mutants.registry import SeededBug
@@ -62,44 +61,33 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-Catch = Callable[[str, object, str, Mapping[str, str], int], Finding]
+def catch(name: str, target: object, requirement: str, promises: Mapping[str, str], threads: int) -> Finding:
+    """Fuzz a target, and check that the first finding is the seeded bug."""
+    # A seeded hang shows within a second. For other bugs, a busy machine must not look like a hang.
+    hang = 1 if requirement == "A23-no-hang" else 10
+    steps = DEEP.get(name, STEPS)
+    report = fuzz(target, promises=promises, threads=threads, steps=steps, seconds=SECONDS, hang=hang, first=True)
 
-
-@pytest.fixture
-def catch(report_catch: Callable[[str, Report, float], None]) -> Catch:
-    """Fuzz a target, check that the first finding is the seeded bug, and record after how many operations."""
-
-    def look(name: str, target: object, requirement: str, promises: Mapping[str, str], threads: int) -> Finding:
-        # A seeded hang shows within a second. For other bugs, a busy machine must not look like a hang.
-        hang = 1 if requirement == "A23-no-hang" else 10
-        start = time.perf_counter()
-        steps = DEEP.get(name, STEPS)
-        report = fuzz(target, promises=promises, threads=threads, steps=steps, seconds=SECONDS, hang=hang, first=True)
-        seconds = time.perf_counter() - start
-
-        assert report.findings, f"{name} should break {requirement}, and nothing was found"
-        finding = report.findings[0]
-        report_catch(name, report, seconds)
-        assert requirement == finding.requirement, finding.message
-        assert len(report.replay(finding).python().splitlines()) <= 10
-        # These are its steps, and not the whole run again; only what needs threads has no steps.
-        assert report.replay(finding).shows_steps is (requirement != "A20-threads")
-        assert len(folded(finding.program)) <= 10
-        return finding
-
-    return look
+    assert report.findings, f"{name} should break {requirement}, and nothing was found"
+    finding = report.findings[0]
+    assert requirement == finding.requirement, finding.message
+    assert len(report.replay(finding).python().splitlines()) <= 10
+    # These are its steps, and not the whole run again; only what needs threads has no steps.
+    assert report.replay(finding).shows_steps is (requirement != "A20-threads")
+    assert len(folded(finding.program)) <= 10
+    return finding
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("bug", [it for it in ALLOCATOR_BUGS.values() if it.name not in LOOPS], ids=lambda it: it.name)
-def test_the_fuzzer_catches(bug: SeededBug, catch: Catch) -> None:
+def test_the_fuzzer_catches(bug: SeededBug) -> None:
     """It names the broken requirement."""
     catch(bug.name, bug.target, bug.requirement, bug.promises, bug.threads)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", LOOPS)
-def test_the_fuzzer_catches_what_takes_very_many_calls_and_shows_a_loop(name: str, catch: Catch) -> None:
+def test_the_fuzzer_catches_what_takes_very_many_calls_and_shows_a_loop(name: str) -> None:
     """Its program has a hundred thousand steps, and can be tried only a few times."""
     bug = ALLOCATOR_BUGS[name]
     finding = catch(name, bug.target, bug.requirement, bug.promises, bug.threads)
@@ -109,7 +97,7 @@ def test_the_fuzzer_catches_what_takes_very_many_calls_and_shows_a_loop(name: st
 
 @pytest.mark.deep
 @pytest.mark.parametrize("bug", IN_C, ids=lambda it: it.symbols.partition(",")[0])
-def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path, catch: Catch) -> None:
+def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path) -> None:
     """A function in C may end the process, or never return."""
     target = f"{library}:{bug.symbols}?abi={bug.abi}"
     catch(bug.symbols.partition(",")[0], target, bug.requirement, bug.promises, bug.threads)
