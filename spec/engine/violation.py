@@ -58,7 +58,7 @@ class Violation(AssertionError):
 
 
 class UnfitPolicyError(ValueError):
-    """What a policy says of a machine is none of its heads: then no memory is to blame."""
+    """A policy and the table of its machine say different things: then no memory is to blame."""
 
 
 @contextmanager

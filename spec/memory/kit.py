@@ -14,6 +14,7 @@ from syncedmem.model.defaults import DEFAULT_STEPS
 
 from ..engine.report import Tolerance, check_steps, run_suites
 from ..engine.violation import Violation
+from .agreement import check_policy
 from .claims import requirements_for
 from .contracts import contracts_for
 from .coverage import Coverage
@@ -67,8 +68,11 @@ def check_conformance(  # noqa: PLR0913 -- options
     ------
     InvalidArgumentError
         If `steps` is not a number of steps.
+    UnfitPolicyError
+        If the policy of the subject says something else than the table of its machine.
     """
     check_steps(steps)
+    check_policy(subject)
     tolerance = tolerance or Tolerance()
     subject = replace(subject, excuses=tolerance.excuses)
     wanted = suite_names(subject) if suites is None else tuple(suites)

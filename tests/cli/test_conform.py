@@ -256,7 +256,7 @@ def wrong(size, **allocators):
         ("right MACHINE MACHINE", 1, "MACHINE is no policy: it is <Machine mirror"),
         ("right MACHINE NOTHING", 1, "has no NOTHING"),
         ("right MACHINE OTHER", 1, "a policy for the sides host, device of mirror, got ('a', 'b')"),
-        ("right MACHINE UNBORN", 1, "by the policy nothing is fresh here, and no head of mirror says that"),
+        ("right MACHINE UNBORN", 1, "a new memory in ON_HOST: the table says ON_HOST, so fresh: host; the policy"),
     ],
 )
 def test_a_memory_of_another_machine(arguments: str, code: int, line: str, tmp_path: Path) -> None:
