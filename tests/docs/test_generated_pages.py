@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from generated_pages import (
     errata_page,
     filled,
     main,
+    policy_table,
     reached,
     refusal_table,
     requirements_page,
@@ -26,7 +28,7 @@ from generated_pages import (
 )
 
 from syncedmem.model import EDITIONS, caffe
-from syncedmem.spec import REQUIREMENTS
+from syncedmem.spec import REQUIREMENTS, Policy
 from syncedmem.spec.errata import ERRATA
 from syncedmem.spec.vectors import ALL_SUITES
 from syncedmem.spec.vectors.expected import OWN_BUFFER
@@ -62,6 +64,12 @@ def test_what_is_not_up_to_date_is_said_and_written(tmp_path: Path, capsys: pyte
 def test_a_part_that_is_wanted_and_not_there_is_an_error(text: str, there: str) -> None:
     with pytest.raises(ValueError, match=f"parts some are needed, and the page has {there}"):
         filled(text, {"some": str})
+
+
+def test_every_field_of_a_policy_is_told() -> None:
+    names = [line.split("`")[1] for line in policy_table().splitlines()[2:]]
+
+    assert [it.name for it in fields(Policy)] == names
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
