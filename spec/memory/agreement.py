@@ -19,6 +19,7 @@ from syncedmem.model.stepper import Stepper
 
 from ..engine.violation import UnfitPolicyError
 from .oracle import Does, Oracle, Wanted
+from .policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from ..engine.subject import Subject
     from .oracle import Expected
-    from .policy import Policy
 
 __all__ = ["SENTENCES", "Agreement", "Difference", "check_policy", "compare"]
 
@@ -156,10 +156,14 @@ def check_policy(subject: Subject) -> None:
 
     Raises
     ------
+    InvalidArgumentError
+        If the policy is none.
     UnfitPolicyError
     """
     if subject.policy is None:
         return
+    if not isinstance(subject.policy, Policy):
+        raise InvalidArgumentError("policy", subject.policy, "a Policy")
     try:
         found = compare(subject.machine, subject.policy).differences
     except InvalidArgumentError as error:  # the oracle cannot say what a call does

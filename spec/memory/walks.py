@@ -18,7 +18,7 @@ from hypothesis.stateful import Bundle, initialize, precondition, rule
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences
 
-from ..engine.report import Tolerance
+from ..engine.report import Tolerance, check_subject
 from ..engine.reproducer import Reproducer
 from ..engine.search import Generated, Hunt, Taken, Walking
 from ..engine.shrinking import shortest
@@ -197,9 +197,10 @@ def state_machine(subject: Subject, ways: Ways = ()) -> type[MemoryWalk]:
 
     Raises
     ------
-    UnfitPolicyError
+    InvalidArgumentError, UnfitPolicyError
         As by `check_conformance`.
     """
+    check_subject(subject)
     check_policy(subject)
     every = tuple(access_sequences(subject.machine).values())
     failures = subject.profile == "safe" and subject.level >= "L3"

@@ -243,6 +243,14 @@ def test_a_subject_of_another_machine_is_checked_when_it_is_made() -> None:
         Subject("petsc", ReferenceMemory, CPUDeviceAllocator(), None, policy=POLICIES[PETSC])
     with pytest.raises(InvalidArgumentError, match="a policy for the sides mem, a, b, c of msi, got"):
         subject(MSI, policy=POLICIES[THIRD])
+    with pytest.raises(InvalidArgumentError, match="a policy for the sides mem, a, b, c of msi, got 'PETSC'"):
+        subject(MSI, policy="PETSC")
+    with pytest.raises(InvalidArgumentError, match="policy must be a Policy, got <Machine msi"):
+        check_conformance(subject(MSI, policy=MSI))
+    with pytest.raises(
+        InvalidArgumentError, match="edition must be one of caffe, early, cpu_only, or a machine, got Pol"
+    ):
+        Subject("msi", ReferenceMemory, CPUDeviceAllocator(), None, edition=POLICIES[MSI])  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="one of the sides mem, a, b, c, got 'moon'"):
         subject(MSI, places={"moon": CPUDeviceAllocator()})
     words: dict[str, Any] = {kind: getattr(MSI, kind).values() for kind in ("heads", "calls", "actions")}
