@@ -23,7 +23,7 @@ from .blob import BlobCoverage, ReferenceBlob, blob_requirements_for, blob_suite
 from .engine.call_log import CallLog, RecordingAllocator
 from .engine.report import Conformance, SuiteResult, Verdict
 from .engine.subject import BlobMaker, Maker, Memory, Subject
-from .engine.violation import UnfitPolicyError, Violation
+from .engine.violation import UnfitMakerError, UnfitPolicyError, Violation
 from .evidence import compare_model, evidence
 from .memory import (
     Coverage,
@@ -56,6 +56,7 @@ __all__ = [
     "Requirement",
     "Subject",
     "SuiteResult",
+    "UnfitMakerError",
     "UnfitPolicyError",
     "Verdict",
     "Violation",

@@ -70,6 +70,8 @@ def check_conformance(  # noqa: PLR0913 -- options
     ------
     InvalidArgumentError
         If `subject` is none, if `steps` is not a number of steps, or if there is no such suite.
+    UnfitMakerError
+        If the maker of the subject cannot be called as makers are, or returns something that has none of the calls.
     UnfitPolicyError
         If the policy of the subject says something else than the table of its machine.
     """
