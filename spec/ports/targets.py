@@ -148,10 +148,17 @@ class MakerTarget:
         if not all(map(str.isidentifier, names)):
             return ""
         imports = [f"from {it.__module__} import {name}" for it, name in zip(self.allocators, names, strict=True)]
-        own = f", {self.machine!r}, {self.policy!r}" if self.machine else ""
-        target = f"MakerTarget({self.name!r}, ({', '.join(names)}){own})"
+        name, machine, policy = map(_anywhere, (self.name, self.machine, self.policy))
+        own = f", {machine!r}, {policy!r}" if machine else ""
+        target = f"MakerTarget({name!r}, ({', '.join(names)}){own})"
         made = f"subject = {target}.subject({profile!r}, {level!r}, {edition!r})"
         return "\n".join((*imports, f"from {__name__} import MakerTarget", made))
+
+
+def _anywhere(text: str) -> str:
+    """What a text names, so that a program which names it runs in any folder."""
+    place, colon, name = text.partition(":")
+    return f"{Path(place).resolve()}{colon}{name}" if place.endswith((".py", ".json")) else text
 
 
 def maker_of(text: str) -> Any:

@@ -283,6 +283,16 @@ def test_a_memory_of_another_machine(arguments: str, code: int, line: str, tmp_p
     assert line.format(place=tmp_path / "mirror.py") in result.output.replace("\n", " ") + str(result.exception)
 
 
+def test_the_program_of_a_violation_runs_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mirror.py").write_text(MIRROR, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    named = ["mirror.py:wrong", "--machine", "mirror.py:MACHINE", "--policy", "mirror.py:POLICY"]
+    conform(tmp_path, *named, "--level", "L1", "--steps", "0", "--timeout", "60")
+    program = (tmp_path / "R10-same-bytes.py").read_text(encoding="utf-8")
+
+    assert [f"'{tmp_path / 'mirror.py'}:{name}'" in program for name in ("wrong", "MACHINE", "POLICY")] == [True] * 3
+
+
 def test_a_policy_needs_a_machine_and_both_a_maker(tmp_path: Path) -> None:
     alone = conform(tmp_path, "mirror.py:right", "--policy", "mirror.py:POLICY")
     program = conform(tmp_path, "--command", "./port", "--machine", "mirror.py:MACHINE")
