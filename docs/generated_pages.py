@@ -5,6 +5,7 @@ Such a part is between ``<!-- made: NAME -->`` and ``<!-- end -->`` in a page th
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import sys
@@ -24,7 +25,8 @@ from mutants.memory import MEMORY_BUGS
 from mutants.port import PORT_BUGS
 from syncedmem.spec.vectors.kills import Kills
 
-from syncedmem.model import EDITIONS, caffe, configurations
+from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe, configurations
+from syncedmem.spec import Policy
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.memory.coverage import transitions_of
@@ -180,6 +182,21 @@ def blob_calls() -> str:
     }
     rows = [(it.spelt(), it.result, asked[it.asked]) for it in CALLS]
     return table(("member of a blob", "what it is or does", "when it is needed"), rows)
+
+
+def meaning_table() -> str:
+    """What the words of a machine can mean; the table of docs/document-it.md."""
+    kinds = {"Call.does": CALL_MEANINGS, "Action.does": ACTION_MEANINGS, "Fact.means": FACT_MEANINGS}
+    rows = [(f"`{kind}`", f'`"{name}"`', text) for kind, known in kinds.items() for name, text in known.items()]
+    return table(("of", "can be", "which means"), rows)
+
+
+def policy_table() -> str:
+    """The fields of a policy, out of its docstring; the table of docs/conformance.md."""
+    _, _, told = str(inspect.getdoc(Policy)).partition("Attributes\n----------\n")
+    found = re.findall(r"^(\w+) : (.+)\n((?: {4}.+\n)+)", told.partition("\nRaises\n")[0], flags=re.MULTILINE)
+    rows = [(f"`{name}`", f"`{kind}`", " ".join(text.replace("``", "`").split())) for name, kind, text in found]
+    return table(("field of a `Policy`", "type", "what it decides"), rows)
 
 
 def _place(name: str) -> str:
@@ -433,7 +450,8 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "counts": configuration_counts,
         "missing": configuration_reasons,
     },
-    "conformance.md": {"calls": blob_calls},
+    "conformance.md": {"policy": policy_table, "calls": blob_calls},
+    "document-it.md": {"meanings": meaning_table},
     "port-protocol.md": {
         "levels": protocol_levels,
         "requests": protocol_requests,

@@ -12,7 +12,19 @@ from __future__ import annotations
 
 from . import display, errors
 from .caffe import EDITIONS
-from .declaration import Action, Call, Fact, Head, Machine, Refusal, Row, Setting
+from .declaration import (
+    ACTION_MEANINGS,
+    CALL_MEANINGS,
+    FACT_MEANINGS,
+    Action,
+    Call,
+    Fact,
+    Head,
+    Machine,
+    Refusal,
+    Row,
+    Setting,
+)
 from .errors import *  # noqa: F403 -- every error is public, and its module lists them
 from .head import SyncedHead
 from .mode import Mode, current_mode, set_mode, using_mode
@@ -21,7 +33,10 @@ from .stepper import Input, State, Step, Stepper
 from .suites import hsi_suite, minimal_machine, tour
 
 __all__: list[str] = [
+    "ACTION_MEANINGS",
+    "CALL_MEANINGS",
     "EDITIONS",
+    "FACT_MEANINGS",
     "Action",
     "Call",
     "Configuration",

@@ -48,16 +48,48 @@ __all__ = [
     "Word",
 ]
 
-CALL_MEANINGS = ("", "read", "write", "overwrite", "adopt", "push", "pull", "prefetch", "evict", "release")
-"""What a call can do; the first means that it is only drawn."""
+CALL_MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "": "nothing that is known: it is only drawn; by a table alone its heads are compared too",
+        "read": "returns a view of the side, which is fresh then",
+        "write": "returns a view of the side to write; the side alone is fresh then",
+        "overwrite": "the same, and nothing is copied to the side, because all of its bytes are going to be written",
+        "adopt": "makes a buffer of the caller the memory of the side, which alone is fresh then",
+        "push": "queues a copy from `source` to the side; both are fresh at once",
+        "pull": "the same; another word for the other direction",
+        "prefetch": "copies to the side what may be needed there; it is only drawn, and no policy can judge it",
+        "evict": "makes the side stale; if it alone was fresh, its bytes go home first",
+        "release": "frees what the memory owns, and ends it",
+    }
+)
+"""What a call can do."""
 
 _OF_A_SIDE = ("read", "write", "overwrite", "adopt", "push", "pull")
 """What a call can only do to one side."""
 
-ACTION_MEANINGS = ("", "allocate", "zero", "copy", "adopt", "free", "wait")
+ACTION_MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "": "nothing that is known: it is only drawn",
+        "allocate": "allocates the memory of the side; a side that no action allocates is there from the beginning",
+        "zero": "fills the side with zeros",
+        "copy": "copies from `source` to the side; if it is `queued`, perhaps after the call has returned",
+        "adopt": "makes the buffer that the call was given the memory of the side",
+        "free": "frees the memory of the side",
+        "wait": "waits for queued copies; it is only drawn",
+    }
+)
 """What an action can do to the memory of its side."""
 
-FACT_MEANINGS = ("", "pointer", "owned", "pinned", "in flight", "dirty")
+FACT_MEANINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "": "nothing that is known",
+        "pointer": "there is memory on the side, the memory's own or the caller's",
+        "owned": "the memory of the side was allocated, and has to be freed",
+        "pinned": "the memory of the side is page-locked",
+        "in flight": "a queued copy is not done; it is only drawn",
+        "dirty": "the side was written; it is only drawn",
+    }
+)
 """What a fact can say of its side."""
 
 _SHOWN = 3
@@ -672,7 +704,7 @@ class _Kinds:
         raise DeclarationError(f"{self._name}: {row} names the {kind} {word!r}; {listed}")
 
 
-def _check_meaning(kind: str, name: str, meaning: str, known: tuple[str, ...]) -> None:
+def _check_meaning(kind: str, name: str, meaning: str, known: Mapping[str, str]) -> None:
     if meaning not in known:
         raise DeclarationError(f"the {kind} {name} cannot mean {meaning!r}: there are {', '.join(filter(None, known))}")
 

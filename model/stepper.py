@@ -308,8 +308,10 @@ class Stepper:
         return cast("_Event", self._transitions.events[call])
 
     def _ambiguous(self, state: State, call: Call, holds: frozenset[str], enabled: list[Built]) -> DeclarationError:
-        problem = f"{len(enabled)} rows are enabled at once" if enabled else "no row is enabled"
         rows = enabled or self.rows_at.get((call.name, state.head), ())
+        problem = "no row is enabled; those for other facts are" if rows else "no row is enabled"
+        if enabled:
+            problem = f"{len(enabled)} rows are enabled at once"
         named = [f"{built.row.identifier(state.head)} to {built.dest}" for built in rows] or ["it has no row there"]
         facts = ", ".join(sorted(holds))
         where = f"{self.machine}: {call} in {state.head}" + (f" with {facts}" if facts else "")

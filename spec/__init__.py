@@ -23,7 +23,7 @@ from .blob import BlobCoverage, blob_requirements_for, blob_suite_names, check_b
 from .engine.call_log import CallLog, RecordingAllocator
 from .engine.report import Conformance, SuiteResult, Verdict
 from .engine.subject import BlobMaker, Maker, Memory, Subject
-from .engine.violation import Violation
+from .engine.violation import UnfitMakerError, UnfitPolicyError, Violation
 from .evidence import compare_model, evidence
 from .memory import (
     Coverage,
@@ -55,6 +55,8 @@ __all__ = [
     "Requirement",
     "Subject",
     "SuiteResult",
+    "UnfitMakerError",
+    "UnfitPolicyError",
     "Verdict",
     "Violation",
     "blob_requirements_for",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..engine.report import Tolerance, check_steps, run_suites
+from ..engine.report import Tolerance, check_steps, check_subject, run_suites
 from ..engine.violation import Violation
 from .cells import BlobCoverage
 from .claims import blob_requirements_for
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOB_STEPS", "blob_suite_names", "check_blobs"]
 
+_ALL = (*SUITES, "walks")
+
 BLOB_STEPS = 3000
 _FAILURES_FROM = "L3"
 
@@ -33,7 +35,7 @@ def blob_suite_names(subject: Subject) -> tuple[str, ...]:
     left_out = set[str]() if subject.profile == "safe" else {"failures", "sequences", "walks"}
     if subject.level < _FAILURES_FROM:
         left_out.add("failures")
-    return tuple(name for name in (*SUITES, "walks") if name not in left_out)
+    return tuple(name for name in _ALL if name not in left_out)
 
 
 def check_blobs(  # noqa: PLR0913 -- options
@@ -73,12 +75,14 @@ def check_blobs(  # noqa: PLR0913 -- options
     Raises
     ------
     InvalidArgumentError
-        If `steps` is not a number of steps.
+        If `subject` is none, if `steps` is not a number of steps, or if there is no such suite.
     """
+    suites = None if suites is None else tuple(suites)
+    check_subject(subject, suites or (), _ALL)
     check_steps(steps)
     tolerance = tolerance or Tolerance()
     subject = replace(subject, excuses=tolerance.excuses)
-    wanted = blob_suite_names(subject) if suites is None else tuple(suites)
+    wanted = blob_suite_names(subject) if suites is None else suites
     runners = {name: _runner(name, steps, seed, shorten=shorten) for name in wanted}
     coverage = BlobCoverage(subject.device is not None)
     return run_suites(subject, runners, coverage, blob_requirements_for(subject), progress, tolerance)

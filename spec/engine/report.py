@@ -10,13 +10,13 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from syncedmem.model import InvalidArgumentError
 
+from .subject import Subject
 from .violation import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from .search import Generated
-    from .subject import Subject
 
     Progress = Callable[[str, int], None]
     Runner = Callable[[Subject, "Counter"], Violation | None]
@@ -29,6 +29,7 @@ __all__ = [
     "SuiteResult",
     "Verdict",
     "check_steps",
+    "check_subject",
     "junit",
     "overall",
     "run_suites",
@@ -351,6 +352,19 @@ class Counter:
         """Count what drivers took until a violation that is tolerated."""
         for driver in drivers:
             self._coverage.add(driver)
+
+
+def check_subject(subject: object, suites: Iterable[str] = (), known: Collection[str] = ()) -> None:
+    """Refuse what is no subject, and suites that are not known.
+
+    Raises
+    ------
+    InvalidArgumentError
+    """
+    if not isinstance(subject, Subject):
+        raise InvalidArgumentError("subject", subject, "a Subject")
+    if unknown := [name for name in suites if name not in known]:
+        raise InvalidArgumentError("suites", unknown[0], f"some of {', '.join(known)}")
 
 
 def check_steps(steps: object) -> None:

@@ -6,7 +6,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 from ..requirements import REQUIREMENTS
-from .violation import UnfitPolicyError, Violation
+from .violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -128,7 +128,7 @@ def blaming(act: Callable[Concatenate[DriverT, P], None], /) -> Callable[Concate
     def blamed(driver: DriverT, /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
             act(driver, *args, **kwargs)
-        except (Violation, UnfitPolicyError):
+        except Violation:
             raise
         except Exception as error:
             raise driver.blame(error) from error

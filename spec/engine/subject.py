@@ -219,9 +219,9 @@ class Subject:
                 raise InvalidArgumentError("edition", self.edition, "a machine, whose policy it is")
             if self.edition not in tuple(EDITIONS):
                 raise InvalidArgumentError("edition", self.edition, f"one of {', '.join(EDITIONS)}, or a machine")
-        elif self.policy is not None and set(self.policy.sides) != set(self.edition.sides):
+        elif self.policy is not None and set(getattr(self.policy, "sides", ())) != set(self.edition.sides):
             wanted = f"a policy for the sides {', '.join(self.edition.sides)} of {self.edition.name}"
-            raise InvalidArgumentError("policy", self.policy.sides, wanted)
+            raise InvalidArgumentError("policy", getattr(self.policy, "sides", self.policy), wanted)
         elif odd := [it for it in self.edition.sides if not it.isidentifier()]:
             raise InvalidArgumentError("edition", self.edition.name, f"a machine whose sides are names, not {odd[0]!r}")
         if self.setting is None and (others := sorted(set(self.machine.settings) - {caffe.MODE.name})):

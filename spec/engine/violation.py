@@ -11,7 +11,7 @@ from ..requirements import REQUIREMENTS
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
-__all__ = ["UnfitPolicyError", "Violation", "noting"]
+__all__ = ["UnfitError", "UnfitMakerError", "UnfitPolicyError", "Violation", "noting"]
 
 
 Played = tuple[tuple[int, ...], tuple[tuple[int, object], ...]]
@@ -57,8 +57,16 @@ class Violation(AssertionError):
         return f"{self.sentence}\n\n{indent(self.reproducer, '    ')}" if self.statements else self.sentence
 
 
-class UnfitPolicyError(ValueError):
-    """What a policy says of a machine is none of its heads: then no memory is to blame."""
+class UnfitError(ValueError):
+    """What a subject is made of is wrong, so that there is no memory to judge."""
+
+
+class UnfitMakerError(UnfitError):
+    """A maker cannot be called as makers are, or returns something that has none of the calls."""
+
+
+class UnfitPolicyError(UnfitError):
+    """A policy and the table of its machine say different things: then no memory is to blame."""
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from syncedmem.model.defaults import DEFAULT_STEPS
 
-from ..engine.report import Tolerance, check_steps, run_suites
+from ..engine.report import Tolerance, check_steps, check_subject, run_suites
 from ..engine.violation import Violation
+from .agreement import check_policy
 from .claims import requirements_for
 from .contracts import contracts_for
 from .coverage import Coverage
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from .driver import MemoryDriver
 
 __all__ = ["check_conformance", "suite_names"]
+
+_ALL = (*SUITES, "contracts", "walks")
 
 
 def check_conformance(  # noqa: PLR0913 -- options
@@ -66,12 +69,19 @@ def check_conformance(  # noqa: PLR0913 -- options
     Raises
     ------
     InvalidArgumentError
-        If `steps` is not a number of steps.
+        If `subject` is none, if `steps` is not a number of steps, or if there is no such suite.
+    UnfitMakerError
+        If the maker of the subject cannot be called as makers are, or returns something that has none of the calls.
+    UnfitPolicyError
+        If the policy of the subject says something else than the table of its machine.
     """
+    suites = None if suites is None else tuple(suites)
+    check_subject(subject, suites or (), _ALL)
     check_steps(steps)
+    check_policy(subject)
     tolerance = tolerance or Tolerance()
     subject = replace(subject, excuses=tolerance.excuses)
-    wanted = suite_names(subject) if suites is None else tuple(suites)
+    wanted = suite_names(subject) if suites is None else suites
     runners = {name: _runner(name, steps, seed, shorten=shorten) for name in wanted}
     return run_suites(subject, runners, Coverage(subject.machine), requirements_for(subject), progress, tolerance)
 
@@ -89,7 +99,7 @@ def suite_names(subject: Subject) -> tuple[str, ...]:
         left_out.add("flights")
     if not contracts_for(subject):
         left_out.add("contracts")
-    return tuple(name for name in (*SUITES, "contracts", "walks") if name not in left_out)
+    return tuple(name for name in _ALL if name not in left_out)
 
 
 def _runner(name: str, steps: int, seed: int, *, shorten: bool) -> Callable[[Subject, Counter], Violation | None]:

@@ -262,6 +262,8 @@ class Oracle:
         if reason := self._refuses(side):
             return self._refused(reason)
         alone = self.fresh == frozenset((side,))
+        if alone and not self.policy.home:
+            raise InvalidArgumentError("home", "", f"a side to which the bytes of an evicted {side} go")
         steps, after = self._brought(self.policy.home, side, settings) if alone else ((), self)
         return Expected("", steps, after.made_stale(side))
 

@@ -34,7 +34,7 @@ class Policy:
     lazy : frozenset of str
         The sides that the first call allocates that needs them; the others are there from the beginning.
     first_touch : {"zero", "undefined", "refused"}
-        What happens to a call for a side if no side is fresh.
+        What a call for a side finds if no side is fresh: zeros, bytes of which nothing is promised, or a refusal.
     born_fresh : frozenset of str
         The sides that are fresh in a new memory.
     routes : mapping of (str, str) to tuple of str
@@ -51,7 +51,8 @@ class Policy:
         The sides whose memory is of two kinds, with a setting and its value that decides for the second kind when it
         is allocated.
     refusals : mapping of str to str
-        What the machine calls the reasons for a refusal.
+        What the machine calls the reasons for a refusal, which are ``released``, ``absent``, ``null``, ``push`` and
+        ``untouched``; of those that are left out, any refusal will do.
 
     Raises
     ------

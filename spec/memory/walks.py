@@ -18,11 +18,12 @@ from hypothesis.stateful import Bundle, initialize, precondition, rule
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences
 
-from ..engine.report import Tolerance
+from ..engine.report import Tolerance, check_subject
 from ..engine.reproducer import Reproducer
 from ..engine.search import Generated, Hunt, Taken, Walking
 from ..engine.shrinking import shortest
 from ..engine.violation import Violation, noting
+from .agreement import check_policy
 from .driver import MemoryDriver
 from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
 
@@ -193,7 +194,14 @@ def state_machine(subject: Subject, ways: Ways = ()) -> type[MemoryWalk]:
     -------
     type of RuleBasedStateMachine
         A new class.  A step that breaks a requirement raises `Violation`, with its reproducer.
+
+    Raises
+    ------
+    InvalidArgumentError, UnfitPolicyError
+        As by `check_conformance`.
     """
+    check_subject(subject)
+    check_policy(subject)
     every = tuple(access_sequences(subject.machine).values())
     failures = subject.profile == "safe" and subject.level >= "L3"
     small = st.sampled_from(_SIZES)

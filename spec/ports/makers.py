@@ -22,7 +22,7 @@ from ..engine.fork import in_fork
 from ..engine.reproducer import program_of
 from ..engine.shrinking import SECONDS, shrink
 from ..engine.supervisor import Child, Death
-from ..engine.violation import UnfitPolicyError, Violation
+from ..engine.violation import UnfitError, Violation
 from ..requirements import LEVELS
 from .conformance import PortReport, Wanted, conform
 from .process import PortError
@@ -213,7 +213,7 @@ def judge_maker(
 
     try:
         return conform(bench, top, wanted, progress=progress, on_change=reports.send)
-    except UnfitPolicyError as error:
+    except UnfitError as error:
         return PortError(str(error))
     finally:
         journal.close()

@@ -123,7 +123,7 @@ class MakerTarget:
         found, source = maker_of(self.name), self._source(profile, level, edition)
         host, device = self.allocators
         machine: AnyMachine = self._own_machine() if self.machine else edition
-        policy = policy_of(self.policy) if self.policy else None
+        policy = _policy_of(self.policy) if self.policy else None
         if isinstance(found, Subject):
             decided = {"edition": machine, "policy": policy} if self.machine else {"edition": machine or found.edition}
             return replace(found, profile=profile, level=level, source=found.source or source, **decided)
@@ -148,10 +148,17 @@ class MakerTarget:
         if not all(map(str.isidentifier, names)):
             return ""
         imports = [f"from {it.__module__} import {name}" for it, name in zip(self.allocators, names, strict=True)]
-        own = f", {self.machine!r}, {self.policy!r}" if self.machine else ""
-        target = f"MakerTarget({self.name!r}, ({', '.join(names)}){own})"
+        name, machine, policy = map(_anywhere, (self.name, self.machine, self.policy))
+        own = f", {machine!r}, {policy!r}" if machine else ""
+        target = f"MakerTarget({name!r}, ({', '.join(names)}){own})"
         made = f"subject = {target}.subject({profile!r}, {level!r}, {edition!r})"
         return "\n".join((*imports, f"from {__name__} import MakerTarget", made))
+
+
+def _anywhere(text: str) -> str:
+    """What a text names, so that a program which names it runs in any folder."""
+    place, colon, name = text.partition(":")
+    return f"{Path(place).resolve()}{colon}{name}" if place.endswith((".py", ".json")) else text
 
 
 def maker_of(text: str) -> Any:
@@ -168,22 +175,20 @@ def maker_of(text: str) -> Any:
     return found
 
 
-def policy_of(text: str) -> Policy:
-    """The policy that ``module:name`` or ``file.py:name`` names.
-
-    Raises
-    ------
-    PortError
-        If there is none.
-    """
-    found = _object_named(text)
+def _policy_of(text: str) -> Policy:
+    try:
+        found = _object_named(text)
+    except PortError as error:
+        raise PortError(f"--policy {text}: {error}") from error
     if not isinstance(found, Policy):
-        raise PortError(f"{text} is no policy: it is {found!r}")
+        raise PortError(f"--policy {text} is no policy: it is {found!r}")
     return found
 
 
 def _object_named(text: str) -> Any:
     place, _, name = text.partition(":")
+    if not name:
+        raise PortError(f"{place} is a Python file: say what in it is meant, {place}:NAME")
     folder = "" if not place.endswith(".py") else str(Path(place).resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -245,6 +250,6 @@ def target(text: str, allocators: tuple[Callable[[], Any], Callable[[], Any]]) -
         harness = Path(__file__).with_name("harness.py")
         return ProgramTarget(text, (sys.executable, "-I", "-S", str(harness), str(Path(text).resolve())))
     place, colon, name = text.partition(":")
-    if place and colon and name:
+    if place.endswith(".py") or (place and colon and name):
         return MakerTarget(text, allocators)
     raise PortError(f"{text!r} is neither module:maker nor a shared library; a program is named with --command")

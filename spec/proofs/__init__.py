@@ -1,11 +1,11 @@
 """Proofs about a machine: its table does what the oracle says, for all bytes and all sequences of calls.
 
-``agreement`` follows the table and the oracle together, with contents that nobody looks into.  ``copies`` compares the
+That is compared in `syncedmem.spec.memory.agreement`, which the kit of memories asks too.  ``copies`` compares the
 table with the fewest copies that are enough.  ``refinement`` compares two machines.  ``summary`` is the verdict on
 Caffe's editions.
 """
 
-from .agreement import SENTENCES, Agreement, Difference, compare
+from ..memory.agreement import SENTENCES, Agreement, Difference, compare
 from .copies import FEWEST, find_fewer_copies
 from .refinement import REFINEMENTS, find_unlike_steps
 from .summary import Summary, summarise

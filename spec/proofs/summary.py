@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from syncedmem.model.caffe import EDITIONS
 
+from ..memory.agreement import SENTENCES, compare
 from ..memory.policy import POLICIES
-from .agreement import SENTENCES, compare
 from .copies import FEWEST, find_fewer_copies
 from .refinement import REFINEMENTS, find_unlike_steps
 

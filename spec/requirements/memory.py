@@ -18,12 +18,12 @@ __all__ = [
 
 MEMORY_CAFFE: tuple[tuple[str, str, str], ...] = (
     ("R01-lazy", "Making a memory allocates, copies and zeroes nothing.", "syncedmem.cpp:6-24"),
-    ("R02-uninitialized", "A new memory is UNINITIALIZED.", "syncedmem.cpp:7"),
+    ("R02-uninitialized", "A new memory is in its first state, which is UNINITIALIZED in Caffe.", "syncedmem.cpp:7"),
     ("R03-allocate-when-needed", "A side is allocated by the first call that needs it, and by no other.",
      "syncedmem.cpp:43, 51, 71, 78"),
     ("R04-exact-size", "Every allocation, zero-fill and copy is of exactly the memory's size.", "syncedmem.cpp:43-81"),
     ("R05-zeroed-first", "The first side that is used is filled with zeros.", "syncedmem.cpp:44, 72"),
-    ("R06-zero-only-first", "Zeros are filled in only when the head leaves UNINITIALIZED.", "syncedmem.cpp:50-55"),
+    ("R06-zero-only-first", "Zeros are filled in only while no side is fresh yet.", "syncedmem.cpp:50-55"),
     ("R07-copy-down", "A call for the host side copies down, once, if only the device side is fresh.",
      "syncedmem.cpp:54"),
     ("R08-copy-up", "A call for the device side copies up, once, if only the host side is fresh.",

@@ -237,6 +237,12 @@ OTHER, UNBORN = Policy(("a", "b")), Policy(MACHINE.sides)
 def right(size, **allocators):
     return ReferenceMemory(size, MACHINE, **allocators)
 
+def bare(size, mem, **allocators):
+    pass
+
+def empty(size, **allocators):
+    pass
+
 class Wrong(ReferenceMemory):
     def copy(self, action, blocks, stream):
         pass
@@ -254,20 +260,37 @@ def wrong(size, **allocators):
         ("wrong MACHINE POLICY", 1, "does not conform to caffe/L1 of the machine mirror: R10-same-bytes"),
         ("right NOTHING POLICY", 1, "mirror.py has no NOTHING"),
         ("right MACHINE MACHINE", 1, "MACHINE is no policy: it is <Machine mirror"),
-        ("right MACHINE NOTHING", 1, "has no NOTHING"),
+        ("right MACHINE NOTHING", 1, "--policy {place}:NOTHING: {place} has no NOTHING"),
+        (
+            "bare MACHINE",
+            1,
+            "bare cannot be called with (size, host=..., device=...): missing a required argument: 'mem",
+        ),
+        ("empty MACHINE", 1, "empty returned None, which has none of upload, edit"),
+        (" MACHINE", 1, "{place} is a Python file: say what in it is meant, {place}:NAME"),
         ("right MACHINE OTHER", 1, "a policy for the sides host, device of mirror, got ('a', 'b')"),
-        ("right MACHINE UNBORN", 1, "by the policy nothing is fresh here, and no head of mirror says that"),
+        ("right MACHINE UNBORN", 1, "a new memory in ON_HOST: the table says ON_HOST, so fresh: host; the policy"),
     ],
 )
 def test_a_memory_of_another_machine(arguments: str, code: int, line: str, tmp_path: Path) -> None:
     (tmp_path / "mirror.py").write_text(MIRROR, encoding="utf-8")
-    maker, *named = (f"{tmp_path / 'mirror.py'}:{name}" for name in arguments.split())
+    maker, *named = (f"{tmp_path / 'mirror.py'}:{name}" for name in arguments.split(" "))
     given = [it for pair in zip(("--machine", "--policy"), named, strict=False) for it in pair]
     level = ["--level", "L1"] if "wrong" in arguments else []
     result = conform(tmp_path, maker, *given, *level, "--steps", "0", "--timeout", "60")
 
     assert code == result.exit_code
-    assert line in result.output.replace("\n", " ") + str(result.exception)
+    assert line.format(place=tmp_path / "mirror.py") in result.output.replace("\n", " ") + str(result.exception)
+
+
+def test_the_program_of_a_violation_runs_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mirror.py").write_text(MIRROR, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    named = ["mirror.py:wrong", "--machine", "mirror.py:MACHINE", "--policy", "mirror.py:POLICY"]
+    conform(tmp_path, *named, "--level", "L1", "--steps", "0", "--timeout", "60")
+    program = (tmp_path / "R10-same-bytes.py").read_text(encoding="utf-8")
+
+    assert [f"'{tmp_path / 'mirror.py'}:{name}'" in program for name in ("wrong", "MACHINE", "POLICY")] == [True] * 3
 
 
 def test_a_policy_needs_a_machine_and_both_a_maker(tmp_path: Path) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from generated_pages import COMBINATIONS, PAGES, UNREACHABLE, reached, stale, why_unreachable
+from generated_pages import COMBINATIONS, PAGES, UNREACHABLE, policy_table, reached, stale, why_unreachable
 
 from syncedmem.model import EDITIONS
+from syncedmem.spec import Policy
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_they_are_up_to_date() -> None:
     assert [] == stale(DOCS)
+
+
+def test_every_field_of_a_policy_is_told() -> None:
+    names = [line.split("`")[1] for line in policy_table().splitlines()[2:]]
+
+    assert [it.name for it in fields(Policy)] == names
 
 
 @pytest.mark.parametrize("edition", EDITIONS)

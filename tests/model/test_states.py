@@ -140,7 +140,7 @@ def reading(*rows: Row) -> Machine:
         (reading(Row("read", A, B), Row("go", A, B)), r"^m: read in B: no row is enabled: it has no row there$"),
         (
             reading(Row("read", (A, B), B, when="wet"), Row("go", A, B)),
-            r"^m: read in A: no row is enabled: read@A\[wet\] to B$",
+            r"^m: read in A: no row is enabled; those for other facts are: read@A\[wet\] to B$",
         ),
         (
             Machine("m", [Row("go", A, A), Row("go", B, "C")]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +12,8 @@ from machines import DOOR, MSI, MSI_OF_TWO, PETSC, POLICIES, TCP, THIRD, changed
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import EDITIONS, InvalidArgumentError, Machine
-from syncedmem.model.declaration import Row, Setting
-from syncedmem.spec import Policy, ReferenceMemory, Subject, check_conformance
+from syncedmem.model.declaration import Action, Call, Row, Setting
+from syncedmem.spec import Policy, ReferenceMemory, Subject, check_conformance, state_machine
 from syncedmem.spec.engine.violation import UnfitPolicyError
 from syncedmem.spec.memory.claims import not_judged
 
@@ -178,11 +180,48 @@ def test_a_memory_of_another_machine_needs_no_allocators_below_level_2() -> None
     check_conformance(subject(machine, Kept, policy=POLICIES[PETSC], level="L1"), steps=50).require()
 
 
-def test_a_policy_that_no_head_can_say_is_not_the_memorys_fault() -> None:
-    unborn = Policy(MSI.sides)
+UNFIT: list[tuple[Machine, dict[str, Any], str]] = [
+    (
+        MSI,
+        {"born_fresh": frozenset()},
+        "differ: a new memory in I: the table says I, so fresh: mem; the policy says fresh: none",
+    ),
+    (MSI, {"routes": {}}, "read_b in M_a (after write_a): the table says copy a to mem, copy mem"),
+    (
+        PETSC,
+        {"lazy": frozenset()},
+        "a new memory in UNALLOCATED: the table says array is False; the policy says True, because",
+    ),
+    (MSI, {"home": ""}, "fit the machine msi: home must be a side to which the bytes of an evicted a go, got ''"),
+]
 
-    with pytest.raises(UnfitPolicyError, match=r"by the policy nothing is fresh here, and no head of msi says that"):
-        check_conformance(subject(MSI, policy=unborn, level="L1"), steps=0)
+
+@pytest.mark.parametrize(("machine", "wrong", "said"), UNFIT)
+def test_a_policy_that_differs_from_the_table_is_not_the_memorys_fault(
+    machine: Machine, wrong: dict[str, Any], said: str
+) -> None:
+    unfit = subject(machine, policy=replace(POLICIES[machine], **wrong), level="L1")
+
+    for check in (check_conformance, state_machine):
+        with pytest.raises(UnfitPolicyError, match=re.escape(said)):
+            check(unfit)
+
+
+def test_a_policy_may_list_the_sides_in_another_order() -> None:
+    turned = replace(POLICIES[MSI_OF_TWO], sides=MSI_OF_TWO.sides[::-1])
+
+    check_conformance(subject(MSI_OF_TWO, policy=turned, level="L1"), steps=0).require()
+
+
+def test_a_release_may_fail_half_way_where_no_head_says_what_is_left() -> None:
+    """Then nobody looks at the head."""
+    words: dict[str, Any] = {kind: [*getattr(MSI_OF_TWO, kind).values()] for kind in ("heads", "calls", "actions")}
+    words["calls"].append(Call("end", "release"))
+    words["actions"] += [Action(f"free_{side}", "free", side) for side in MSI_OF_TWO.sides]
+    end = Row("end", list(MSI_OF_TWO.heads), do=[f"free_{side}" for side in MSI_OF_TWO.sides])
+    ending = Machine("ending", [*MSI_OF_TWO.rows, end], sides=MSI_OF_TWO.sides, **words)
+
+    check_conformance(subject(ending, policy=POLICIES[MSI_OF_TWO]), steps=50).require()
 
 
 @pytest.mark.parametrize(
@@ -204,6 +243,14 @@ def test_a_subject_of_another_machine_is_checked_when_it_is_made() -> None:
         Subject("petsc", ReferenceMemory, CPUDeviceAllocator(), None, policy=POLICIES[PETSC])
     with pytest.raises(InvalidArgumentError, match="a policy for the sides mem, a, b, c of msi, got"):
         subject(MSI, policy=POLICIES[THIRD])
+    with pytest.raises(InvalidArgumentError, match="a policy for the sides mem, a, b, c of msi, got 'PETSC'"):
+        subject(MSI, policy="PETSC")
+    with pytest.raises(InvalidArgumentError, match="policy must be a Policy, got <Machine msi"):
+        check_conformance(subject(MSI, policy=MSI))
+    with pytest.raises(
+        InvalidArgumentError, match="edition must be one of caffe, early, cpu_only, or a machine, got Pol"
+    ):
+        Subject("msi", ReferenceMemory, CPUDeviceAllocator(), None, edition=POLICIES[MSI])  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="one of the sides mem, a, b, c, got 'moon'"):
         subject(MSI, places={"moon": CPUDeviceAllocator()})
     words: dict[str, Any] = {kind: getattr(MSI, kind).values() for kind in ("heads", "calls", "actions")}

@@ -14,7 +14,16 @@ from subjects import device_subject, devices, host_subject, reference_subject
 from syncedmem.model import InvalidArgumentError
 from syncedmem.model.interface import DeviceType
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.spec import REQUIREMENTS, ReferenceMemory, Subject, check_conformance, requirements_for, suite_names
+from syncedmem.spec import (
+    REQUIREMENTS,
+    ReferenceMemory,
+    Subject,
+    check_blobs,
+    check_conformance,
+    requirements_for,
+    state_machine,
+    suite_names,
+)
 from syncedmem.spec.engine import subject as subject_module
 
 
@@ -147,6 +156,18 @@ def test_an_unknown_profile_is_refused(profile: Any) -> None:
 def test_what_is_no_number_of_steps_is_refused(steps: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="steps must be an integer, 0 or more, got"):
         check_conformance(device_subject(), steps=steps)
+
+
+@pytest.mark.parametrize(("check", "last"), [(check_conformance, "contracts, walks"), (check_blobs, "walks")])
+def test_an_unknown_suite_is_refused(check: Any, last: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"suites must be some of .*{last}, got 'walk'"):
+        check(device_subject(), suites=["walks", "walk"])
+
+
+@pytest.mark.parametrize("check", [check_conformance, check_blobs, state_machine])
+def test_what_is_no_subject_is_refused(check: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="subject must be a Subject, got 7"):
+        check(7)
 
 
 def test_a_maker_that_asks_is_told_of_page_locked_memory() -> None:

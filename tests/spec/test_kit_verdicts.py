@@ -17,6 +17,7 @@ from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.contents import contrasted, pattern
 from syncedmem.spec.engine.report import Conformance, SuiteResult
 from syncedmem.spec.engine.search import Generated
+from syncedmem.spec.engine.violation import UnfitMakerError
 from syncedmem.spec.memory.adoptions import unsuitable_host_buffers
 from syncedmem.spec.memory.driver import MemoryDriver
 from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shortened
@@ -118,6 +119,27 @@ def test_a_crash_of_the_subject_is_a_violation() -> None:
     assert "inspecting the memory raised AttributeError" in junk.message
     assert {"R01-lazy", "R44-size-zero"} == {found.requirement for found in unmakeable}
     assert check_conformance(device_subject(Stumbles), suites=["contracts"]).violations
+
+
+def test_a_maker_that_makes_no_memory_is_refused_before_a_memory_is_blamed() -> None:
+    def host_only(size: int, host: Any) -> Any: ...
+
+    def nothing(size: int, host: Any, device: Any) -> Any: ...
+
+    unfit = {
+        host_only: "got an unexpected keyword argument 'device'",
+        nothing: "returned None, which has none of cpu_data",
+    }
+    for make, message in unfit.items():
+        with pytest.raises(UnfitMakerError, match=message):
+            check_conformance(device_subject(make))
+
+
+def test_an_error_inside_of_a_maker_is_the_memorys() -> None:
+    def broken(size: int, host: Any, device: Any) -> Any:
+        raise TypeError(size, host, device)
+
+    assert "R01-lazy" == check_conformance(device_subject(broken), suites=["cells"]).violations[0].requirement
 
 
 def test_a_subject_that_raises_system_exit_is_refused() -> None:

@@ -194,7 +194,7 @@ def test_a_difference_is_a_sentence() -> None:
 
     assert str(first) == (
         "set_cpu_data in UNINITIALIZED (in a new memory): the table says UNINITIALIZED, so fresh: none; "
-        "freshness: fresh: cpu"
+        "the policy says fresh: cpu"
     )
 
 
@@ -206,7 +206,7 @@ def test_a_policy_that_is_not_that_of_the_machine_is_told() -> None:
 
     assert "VecGetArrayRead in UNALLOCATED (in a new memory)" in str(zeroing.differences[0])
     assert "read_b in M_a" in str(direct.differences[0])
-    assert "in I (in a new memory)" in str(homeless.differences[0])
+    assert "a new memory in I: " in str(homeless.differences[0])
 
 
 def test_a_policy_of_other_sides_is_refused() -> None:

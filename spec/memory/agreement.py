@@ -14,9 +14,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
+from syncedmem.model import InvalidArgumentError
 from syncedmem.model.stepper import Stepper
 
-from ..memory.oracle import Does, Oracle, Wanted
+from ..engine.violation import UnfitPolicyError
+from .oracle import Does, Oracle, Wanted
+from .policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,10 +27,10 @@ if TYPE_CHECKING:
     from syncedmem.model.declaration import Call, Machine
     from syncedmem.model.stepper import Input, State, Step
 
-    from ..memory.oracle import Expected
-    from ..memory.policy import Policy
+    from ..engine.subject import Subject
+    from .oracle import Expected
 
-__all__ = ["SENTENCES", "Agreement", "Difference", "compare"]
+__all__ = ["SENTENCES", "Agreement", "Difference", "check_policy", "compare"]
 
 SENTENCES: Mapping[str, str] = MappingProxyType(
     {
@@ -46,6 +49,8 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
 _ZEROS = 0
 _SEEN = get_args(Does)
 _OF_FACTS = {"pointer": "pointers", "owned": "ownership", "pinned": "pinning"}
+_OF_BYTES = {"actions", "newest", "views"}
+"""The sentences that need actions that mean something."""
 
 
 class Difference(NamedTuple):
@@ -56,7 +61,7 @@ class Difference(NamedTuple):
     sentence : str
         The name of what does not hold, from ``SENTENCES``.
     sequence : tuple of str
-        A shortest sequence of inputs that shows it.
+        A shortest sequence of inputs that shows it; empty if a new memory does.
     state : str
         The state before the last input.
     table, expected : str
@@ -70,9 +75,10 @@ class Difference(NamedTuple):
     expected: str
 
     def __str__(self) -> str:
-        *before, call = self.sequence
+        *before, call = self.sequence or ("a new memory",)
         after = f"after {' '.join(before)}" if before else "in a new memory"
-        return f"{call} in {self.state} ({after}): the table says {self.table}; {self.sentence}: {self.expected}"
+        where = f"{call} in {self.state}{f' ({after})' if self.sequence else ''}"
+        return f"{where}: the table says {self.table}; the policy says {self.expected}"
 
 
 @dataclass(frozen=True)
@@ -127,7 +133,8 @@ def compare(machine: Machine, policy: Policy, contents: int = 0) -> Agreement:
     Parameters
     ----------
     machine : Machine
-        Inputs that mean nothing to an oracle are left out.
+        Inputs that mean nothing to an oracle are left out.  If no action means anything, the table is about heads only,
+        and neither actions nor bytes are compared.
     policy : Policy
         How the oracle decides what the theory leaves open.
     contents : int
@@ -142,6 +149,29 @@ def compare(machine: Machine, policy: Policy, contents: int = 0) -> Agreement:
     return _Comparison(Stepper(machine), policy, contents).run()
 
 
+def check_policy(subject: Subject) -> None:
+    """Refuse a policy that says something else than the table of its machine: no memory can do both.
+
+    Caffe's editions are not compared here, because their tables are proved.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If the policy is none.
+    UnfitPolicyError
+    """
+    if subject.policy is None:
+        return
+    if not isinstance(subject.policy, Policy):
+        raise InvalidArgumentError("policy", subject.policy, "a Policy")
+    try:
+        found = compare(subject.machine, subject.policy).differences
+    except InvalidArgumentError as error:  # the oracle cannot say what a call does
+        raise UnfitPolicyError(f"the policy does not fit the machine {subject.machine}: {error}") from error
+    if found:
+        raise UnfitPolicyError(f"the machine {subject.machine} and its policy differ: {found[0]}")
+
+
 class _Comparison:
     """A comparison that is under way."""
 
@@ -149,9 +179,10 @@ class _Comparison:
         self._table = table
         self._machine = table.machine
         self._contents = contents
+        self._unsaid = set[str]() if any(it.does for it in self._machine.actions.values()) else _OF_BYTES
         self._inputs = [it for it in table.inputs(end=True) if it.call is None or it.call.does]
         oracle = Oracle.new(policy, 1, _ZEROS)
-        held = tuple(copy.content for copy in oracle.copies.values())
+        held = tuple(oracle.copies[side].content for side in table.machine.sides)
         promised = policy.first_touch == "zero" or policy.born_fresh
         self._start = _Together(table.start, held, oracle, _ZEROS if promised else None)
         self._differences: dict[str, Difference] = {}
@@ -159,6 +190,7 @@ class _Comparison:
     def run(self) -> Agreement:
         sequences: dict[object, tuple[str, ...]] = {self._start.key: ()}
         waiting, steps = deque([self._start]), 0
+        self._tell((), self._start.state, self._unlike_facts(self._start.state, self._start.oracle))
         while waiting:
             here = waiting.popleft()
             for entry in self._inputs:
@@ -179,13 +211,15 @@ class _Comparison:
         written = (last + 1) % self._contents if self._contents else self._unused(here)
         expected = here.oracle.expect(call, self._settings(here.state), written if entry.data else None)
         after = self._after(here, call, step, expected, written)
-        found = [*self._unlike(here, call, step, expected, after)]
-        for sentence, table, wanted in found:
-            difference = Difference(sentence, sequence, _named(here.state), table, wanted)
-            self._differences.setdefault(sentence, difference)
+        found = [it for it in self._unlike(here, call, step, expected, after) if it[0] not in self._unsaid]
+        self._tell(sequence, here.state, found)
         if found or expected.refused or call.ends:
             return None
         return after if self._contents else after.renamed()
+
+    def _tell(self, sequence: tuple[str, ...], state: State, found: Iterable[tuple[str, str, str]]) -> None:
+        for sentence, table, wanted in found:
+            self._differences.setdefault(sentence, Difference(sentence, sequence, _named(state), table, wanted))
 
     def _unused(self, here: _Together) -> int:
         return 1 + max((it for it in (here.newest, *here.contents) if it is not None), default=_ZEROS)
@@ -249,7 +283,8 @@ class _Comparison:
             yield "freshness", f"{state.head}, so {_sides(fresh)}", _sides(oracle.fresh)
         for fact in self._machine.facts.values():
             if oracle.holds(fact) is (fact.name not in state.facts):
-                yield _OF_FACTS[fact.means], f"{fact.name} is {fact.name in state.facts}", f"{oracle.holds(fact)}"
+                wanted = f"{oracle.holds(fact)}, because it means {fact.means!r} of {fact.side}"
+                yield _OF_FACTS[fact.means], f"{fact.name} is {fact.name in state.facts}", wanted
 
     def _settings(self, state: State) -> dict[str, str]:
         return dict(zip(self._machine.settings, state.settings, strict=True))
