@@ -23,7 +23,7 @@ from mutants.buffer import BUFFER_BUGS
 from mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from mutants.memory import MEMORY_BUGS
 from mutants.port import PORT_BUGS
-from syncedmem.spec.vectors.kills import Kills
+from vector_kills import known
 
 from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe, configurations
 from syncedmem.spec import Policy
@@ -246,8 +246,9 @@ def suite_table() -> str:
         found = [told.get(f"{edition}/{name}.jsonl") for edition in EDITIONS]
         profiles = sorted({profile for it in found if it for profile in it["profiles"]})
         sizes = (f"{it['vectors']:,} / {it['steps']:,}" if it else "–" for it in found)
-        rows.append((f"`{name}`", suite.text, " and ".join(profiles), *sizes))
-    return table(("suite", "what it guarantees", "profile", *EDITIONS), rows)
+        refused = sum(any(it.endswith(f"/{name}") for it in suites) for suites in known().values())
+        rows.append((f"`{name}`", suite.text, " and ".join(profiles), *sizes, str(refused)))
+    return table(("suite", "what it guarantees", "profile", *EDITIONS, "bugs"), rows)
 
 
 def refusal_table() -> str:
@@ -279,13 +280,8 @@ def committed_sentence() -> str:
 
 def refused_sentence() -> str:
     """How many seeded bugs are refused by some vector, as it was measured."""
-    kills = Kills.known()
-    refused = 0
-    for bugs in kills.sets:
-        refused |= bugs
-    return (
-        f"{refused.bit_count()} of the {len(kills.bugs)} seeded bugs of memories and blobs are refused by some vector."
-    )
+    refused = sum(map(bool, known().values()))
+    return f"{refused} of the {len(known())} seeded bugs of memories and blobs are refused by some vector."
 
 
 def _manifest() -> Any:  # noqa: ANN401 -- JSON

@@ -173,7 +173,7 @@ GOOD: dict[str, Any] = json.loads((ROOT / "vectors" / "cpu_only" / "tour.jsonl")
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": 1}, "line 1: it is no vector: its format is 1, not 2"),
+        ({"format": 1}, "line 1: it is no vector: its format is 1, not 3"),
         ({"id": None}, "it has no 'id'"),
         ({"more": 1}, "it has a key 'more', which is unknown"),
         ({"sizes": []}, "it does not say what is made"),

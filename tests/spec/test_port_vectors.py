@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+import vector_kills
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loops import some
-from mutants.measurement import BUGS, refused
 from mutants.memory import MEMORY_BUGS
 from mutants.memory.handmade import HandmadeMemory
+from mutants.registry import SeededBug
 from subjects import device_subject, devices, host_subject
-from syncedmem.spec.vectors.kills import StaleKillsError
 from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
@@ -31,7 +31,6 @@ from syncedmem.spec.vectors import (
     ALL_SUITES,
     REFUSALS,
     SUITES,
-    Kills,
     model_digest,
     programs,
     replay,
@@ -136,7 +135,7 @@ def test_every_refusal_is_explained_and_no_other_is_valid() -> None:
 
 def test_the_name_depends_on_what_is_done_alone() -> None:
     one, other, *_ = vectors("tour", "caffe")
-    renamed = type(one)("pairs", one.program, ("SomeBug",))
+    renamed = type(one)("pairs", one.program)
 
     assert renamed.id == one.id != other.id
     assert renamed.line() != one.line()
@@ -313,45 +312,27 @@ def test_what_is_left_after_release_is_a_leak() -> None:
 # --- kills
 
 
-def test_the_page_says_how_many_seeded_bugs_some_vector_refuses() -> None:
-    """The others are about things that vectors do not describe: views, streams, other devices."""
-    kills = Kills.known()
-    each = [kills.of(edition, suite) for edition in EDITIONS for suite in ALL_SUITES]
-    refused_by_some = {name for found in each for names in found for name in names}
-
-    assert tuple(BUGS) == kills.bugs, "measure the seeded bugs that are new: make kills"
-    page = (ROOT / "docs" / "vectors.md").read_text(encoding="utf-8")
-    assert (
-        f"{len(refused_by_some)} of the {len(BUGS)} seeded bugs of memories and blobs are refused by some vector"
-        in page
-    )
+def test_every_seeded_bug_was_measured() -> None:
+    assert [*vector_kills.BUGS] == [*vector_kills.known()], "measure the seeded bugs that are new: make kills"
 
 
 @pytest.mark.deep(quick=9)
-@pytest.mark.parametrize(("edition", "suite"), EACH)
-@settings(max_examples=12)
+@pytest.mark.parametrize(("edition", "suite"), QUICK)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_a_sample_of_the_kills_is_measured_again(edition: str, suite: str, data: st.DataObject) -> None:
-    """For each suite, twelve pairs of a vector and a bug, about half of them kills."""
-    known, found = Kills.known().of(edition, suite), written(edition, suite)
+    """For each suite four bugs, about half of them refused by it."""
     kind = "no device" if edition == "cpu_only" else "device"
     bugs = [it for name, it in MEMORY_BUGS.items() if it.shows_on == kind and name not in SHARES_STATE]
-    number, killed = data.draw(st.integers(0, len(found) - 1)), data.draw(st.booleans())
-    bug = data.draw(st.sampled_from([it for it in bugs if (it.name in known[number]) == killed] or bugs))
+    known, killed = vector_kills.known(), data.draw(st.booleans())
+    bug = data.draw(st.sampled_from([it for it in bugs if (f"{edition}/{suite}" in known[it.name]) == killed] or bugs))
 
-    assert refused(bug, subject(edition), found[number]) == (bug.name in known[number])
-
-
-def test_kills_of_other_vectors_are_not_used() -> None:
-    stale = Kills(("A",), (0,), {"caffe/tour": ("0" * 16, (0,))})
-    with pytest.raises(StaleKillsError, match="caffe/tour were measured for other vectors"):
-        stale.of("caffe", "tour")
+    assert (f"{edition}/{suite}" in known[bug.name]) == bool(vector_kills.first_refusing(bug, edition, suite))
 
 
-def test_kills_are_kept_as_text() -> None:
-    text = (ROOT / "spec" / "vectors" / "kills.json").read_text(encoding="utf-8")
-
-    assert Kills.known().as_text() == text
+def test_a_memory_without_a_bug_is_not_refused() -> None:
+    healthy = SeededBug("Healthy", "R01-lazy", "a control", HandmadeMemory)
+    assert not any(vector_kills.refused(healthy, device_subject(), it) for it in written("caffe", "modes"))
 
 
 # --- the command line

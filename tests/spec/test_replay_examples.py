@@ -15,11 +15,13 @@ from abi_bridge import Bridge
 from mutants.memory import MEMORY_BUGS
 from programs import program
 from subjects import device_subject, host_subject
+from vector_kills import first_refusing, known
 
 from syncedmem.model import EDITIONS
 from syncedmem.model.exports.formats import export
 from syncedmem.spec import ReferenceMemory
-from syncedmem.spec.vectors import SUITES, Kills, write
+from syncedmem.spec.vectors import SUITES, write
+from syncedmem.spec.vectors.vector import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -253,12 +255,10 @@ def test_our_reference_passes_every_suite(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_runner_refuses_what_the_kills_say(
-    language: str, vectors: Path, runners: Callable[[str], Replay], tmp_path: Path
-) -> None:
+def test_a_runner_refuses_what_the_kills_say(language: str, runners: Callable[[str], Replay], tmp_path: Path) -> None:
     """For each suite and each seeded bug that it refuses, the first vector that does."""
     run, missed, count = runners(language), list[tuple[str, str, str]](), 0
-    for bug, edition, chosen in refusing(vectors):
+    for bug, edition, chosen in refusing():
         path = tmp_path / "some.jsonl"
         path.write_text("".join(f"{line}\n" for line in chosen.values()), encoding="utf-8")
         bridge = bridge_to(MEMORY_BUGS[bug].make, edition)
@@ -273,16 +273,14 @@ def test_a_runner_refuses_what_the_kills_say(
     assert {(bug, suite) for bug, _, suite in missed if bug not in LOOKS_AROUND} <= set(OTHERWISE)
 
 
-def refusing(vectors: Path) -> Iterator[tuple[str, str, dict[str, str]]]:
+def refusing() -> Iterator[tuple[str, str, dict[str, str]]]:
     """For each seeded bug and edition, the first line of each suite that refuses it."""
-    kills, chosen = Kills.known(), dict[tuple[str, str], dict[str, str]]()
-    for edition in EDITIONS:
-        for suite in SUITES:
-            lines = (vectors / edition / f"{suite}.jsonl").read_text(encoding="utf-8").splitlines()
-            for line, names in zip(lines, kills.of(edition, suite), strict=True):
-                for name in names:
-                    chosen.setdefault((name, edition), {}).setdefault(suite, line)
-    yield from ((name, edition, lines) for (name, edition), lines in chosen.items())
+    for name, bug in MEMORY_BUGS.items():
+        chosen: dict[str, dict[str, str]] = {}
+        for edition, suite in (pair.split("/") for pair in known()[name]):
+            if vector := first_refusing(bug, edition, suite):
+                chosen.setdefault(edition, {})[suite] = canonical(vector)
+        yield from ((name, edition, lines) for edition, lines in chosen.items())
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

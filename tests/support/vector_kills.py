@@ -1,6 +1,7 @@
-"""Measures which seeded bugs each suite of test vectors refuses, and writes tests/mutants/vector_kills.json: ``make kills``.
+"""Measures which seeded bugs each suite of vectors refuses, and writes tests/mutants/vector_kills.json: ``make kills``.
 
-A suite refuses a bug if one of its vectors does.  The file has a line for each bug.
+A suite refuses a bug if one of its vectors does.  The file has a line for each bug.  Arguments are the bugs that are
+measured again; without arguments all are.
 """
 
 from __future__ import annotations
@@ -72,18 +73,19 @@ def refusing_suites(name: str) -> list[str]:
     return ["/".join(pair) for pair in pairs if first_refusing(BUGS[name], *pair)]
 
 
-def main() -> None:
+def main(chosen: list[str]) -> None:
     """Measure, and write the result."""
+    names = chosen or [*BUGS]
     for edition in EDITIONS:  # before the processes start, which then have them
         for suite in ALL_SUITES:
             written(edition, suite)
     gc.freeze()
     # A process has few bugs: what one leaves behind must not count for the next one.
     with get_context("fork").Pool(processors(), maxtasksperchild=4) as pool:
-        found = zip(BUGS, pool.imap(refusing_suites, BUGS), strict=True)
-        lines = [f" {json.dumps(name)}: {json.dumps(suites)}" for name, suites in found]
+        found = (known() if chosen else {}) | dict(zip(names, pool.imap(refusing_suites, names), strict=True))
+    lines = [f" {json.dumps(name)}: {json.dumps(found[name])}" for name in BUGS]
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
