@@ -369,7 +369,7 @@ def test_blobs_that_take_no_part_are_left_out() -> None:
         (Make(2, None), {2}),
         (BlobCall(2, "share_data", (Other(1),)), {1, 2}),
         (BlobCall(2, "set_cpu_data", (Exporter(0),)), {0, 2}),
-        (BlobCall(0, "mode", (Mode.CPU,)), set()),
+        (BlobCall(0, "mode", (Mode.CPU,)), set[int]()),
         (Fail(BlobCall(1, "update"), 2), {1}),
         (Check("B56-unchanged", "blob2.share_data(blob)", REFUSED), {0, 1}),
         (Prepare("message = blob3.to_proto()"), {2}),
