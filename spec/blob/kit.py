@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..engine.report import Tolerance, check_steps, check_subject, run_suites
-from ..engine.violation import Violation
 from .cells import BlobCoverage
 from .claims import blob_requirements_for
 from .scenarios import run_scenario, shortened
@@ -17,9 +16,11 @@ from .walks import search
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..engine.report import Conformance, Counter, Runner
+    from ..engine.report import Conformance, SuiteRun
     from ..engine.subject import Subject
+    from ..engine.violation import Violation
     from .driver import BlobDriver
+    from .scenarios import Scenario
 
 __all__ = ["BLOB_STEPS", "blob_suite_names", "check_blobs"]
 
@@ -83,37 +84,18 @@ def check_blobs(  # noqa: PLR0913 -- options
     tolerance = tolerance or Tolerance()
     subject = replace(subject, excuses=tolerance.excuses)
     wanted = blob_suite_names(subject) if suites is None else suites
-    runners = {name: _runner(name, steps, seed, shorten=shorten) for name in wanted}
+    walks = partial(_run_walks, steps=steps, seed=seed)
+    runners = {name: walks if name == "walks" else partial(_run_enumerated, name=name) for name in wanted}
     coverage = BlobCoverage(subject.device is not None)
-    return run_suites(subject, runners, coverage, blob_requirements_for(subject), progress, tolerance)
+    return run_suites(subject, runners, coverage, blob_requirements_for(subject), progress, tolerance, shorten=shorten)
 
 
-def _runner(name: str, steps: int, seed: int, *, shorten: bool) -> Runner:
-    if name == "walks":
-        return partial(_run_walks, steps=steps, seed=seed, shorten=shorten)
-    return partial(_run_enumerated, name=name, shorten=shorten)
+def _run_enumerated(subject: Subject, suite: SuiteRun, name: str) -> Violation | None:
+    def run(scenario: Scenario, drivers: list[BlobDriver]) -> None:
+        drivers.append(run_scenario(subject, scenario))
+
+    return suite.run_cases(SUITES[name](subject), run, partial(shortened, subject))
 
 
-def _run_enumerated(subject: Subject, counter: Counter, name: str, *, shorten: bool) -> Violation | None:
-    for scenario in SUITES[name](subject):
-        try:
-            counter.add(run_scenario(subject, scenario))
-        except Violation as found:
-            if counter.tolerance.tolerates(found):
-                continue
-            violation = shortened(subject, scenario, found) if shorten else found
-            if counter.tolerance.ends(violation):
-                return violation
-    return None
-
-
-def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int, *, shorten: bool) -> Violation | None:
-    if not steps:
-        return None
-
-    def count(drivers: tuple[BlobDriver, ...]) -> None:
-        counter.add(*drivers)
-
-    tolerance = counter.tolerance
-    violation, counter.generated = search(subject, steps, seed, count, shorten=shorten, tolerance=tolerance)
-    return violation
+def _run_walks(subject: Subject, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
+    return search(subject, suite, steps, seed) if steps else None

@@ -11,7 +11,6 @@ from hypothesis.stateful import Bundle, initialize, precondition, rule
 
 from syncedmem.model import Mode
 
-from ..engine.report import Tolerance
 from ..engine.search import Generated, Hunt, Taken, Walking
 from .driver import BlobDriver
 from .oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES, Other
@@ -19,8 +18,7 @@ from .scenarios import Scenario, shortened
 from .steps import BlobCall, in_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from ..engine.report import SuiteRun
     from ..engine.subject import Subject
     from ..engine.violation import Violation
 
@@ -153,35 +151,8 @@ def state_machine(subject: Subject) -> type[BlobWalk]:
     return OfSubject
 
 
-def search(  # noqa: PLR0913 -- options
-    subject: Subject,
-    steps: int,
-    start: int,
-    on_scenario: Callable[[tuple[BlobDriver, ...]], None],
-    *,
-    shorten: bool = True,
-    tolerance: Tolerance | None = None,
-) -> tuple[Violation | None, Generated]:
-    """Take walks with at least `steps` steps; return the violation of the first that fails, or None.
-
-    Parameters
-    ----------
-    subject : Subject
-    steps : int
-    start : int
-        The seed; the same seed gives the same walks.
-    on_scenario : callable
-        Called with the driver of every walk that passed.
-    shorten : bool
-        Whether the walk that fails is shortened.
-    tolerance : Tolerance, optional
-        Which violations do not end the search.
-
-    Returns
-    -------
-    (Violation or None, Generated)
-        What was found, and what was generated.
-    """
-    generated = Generated(steps, 1)
-    hunt = Hunt(subject, generated, LONGEST, shortened, on_scenario, shorten, tolerance or Tolerance())
-    return hunt.search(partial(state_machine, subject), str(start)), generated
+def search(subject: Subject, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
+    """Take walks with at least `steps` calls; return the violation of the first that fails; see that of memories."""
+    suite.generated = Generated(steps, 1)
+    hunt = Hunt(subject, suite.generated, LONGEST, shortened, suite)
+    return hunt.search(partial(state_machine, subject), str(seed))

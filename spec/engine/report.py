@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from .search import Generated
 
     Progress = Callable[[str, int], None]
-    Runner = Callable[[Subject, "Counter"], Violation | None]
+    Runner = Callable[[Subject, "SuiteRun"], Violation | None]
 
 __all__ = [
     "Conformance",
-    "Counter",
     "Covering",
     "Status",
     "SuiteResult",
+    "SuiteRun",
     "Verdict",
     "check_steps",
     "check_subject",
@@ -92,6 +92,7 @@ class Covering(Protocol):
 
 
 CoveringT = TypeVar("CoveringT", bound=Covering)
+CaseT = TypeVar("CaseT")
 
 
 @dataclass(frozen=True)
@@ -317,21 +318,30 @@ class Tolerance:
         return not self.keep_going
 
 
-class Counter:
+class SuiteRun:
     """Counts cases and calls while a suite runs, and reports the progress.
 
     Attributes
     ----------
     cases, steps : int
     tolerance : Tolerance
+    shorten : bool
+        Whether the shortest reproducer of a violation is looked for.
     generated : Generated or None
         The walks that the suite generated, if it generates walks.
     """
 
     def __init__(
-        self, name: str, coverage: Covering, progress: Progress | None, tolerance: Tolerance | None = None
+        self,
+        name: str,
+        coverage: Covering,
+        progress: Progress | None = None,
+        tolerance: Tolerance | None = None,
+        *,
+        shorten: bool = True,
     ) -> None:
         self.tolerance: Tolerance = tolerance or Tolerance()
+        self.shorten: bool = shorten
         self.cases: int = 0
         self.steps: int = 0
         self.generated: Generated | None = None
@@ -348,10 +358,37 @@ class Counter:
         if self._progress is not None:
             self._progress(self._name, self.cases)
 
-    def cover(self, *drivers: Any) -> None:
-        """Count what drivers took until a violation that is tolerated."""
-        for driver in drivers:
-            self._coverage.add(driver)
+    def run_cases(
+        self,
+        cases: Iterable[CaseT],
+        run: Callable[[CaseT, list[Any]], object],
+        shortened: Callable[[CaseT, Violation], Violation],
+    ) -> Violation | None:
+        """Run cases until a violation is not tolerated, and return it.
+
+        Parameters
+        ----------
+        cases : iterable
+        run : callable
+            Called with a case, and with a list that gets its drivers.
+        shortened : callable
+            Given a case and its violation, that of the shortest one that breaks the same requirement.
+        """
+        for case in cases:
+            drivers: list[Any] = []
+            try:
+                run(case, drivers)
+            except Violation as found:
+                if self.tolerance.tolerates(found):
+                    for driver in drivers:  # what it took until then was taken; what comes after may be out of reach
+                        self._coverage.add(driver)
+                    continue
+                violation = shortened(case, found) if self.shorten else found
+                if self.tolerance.ends(violation):
+                    return violation
+            else:
+                self.add(*drivers)
+        return None
 
 
 def check_subject(subject: object, suites: Iterable[str] = (), known: Collection[str] = ()) -> None:
@@ -385,6 +422,8 @@ def run_suites(  # noqa: PLR0913 -- options
     checked: Sequence[str],
     progress: Progress | None = None,
     tolerance: Tolerance | None = None,
+    *,
+    shorten: bool = True,
 ) -> Conformance[CoveringT]:
     """Run suites one after the other; each stops at its first violation that is not tolerated.
 
@@ -392,7 +431,7 @@ def run_suites(  # noqa: PLR0913 -- options
     ----------
     subject : Subject
     runners : dict of str to callable
-        The suites by name: called with a subject and a counter, they return the violation that they find.
+        The suites by name: called with a subject and their run, they return the violation that they find.
     coverage : Coverage or BlobCoverage
     checked : sequence of str
         The requirements that all suites together check.
@@ -400,25 +439,27 @@ def run_suites(  # noqa: PLR0913 -- options
         Called with a suite's name and the number of its cases until now.
     tolerance : Tolerance, optional
         Which violations do not end a suite; by default, each does.
+    shorten : bool
+        Whether to look for the shortest reproducer of a violation.
     """
     start = time.perf_counter()
     tolerance = tolerance or Tolerance()
     results: list[SuiteResult] = []
     generated: Generated | None = None
     for name, run in runners.items():
-        counter, known = Counter(name, coverage, progress, tolerance), len(tolerance.found)
+        suite, known = SuiteRun(name, coverage, progress, tolerance, shorten=shorten), len(tolerance.found)
         began = time.perf_counter()
         if progress is not None:
             progress(name, 0)
         # If a subject leaves another device current, that is a violation, and must not affect what runs next.
         with nullcontext() if subject.device is None else subject.device.using():
-            violation = run(subject, counter)
-        generated = counter.generated or generated
+            violation = run(subject, suite)
+        generated = suite.generated or generated
         found = tolerance.found[known:]
         if violation and violation not in found:
             found.append(violation)
         seconds = time.perf_counter() - began
         first = found[0] if found else None
-        results.append(SuiteResult(name, counter.cases, counter.steps, seconds, first, tuple(found[1:])))
+        results.append(SuiteResult(name, suite.cases, suite.steps, seconds, first, tuple(found[1:])))
     seconds = time.perf_counter() - start
     return Conformance(subject.name, tuple(results), coverage, seconds, tuple(checked), generated)

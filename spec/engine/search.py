@@ -20,7 +20,7 @@ from .violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .report import Tolerance
+    from .report import SuiteRun
     from .subject import Subject
 
 __all__ = ["Generated", "Hunt", "Taken", "Walking"]
@@ -173,21 +173,15 @@ class Hunt:
         The number of moves of a long walk.
     shortened : callable
         Given the subject, a walk and its violation, the violation of the shortest one that breaks the same requirement.
-    on_passed : callable
-        Called with the drivers of each walk that passed and counts.
-    shorten : bool
-        Whether a walk that fails is shortened.
-    tolerance : Tolerance
-        Which violations do not end the search.
+    suite : SuiteRun
+        It gets the walks that passed, and says which violations do not end the search.
     """
 
     subject: Subject
     generated: Generated
     length: int
     shortened: Callable[[Subject, Any, Violation], Violation]
-    on_passed: Callable[[tuple[Any, ...]], None]
-    shorten: bool
-    tolerance: Tolerance
+    suite: SuiteRun
     known: set[Hashable] = field(default_factory=set[Hashable], init=False)
     found: list[tuple[Violation, Hashable]] = field(default_factory=list[tuple[Violation, Hashable]], init=False)
     _tolerated: int = field(default=0, init=False)
@@ -220,7 +214,7 @@ class Hunt:
             before = self.generated.walks, self.left
             examples = _FEWEST + min(max(self.left // self.length, self.unstarted), _MOST)
             violation = self._batch(walking(), examples, f"{name}.{batch}")
-            if violation and self.tolerance.ends(violation):
+            if violation and self.suite.tolerance.ends(violation):
                 return violation
             self.found.clear()
             fruitless = fruitless + 1 if before == (self.generated.walks, self.left) else 0
@@ -235,7 +229,7 @@ class Hunt:
             run_state_machine_as_test(seed(name)(walking), settings=chosen)
         except Violation:
             violation, walk = self.found[-1]
-            return self.shortened(self.subject, walk, violation) if self.shorten else violation
+            return self.shortened(self.subject, walk, violation) if self.suite.shorten else violation
         except Exception:
             # Hypothesis raises this if a failure did not repeat.  It was a failure all the same.
             if not self.found:
@@ -245,7 +239,7 @@ class Hunt:
 
     def tolerated(self, violation: Violation, walk: Hashable) -> bool:
         """Whether the search goes on after a violation."""
-        if not self.tolerance.tolerates(violation):
+        if not self.suite.tolerance.tolerates(violation):
             self.found.append((violation, walk))
             return False
         self._tolerated += 1
@@ -256,7 +250,7 @@ class Hunt:
         first, self._first = self._first, False
         if first or self.found or taken.walk in self.known or not taken.moves:
             return
-        self.on_passed(taken.drivers)  # if this raises, it has to raise again when Hypothesis repeats the walk
+        self.suite.add(*taken.drivers)  # if this raises, it has to raise again when Hypothesis repeats the walk
         self.known.add(taken.walk)
         self.generated.walks += 1
         self.generated.moves.update(taken.moves)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model.defaults import DEFAULT_STEPS
 
 from ..engine.report import Tolerance, check_steps, check_subject, run_suites
-from ..engine.violation import Violation
+from ..engine.violation import UnfitError, Violation
 from .agreement import check_policy
 from .claims import requirements_for
 from .contracts import contracts_for
@@ -24,8 +24,9 @@ from .walks import search
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..engine.report import Conformance, Counter
+    from ..engine.report import Conformance, Runner, SuiteRun
     from ..engine.subject import Subject
+    from .checks import Contract
     from .driver import MemoryDriver
 
 __all__ = ["check_conformance", "suite_names"]
@@ -82,8 +83,10 @@ def check_conformance(  # noqa: PLR0913 -- options
     tolerance = tolerance or Tolerance()
     subject = replace(subject, excuses=tolerance.excuses)
     wanted = suite_names(subject) if suites is None else suites
-    runners = {name: _runner(name, steps, seed, shorten=shorten) for name in wanted}
-    return run_suites(subject, runners, Coverage(subject.machine), requirements_for(subject), progress, tolerance)
+    runners = {name: _runner(name, steps, seed) for name in wanted}
+    return run_suites(
+        subject, runners, Coverage(subject.machine), requirements_for(subject), progress, tolerance, shorten=shorten
+    )
 
 
 def suite_names(subject: Subject) -> tuple[str, ...]:
@@ -102,49 +105,30 @@ def suite_names(subject: Subject) -> tuple[str, ...]:
     return tuple(name for name in _ALL if name not in left_out)
 
 
-def _runner(name: str, steps: int, seed: int, *, shorten: bool) -> Callable[[Subject, Counter], Violation | None]:
+def _runner(name: str, steps: int, seed: int) -> Runner:
     if name == "walks":
-        return partial(_run_walks, steps=steps, seed=seed, shorten=shorten)
-    return _run_contracts if name == "contracts" else partial(_run_enumerated, name=name, shorten=shorten)
+        return partial(_run_walks, steps=steps, seed=seed)
+    return _run_contracts if name == "contracts" else partial(_run_enumerated, name=name)
 
 
-def _run_enumerated(subject: Subject, counter: Counter, name: str, *, shorten: bool) -> Violation | None:
-    for case in SUITES[name](subject):
-        if case.size > subject.largest:
-            continue
-        made: list[MemoryDriver] = []
-        try:
-            counter.add(run_case(subject, case, made))
-        except Violation as found:
-            if counter.tolerance.tolerates(found):
-                counter.cover(*made)  # what it took until then was taken; what comes after may be out of reach
-                continue
-            violation = shortened(subject, case, found) if shorten else found
-            if counter.tolerance.ends(violation):
-                return violation
-    return None
+def _run_enumerated(subject: Subject, suite: SuiteRun, name: str) -> Violation | None:
+    cases = (case for case in SUITES[name](subject) if case.size <= subject.largest)
+    return suite.run_cases(cases, partial(run_case, subject), partial(shortened, subject))
 
 
-def _run_contracts(subject: Subject, counter: Counter) -> Violation | None:
-    for contract in contracts_for(subject):
+def _run_contracts(subject: Subject, suite: SuiteRun) -> Violation | None:
+    def run(contract: Contract, drivers: list[MemoryDriver]) -> None:
         subject.mark()
         try:
-            counter.add(*contract(subject))
-        except Violation as violation:
-            if not counter.tolerance.tolerates(violation) and counter.tolerance.ends(violation):
-                return violation
-        except Exception as error:  # noqa: BLE001 -- any error that a memory causes in a check
+            drivers.extend(contract(subject))
+        except (Violation, UnfitError):
+            raise
+        except Exception as error:
             text = (contract.__doc__ or contract.__name__).split("(")[0].strip()
-            return Violation("R10-same-bytes", f"{text}: {type(error).__name__}: {error}")
-    return None
+            raise Violation("R10-same-bytes", f"{text}: {type(error).__name__}: {error}") from error
+
+    return suite.run_cases(contracts_for(subject), run, lambda _, violation: violation)
 
 
-def _run_walks(subject: Subject, counter: Counter, steps: int, seed: int, *, shorten: bool) -> Violation | None:
-    if not steps:
-        return None
-
-    def count(drivers: tuple[MemoryDriver, ...]) -> None:
-        counter.add(*drivers)
-
-    violation, counter.generated = search(subject, steps, seed, count, shorten=shorten, tolerance=counter.tolerance)
-    return violation
+def _run_walks(subject: Subject, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
+    return search(subject, suite, steps, seed) if steps else None

@@ -18,7 +18,7 @@ from hypothesis.stateful import Bundle, initialize, precondition, rule
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences
 
-from ..engine.report import Tolerance, check_subject
+from ..engine.report import check_subject
 from ..engine.reproducer import Reproducer
 from ..engine.search import Generated, Hunt, Taken, Walking
 from ..engine.shrinking import shortest
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Input
 
+    from ..engine.report import SuiteRun
     from ..engine.subject import Subject
 
 __all__ = ["Walk", "run_walk", "search", "shortened", "state_machine"]
@@ -244,45 +245,27 @@ def _moves(entry: Input, *, failures: bool) -> list[Move]:
     return [*plain, *plain, *failing, Stumble(entry), Stumble(entry), Stumble(entry)]
 
 
-def search(  # noqa: PLR0913 -- options
-    subject: Subject,
-    steps: int,
-    start: int,
-    on_walk: Callable[[tuple[MemoryDriver, ...]], None],
-    *,
-    shorten: bool = True,
-    tolerance: Tolerance | None = None,
-) -> tuple[Violation | None, Generated]:
+def search(subject: Subject, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
     """Take walks with at least `steps` moves, from all states; return the violation of the first that fails.
 
     Parameters
     ----------
     subject : Subject
+    suite : SuiteRun
+        It gets what is generated.
     steps : int
         The number of moves of all walks, without access sequences.
-    start : int
-        The seed; the same seed gives the same walks.
-    on_walk : callable
-        Called with the drivers of every walk that passed.
-    shorten : bool
-        Whether the walk that fails is shortened.
-    tolerance : Tolerance, optional
-        Which violations do not end the search.
-
-    Returns
-    -------
-    (Violation or None, Generated)
-        What was found, and what was generated.
+    seed : int
+        The same seed gives the same walks.
     """
     ways = tuple(access_sequences(subject.machine).values())
-    generated = Generated(steps, len(ways))
+    generated = suite.generated = Generated(steps, len(ways))
 
     def walking() -> type[Walking]:
         rarest = sorted(ways, key=lambda way: generated.starts[way])[:_STARTS]
         return state_machine(subject, rarest)
 
-    hunt = Hunt(subject, generated, LONGEST, shortened, on_walk, shorten, tolerance or Tolerance())
-    return hunt.search(walking, str(start)), generated
+    return Hunt(subject, generated, LONGEST, shortened, suite).search(walking, str(seed))
 
 
 class _Size(NamedTuple):

@@ -17,7 +17,8 @@ from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, refer
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import caffe, space
-from syncedmem.spec import MemoryDriver, ReferenceMemory, Subject, Violation, check_conformance, state_machine
+from syncedmem.spec import Coverage, MemoryDriver, ReferenceMemory, Subject, Violation, check_conformance, state_machine
+from syncedmem.spec.engine.report import SuiteRun
 from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.memory import walks as walks_module
 from syncedmem.spec.memory.suites import Stumble
@@ -25,18 +26,30 @@ from syncedmem.spec.memory.walks import Walk, run_walk, search, shortened
 from syncedmem.spec.requirements import PROFILES, Level, Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from syncedmem.model import Input, Machine
+
+
+def watched(steps: int, seed: int, see: Callable[[tuple[MemoryDriver, ...]], object]) -> Generated:
+    """Take walks of the reference, and see the drivers of each."""
+
+    class Watching(SuiteRun):
+        def add(self, *drivers: Any) -> None:
+            see(drivers)
+
+    suite = Watching("walks", Coverage(caffe.CAFFE))
+    assert search(reference_subject(), suite, steps, seed) is None
+    assert suite.generated is not None
+    return suite.generated
 
 
 @pytest.mark.deep
 def test_walks_start_from_every_state() -> None:
     """For each of the 62 states, the first memory of some walk starts there; walks have one to three memories."""
     lengths: set[int] = set()
-    violation, generated = search(reference_subject(), 100, 0, lambda drivers: lengths.add(len(drivers)))
+    generated = watched(100, 0, lambda drivers: lengths.add(len(drivers)))
 
-    assert violation is None
     assert len(space(caffe.CAFFE).steps) == len(generated.starts)
     assert lengths == {1, 2, 3}
 
@@ -59,8 +72,10 @@ def test_contents_that_are_equal_are_not_searched_for_a_difference(monkeypatch: 
 @pytest.mark.parametrize("steps", [1, 60, 931])
 def test_steps_are_steps(steps: int, profile: Profile) -> None:
     """As many generated moves are taken as are wanted, or more, in walks that all differ."""
-    _, generated = search(replace(reference_subject(), profile=profile), steps, 3, lambda _: None)
+    subject = replace(reference_subject(), profile=profile)
+    generated = check_conformance(subject, suites=["walks"], steps=steps, seed=3).generated
 
+    assert generated is not None
     assert steps <= generated.moves.total()
     assert 62 == len(generated.starts) <= generated.walks
     assert 5 * generated.walks <= generated.moves.total()
@@ -72,7 +87,7 @@ def test_steps_are_steps(steps: int, profile: Profile) -> None:
 def test_the_same_seed_takes_the_same_walks_and_another_seed_takes_others() -> None:
     def walked(seed: int) -> list[tuple[str, ...]]:
         seen: list[tuple[str, ...]] = []
-        search(reference_subject(), 60, seed, lambda drivers: seen.append(tuple(drivers[0].reproducer.lines)))
+        watched(60, seed, lambda drivers: seen.append(tuple(drivers[0].reproducer.lines)))
         return seen
 
     first, again, other = walked(0), walked(0), walked(1)
@@ -237,9 +252,8 @@ def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
                 super().zero_cpu(pointer, pinned)
             type(self).failed = True
 
-    found, _ = search(device_subject(Once), 600, 0, lambda _: None)
+    (found,) = check_conformance(device_subject(Once), suites=["walks"], steps=600).violations
 
-    assert found is not None
     assert "R05-zeroed-first" == found.requirement
 
 
@@ -251,7 +265,7 @@ def test_an_error_of_the_kit_itself_is_not_a_verdict() -> None:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="the disk is full"):
-        search(reference_subject(), 100, 0, fail)
+        watched(100, 0, fail)
 
 
 def test_released_memories_of_the_caffe_profile_are_left_alone() -> None:
