@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 __all__ = ["DEFAULT_STEPS", "FUZZ", "FuzzDefaults"]
 
-DEFAULT_STEPS: int = 6000
+DEFAULT_STEPS: int = 2000
 """The generated moves of the kit of memories, and of ``verify``."""
 
 
