@@ -37,6 +37,39 @@ _FLAGS: tuple[tuple[tuple[str, bool], ...], ...] = (
 _BLOBS: Bundle[int] = Bundle("blobs")
 
 
+class _Blobs:
+    """Blobs that live at the same time, and what was done with them."""
+
+    def __init__(self, subject: Subject) -> None:
+        subject.mark()
+        self._driver = BlobDriver(subject)
+        self.shapes: list[Any] = []
+        self._steps: list[BlobCall] = []
+
+    def make(self, shape: Any) -> None:
+        """Make a blob."""
+        self.shapes.append(shape)
+        self._driver.make(shape)
+
+    def take(self, step: BlobCall) -> None:
+        """Make a call."""
+        self._steps.append(step)
+        step.take(self._driver)
+
+    def finish(self) -> None:
+        """Drop all blobs, and check that nothing is left."""
+        self._driver.finish()
+
+    @property
+    def walk(self) -> Scenario:
+        """What was done until now."""
+        return Scenario(tuple(self.shapes), tuple(self._steps))
+
+    def taken(self) -> Taken:
+        """The walk that has passed; its kinds of moves are the calls, and it starts with its blobs."""
+        return Taken(self.walk, (self._driver,), Counter(it.call for it in self._steps), tuple(self.shapes))
+
+
 class BlobWalk(Walking):
     """A walk of two to four blobs; `state_machine` says of what subject."""
 
@@ -45,37 +78,18 @@ class BlobWalk(Walking):
     blobs = _BLOBS
 
     def __init__(self) -> None:
-        super().__init__()
-        self.subject.mark()
-        self._driver = BlobDriver(self.subject)
-        self._shapes: list[Any] = []
-        self._steps: list[BlobCall] = []
+        self._held = _Blobs(self.subject)
+        super().__init__(self._held)
 
     def make(self, shape: Any) -> int:
         """Make a blob."""
-        self._shapes.append(shape)
-        self.act(partial(self._driver.make, shape))
-        return len(self._shapes) - 1
+        number = len(self._held.shapes)
+        self.act(partial(self._held.make, shape))
+        return number
 
     def take(self, *parts: Any) -> None:
         """Make a call, given its blob, its name, its arguments and its options."""
-        self.act(partial(self._take, BlobCall(*parts)))
-
-    def _take(self, step: BlobCall) -> None:
-        self._steps.append(step)
-        step.take(self._driver)
-
-    def finish(self) -> None:
-        """Drop all blobs, and check that nothing is left."""
-        self._driver.finish()
-
-    def walk(self) -> Scenario:
-        """What was done until now."""
-        return Scenario(tuple(self._shapes), tuple(self._steps))
-
-    def taken(self) -> Taken:
-        """The walk that has passed; its kinds of moves are the calls, and it starts with its blobs."""
-        return Taken(self.walk(), (self._driver,), Counter(it.call for it in self._steps), tuple(self._shapes))
+        self.act(partial(self._held.take, BlobCall(*parts)))
 
     @rule(blob=_BLOBS, call=st.sampled_from([call for call, (part, _, _) in ACCESSORS.items() if part == "data"]))
     def access_data(self, blob: int, call: str) -> None:
@@ -118,7 +132,7 @@ class BlobWalk(Walking):
         self.take(*in_mode(mode))
 
     @rule(target=_BLOBS, shape=st.sampled_from(_SHAPES))
-    @precondition(lambda self: len(self._shapes) < _MOST)
+    @precondition(lambda self: len(self._held.shapes) < _MOST)
     def begin_another(self, shape: tuple[int, ...]) -> int:
         """Make one more blob."""
         return self.make(shape)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .report import SuiteRun
     from .subject import Subject
 
-__all__ = ["Generated", "Hunt", "Taken", "Walking"]
+__all__ = ["Generated", "Hunt", "Taken", "Walked", "Walking"]
 
 _FEWEST = 3
 """The fewest walks that are generated at once; the first does next to nothing."""
@@ -109,6 +109,23 @@ class Taken(NamedTuple):
     start: Hashable
 
 
+class Walked(Protocol):
+    """What a walk is taken with, and what was done."""
+
+    @property
+    def walk(self) -> Hashable:
+        """What was done until now."""
+        ...
+
+    def finish(self) -> None:
+        """End the walk, and check that nothing is left."""
+        ...
+
+    def taken(self) -> Taken:
+        """The walk that has passed."""
+        ...
+
+
 class Walking(RuleBasedStateMachine):
     """A walk that Hypothesis generates; subclasses have the rules, which do everything by `act`.
 
@@ -120,8 +137,9 @@ class Walking(RuleBasedStateMachine):
 
     hunt: ClassVar[Hunt | None] = None
 
-    def __init__(self) -> None:
+    def __init__(self, walked: Walked) -> None:
         super().__init__()
+        self._walked = walked
         self.over: bool = self.hunt is not None and not (self.hunt.left or self.hunt.unstarted or self.hunt.found)
 
     def act(self, do: Callable[[], object]) -> None:
@@ -138,26 +156,14 @@ class Walking(RuleBasedStateMachine):
             do()
         except Violation as violation:
             self.over = True
-            if self.hunt is None or not self.hunt.tolerated(violation, self.walk()):
+            if self.hunt is None or not self.hunt.tolerated(violation, self._walked.walk):
                 raise
 
     def teardown(self) -> None:
         """End the walk, and count it."""
-        self.act(self.finish)
+        self.act(self._walked.finish)
         if not self.over and self.hunt is not None:
-            self.hunt.count(self.taken())
-
-    def finish(self) -> None:
-        """End the walk, and check that nothing is left."""
-        raise NotImplementedError
-
-    def walk(self) -> Hashable:
-        """What was done until now."""
-        raise NotImplementedError
-
-    def taken(self) -> Taken:
-        """The walk that has passed."""
-        raise NotImplementedError
+            self.hunt.count(self._walked.taken())
 
 
 @dataclass

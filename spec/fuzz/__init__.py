@@ -2,9 +2,9 @@
 
 ``recognition`` finds out from its attributes which convention a target follows.  ``targets`` and ``native`` make a
 `Target` of it, and ``capabilities`` has its promises.  A ``driver`` takes steps.  It has an ``oracle``, which judges
-the result of each step and has a ``shadow_heap``.  Two generators draw steps: ``campaign`` is fast and seeded,
-``machine`` is Hypothesis and shrinks.  ``kit`` tests a target with both, in a ``worker`` process that may crash, and
-makes a ``report``.  Nothing here imports the runtime.
+the result of each step and has a ``shadow_heap``.  ``campaign`` draws steps.  ``kit`` tests a target with it, in a
+``worker`` process that may crash, and makes a ``report``.  ``machine`` is for tests with Hypothesis.  Nothing here
+imports the runtime.
 """
 
 from .allocator_tests import AllocatorTests

@@ -11,7 +11,6 @@ from .corpus import Behaviour
 from .driver import Driver
 from .finding import Finding, Step, TargetError
 from .loops import items_from_json
-from .machine import search
 from .mask import Mask
 from .shortening import shortened
 from .statistics import limit_of
@@ -26,7 +25,7 @@ __all__ = ["Answer", "Job", "perform"]
 
 Job = dict[str, Any]
 Answer = dict[str, Any]
-GeneratorName = Literal["fast", "hypothesis", "threads"]
+GeneratorName = Literal["fast", "threads"]
 
 
 def perform(source: Source, job: Job, journal: Journal) -> Answer:
@@ -36,7 +35,7 @@ def perform(source: Source, job: Job, journal: Journal) -> Answer:
     ----------
     source : Source
     job : dict
-        ``{"job": "describe"}``, or ``"campaign"``, ``"machine"``, ``"program"``, ``"shorten"``, with ``"promises"``
+        ``{"job": "describe"}``, or ``"campaign"``, ``"program"``, ``"shorten"``, with ``"promises"``
         and the other values that the job needs.
     journal : Journal
         Records the steps.
@@ -106,19 +105,6 @@ def _campaign(source: Source, record: Capabilities, job: Job, journal: Journal) 
     return answer
 
 
-def _machine(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
-    outcome, steps = search(
-        source,
-        record,
-        journal,
-        number=job["seed"],
-        seconds=job["seconds"],
-        examples=job["examples"],
-        mask=Mask.from_json(job.get("mask")),
-    )
-    return _answer(outcome, "hypothesis", steps, 0)
-
-
 def _answer(outcome: Outcome, generator: GeneratorName, program: tuple[Step, ...], last: int) -> Answer:
     finding: Finding | None = None
     if outcome.wrong is not None:
@@ -176,4 +162,4 @@ def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -
     return {"finding": Finding(wrong.requirement, wrong.message, shortest, shrunk=True).as_json()}
 
 
-_JOBS = {"campaign": _campaign, "machine": _machine, "program": _program, "shorten": _shorten}
+_JOBS = {"campaign": _campaign, "program": _program, "shorten": _shorten}

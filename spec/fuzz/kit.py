@@ -1,4 +1,4 @@
-"""`fuzz`: tests a target with both generators, and shortens their findings."""
+"""`fuzz`: tests a target with every generator, and shortens their findings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ _FOR_SHORTENING, _FOR_THE_LAST = 10.0, 5.0
 """The seconds after the end of the time in which what was found last may be shortened, and then be looked at again."""
 _BEAT = 1.0
 """The seconds after which progress is told again."""
-_EXAMPLES = 60
 _PATIENCE, _PATIENCE_FOR_A_HANG = 24, 6
 """After so many failing jobs in a row with nothing new, a generator ends; a hang counts for several."""
 _MOST_OF_ONE = 4
@@ -276,7 +275,6 @@ class _Run:
         if self._logged:
             yield _OF_FAST, partial(self._programs, "log", [[program] for program in self._logged])
         yield _OF_FAST, partial(self._rounds, "fast", stages(self._report.steps))
-        yield _OF_OTHERS, self._hypothesis
         if self._symbols or sanitizer_of(self._report.target):
             yield _OF_OTHERS, partial(self._natively, 1)
         if self._report.threads > 1:
@@ -350,26 +348,6 @@ class _Run:
                 tally.wasted = 0 if self._keep(finding, last, mask) else tally.wasted + cost
             if finding is None or self._ends():
                 break
-
-    def _hypothesis(self, seconds: float) -> None:
-        """Examples of Hypothesis, which ends at its first finding; again without what is known, as long as it helps."""
-        rounds = done = 0
-        spent, deadline = 0.0, time.perf_counter() + seconds
-        try:
-            while True:
-                left = max(deadline - time.perf_counter(), 0.0)
-                mask = self._beyond()
-                self._show("hypothesis", 0, _EXAMPLES, self._programs_since())
-                start = time.perf_counter()
-                answer = self._ask({"job": "machine", "examples": _EXAMPLES, "seconds": left}, mask)
-                finding = self._found(answer, "hypothesis", done)
-                done += answer.get("operations", len(self._place.steps()))
-                rounds += answer.get("rounds", 0)
-                spent += answer.get("seconds", time.perf_counter() - start)
-                if finding is None or not self._keep(finding, 0, mask) or self._ends():
-                    break
-        finally:
-            self._report.ran("hypothesis", rounds, done, spent)
 
     def _natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""

@@ -71,6 +71,8 @@ class _Neighbours:
         self._reproducer = Reproducer(subject)
         self.drivers: dict[int, MemoryDriver] = {}
         self.moves: list[tuple[int, Move]] = []
+        self.kinds: Counter[str] = Counter()
+        self.start: Hashable = None
 
     def make(self, number: int, size: int) -> None:
         """Make a memory."""
@@ -95,14 +97,13 @@ class _Neighbours:
             driver.finish()
 
     @property
-    def lines(self) -> tuple[str, ...]:
-        """What was run."""
-        return tuple(self._reproducer.lines)
-
-    @property
     def walk(self) -> Walk:
         """What was done."""
         return Walk(tuple(driver.size for driver in self.drivers.values()), tuple(self.moves))
+
+    def taken(self) -> Taken:
+        """The walk that has passed."""
+        return Taken(tuple(self._reproducer.lines), tuple(self.drivers.values()), self.kinds, self.start)
 
 
 def run_walk(subject: Subject, walk: Walk) -> tuple[MemoryDriver, ...]:
@@ -129,17 +130,15 @@ class MemoryWalk(Walking):
     subject: Subject
 
     def __init__(self) -> None:
-        super().__init__()
         self._memories = _Neighbours(self.subject)
-        self._kinds = Counter[str]()
-        self._start: Hashable = None
+        super().__init__(self._memories)
 
     def act(self, do: Callable[[], object]) -> None:
         """Do something, and note in a violation what was done until then."""
         try:
             super().act(do)
         except Violation as violation:
-            violation.played = self.walk().sizes, self.walk().moves
+            violation.played = self._memories.walk.sizes, self._memories.walk.moves
             raise
 
     def begin(self, size: int, way: tuple[Input, ...]) -> int:
@@ -150,7 +149,7 @@ class MemoryWalk(Walking):
         for entry in way:
             self.act(partial(memories.move, number, entry))
         if number == 0:
-            self._start = way
+            memories.start = way
         return number
 
     def move(self, number: int, move: Move) -> None:
@@ -159,20 +158,7 @@ class MemoryWalk(Walking):
 
     def _count(self, number: int, move: Move) -> None:
         if kind := self._memories.move(number, move):
-            self._kinds[kind] += 1
-
-    def finish(self) -> None:
-        """Release every memory."""
-        self._memories.finish()
-
-    def walk(self) -> Walk:
-        """What was done until now."""
-        return self._memories.walk
-
-    def taken(self) -> Taken:
-        """The walk that has passed."""
-        drivers = tuple(self._memories.drivers.values())
-        return Taken(self._memories.lines, drivers, self._kinds, self._start)
+            self._memories.kinds[kind] += 1
 
 
 Ways: TypeAlias = "Sequence[tuple[Input, ...]]"

@@ -266,7 +266,7 @@ def test_a_run_with_threads_uses_it() -> None:
     report = fuzz(target, threads=4, steps=400_000)
 
     assert ["A20-threads"] == [it.requirement for it in report.findings]
-    assert ["fast", "hypothesis", "native", "threads"] == [it.name for it in report.suites]
+    assert ["fast", "native", "threads"] == [it.name for it in report.suites]
     assert f"fuzz({target!r}, seed=0, steps=400000, threads=4" in report.replay(report.findings[0]).python()
 
 
@@ -320,7 +320,7 @@ def test_without_a_compiler_the_python_generator_is_used(monkeypatch: pytest.Mon
     report = fuzz("libc.so.6:malloc,free", steps=500, threads=2)
 
     assert report.passed
-    assert ["fast", "hypothesis", "threads"] == [it.name for it in report.suites]
+    assert ["fast", "threads"] == [it.name for it in report.suites]
     note = "the native driver cannot be compiled: there is no no-such-compiler; install it, or set CC"
     assert [f"the native driver has not run: {note}"] * 2 == report.notes
 
