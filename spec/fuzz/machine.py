@@ -37,8 +37,8 @@ class AllocatorMachine(RuleBasedStateMachine):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self.driver: Driver = self.make_driver()
+        super().__init__()
         self._over = False
         self._live: list[int] = []
         self._gone: list[int] = []
