@@ -16,6 +16,7 @@ from syncedmem import SimulatedDeviceAllocator
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorMachine,
+    EngineError,
     Source,
     Step,
     allocator_machine,
