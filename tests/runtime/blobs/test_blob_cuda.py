@@ -5,16 +5,15 @@ Without CuPy or without a GPU all of it is skipped.
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from blob_views import HEADS, at_head
+from blob_views import HEADS
 
 from syncedmem import runtime
-from syncedmem.model import BufferMismatchError, Mode, NoDeviceError, SyncedHead, using_mode
+from syncedmem.model import BufferMismatchError, Mode, NoDeviceError, using_mode
 
 try:
     import syncedmem.runtime.devices.cuda as cuda_module
@@ -136,19 +135,6 @@ def test_dlpack_hands_out_the_device_side(device: Any) -> None:
     capsule = blob.__dlpack__(dl_device=(2, 0), stream=cupy.cuda.get_current_stream().ptr or 1)
     assert "dltensor" in repr(capsule)
     assert (1, 0) == blob.__dlpack_device__()
-
-
-@pytest.mark.parametrize("head", HEADS)
-def test_blobs_travel(device: Any, head: SyncedHead) -> None:
-    """They are copied on the device, and pickled through the host."""
-    blob, other = Blob((2, 3), device=device), Blob((2, 3), device=device)
-    at_head(blob.data_memory, head, ROW)
-    with using_mode(Mode.GPU):
-        other.copy_from(blob)
-    expected = (ROW * (head is not UNINITIALIZED)).tolist()
-    assert (GPU, expected) == (other.data_memory.head, other.data.tolist())
-    back = pickle.loads(pickle.dumps(blob))  # noqa: S301 -- our own
-    assert expected == back.gpu_data().get().tolist()
 
 
 @pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")

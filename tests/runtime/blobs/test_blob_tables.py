@@ -29,7 +29,6 @@ from syncedmem.model import (
     using_mode,
 )
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
-from syncedmem.runtime.blobs import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -311,24 +310,6 @@ def test_copies_are_made_where_the_mode_says(
     for it in (one, two):
         expected = X * 0 if source is UNINITIALIZED else X
         assert expected.tolist() == getattr(it, f"cpu_{side}")().ravel().tolist()
-
-
-def test_a_copy_of_itself_moves_the_head_and_no_bytes(place: Any, mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds also for a blob that shares the memory; the function for overlapping buffers is not called."""
-    blob, log = prepared(place, SYNCED, UNINITIALIZED)
-    there: Any = blob.device
-    monkeypatch.setattr(there, "overlaps", None)
-    monkeypatch.setattr(arithmetic, "arithmetic_of", None)
-    monkeypatch.setattr(np, "may_share_memory", None)
-    sharer = Blob((2, 2), host=blob.host, pinned=blob.pinned, device=blob.device)
-    sharer.share_data(blob)
-    for source in (blob, sharer):
-        with using_mode(mode):
-            blob.copy_from(source)
-        assert (GPU if mode is Mode.GPU else CPU) is blob.data_memory.head
-
-    assert [] == log
-    assert Y.tolist() == blob.cpu_data().ravel().tolist()
 
 
 def test_copies_between_devices_go_through_the_host(place: Any, mode: Mode) -> None:

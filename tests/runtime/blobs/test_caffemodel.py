@@ -235,22 +235,6 @@ def test_a_damaged_file_is_read_as_protobuf_reads_it_or_refused(
 # ------------------------------------------------------------------------------------------ the file itself
 
 
-def test_a_directory_a_pipe_and_what_is_not_there_are_refused(tmp_path: Path) -> None:
-    """The error comes at once, and is also the built-in error that a caller would catch."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    refused: dict[Path | str, str] = {
-        tmp_path: "it is a directory",
-        pipe: "it is not a regular file",
-        tmp_path / "none": "No such file or directory",
-        "a\0b": "null",
-    }
-    for path, message in refused.items():
-        with pytest.raises(FileAccessError, match=message) as caught:
-            load_caffemodel(path)
-        assert isinstance(caught.value, OSError)
-
-
 def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has the system's message and number.  Tests may run as root, who may read everything."""
 
