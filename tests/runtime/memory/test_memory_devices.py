@@ -9,7 +9,6 @@ import pytest
 from subjects import SIZE, devices, filled
 
 from syncedmem.model import (
-    InvalidArgumentError,
     NoDeviceError,
     SyncedHead,
     WrongDeviceError,
@@ -61,14 +60,3 @@ def test_the_device_check_refuses_every_call_while_another_device_is_current() -
         del memory, call
 
         assert device.live_blocks == 0
-
-
-@pytest.mark.parametrize("bad", [3, object(), SimulatedDeviceAllocator, b"cuda"])
-def test_what_is_no_device_is_refused(bad: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="device must be an allocator, a device name, or None"):
-        SyncedMemory(SIZE, device=bad)
-
-
-def test_what_is_no_host_allocator_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="host must be an allocator, or None"):
-        SyncedMemory(SIZE, host="cpu", device=None)  # type: ignore[arg-type] # the point of the test
