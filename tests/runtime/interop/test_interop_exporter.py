@@ -60,14 +60,6 @@ def test_every_address_is_aligned(alignment: int) -> None:
     assert 0 == below.live_blocks
 
 
-def test_an_allocator_that_is_aligned_already_is_asked_once_for_what_is_needed(cpu: CPUDeviceAllocator) -> None:
-    exporter = Exporter(cpu, alignment=64)
-    address = exporter.allocate(SIZE)
-
-    assert SIZE == len(exporter.array_at(address))
-    exporter.deallocate(address)
-
-
 @pytest.mark.parametrize(
     "adaptor", [GuardingAllocator, PoolAllocator, StatisticsAllocator, ThreadSafeAllocator, TrackingAllocator]
 )
