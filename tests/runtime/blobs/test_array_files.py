@@ -16,6 +16,7 @@ import pytest
 from caffe_schema import floats, shape
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from subjects import failing
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
 from syncedmem.runtime.blobs import array_files
@@ -297,11 +298,9 @@ def test_what_the_system_does_not_read_is_an_error_of_the_family(
 
 
 def test_no_room_is_not_a_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> Any:
-        raise MemoryError
 
     save_npz(tmp_path / "a.npz", odd("f4", 2))
-    monkeypatch.setattr(array_files, "empty", full)
+    monkeypatch.setattr(array_files, "empty", failing(MemoryError))
     with pytest.raises(MemoryError):
         load_npz(tmp_path / "a.npz")
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from blob_fixtures import each_device
 from blob_views import HEADS, at_head, recorded, snapshot
+from subjects import failing
 
 from syncedmem import runtime
 from syncedmem.model import (
@@ -29,6 +30,7 @@ from syncedmem.model import (
     using_mode,
 )
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator
+from syncedmem.runtime.blobs import arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -263,8 +265,7 @@ def test_an_error_of_the_device_library_is_one_of_the_family(device: SimulatedDe
     blob, _ = recorded(device, (4,))
     at_head(blob.data_memory, GPU, Y)
 
-    def broken(*_: object) -> None:
-        raise OSError("out of order")
+    broken = failing(OSError, "out of order")
 
     there: Any = blob.device
     computing = SimpleNamespace(types=("float32",), asum=broken, axpy=broken, scal=broken)
@@ -310,6 +311,24 @@ def test_copies_are_made_where_the_mode_says(
     for it in (one, two):
         expected = X * 0 if source is UNINITIALIZED else X
         assert expected.tolist() == getattr(it, f"cpu_{side}")().ravel().tolist()
+
+
+def test_a_copy_of_itself_moves_the_head_and_no_bytes(place: Any, mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds also for a blob that shares the memory; the function for overlapping buffers is not called."""
+    blob, log = prepared(place, SYNCED, UNINITIALIZED)
+    there: Any = blob.device
+    monkeypatch.setattr(there, "overlaps", None)
+    monkeypatch.setattr(arithmetic, "arithmetic_of", None)
+    monkeypatch.setattr(np, "may_share_memory", None)
+    sharer = Blob((2, 2), host=blob.host, pinned=blob.pinned, device=blob.device)
+    sharer.share_data(blob)
+    for source in (blob, sharer):
+        with using_mode(mode):
+            blob.copy_from(source)
+        assert (GPU if mode is Mode.GPU else CPU) is blob.data_memory.head
+
+    assert [] == log
+    assert Y.tolist() == blob.cpu_data().ravel().tolist()
 
 
 def test_copies_between_devices_go_through_the_host(place: Any, mode: Mode) -> None:

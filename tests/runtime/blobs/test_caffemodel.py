@@ -18,6 +18,7 @@ from caffe_schema import caffe_pb2, chunk, floats, key, shape, varint
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from subjects import failing
 
 from syncedmem.model import AllocationError, FileAccessError, FileFormatError, InvalidArgumentError
 from syncedmem.runtime.blobs import caffemodel
@@ -237,12 +238,8 @@ def test_a_damaged_file_is_read_as_protobuf_reads_it_or_refused(
 
 def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has the system's message and number.  Tests may run as root, who may read everything."""
-
-    def denied(*_: object) -> int:
-        raise PermissionError(13, "Permission denied")
-
     path = stored(tmp_path, b"")
-    monkeypatch.setattr(Path, "open", denied)
+    monkeypatch.setattr(Path, "open", failing(PermissionError, 13, "Permission denied"))
     with pytest.raises(FileAccessError, match=r"net\.caffemodel: Permission denied") as caught:
         load_caffemodel(path)
 
@@ -259,11 +256,9 @@ def opened(stream: object) -> Any:
 
 
 def test_a_disk_that_fails_is_an_error_of_the_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(_: int) -> bytes:
-        raise OSError(5, "Input/output error")
 
     path = stored(tmp_path, layer(floats(5, 1)))
-    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=failing)))
+    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=failing(OSError, 5, "Input/output error"))))
     with pytest.raises(FileAccessError, match="Input/output error"):
         load_caffemodel(path)
 
@@ -271,11 +266,9 @@ def test_a_disk_that_fails_is_an_error_of_the_family(tmp_path: Path, monkeypatch
 def test_a_file_that_does_not_fit_into_memory_is_an_error_of_the_family(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: int) -> bytes:
-        raise MemoryError
 
     path = stored(tmp_path, bytes(7))
-    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=full)))
+    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=failing(MemoryError))))
     with pytest.raises(AllocationError, match="cannot allocate 7 bytes on the host"):
         load_caffemodel(path)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from subjects import failing
 
 from syncedmem.model import (
     AllocationError,
@@ -143,13 +144,9 @@ def test_pinned_memory_is_page_locked_and_pageable_is_not(device: Any) -> None:
 
 def test_zero_bytes_never_reach_cuda(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """cudaMalloc(0) succeeds and returns null; we do not call CUDA for zero bytes."""
-
-    def fail(*_: object) -> None:
-        raise cupy.cuda.runtime.CUDARuntimeError(1)
-
     assert cupy.cuda.runtime.malloc(0) == 0
     for call in ("memcpyAsync", "memsetAsync"):
-        monkeypatch.setattr(cupy.cuda.runtime, call, fail)
+        monkeypatch.setattr(cupy.cuda.runtime, call, failing(cupy.cuda.runtime.CUDARuntimeError, 1))
     assert device.allocate(0) is None
     device.release(None)
     device.memcpy(None, None, 0, UP)
@@ -190,8 +187,7 @@ def test_a_full_gpu_is_an_allocation_error() -> None:
 
 
 def test_other_failures_are_not_allocation_errors(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: int) -> None:
-        raise cupy.cuda.runtime.CUDARuntimeError(719)
+    fail = failing(cupy.cuda.runtime.CUDARuntimeError, 719)
 
     monkeypatch.setattr(cupy.cuda, "PinnedMemory", fail)
     monkeypatch.setattr(cupy, "get_default_pinned_memory_pool", lambda: SimpleNamespace(malloc=fail))
@@ -452,10 +448,6 @@ def test_a_push_that_failed_on_the_gpu_is_told_once(
     device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first close raises and the second works, although every query of the event gives the error."""
-
-    def fail(_: object) -> None:
-        raise cupy.cuda.runtime.CUDARuntimeError(719)
-
     with using_mode(Mode.CPU):
         memory = ready_to_push(device)
     view, held = memory.gpu_data(), device.stream()  # the view stays, because to free it could wait for all work
@@ -465,7 +457,7 @@ def test_a_push_that_failed_on_the_gpu_is_told_once(
     with monkeypatch.context() as patch:
         patch.setattr(device, "record", answering(event))
         patch.setattr(cupy.cuda.runtime, "eventQuery", answering(719))
-        patch.setattr(cupy.cuda.Event, "synchronize", fail)
+        patch.setattr(cupy.cuda.Event, "synchronize", failing(cupy.cuda.runtime.CUDARuntimeError, 719))
         memory.async_gpu_push(stream=device.stream())
         with pytest.raises(DeviceError, match="waiting for the push failed on cuda:0: CUDARuntimeError: cudaError"):
             memory.close()
@@ -480,15 +472,11 @@ def test_a_push_that_failed_on_the_gpu_is_told_once(
 
 def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no compiler if CuPy lacks its extra ``ctk`` and the toolkit is missing."""
-
-    def missing() -> None:
-        raise RuntimeError('Failure finding "libnvrtc.so.12"')
-
     blob = Blob((4,), device=device)
     blob.data = 1
     blob.gpu_data()
     cuda_module._without_compiler.cache_clear()  # pyright: ignore[reportPrivateUsage] -- the answer is cached
-    monkeypatch.setattr(cupy.cuda.nvrtc, "getVersion", missing)
+    monkeypatch.setattr(cupy.cuda.nvrtc, "getVersion", failing(RuntimeError, 'Failure finding "libnvrtc.so.12"'))
     advice = r"^arithmetic on cuda:0 needs the package cupy-cuda1\dx\[ctk\], .*: pip install 'cupy-cuda1\dx\[ctk\]'$"
     for call in (device.arithmetic, blob.asum_data):
         with pytest.raises(MissingPackageError, match=advice) as caught:
@@ -510,14 +498,10 @@ def test_a_copy_for_which_the_device_cannot_be_made_current_does_not_happen(
     device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The call does not wait for the stream either."""
-
-    def fail() -> int:
-        raise cupy.cuda.runtime.CUDARuntimeError(46)
-
     stream, block = device.stream(), filled(device, 7)
     hold(stream, gate)
     with monkeypatch.context() as patch:
-        patch.setattr(cupy.cuda.runtime, "getDevice", fail)
+        patch.setattr(cupy.cuda.runtime, "getDevice", failing(cupy.cuda.runtime.CUDARuntimeError, 46))
         with pytest.raises(cupy.cuda.runtime.CUDARuntimeError):
             device.memcpy(row(9), block, SIZE, UP, stream)
     assert not gate.is_set()

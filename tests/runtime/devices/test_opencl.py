@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from subjects import failing
 
 from syncedmem.model import (
     DeviceError,
@@ -104,11 +105,7 @@ def test_a_device_that_there_is_not_is_refused() -> None:
 
 def test_a_device_that_cannot_be_used_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver lists it and then fails."""
-
-    def fail(_: object) -> None:
-        raise cl.Error("DEVICE_NOT_AVAILABLE")
-
-    monkeypatch.setattr(cl, "Context", fail)
+    monkeypatch.setattr(cl, "Context", failing(cl.Error, "DEVICE_NOT_AVAILABLE"))
     with pytest.raises(NoDeviceError, match="OpenCL cannot be used: DEVICE_NOT_AVAILABLE"):
         opencl_module.OpenCLDeviceAllocator()
 
@@ -345,14 +342,10 @@ def test_an_event_after_a_failure_is_over_and_says_so(gate: Any) -> None:
 
 def test_what_the_driver_raises_is_a_device_error(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory stays as it was."""
-
-    def fail(*_: object, **__: object) -> None:
-        raise cl.Error("clEnqueueWriteBuffer failed: OUT_OF_RESOURCES")
-
     memory = SyncedMemory(SIZE, device=device)
     memory.mutable_cpu_data()[:] = 7
     with monkeypatch.context() as patch:
-        patch.setattr(cl, "enqueue_copy", fail)
+        patch.setattr(cl, "enqueue_copy", failing(cl.Error, "clEnqueueWriteBuffer failed: OUT_OF_RESOURCES"))
         with pytest.raises(DeviceError, match="OUT_OF_RESOURCES"):
             memory.gpu_data()
         assert device.live_blocks == 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from simulated_blocks import ACROSS, SIZE, UP, allocated, row
+from subjects import failing
 
 from syncedmem.model import InvalidArgumentError
 from syncedmem.runtime import (
@@ -319,11 +320,8 @@ def test_an_error_that_cannot_be_said_leaves_the_queue(device: SimulatedDeviceAl
         def __str__(self) -> str:
             raise TypeError("nothing says it")
 
-    def fail() -> None:
-        raise MuteError
-
     stream = device.stream()
-    stream.put(fail)
+    stream.put(failing(MuteError))
     event = stream.record()
     event.synchronize()
 

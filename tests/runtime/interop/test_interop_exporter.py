@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from interop_fixtures import SIZE, Heap, address_of, unlimited
+from subjects import failing
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
@@ -170,8 +171,7 @@ def test_work_on_device_memory_is_waited_for(
     monkeypatch.setattr(exporter, "_start", address_of)
     calls: list[int] = []
 
-    def fail(_: int) -> None:
-        raise RuntimeError("the stream is lost")
+    fail = failing(RuntimeError, "the stream is lost")
 
     first, second = exporter.allocate(SIZE), exporter.allocate(SIZE)
     exporter.give_back(first, SIZE, lambda _: calls.append(cpu.live_blocks))

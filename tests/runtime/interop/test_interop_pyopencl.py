@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 from interop_fixtures import SIZE, Limited, library, limited
+from subjects import failing
 
 from syncedmem.model import AllocationError, InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import Buffer, CPUDeviceAllocator
@@ -155,10 +156,7 @@ def test_a_buffer_that_opencl_refuses_is_given_back(
     with pytest.raises(MemoryError, match="the limit"):
         theirs(1 << 27)
 
-    def refuse(*_: Any, **__: Any) -> None:
-        raise pyopencl.cl.LogicError("Buffer", -61, "not today")
-
-    monkeypatch.setattr(pyopencl.cl, "Buffer", refuse)
+    monkeypatch.setattr(pyopencl.cl, "Buffer", failing(pyopencl.cl.LogicError, "Buffer", -61, "not today"))
     with pytest.raises(AllocationError, match="cannot allocate 1000 bytes on cpu:0: Buffer"):
         theirs(SIZE)
 

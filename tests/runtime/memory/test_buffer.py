@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from subjects import SIZE
+from subjects import SIZE, failing
 
 from syncedmem.model import (
     AllocationError,
@@ -208,11 +208,8 @@ def test_what_can_neither_be_released_nor_given_back_is_reported(
 ) -> None:
     buffer = Buffer(SIZE, device)
 
-    def fail(_: object) -> None:
-        raise RuntimeError("dead")
-
     with monkeypatch.context() as patch, pytest.warns(ResourceWarning, match="48 bytes leaked on simulated:0: Runtime"):
-        patch.setattr(device, "release", fail)
+        patch.setattr(device, "release", failing(RuntimeError, "dead"))
         with pytest.raises(ReleaseError):
             buffer.allocate()
 

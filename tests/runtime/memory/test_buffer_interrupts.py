@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 from interruption import INTERRUPTS, acquired_elsewhere, interrupt_everywhere, interrupt_with_signals
-from subjects import SIZE
+from subjects import SIZE, failing
 
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.runtime.devices.simulated.block import exclusive
@@ -155,10 +155,7 @@ def test_the_lock_is_free_while_the_interrupt_is_kept() -> None:
     """Nothing depends on the collector, or on when a traceback is freed."""
     desk, kept = Desk(), list[BaseException]()
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    desk.device.memcpy = interrupt  # type: ignore[assignment, method-assign] # an interrupt at a known place
+    desk.device.memcpy = failing(KeyboardInterrupt)  # type: ignore[method-assign] # an interrupt at a known place
     try:
         desk.here.copy_from(desk.on_host)
     except KeyboardInterrupt as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from subjects import SIZE, filled
+from subjects import SIZE, failing, filled
 
 from syncedmem.model import (
     AllocationError,
@@ -29,12 +29,9 @@ def test_a_view_that_cannot_be_made_frees_nothing(device: SimulatedDeviceAllocat
     memory.mutable_gpu_data().set(np.full(SIZE, 7, np.uint8))
     buffer = device.empty(SIZE)
 
-    def fail(_: object) -> None:
-        raise RuntimeError("no view")
-
     for name in ("viewer", "read_only"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(device, name, fail)
+            patch.setattr(device, name, failing(RuntimeError, "no view"))
             with pytest.raises(DeviceError, match="making a view failed on simulated:0: RuntimeError: no view"):
                 memory.set_gpu_data(buffer)
 
@@ -61,10 +58,7 @@ def test_a_device_that_cannot_say_which_is_current_is_reported(
 ) -> None:
     memory = SyncedMemory(SIZE, device=device, check_device=True)
 
-    def fail() -> int:
-        raise RuntimeError("no context")
-
-    monkeypatch.setattr(device, "current_ordinal", fail)
+    monkeypatch.setattr(device, "current_ordinal", failing(RuntimeError, "no context"))
 
     with pytest.raises(DeviceError, match="asking for the current device failed on simulated:0: RuntimeError: no"):
         memory.cpu_data()
@@ -178,11 +172,8 @@ def test_a_copy_between_sides_that_are_there_fails_like_any_other(
     with pytest.raises(SyncedMemoryError, match="told to fail") as caught:
         memory.gpu_data()
 
-    def fail(*_: object) -> None:
-        raise RuntimeError("bus error")
-
     with monkeypatch.context() as patch:
-        patch.setattr(device, "memcpy", fail)
+        patch.setattr(device, "memcpy", failing(RuntimeError, "bus error"))
         with pytest.raises(DeviceError, match="copy_to_gpu failed on simulated:0: RuntimeError: bus error"):
             memory.gpu_data()
 

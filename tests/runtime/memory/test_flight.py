@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 import pytest
-from subjects import SIZE, filled
+from subjects import SIZE, failing, filled
 
 from syncedmem.model import (
     DeviceError,
@@ -76,10 +76,7 @@ def test_an_order_that_cannot_be_given_is_reported(
     filled(memory)
     memory.async_gpu_push(stream=device.stream())
 
-    def fail(_: object) -> None:
-        raise RuntimeError("no barrier")
-
-    monkeypatch.setattr(device, "order_after", fail)
+    monkeypatch.setattr(device, "order_after", failing(RuntimeError, "no barrier"))
 
     with pytest.raises(DeviceError, match="ordering after the push failed on simulated:0: RuntimeError: no barrier"):
         memory.gpu_data()
@@ -257,12 +254,9 @@ def test_a_push_that_cannot_be_recorded_is_waited_for_on_its_own_stream(monkeypa
             elif options.get("need_sync") and len(arguments) > 4 and arguments[4] is not None:
                 arguments[4].synchronize()
 
-    def fail(_: object) -> None:
-        raise RuntimeError("no event")
-
     separate = Separate()
     memory, stream = filled(SyncedMemory(SIZE, device=separate)), separate.stream()
-    monkeypatch.setattr(separate, "record", fail)
+    monkeypatch.setattr(separate, "record", failing(RuntimeError, "no event"))
     with pytest.raises(DeviceError, match="no event"):
         memory.async_gpu_push(stream=stream)
 
@@ -324,11 +318,8 @@ def test_a_lost_push_is_not_forgotten_by_a_call_that_fails(lost: SyncedMemory, m
     """Its bytes are still lost after a close() that could not free the host side."""
     device: Any = lost.device
 
-    def fail(_: object) -> None:
-        raise RuntimeError("dead")
-
     with monkeypatch.context() as patch:
-        patch.setattr(device.pinned_host(), "release", fail)
+        patch.setattr(device.pinned_host(), "release", failing(RuntimeError, "dead"))
         for error, call in ((DeviceError, lost.close), (ReleaseError, lost.close), (DeviceError, lost.gpu_data)):
             with pytest.raises(error):
                 call()

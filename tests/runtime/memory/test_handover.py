@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from heaps import Heap
-from subjects import SIZE
+from subjects import SIZE, failing
 
 from syncedmem.runtime import (
     CPUDeviceAllocator,
@@ -219,10 +219,7 @@ def test_an_address_that_cannot_be_told_is_not_exported(monkeypatch: pytest.Monk
     upstream = CPUDeviceAllocator()
     exporter = Exporter(upstream)
 
-    def interrupted(_block: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(exporter, "_start", interrupted)
+    monkeypatch.setattr(exporter, "_start", failing(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         exporter.allocate(SIZE)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from subjects import SIZE, filled
+from subjects import SIZE, failing, filled
 
 import syncedmem.runtime.memory.synced_memory as memory_module
 from syncedmem.model import (
@@ -103,10 +103,7 @@ def test_the_hot_path_makes_no_lookup(memory: SyncedMemory, monkeypatch: pytest.
     """A call with nothing to do does not even reach the table."""
     filled(memory)
 
-    def fail(*_: object) -> None:
-        raise AssertionError("the slow path was taken")
-
-    monkeypatch.setattr(memory_module.SyncedMemory, "_access", fail)
+    monkeypatch.setattr(memory_module.SyncedMemory, "_access", failing(AssertionError, "the slow path was taken"))
 
     assert memory.cpu_data().tolist() == [7] * SIZE
     assert memory.mutable_cpu_data().tolist() == [7] * SIZE
