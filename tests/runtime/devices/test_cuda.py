@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import threading
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -325,66 +324,6 @@ def test_a_push_does_not_block_and_later_work_comes_after_it(device: Any, gate: 
 
         assert [7] * SIZE == view.get().tolist()
         assert stream.done
-
-
-@pytest.mark.parametrize("call", ["mutable_cpu_data", "close"])
-def test_writing_the_host_and_closing_wait_for_a_push(device: Any, gate: threading.Event, call: str) -> None:
-    """The copy reads page-locked memory when it runs; until then the memory must not change or be freed."""
-    stream = device.stream()
-    with using_mode(Mode.GPU), ready_to_push(device) as memory:
-        hold(stream, gate)
-        memory.async_gpu_push(stream=stream)
-        event = device.record(stream)
-        assert not event.done
-        opening(gate)
-        getattr(memory, call)()
-
-        assert (True, True) == (gate.is_set(), event.done)
-
-
-def test_a_copy_comes_after_what_the_current_stream_holds(device: Any, gate: threading.Event) -> None:
-    """Work that was queued on CuPy's current stream is complete when cpu_data() returns."""
-    stream = device.stream()
-    with using_mode(Mode.GPU), ready_to_push(device) as memory:
-        view: Any = memory.mutable_gpu_data()
-        hold(stream, gate)
-        view.data.memset_async(9, SIZE, stream)
-        with stream:
-            assert not stream.done
-            opening(gate)
-            assert [9] * SIZE == memory.cpu_data().tolist()
-
-
-def held_reader(device: Any, memory: SyncedMemory, gate: threading.Event) -> tuple[Any, Any]:
-    """Return a held stream that will copy the device side, and the block to which it copies."""
-    reader, found = device.stream(), filled(device, 0)
-    view: Any = memory.gpu_data()
-    cupy.cuda.runtime.deviceSynchronize()
-    hold(reader, gate)
-    found.data.copy_from_device_async(view.data, SIZE, reader)
-    return reader, found
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-def test_a_push_comes_after_what_the_current_stream_holds(device: Any, gate: threading.Event, ordered: bool) -> None:
-    """A push waits for readers on the current stream; if its own stream is current, it waits for nothing."""
-    stream = device.stream()
-    with using_mode(Mode.GPU), ready_to_push(device) as memory:
-        reader, found = held_reader(device, memory, gate)
-        memory.mutable_cpu_data()[:] = 9
-        with reader, nullcontext() if ordered else stream:
-            memory.async_gpu_push(stream=stream)
-            event = device.record(stream)
-        if ordered:
-            assert not event.done
-            opening(gate)
-        event.synchronize()
-        assert ordered == gate.is_set()
-        gate.set()
-        reader.synchronize()
-
-        assert [7 if ordered else 9] * SIZE == found.get().tolist()
-        assert [9] * SIZE == memory.gpu_data().get().tolist()
 
 
 def test_a_with_block_makes_a_stream_cupys_current_one(device: Any) -> None:
