@@ -178,7 +178,6 @@ def test_a_large_array_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_hostile_array_file_is_refused_before_memory_is_taken(
     tmp_path: Path, content: bytes, position: int | None, message: str
 ) -> None:
-    """The array is a file of its own, or inside an archive."""
     path = tmp_path / "a.npy"
     path.write_bytes(content)
     inside = tmp_path / "a.npz"

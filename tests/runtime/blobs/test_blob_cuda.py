@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from arrays_of_others import Interface, OnlyDLPack
 from blob_views import HEADS
 
 from syncedmem import runtime
@@ -90,35 +91,12 @@ def test_cupys_arrays_are_adopted(device: Any) -> None:
     assert (np.float64, (ROW * 2).tolist()) == (wide.dtype, wide.data.tolist())
 
 
-class Interface:
-    """An array of a library that has only ``__cuda_array_interface__``, and may forbid writing."""
-
-    def __init__(self, array: Any, read_only: bool) -> None:
-        self._array = array
-        interface = dict(array.__cuda_array_interface__)
-        interface["data"] = (interface["data"][0], read_only)
-        self.__cuda_array_interface__ = interface
-
-
-class DLPack:
-    """An array of a library that has only DLPack."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return self._array.__dlpack_device__()
-
-
 def test_arrays_of_other_libraries_are_adopted_by_protocol(device: Any) -> None:
     mine = cupy.asarray(ROW)
-    for theirs in (Interface(mine, read_only=False), DLPack(mine)):
+    for theirs in (Interface(mine), OnlyDLPack(mine)):
         blob = Blob.from_array(theirs, copy=False, device=device)
         assert mine.data.ptr == blob.gpu_data().data.ptr
-    forbidden = Interface(mine, read_only=True)
+    forbidden = Interface(mine, data=(mine.data.ptr, True))
     copied = Blob.from_array(forbidden, device=device)
     copied.scale_data(2)
     assert ROW.tolist() == mine.get().tolist()

@@ -137,8 +137,6 @@ def test_what_was_adopted_from_a_blob_is_not_shared_in_its_place(place: Any) -> 
 
 
 def test_an_allocator_that_cannot_compare_fails_the_call_and_nothing_else() -> None:
-    """The error is one of ours."""
-
     class Confused(Adaptor):
         def overlaps(self, first: Any, second: Any) -> bool:
             raise RuntimeError(f"which was it, {len(first)} or {len(second)}?")

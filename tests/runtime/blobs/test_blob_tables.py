@@ -71,7 +71,6 @@ def heads(blob: Any) -> tuple[SyncedHead, SyncedHead]:
 
 @pytest.mark.parametrize(("data", "diff"), list(itertools.product(SIDES, HEADS)))
 def test_update_is_done_where_the_data_is(place: Any, mode: Mode, data: SyncedHead, diff: SyncedHead) -> None:
-    """It holds in both modes."""
     blob, log = prepared(place, data, diff)
     with using_mode(mode):
         blob.update()

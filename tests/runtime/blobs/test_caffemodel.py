@@ -96,7 +96,6 @@ def test_a_file_with_layers_of_two_generations_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_layer_in_several_parts_is_one_layer(tmp_path: Path) -> None:
-    """The protobuf package merges the parts."""
     inside = [chunk(1, chunk(1, b"a") + chunk(50, floats(5, 1))), chunk(1, chunk(1, b"b") + chunk(50, floats(5, 2)))]
     ((name, blobs),) = load_caffemodel(stored(tmp_path, chunk(2, b"".join(inside))))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from arrays_of_others import Interface
 from subjects import failing
 
 from syncedmem.model import (
@@ -247,14 +248,6 @@ def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
     for buffer, reason in cases:
         with pytest.raises(ValueError, match=reason):
             device.adopt(buffer, 20)
-
-
-class Interface:
-    """An array of another library that has only ``__cuda_array_interface__``."""
-
-    def __init__(self, array: Any, **changes: Any) -> None:
-        self._array = array
-        self.__cuda_array_interface__ = {**array.__cuda_array_interface__, **changes}
 
 
 def test_arrays_with_the_interface_are_adopted_as_they_are(device: Any) -> None:

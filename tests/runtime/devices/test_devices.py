@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from threads import run_in_threads
 
 from syncedmem.model import DeviceError, InvalidArgumentError, Mode, NoDeviceError, using_mode
 from syncedmem.runtime import (
@@ -474,10 +475,6 @@ def test_a_factory_asked_by_many_threads_makes_one(monkeypatch: pytest.MonkeyPat
 
     makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, "simulated", make)
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
+    run_in_threads(*[ask] * 8)
 
     assert (8, 1) == (len(found), len(set(found)))

@@ -139,7 +139,6 @@ def test_streams_of_others_are_refused(device: Any) -> None:
 
 
 def test_other_memory_is_not_adopted(device: Any) -> None:
-    """Each refusal says why."""
     elsewhere, near = opencl_module.OpenCLDeviceAllocator(), device.empty(SIZE)
     cases: list[tuple[Any, int, str]] = [
         (row(0), SIZE, "not a pyopencl.array.Array, and opencl:0 is needed"),
@@ -341,7 +340,6 @@ def test_an_event_after_a_failure_is_over_and_says_so(gate: Any) -> None:
 
 
 def test_what_the_driver_raises_is_a_device_error(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory stays as it was."""
     memory = SyncedMemory(SIZE, device=device)
     memory.mutable_cpu_data()[:] = 7
     with monkeypatch.context() as patch:

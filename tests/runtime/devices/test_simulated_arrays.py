@@ -100,7 +100,6 @@ def test_set_takes_an_array_of_the_same_type_and_shape_alone(device: SimulatedDe
 
 
 def test_set_writes_all_items_of_whatever_array_it_takes(device: SimulatedDeviceAllocator) -> None:
-    """It holds for masked items too, and for arrays that are read-only."""
     block, empty, frozen = allocated(device), device.empty(0), row(5)
     frozen.flags.writeable = False
     block.set(np.ma.masked_array(row(9), mask=[True] * SIZE))

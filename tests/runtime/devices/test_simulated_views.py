@@ -99,7 +99,6 @@ def test_a_typed_view_is_no_pointer(device: SimulatedDeviceAllocator) -> None:
 
 
 def test_other_memory_is_not_adopted(device: SimulatedDeviceAllocator) -> None:
-    """Each refusal says why."""
     cases: list[tuple[Any, int, str]] = [
         (row(0), SIZE, "not memory of simulated:0"),
         (None, SIZE, "not memory of simulated:0"),

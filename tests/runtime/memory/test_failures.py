@@ -118,7 +118,6 @@ def test_a_buffer_is_refused_although_the_reason_cannot_be_shown(
 
 
 def test_a_lack_of_room_that_cannot_be_shown_is_an_allocation_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds for a memory, a `Buffer` and an allocator."""
     host = CPUDeviceAllocator()
     memory = SyncedMemory(SIZE, host=host, device=None)
     monkeypatch.setattr(host, "allocate", raising(MuteMemory))

@@ -227,7 +227,6 @@ def test_an_address_that_cannot_be_told_is_not_exported(monkeypatch: pytest.Monk
 
 
 def test_what_is_released_inside_another_call_waits_for_its_end() -> None:
-    """It holds also at the limit."""
     heap = Heap(bottom=Moody())
     heap.stack = PoolAllocator(heap.bottom, idle_limit=100)
     heap.with_blocks(60, 60, 60)

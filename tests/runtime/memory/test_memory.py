@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from subjects import SIZE, failing, filled
+from threads import run_in_threads
 
 import syncedmem.runtime.memory.synced_memory as memory_module
 from syncedmem.model import (
@@ -17,6 +17,9 @@ from syncedmem.model import (
     caffe,
 )
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # --- sizes
 
@@ -66,23 +69,15 @@ def test_calls_of_two_threads_are_serialised() -> None:
     """Two threads that copy in both directions a hundred times lose no byte and leak no block."""
     device = SimulatedDeviceAllocator()
     memory = filled(SyncedMemory(SIZE, device=device))
-    errors: list[Exception] = []
+    calls: list[Callable[[], object]] = [
+        memory.mutable_gpu_data,
+        memory.mutable_cpu_data,
+        memory.cpu_data,
+        memory.gpu_data,
+    ]
+    run_in_threads(*[lambda call=call: [call() for _ in range(100)] for call in calls])
 
-    def work(call: Any) -> None:
-        try:
-            for _ in range(100):
-                call()
-        except Exception as error:  # noqa: BLE001 -- handed to the test's own thread
-            errors.append(error)
-
-    calls = (memory.mutable_gpu_data, memory.mutable_cpu_data, memory.cpu_data, memory.gpu_data)
-    threads = [threading.Thread(target=work, args=(call,)) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert (errors, memory.cpu_data().tolist()) == ([], [7] * SIZE)
+    assert memory.cpu_data().tolist() == [7] * SIZE
     memory.close()
     assert (device.live_blocks, device.pinned_host().live_blocks) == (0, 0)
 

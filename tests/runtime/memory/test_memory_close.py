@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-import threading
 import warnings
 from typing import TYPE_CHECKING
 
 import pytest
 from subjects import SIZE, filled
+from threads import run_in_threads
 
 from syncedmem.model import ClosedMemoryError, InvalidSizeError, ReleaseError
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
@@ -137,10 +137,6 @@ def test_only_one_of_many_threads_frees() -> None:
     device = SimulatedDeviceAllocator()
     memory = filled(SyncedMemory(SIZE, device=device))
     memory.gpu_data()
-    threads = [threading.Thread(target=memory.close) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*[memory.close] * 8)
 
     assert (memory.closed, device.live_blocks) == (True, 0)
