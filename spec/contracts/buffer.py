@@ -225,6 +225,13 @@ def allocate(case: BufferCase) -> None:
     case.require(buffer.allocate() is True and len(place.live) == 1, "a closed buffer has no memory again")
     with buffer:
         case.require(buffer.ptr is not None, "the new memory is gone")
+    block = place.allocate(SIZE)
+    wrapped = case.make(SIZE, place, block, use_external=True)
+    wrapped.allocate()
+    case.require(not wrapped.is_external and wrapped.ptr is not block, "after allocate() the memory is external")
+    wrapped.close()
+    case.require(len(place.live) == 1, "external memory was released, or the new memory was not")
+    place.release(block)
     case.refused(InvalidArgumentError, "allocate() without an allocator", case.make().allocate)
 
 
@@ -311,7 +318,7 @@ def bad_arguments(case: BufferCase) -> None:
 @BufferCase.checks("F12-queued")
 def queued(case: BufferCase) -> None:
     device = case.place
-    for leaving in ("the target", "the source", "a dropped target"):
+    for leaving in ("the target", "the source", "a dropped target", "a target that allocates anew"):
         first, second = device.stream(), device.stream()
         target, source = case.make(SIZE, device), case.holding(1, case.host)
         device.queued.clear()
@@ -321,6 +328,8 @@ def queued(case: BufferCase) -> None:
             source.close()
         elif leaving == "the target":
             target.close()
+        elif leaving == "a target that allocates anew":
+            target.allocate()
         else:
             del target
             gc.collect()

@@ -76,7 +76,7 @@ _SEEDS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("000", "59", "setting device data frees what was allocated", "it is freed only if it is owned",
      "external memory is never freed", "FreesExternalDevice"),
     ("000", "63", "four states of *shared* memory", "there are two memories with the same bytes",
-     "it is mirrored", "tests/runtime/memory/test_memory_devices.py::test_bytes_make_the_round_trip_on_every_device"),
+     "it is mirrored", "SpoiltCopy"),
     ("000", "65, 66", "`head()` and `size()` are not `const`", "true only until 2018", "`const`", _MISPRINT),
     ("000", "111", "`cpu_ptr(NULL), gpu_ptr(NULL)`", "no such members", "`cpu_ptr_`, `gpu_ptr_`", _MISPRINT),
     ("000", "125", "`#ifndef CPU_ONLTY`", "always true: `cudaFree` in a build without CUDA", "`CPU_ONLY`",
@@ -140,7 +140,7 @@ _SEEDS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("004", "66-74", "failure is a failed CHECK", "the process ends", "`AllocationError`",
      "tests/runtime/devices/test_devices.py::test_the_list_of_devices_is_complete_and_says_what_each_is NullOnFailure"),
     ("004", "76, 77", "the text breaks off", "it does not say how memory is freed", "owned memory is released once",
-     "tests/runtime/memory/test_buffer.py::test_what_is_its_own_is_released_once"),
+     "CloseDoesNothing"),
 )  # fmt: skip
 
 _ORIGINALS: tuple[tuple[str, str, str, str, str, str], ...] = (
@@ -184,8 +184,7 @@ _ORIGINALS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("KuiperLLama", "alloc.cpp:4-60", "CUDA's results are dropped", "failures go unnoticed",
      "`DeviceError`", "DropsErrors CopyUnchecked"),
     ("KuiperLLama", "alloc.cpp", "with zero bytes it returns before `need_sync`", "nobody waits",
-     "waits for any size",
-     "tests/runtime/memory/test_buffer.py::test_waiting_for_the_device_is_done_whatever_the_size"),
+     "waits for any size", "NothingToWaitFor"),
     ("KuiperLLama", "alloc_cu.cpp", "release returns if there is no small block", "big blocks are never used again",
      "every release counts", "ReleasesNothingWithoutSmall"),
     ("KuiperLLama", "alloc_cu.cpp", "zero bytes get an idle block", "nobody else can use that block", "no block",
@@ -210,13 +209,13 @@ _ORIGINALS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("KuiperLLama", "buffer.cpp", "`allocate` overwrites its pointer", "the old memory leaks",
      "released first", "ReallocKeepsTheOld HostAdoptionLeaks"),
     ("KuiperLLama", "buffer.cpp", "`copy_from` takes the smaller size", "the rest is lost silently", "refused",
-     "tests/runtime/memory/test_buffer.py::test_bad_input_is_refused_with_the_value_in_it"),
+     "CopiesWhatFits"),
     ("KuiperLLama", "buffer.cpp", "`copy_from` tests null with `||`, not `&&`", "a null argument is used", "refused",
-     "tests/runtime/memory/test_buffer.py::test_bad_input_is_refused_with_the_value_in_it"),
+     "IgnoresNoMemory"),
     ("KuiperLLama", "buffer.h:6", "`enable_shared_from_this`, privately", "`get_shared_from_this()` always throws",
-     "references are Python's", "tests/runtime/memory/test_buffer.py::test_copying_the_object_is_refused"),
+     "references are Python's", "Copied"),
     ("KuiperLLama", "buffer.cpp", "external memory has no allocator", "it cannot be copied to", "it can be",
-     "tests/runtime/memory/test_buffer.py::test_external_memory_is_used_and_never_released"),
+     "CopiesExternal"),
 )  # fmt: skip
 
 

@@ -12,6 +12,8 @@ from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, Sync
 from syncedmem.spec import ReferenceMemory, Subject
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mutants.registry import SeededBug
 
     from syncedmem.runtime import DeviceAllocator
@@ -29,6 +31,15 @@ def filled(memory: SyncedMemory, value: int = 7) -> SyncedMemory:
     """Fill the host side of a memory with one value, and return the memory."""
     memory.mutable_cpu_data()[:] = value
     return memory
+
+
+def failing(error: type[BaseException], *arguments: object) -> Callable[..., Any]:
+    """Return a function that raises an error, a new one each time, whatever its arguments."""
+
+    def fail(*_: object, **__: object) -> Any:
+        raise error(*arguments)
+
+    return fail
 
 
 def device_subject(make: Any = SyncedMemory) -> Subject:

@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from adaptors import COUNTING, LIMIT, SAMPLE, counts, stacked, upstreams
-from subjects import SIZE
+from adaptors import COUNTING, LIMIT, SAMPLE, counts, stacked
 
 from syncedmem.model import AllocationError
 from syncedmem.runtime import (
-    Adaptor,
-    Buffer,
     CPUDeviceAllocator,
-    GuardingAllocator,
     LimitingAllocator,
-    LoggingAllocator,
-    PoolAllocator,
     SimulatedDeviceAllocator,
     SyncedMemory,
 )
@@ -70,28 +64,6 @@ def stack_after_scenario(order: Sequence[str]) -> Any:
     stack = stacked(order, CPUDeviceAllocator())
     scenario(stack, LIMIT)
     return stack
-
-
-@pytest.mark.parametrize("upstream", upstreams(), ids=lambda upstream: upstream.name)
-@pytest.mark.parametrize("order", SAMPLE, ids="-".join)
-def test_any_order_composes_on_any_device(order: tuple[str, ...], upstream: Any) -> None:
-    """Bytes can be written and read, with a stream and without, and nothing is left at the end."""
-    before = upstream.live_blocks
-    stack = stacked(order, upstream)
-    down = np.zeros(SIZE, np.uint8)
-    with Buffer(SIZE, stack) as first, Buffer(SIZE, stack) as second:
-        first.copy_from(Buffer(SIZE, None, np.full(SIZE, 7, np.uint8), use_external=True), stream=stack.stream())
-        second.copy_from(first)
-        Buffer(SIZE, None, down, use_external=True).copy_from(second)
-    assert [7] * SIZE == down.tolist()
-    while isinstance(stack, Adaptor):
-        if isinstance(stack, PoolAllocator | LoggingAllocator):
-            stack.close()
-        if isinstance(stack, GuardingAllocator):
-            stack.check()
-            stack.clear()
-        stack = stack.upstream
-    assert before == upstream.live_blocks
 
 
 @pytest.mark.deep

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from adaptors import MAKERS, counts
+from threads import run_in_threads
 
 from syncedmem.runtime import CPUDeviceAllocator, ThreadSafeAllocator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 @pytest.fixture
@@ -22,24 +23,6 @@ def hasty() -> Iterator[None]:
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(interval)
-
-
-def run_in_threads(*work: Callable[[], None]) -> None:
-    """Run a function in several threads at once, and return the errors of all of them."""
-    wrong: list[BaseException] = []
-
-    def run(act: Callable[[], None]) -> None:
-        try:
-            act()
-        except BaseException as error:  # noqa: BLE001 -- reported below
-            wrong.append(error)
-
-    threads = [threading.Thread(target=run, args=(act,)) for act in work]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert [] == wrong
 
 
 @pytest.mark.parametrize("maker", ["limiting", "statistics", "tracking", "pool", "guarding", "thread-safe"])

@@ -208,31 +208,3 @@ def test_when_the_upstream_raises_nothing_has_changed(maker: str, operation: str
     assert (before, 1) == (counts(adaptor), device.live_blocks)
     adaptor.release(block)
     assert 0 == device.live_blocks
-
-
-@pytest.mark.parametrize("operation", ["allocate", "release"])
-@pytest.mark.parametrize("maker", COUNTING)
-def test_an_interrupted_upstream_counts_as_one_that_did_nothing(maker: str, operation: str) -> None:
-    class Interrupted(CPUDeviceAllocator):
-        now = False
-
-        def allocate(self, byte_size: int) -> Any:
-            if self.now:
-                raise KeyboardInterrupt
-            return super().allocate(byte_size)
-
-        def release(self, ptr: Any) -> None:
-            if self.now:
-                raise KeyboardInterrupt
-            super().release(ptr)
-
-    upstream = Interrupted()
-    adaptor: Any = MAKERS[maker](upstream)
-    block = adaptor.allocate(SIZE)
-    before, upstream.now = counts(adaptor), True
-    with pytest.raises(KeyboardInterrupt):
-        adaptor.allocate(SIZE) if operation == "allocate" else adaptor.release(block)
-    upstream.now = False
-
-    assert before == counts(adaptor)
-    adaptor.release(block)

@@ -18,7 +18,6 @@ from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, SimulatedDeviceAll
 from syncedmem.runtime.allocators.base import check_kind
 from syncedmem.runtime.allocators.pointers import (
     End,
-    LiveBlocks,
     as_integer,
     check_byte_size,
     check_copy,
@@ -170,29 +169,6 @@ def test_arrays_that_are_no_row_of_bytes_are_refused(other: Any) -> None:
 
 
 # --- blocks
-
-
-def test_a_block_is_its_array_and_no_other() -> None:
-    """A view, an equal array and null are not the block."""
-    live = LiveBlocks("here")
-    block = np.zeros(4, np.uint8)
-    live.blocks[id(block)] = block, "behind"
-
-    assert ("behind", ["behind"], 1) == (live.behind(block), live.all_behind(), len(live))
-    assert [True, False, False, False] == [ptr in live for ptr in (block, block[:], block.copy(), None)]
-    with pytest.raises(InvalidPointerError, match=r"here cannot use .* not a live block of this allocator"):
-        live.behind(block[:])
-
-
-def test_a_block_is_removed_once() -> None:
-    live = LiveBlocks("here")
-    block = np.zeros(4, np.uint8)
-    live.blocks[id(block)] = block, None
-    del live[block]
-
-    with pytest.raises(InvalidPointerError, match="not a live block"):
-        del live[block]
-    assert len(live) == 0
 
 
 # --- buffers of others

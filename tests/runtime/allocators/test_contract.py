@@ -84,7 +84,6 @@ def test_every_requirement_has_a_bug() -> None:
 
 
 def test_what_an_allocator_stumbles_over_is_a_violation() -> None:
-    """Any exception that an allocator raises is reported."""
     without: Any = SimulatedDeviceAllocator()
     without.overlaps = None
     with pytest.raises(Violation, match=r"^D17-overlaps: TypeError: "):
@@ -169,8 +168,6 @@ def test_the_class_has_a_test_for_every_requirement() -> None:
 
 
 def test_a_wrong_allocator_is_reported_with_a_program_that_shows_it() -> None:
-    """The program that is printed runs, and raises what it shows."""
-
     class LeavesBytes(CPUDeviceAllocator):
         def memset_zero(self, *_: Any, **__: Any) -> None:
             pass

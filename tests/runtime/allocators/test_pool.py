@@ -7,37 +7,9 @@ from typing import Any
 
 import pytest
 from pools import MIB, lent_and_returned, paper_pool
-from subjects import SIZE, devices
 
 from syncedmem.model import InvalidArgumentError, InvalidSizeError
 from syncedmem.runtime import CPUDeviceAllocator, PoolAllocator
-
-
-def test_a_small_request_gets_the_first_block_that_is_large_enough() -> None:
-    """The first in order of allocation, not of release, however much the block wastes."""
-    pool, paper = paper_pool()
-    blocks: Any = [pool.allocate(size) for size in (10, 100, MIB, 20)]
-    for block in (blocks[3], blocks[2], blocks[1], blocks[0]):
-        pool.release(block)
-    got: Any = [pool.allocate(size) for size in (15, 5, 6, 7)]
-
-    assert [blocks[1].root, blocks[0].root, blocks[2].root, blocks[3].root] == [block.root for block in got]
-    assert ([15, 5, 6, 7], 4) == ([len(block) for block in got], len(paper.allocated))
-    for block in got:
-        pool.release(block)
-
-
-def test_a_big_request_gets_the_smallest_block_that_wastes_less_than_a_mebibyte() -> None:
-    """Less than a mebibyte, and of equal blocks the first; big requests get only big blocks, small ones small ones."""
-    pool, paper = paper_pool()
-    roots = lent_and_returned(pool, 4 * MIB, 2 * MIB + 1, 2 * MIB, 2 * MIB, MIB)
-    got: Any = [pool.allocate(size) for size in (MIB + 1, MIB + 1, MIB + 1, 3 * MIB, 3 * MIB + 1, 1)]
-
-    assert [roots[2], roots[3]] == [block.root for block in got[:2]]
-    assert [MIB + 1, 3 * MIB] == paper.allocated[5:]  # 2 MiB + 1 and 4 MiB would waste exactly a mebibyte
-    assert (roots[0], roots[4]) == (got[4].root, got[5].root)
-    for block in got:
-        pool.release(block)
 
 
 def reference(steps: list[tuple[str, int]]) -> list[int]:
@@ -88,24 +60,6 @@ def test_blocks_are_chosen_as_kuiperllama_chooses_them(seed: int) -> None:
     assert len(paper.allocated) == len(numbers)
     for block in out.values():
         pool.release(block)
-
-
-@pytest.mark.parametrize("upstream", [CPUDeviceAllocator(), *devices()], ids=lambda upstream: upstream.name)
-def test_a_block_is_lent_in_the_size_that_was_asked_for(upstream: Any) -> None:
-    """The array is a new one each time, and shows the bytes of the block."""
-    before = upstream.live_blocks
-    with PoolAllocator(upstream) as pool:
-        first: Any = pool.allocate(SIZE)
-        pool.release(first)
-        second: Any = pool.allocate(SIZE - 8)
-        assert (SIZE - 8, True, True) == (len(second), second is not first, pool.overlaps(first, second))
-        pool.release(second)
-        third = pool.allocate(SIZE - 8)
-        assert (True, 1, upstream.live_blocks) == (third is not second, pool.live_blocks, before + 1)
-        pool.memset_zero(third, SIZE - 8)
-        pool.release(third)
-        assert (1, SIZE) == (pool.idle_blocks, pool.idle_bytes)
-    assert before == upstream.live_blocks
 
 
 def test_limits_can_be_chosen() -> None:

@@ -57,25 +57,6 @@ def test_a_release_is_no_failure_when_the_upstream_takes_nothing_back() -> None:
     paper.stubborn.clear()
 
 
-def test_an_interrupt_while_memory_goes_back_leaves_nothing_half_done() -> None:
-    """The block is given back, and is not idle any more."""
-    pool, paper = paper_pool()
-    lent_and_returned(pool, 10, 20)
-    release, interrupts = paper.release, [KeyboardInterrupt]
-
-    def release_or_be_interrupted(ptr: Any) -> None:
-        release(ptr)
-        if interrupts:
-            raise interrupts.pop()
-
-    paper.release = release_or_be_interrupted  # type: ignore[method-assign] # a wrapper
-    with pytest.raises(KeyboardInterrupt):
-        pool.trim()
-
-    assert ([20], 10) == (paper.released, pool.idle_bytes)
-    assert 10 == pool.trim()
-
-
 def test_a_closed_pool_lends_nothing_and_takes_back_what_it_lent() -> None:
     """A block that is released goes to the upstream at once, after the work on it."""
     device = SimulatedDeviceAllocator()
@@ -205,18 +186,6 @@ def test_a_release_waits_for_nobody() -> None:
     pool.release(lent[0])
 
 
-def test_a_tracked_pool_and_a_pool_of_tracked_memory() -> None:
-    """Above the pool an adaptor counts what is lent, below it what the pool has."""
-    below = TrackingAllocator(CPUDeviceAllocator())
-    pool = PoolAllocator(below)
-    above = TrackingAllocator(pool)
-    above.release(above.allocate(SIZE))
-
-    assert (0, 1) == (above.live_blocks, below.live_blocks)
-    pool.close()
-    assert 0 == below.live_blocks
-
-
 def test_a_pool_that_goes_with_its_buffer_goes_quietly() -> None:
     """The buffer may release its block after the finaliser of the pool, and then nothing is left."""
     upstream = TrackingAllocator(CPUDeviceAllocator())
@@ -229,3 +198,22 @@ def test_a_pool_that_goes_with_its_buffer_goes_quietly() -> None:
         gc.collect()
 
     assert [] == caught
+
+
+def test_an_interrupt_while_memory_goes_back_leaves_nothing_half_done() -> None:
+    """The block is given back, and is not idle any more."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 10, 20)
+    release, interrupts = paper.release, [KeyboardInterrupt]
+
+    def release_or_be_interrupted(ptr: Any) -> None:
+        release(ptr)
+        if interrupts:
+            raise interrupts.pop()
+
+    paper.release = release_or_be_interrupted  # type: ignore[method-assign] # a wrapper
+    with pytest.raises(KeyboardInterrupt):
+        pool.trim()
+
+    assert ([20], 10) == (paper.released, pool.idle_bytes)
+    assert 10 == pool.trim()

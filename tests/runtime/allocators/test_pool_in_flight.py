@@ -12,7 +12,7 @@ from pools import MIB, paper_pool, pushed
 from subjects import SIZE, devices
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, ReleaseError
-from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, PoolAllocator, SimulatedDeviceAllocator
+from syncedmem.runtime import MemcpyKind, PoolAllocator, SimulatedDeviceAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,18 +98,6 @@ def test_a_full_upstream_is_worth_waiting_for_work_in_flight() -> None:
     pool.release(other)
 
 
-def test_work_that_fails_is_over_too() -> None:
-    """The owner of the work hears of the failure."""
-    device = SimulatedDeviceAllocator()
-    pool, stream, source = PoolAllocator(device), device.stream(), device.allocate(SIZE)
-    block = pool.allocate(SIZE)
-    pool.memcpy(source, block, SIZE, MemcpyKind.CUDA2CUDA, stream)
-    device.release(source)
-    pool.release(block)
-
-    assert (SIZE, 0) == (pool.trim(), device.live_blocks)
-
-
 class Never:
     """An event of a device that is gone."""
 
@@ -175,19 +163,4 @@ def test_what_is_no_stream_is_refused_and_not_remembered(monkeypatch: pytest.Mon
         with pytest.raises(RuntimeError, match="no events left"):
             pool.release(again)
     assert 1 == pool.live_blocks
-    pool.release(again)
-
-
-def test_on_the_host_nothing_is_ever_in_flight() -> None:
-    pool = PoolAllocator(CPUDeviceAllocator())
-    block: Any = pool.allocate(SIZE)
-    for stream in (7, object()):
-        with pytest.raises(InvalidArgumentError, match="stream must be None on the host"):
-            pool.memset_zero(block, SIZE, stream)
-        with pytest.raises(InvalidArgumentError, match="stream must be None on the host"):
-            pool.memcpy(np.ones(SIZE, np.uint8), block, SIZE, MemcpyKind.CPU2CPU, stream)
-    pool.release(block)
-    again = pool.allocate(SIZE)
-
-    assert (True, 0) == (pool.overlaps(block, again), pool.idle_blocks)
     pool.release(again)

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from caffe_schema import caffe_pb2, floats, shape
+from caffe_schema import floats, shape
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from subjects import failing
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
 from syncedmem.runtime.blobs import array_files
 from syncedmem.runtime.blobs.array_files import load_npy, load_npz, save_npy, save_npz
 from syncedmem.runtime.blobs.binaryproto import load_binaryproto, save_binaryproto
+from syncedmem.runtime.blobs.caffemodel import load_caffemodel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,21 +87,6 @@ def test_arrays_come_back_bit_for_bit(tmp_path: Path, dtype: str, dims: tuple[in
     assert same(alone.data, data)
     assert (dims, None, None) == (alone.shape, alone.diff, load_npz(tmp_path / "a.npz").diff)
     assert alone.data.flags.writeable
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_binaryproto_is_what_caffe_reads_and_writes(tmp_path: Path, dtype: str) -> None:
-    data = odd(dtype, 1, 2, 3)
-    path = tmp_path / "mean.binaryproto"
-    save_binaryproto(path, data, data[::-1])
-    theirs = caffe_pb2.BlobProto.FromString(path.read_bytes())
-    path.write_bytes(theirs.SerializeToString())
-    back = load_binaryproto(path)
-
-    assert [1, 2, 3] == list(theirs.shape.dim)
-    assert same(back.data, data)
-    assert back.diff is not None
-    assert same(back.diff, data[::-1])
 
 
 def test_what_numpy_reads_and_writes_is_the_same_file(tmp_path: Path) -> None:
@@ -191,7 +178,6 @@ def test_a_large_array_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_hostile_array_file_is_refused_before_memory_is_taken(
     tmp_path: Path, content: bytes, position: int | None, message: str
 ) -> None:
-    """The array is a file of its own, or inside an archive."""
     path = tmp_path / "a.npy"
     path.write_bytes(content)
     inside = tmp_path / "a.npz"
@@ -266,8 +252,8 @@ def test_an_archive_with_a_huge_directory_is_refused(tmp_path: Path, monkeypatch
         load_npz(path)
 
 
-@pytest.mark.parametrize("kind", sorted(LOADERS))
-def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("load", [*LOADERS.values(), load_caffemodel])
+def test_what_is_no_file_is_refused(tmp_path: Path, load: Any) -> None:
     """The error comes at once, and is also the built-in error that a caller would catch."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -279,7 +265,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
     }
     for path, message in refused.items():
         with pytest.raises(FileAccessError, match=message) as caught:
-            LOADERS[kind](path)
+            load(path)
         assert isinstance(caught.value, OSError)
 
 
@@ -311,11 +297,9 @@ def test_what_the_system_does_not_read_is_an_error_of_the_family(
 
 
 def test_no_room_is_not_a_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> Any:
-        raise MemoryError
 
     save_npz(tmp_path / "a.npz", odd("f4", 2))
-    monkeypatch.setattr(array_files, "empty", full)
+    monkeypatch.setattr(array_files, "empty", failing(MemoryError))
     with pytest.raises(MemoryError):
         load_npz(tmp_path / "a.npz")
 

@@ -70,7 +70,6 @@ def test_writing_through_the_attribute_makes_the_device_side_stale(blob: Any, wr
 
 
 def test_operators_in_place(blob: Any) -> None:
-    """The operators work on the attribute, and on a variable that holds it."""
     blob.diff = 1
     blob.data -= 0.5 * blob.diff
     weights = blob.data

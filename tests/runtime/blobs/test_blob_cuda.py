@@ -5,16 +5,16 @@ Without CuPy or without a GPU all of it is skipped.
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from blob_views import HEADS, at_head
+from arrays_of_others import Interface, OnlyDLPack
+from blob_views import HEADS
 
 from syncedmem import runtime
-from syncedmem.model import BufferMismatchError, Mode, NoDeviceError, SyncedHead, using_mode
+from syncedmem.model import BufferMismatchError, Mode, NoDeviceError, using_mode
 
 try:
     import syncedmem.runtime.devices.cuda as cuda_module
@@ -91,35 +91,12 @@ def test_cupys_arrays_are_adopted(device: Any) -> None:
     assert (np.float64, (ROW * 2).tolist()) == (wide.dtype, wide.data.tolist())
 
 
-class Interface:
-    """An array of a library that has only ``__cuda_array_interface__``, and may forbid writing."""
-
-    def __init__(self, array: Any, read_only: bool) -> None:
-        self._array = array
-        interface = dict(array.__cuda_array_interface__)
-        interface["data"] = (interface["data"][0], read_only)
-        self.__cuda_array_interface__ = interface
-
-
-class DLPack:
-    """An array of a library that has only DLPack."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return self._array.__dlpack_device__()
-
-
 def test_arrays_of_other_libraries_are_adopted_by_protocol(device: Any) -> None:
     mine = cupy.asarray(ROW)
-    for theirs in (Interface(mine, read_only=False), DLPack(mine)):
+    for theirs in (Interface(mine), OnlyDLPack(mine)):
         blob = Blob.from_array(theirs, copy=False, device=device)
         assert mine.data.ptr == blob.gpu_data().data.ptr
-    forbidden = Interface(mine, read_only=True)
+    forbidden = Interface(mine, data=(mine.data.ptr, True))
     copied = Blob.from_array(forbidden, device=device)
     copied.scale_data(2)
     assert ROW.tolist() == mine.get().tolist()
@@ -136,19 +113,6 @@ def test_dlpack_hands_out_the_device_side(device: Any) -> None:
     capsule = blob.__dlpack__(dl_device=(2, 0), stream=cupy.cuda.get_current_stream().ptr or 1)
     assert "dltensor" in repr(capsule)
     assert (1, 0) == blob.__dlpack_device__()
-
-
-@pytest.mark.parametrize("head", HEADS)
-def test_blobs_travel(device: Any, head: SyncedHead) -> None:
-    """They are copied on the device, and pickled through the host."""
-    blob, other = Blob((2, 3), device=device), Blob((2, 3), device=device)
-    at_head(blob.data_memory, head, ROW)
-    with using_mode(Mode.GPU):
-        other.copy_from(blob)
-    expected = (ROW * (head is not UNINITIALIZED)).tolist()
-    assert (GPU, expected) == (other.data_memory.head, other.data.tolist())
-    back = pickle.loads(pickle.dumps(blob))  # noqa: S301 -- our own
-    assert expected == back.gpu_data().get().tolist()
 
 
 @pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from arrays_of_others import OnlyDLPack
 from blob_fixtures import GPU, PLACES, ROW, SYNCED, Blob, each_device
 from blob_views import at_head
 
@@ -138,22 +139,6 @@ def test_arrays_of_gpus_are_seen_by_what_they_say(device: SimulatedDeviceAllocat
             for copied in (True, False, None):
                 with pytest.raises(BufferMismatchError, match=reason):
                     Blob.from_array(array, copy=copied, device=there)
-
-
-class OnlyDLPack:
-    """An array that has only DLPack, with versions or without."""
-
-    def __init__(self, array: Any, *, old: bool = False) -> None:
-        self._array = array
-        self._old = old
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
-
-    def __dlpack__(self, **options: Any) -> Any:
-        if self._old and options.pop("max_version", None):
-            raise TypeError("max_version")
-        return self._array.__dlpack__(**options)
 
 
 def test_an_array_that_speaks_nothing_but_dlpack_is_taken(place: Any) -> None:

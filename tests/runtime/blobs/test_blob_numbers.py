@@ -157,7 +157,6 @@ def test_objects_are_numbers_too(numbers: list[Any]) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_what_is_too_large_becomes_infinite(dtype: np.dtype[Any]) -> None:
-    """It holds for every type of number."""
     for number in (10**400, Fraction(10**400), Decimal("1e400"), 1e300 * 1e300):
         for value in (number, -number):
             assert (math.inf if value > 0 else -math.inf) == float(converted(np.array(value, object), dtype)[()])

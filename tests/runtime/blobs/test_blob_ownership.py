@@ -136,24 +136,7 @@ def test_what_was_adopted_from_a_blob_is_not_shared_in_its_place(place: Any) -> 
             assert NUMBERS[:6].tolist() == getattr(blob, other_part).tolist()
 
 
-@pytest.mark.parametrize(("exporter", "other"), [("data", "diff"), ("diff", "data")])
-def test_what_shrinks_keeps_memory_that_the_other_part_is_in(place: Any, exporter: str, other: str) -> None:
-    """The part that adopted gets a memory of its own; the other memory is given back by the next call."""
-    for side in some(sides(place)):
-        blob = written(place, side, 8).reshape((8,))
-        getattr(blob, f"set_{side}_{other}")(getattr(blob, f"mutable_{side}_{exporter}")())
-        blob.reshape((6,)).shrink_to_fit()
-        assert (NUMBERS[:6].tolist(),) * 2 == (blob.data.tolist(), blob.diff.tolist())
-        assert 24 == getattr(blob, f"{other}_memory").size
-
-        blob.shrink_to_fit()
-        assert (24, 24) == (blob.data_memory.size, blob.diff_memory.size)
-        assert (NUMBERS[:6].tolist(),) * 2 == (blob.data.tolist(), blob.diff.tolist())
-
-
 def test_an_allocator_that_cannot_compare_fails_the_call_and_nothing_else() -> None:
-    """The error is one of ours."""
-
     class Confused(Adaptor):
         def overlaps(self, first: Any, second: Any) -> bool:
             raise RuntimeError(f"which was it, {len(first)} or {len(second)}?")

@@ -226,18 +226,6 @@ def test_a_message_that_would_be_too_long_moves_no_head(
     check_refused(blob, log, lambda it: it.to_proto(write_diff=True), FileFormatError, blob)
 
 
-@pytest.mark.parametrize("side", ["cpu", "gpu"])
-def test_buffers_that_overlap_are_not_brought_up_to_date_first(device: SimulatedDeviceAllocator, side: str) -> None:
-    """The copy of the diff would overwrite the data too."""
-    blob, log = recorded(device, (2, 3))
-    buffer: Any = np.zeros(9, np.float32) if side == "cpu" else device.empty(36).view(np.float32)
-    getattr(blob, f"set_{side}_data")(buffer[:6])
-    getattr(blob, f"set_{side}_diff")(buffer[2:8])
-    other = "gpu" if side == "cpu" else "cpu"
-    getattr(blob, f"mutable_{other}_diff")()
-    check_refused(blob, log, lambda it: it.update(), InvalidPointerError, blob)
-
-
 def test_integers_whose_powers_are_refused_stay_as_they_were(device: SimulatedDeviceAllocator) -> None:
     blob, log = recorded(device, (3,), dtype=np.int32)
     blob.data = [1, 2, 3]

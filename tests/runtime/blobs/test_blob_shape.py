@@ -31,7 +31,6 @@ blob = untouched
 
 
 def test_an_offset_is_given_by_one_to_four_numbers_or_by_a_sequence() -> None:
-    """The sequence may also be an array."""
     blob = Blob(2, 3, 4, 5, device=None)
     for nonsense in ((), (0, 0, 0, 0, 0)):
         with pytest.raises(InvalidArgumentError, match="indices must be one to four integers, or a sequence"):

@@ -47,45 +47,6 @@ def message(**fields: Any) -> Any:
 # --- messages
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_blob_travels_in_a_message(place: Any, dtype: str) -> None:
-    """It is written from the fresh side; with its diff if `write_diff` says so."""
-    for head in HEADS if place is not None else (UNINITIALIZED, CPU):
-        blob, back = Blob((2, 3), dtype=dtype, device=place), Blob(dtype=dtype, device=place)
-        at_head(blob.data_memory, head, ROW.astype(dtype))
-        blob.diff = ROW + 1
-        for proto in (blob.to_proto(write_diff=True), blob.to_proto(True).SerializeToString()):
-            back.from_proto(proto)
-            expected = ROW if head is not UNINITIALIZED else ROW * 0
-            assert ((2, 3), expected.tolist()) == (back.shape, back.data.tolist())
-            assert ((ROW + 1).tolist(), CPU, CPU) == (back.diff.tolist(), back.data_memory.head, back.diff_memory.head)
-            assert blob.shape_equals(proto)
-        assert 0 == len(blob.to_proto().diff) == len(blob.to_proto().double_diff)
-
-
-def test_a_message_that_is_reused_is_cleared() -> None:
-    """The old fields and the other precision are cleared; Caffe would read them in place of the new values."""
-    used = message(num=7, double_data=[1, 2], double_diff=[3, 4])
-    blob = Blob((), device=None)
-    blob.data = 5
-
-    assert blob.to_proto(proto=used) is used
-    assert ([5], [], [], False) == (list(used.data), list(used.double_data), list(used.diff), used.HasField("num"))
-
-
-def test_reading_converts_and_keeps_the_diff_that_is_not_in_the_message(place: Any) -> None:
-    """Doubles come before floats, the old fields before the shape; numbers are cut as C cuts them."""
-    blob = Blob((2, 2), np.int32, device=place)
-    blob.diff[...] = 7
-    blob.from_proto(message(num=1, width=4, height=1, channels=1, dim=[9], data=[1], double_data=[1.5, -2.5, 3, 4]))
-
-    assert ((1, 1, 1, 4), [1, -2, 3, 4], [7] * 4) == (
-        blob.shape,
-        blob.data.ravel().tolist(),
-        blob.diff.ravel().tolist(),
-    )
-
-
 @pytest.mark.parametrize(
     ("proto", "reshape", "error", "reason"),
     [

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from blob_fixtures import each_device
 from blob_views import HEADS, at_head, recorded, snapshot
+from subjects import failing
 
 from syncedmem import runtime
 from syncedmem.model import (
@@ -70,7 +71,6 @@ def heads(blob: Any) -> tuple[SyncedHead, SyncedHead]:
 
 @pytest.mark.parametrize(("data", "diff"), list(itertools.product(SIDES, HEADS)))
 def test_update_is_done_where_the_data_is(place: Any, mode: Mode, data: SyncedHead, diff: SyncedHead) -> None:
-    """It holds in both modes."""
     blob, log = prepared(place, data, diff)
     with using_mode(mode):
         blob.update()
@@ -92,32 +92,18 @@ def test_update_says_that_it_needs_data(place: Any) -> None:
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("side", ["data", "diff"])
 def test_sums_are_taken_where_the_numbers_are(place: Any, mode: Mode, head: SyncedHead, side: str) -> None:
-    """The L1 norm and the square of the L2 norm move no head and allocate nothing."""
+    """So is a scale, which alone moves a head; of numbers that were never written nobody does either."""
     blob, log = prepared(place, UNINITIALIZED, UNINITIALIZED)
-    memory = getattr(blob, f"{side}_memory")
+    memory, there = getattr(blob, f"{side}_memory"), SIDES.get(head)
     at_head(memory, head, X)
     del log[:]
     with using_mode(mode):
         sums = [getattr(blob, f"{name}_{side}")() for name in ("asum", "sumsq")]
-
-    there = SIDES.get(head)
-    assert ([10.0, 30.0] if there else [0.0, 0.0]) == sums
-    assert ([f"{there} asum", f"{there} sumsq"] if there else []) == log
-    assert head is memory.head
-
-
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("side", ["data", "diff"])
-def test_scaling_is_done_where_the_numbers_are(place: Any, mode: Mode, head: SyncedHead, side: str) -> None:
-    blob, log = prepared(place, UNINITIALIZED, UNINITIALIZED)
-    memory = getattr(blob, f"{side}_memory")
-    at_head(memory, head, X)
-    del log[:]
-    with using_mode(mode):
+        found = memory.head
         getattr(blob, f"scale_{side}")(-0.5)
 
-    there = SIDES.get(head)
-    assert ([f"{there} scal"] if there else []) == log
+    assert (head, [10.0, 30.0] if there else [0.0, 0.0]) == (found, sums)
+    assert ([f"{there} asum", f"{there} sumsq", f"{there} scal"] if there else []) == log
     if there:
         assert (X * np.float32(-0.5)).tolist() == getattr(blob, f"cpu_{side}")().ravel().tolist()
 
@@ -264,8 +250,7 @@ def test_an_error_of_the_device_library_is_one_of_the_family(device: SimulatedDe
     blob, _ = recorded(device, (4,))
     at_head(blob.data_memory, GPU, Y)
 
-    def broken(*_: object) -> None:
-        raise OSError("out of order")
+    broken = failing(OSError, "out of order")
 
     there: Any = blob.device
     computing = SimpleNamespace(types=("float32",), asum=broken, axpy=broken, scal=broken)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from syncedmem.model import AllocationError, FileFormatError
 from syncedmem.runtime.blobs import messages as messages_module
 from syncedmem.runtime.blobs.contents import empty
-from syncedmem.runtime.blobs.messages import encoded, read_proto
+from syncedmem.runtime.blobs.messages import encoded, read_proto, write_proto
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,6 +136,7 @@ def test_what_is_encoded_is_what_the_protobuf_package_would_write(
     back = read_proto(wire)
 
     assert caffe_pb2.BlobProto.FromString(wire).SerializeToString() == wire
+    assert write_proto(dims, data, data if with_diff else None).SerializeToString() == wire
     assert back.shape == dims
     assert back.data.tobytes() == data.tobytes()
     assert (back.diff is not None) is (with_diff and data.size > 0)
@@ -186,35 +187,21 @@ def test_a_damaged_message_is_read_right_or_refused_in_little_memory(wire: bytes
 NONE = "its bytes are no BlobProto: "
 NOTHING = r"data has 0 values, and shape \(\) has 1"
 ENDLESS = b"\xff" * 12
-DAMAGE: list[tuple[str, bytes, str]] = [
+DAMAGE: list[
+    tuple[str, bytes, str]
+] = [  # some of each kind; protobuf itself parses, and generated messages try the rest
     ("cut in a tag", floats(5, 1) + b"\x80", NONE),
-    ("cut after a tag", b"\x08", NONE),
-    ("cut in a length", b"\x2a\x80", NONE),
     ("cut in values", floats(5, 1, 2)[:-1], NONE),
-    ("cut in an unpacked value", b"\x2d\0\0", NONE),
-    ("cut in a run", b"\x2d\0\0\0\0" * 3 + b"\x2d\0", NONE),
     ("a huge length", b"\x2a" + varint((1 << 64) - 1), NONE),
-    ("a length of half of memory", b"\x2a" + varint((1 << 31) - 1), NONE),
     ("an endless varint", b"\x08" + ENDLESS, NONE),
-    ("an endless tag", ENDLESS, NONE),
-    ("field 0", b"\x00\x01", NONE),
     ("wire type 6", b"\x0e", NONE),
-    ("wire type 7", b"\x0f", NONE),
     ("a group that is not begun", floats(5, 1) + b"\x0c", NONE),
-    ("a group that does not end", floats(5, 1) + b"\x9b\x06\x08\x01", NONE),
-    ("groups that cross", b"\x9b\x06\x0b\x9c\x06\x0c", NONE),
     ("deep groups", b"\x9b\x06" * 200 + b"\x9c\x06" * 200, NONE),
     ("a part of a value", chunk(5, bytes(6)), NONE),
     ("a shape that is cut", chunk(7, b"\x0a\x05\x01"), NONE),
-    ("an axis that is cut", chunk(7, b"\x0a\x01\x80"), NONE),
     # What is stored as it cannot be is unknown to protobuf, and passed over.
     ("values as a varint", b"\x28\x01", NOTHING),
-    ("floats as doubles", b"\x29" + bytes(8), NOTHING),
-    ("doubles as floats", b"\x45" + bytes(4), NOTHING),
-    ("values as a group", b"\x2b\x2c", NOTHING),
-    ("an old field as bytes", chunk(2, b"abc"), NOTHING),
     ("a shape as a number", b"\x38\x01", NOTHING),
-    ("an axis as a float", chunk(7, b"\x0d" + bytes(4)), NOTHING),
     ("many axes", floats(5, 1) + shape(*[1] * 33), "shape has 33 axes, and a blob at most 32"),
     ("many axes in pieces", shape(*[1] * 20) * 2, "shape has 40 axes, and a blob at most 32"),
     ("counts that do not fit", shape(2), r"data has 0 values, and shape \(2,\) has 2"),
@@ -229,33 +216,12 @@ def test_damage_is_refused(wire: bytes, message: str) -> None:
     assert caught.value.source == "BlobProto"
 
 
-def test_groups_in_groups_are_stepped_over() -> None:
-    nested = b"\x9b\x06" * 50 + b"\x9c\x06" * 50
-
-    assert read_proto(nested + floats(5, 1)).data == 1
-
-
 def test_a_message_cut_anywhere_is_refused_or_a_whole_one() -> None:
     """A message that is cut between two fields is a message, but its counts are wrong."""
     wire = shape(2, 3) + floats(5, *range(6)) + floats(6, *range(6))
     whole = {length for length in range(len(wire) + 1) if found(wire[:length]) is not None}
 
     assert {len(wire), len(wire) - len(floats(6, *range(6)))} == whole
-
-
-def test_a_run_of_values_that_are_not_packed_is_read() -> None:
-    values = np.arange(100, dtype="<f8")
-    wire = shape(100) + b"".join(key(8, 1) + value.tobytes() for value in values)
-
-    assert read_proto(wire).data.tolist() == values.tolist()
-
-
-def test_data_and_diff_may_take_turns() -> None:
-    """Values that are not packed may alternate between the two."""
-    contents = read_proto(shape(3000) + (b"\x2d\0\0\x80?" * 2 + b"\x35\0\0\0@" * 2) * 1500)
-
-    assert contents.diff is not None
-    assert (3000, 6000) == (contents.data.sum(), contents.diff.sum())
 
 
 def test_more_bytes_than_a_message_has_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:

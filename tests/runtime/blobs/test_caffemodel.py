@@ -18,6 +18,7 @@ from caffe_schema import caffe_pb2, chunk, floats, key, shape, varint
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from subjects import failing
 
 from syncedmem.model import AllocationError, FileAccessError, FileFormatError, InvalidArgumentError
 from syncedmem.runtime.blobs import caffemodel
@@ -95,7 +96,6 @@ def test_a_file_with_layers_of_two_generations_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_layer_in_several_parts_is_one_layer(tmp_path: Path) -> None:
-    """The protobuf package merges the parts."""
     inside = [chunk(1, chunk(1, b"a") + chunk(50, floats(5, 1))), chunk(1, chunk(1, b"b") + chunk(50, floats(5, 2)))]
     ((name, blobs),) = load_caffemodel(stored(tmp_path, chunk(2, b"".join(inside))))
 
@@ -235,30 +235,10 @@ def test_a_damaged_file_is_read_as_protobuf_reads_it_or_refused(
 # ------------------------------------------------------------------------------------------ the file itself
 
 
-def test_a_directory_a_pipe_and_what_is_not_there_are_refused(tmp_path: Path) -> None:
-    """The error comes at once, and is also the built-in error that a caller would catch."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    refused: dict[Path | str, str] = {
-        tmp_path: "it is a directory",
-        pipe: "it is not a regular file",
-        tmp_path / "none": "No such file or directory",
-        "a\0b": "null",
-    }
-    for path, message in refused.items():
-        with pytest.raises(FileAccessError, match=message) as caught:
-            load_caffemodel(path)
-        assert isinstance(caught.value, OSError)
-
-
 def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has the system's message and number.  Tests may run as root, who may read everything."""
-
-    def denied(*_: object) -> int:
-        raise PermissionError(13, "Permission denied")
-
     path = stored(tmp_path, b"")
-    monkeypatch.setattr(Path, "open", denied)
+    monkeypatch.setattr(Path, "open", failing(PermissionError, 13, "Permission denied"))
     with pytest.raises(FileAccessError, match=r"net\.caffemodel: Permission denied") as caught:
         load_caffemodel(path)
 
@@ -275,11 +255,9 @@ def opened(stream: object) -> Any:
 
 
 def test_a_disk_that_fails_is_an_error_of_the_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(_: int) -> bytes:
-        raise OSError(5, "Input/output error")
 
     path = stored(tmp_path, layer(floats(5, 1)))
-    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=failing)))
+    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=failing(OSError, 5, "Input/output error"))))
     with pytest.raises(FileAccessError, match="Input/output error"):
         load_caffemodel(path)
 
@@ -287,11 +265,9 @@ def test_a_disk_that_fails_is_an_error_of_the_family(tmp_path: Path, monkeypatch
 def test_a_file_that_does_not_fit_into_memory_is_an_error_of_the_family(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_: int) -> bytes:
-        raise MemoryError
 
     path = stored(tmp_path, bytes(7))
-    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=full)))
+    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=failing(MemoryError))))
     with pytest.raises(AllocationError, match="cannot allocate 7 bytes on the host"):
         load_caffemodel(path)
 

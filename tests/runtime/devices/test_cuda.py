@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import gc
 import threading
-from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from arrays_of_others import Interface
+from subjects import failing
 
 from syncedmem.model import (
     AllocationError,
@@ -26,8 +27,7 @@ from syncedmem.model import (
     SyncedHead,
     using_mode,
 )
-from syncedmem.runtime import Blob, CPUDeviceAllocator, MemcpyKind, SyncedMemory
-from syncedmem.spec import Subject, check_conformance
+from syncedmem.runtime import Blob, MemcpyKind, SyncedMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,17 +112,6 @@ def kind_of_memory(address: int) -> int:
 # --- the kit
 
 
-@pytest.mark.deep
-def test_the_gpu_conforms(device: Any) -> None:
-    """Every requirement is checked, with the enumerated suites and some random walks."""
-    elsewhere = CUDADeviceAllocator(1) if GPUS > 1 else None
-    subject = Subject("cuda", SyncedMemory, CPUDeviceAllocator(), device, "safe", elsewhere, check_device=True)
-    found = check_conformance(subject, steps=500, seed=1)
-
-    assert [] == [str(violation) for violation in found.violations]
-    assert found.passed
-
-
 def test_the_gpu_is_named_by_its_driver(device: Any) -> None:
     properties = cupy.cuda.runtime.getDeviceProperties(0)
 
@@ -155,13 +144,9 @@ def test_pinned_memory_is_page_locked_and_pageable_is_not(device: Any) -> None:
 
 def test_zero_bytes_never_reach_cuda(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """cudaMalloc(0) succeeds and returns null; we do not call CUDA for zero bytes."""
-
-    def fail(*_: object) -> None:
-        raise cupy.cuda.runtime.CUDARuntimeError(1)
-
     assert cupy.cuda.runtime.malloc(0) == 0
     for call in ("memcpyAsync", "memsetAsync"):
-        monkeypatch.setattr(cupy.cuda.runtime, call, fail)
+        monkeypatch.setattr(cupy.cuda.runtime, call, failing(cupy.cuda.runtime.CUDARuntimeError, 1))
     assert device.allocate(0) is None
     device.release(None)
     device.memcpy(None, None, 0, UP)
@@ -202,8 +187,7 @@ def test_a_full_gpu_is_an_allocation_error() -> None:
 
 
 def test_other_failures_are_not_allocation_errors(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: int) -> None:
-        raise cupy.cuda.runtime.CUDARuntimeError(719)
+    fail = failing(cupy.cuda.runtime.CUDARuntimeError, 719)
 
     monkeypatch.setattr(cupy.cuda, "PinnedMemory", fail)
     monkeypatch.setattr(cupy, "get_default_pinned_memory_pool", lambda: SimpleNamespace(malloc=fail))
@@ -236,24 +220,12 @@ def test_a_released_block_goes_back_to_its_pool_or_to_cuda() -> None:
 # --- copies
 
 
-def test_an_end_on_the_wrong_side_is_refused(device: Any) -> None:
+def test_what_is_no_row_of_bytes_is_no_pointer(device: Any) -> None:
     """CUDA accepts any address without a check; we check it."""
     near = filled(device, 7)
-    frozen = row(0)
-    frozen.flags.writeable = False
-    cases = [
-        (row(0), near, ACROSS, "src is not memory of this device"),
-        (near, row(0), ACROSS, "dest is not memory of this device"),
-        (near, near, UP, "src is not host memory"),
-        (near, frozen, DOWN, "dest is read-only"),
-        (row(0)[::-1], near, UP, "src is not a contiguous row of bytes"),
-        (near[::2], near, ACROSS, "src is not a contiguous row of bytes"),
-        (near.view(cupy.int32), near, ACROSS, "src is not a contiguous row of bytes"),
-    ]
-    for source, dest, kind, reason in cases:
-        with pytest.raises(InvalidPointerError, match=reason):
-            device.memcpy(source, dest, 4, kind)
-    for bad in (row(0), near[::2]):
+    for bad in (near[::2], near.view(cupy.int32)):
+        with pytest.raises(InvalidPointerError, match="src is not a contiguous row of bytes"):
+            device.memcpy(bad, near, 4, ACROSS)
         with pytest.raises(InvalidPointerError, match="ptr is not "):
             device.memset_zero(bad, 4)
 
@@ -276,14 +248,6 @@ def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
     for buffer, reason in cases:
         with pytest.raises(ValueError, match=reason):
             device.adopt(buffer, 20)
-
-
-class Interface:
-    """An array of another library that has only ``__cuda_array_interface__``."""
-
-    def __init__(self, array: Any, **changes: Any) -> None:
-        self._array = array
-        self.__cuda_array_interface__ = {**array.__cuda_array_interface__, **changes}
 
 
 def test_arrays_with_the_interface_are_adopted_as_they_are(device: Any) -> None:
@@ -355,66 +319,6 @@ def test_a_push_does_not_block_and_later_work_comes_after_it(device: Any, gate: 
         assert stream.done
 
 
-@pytest.mark.parametrize("call", ["mutable_cpu_data", "close"])
-def test_writing_the_host_and_closing_wait_for_a_push(device: Any, gate: threading.Event, call: str) -> None:
-    """The copy reads page-locked memory when it runs; until then the memory must not change or be freed."""
-    stream = device.stream()
-    with using_mode(Mode.GPU), ready_to_push(device) as memory:
-        hold(stream, gate)
-        memory.async_gpu_push(stream=stream)
-        event = device.record(stream)
-        assert not event.done
-        opening(gate)
-        getattr(memory, call)()
-
-        assert (True, True) == (gate.is_set(), event.done)
-
-
-def test_a_copy_comes_after_what_the_current_stream_holds(device: Any, gate: threading.Event) -> None:
-    """Work that was queued on CuPy's current stream is complete when cpu_data() returns."""
-    stream = device.stream()
-    with using_mode(Mode.GPU), ready_to_push(device) as memory:
-        view: Any = memory.mutable_gpu_data()
-        hold(stream, gate)
-        view.data.memset_async(9, SIZE, stream)
-        with stream:
-            assert not stream.done
-            opening(gate)
-            assert [9] * SIZE == memory.cpu_data().tolist()
-
-
-def held_reader(device: Any, memory: SyncedMemory, gate: threading.Event) -> tuple[Any, Any]:
-    """Return a held stream that will copy the device side, and the block to which it copies."""
-    reader, found = device.stream(), filled(device, 0)
-    view: Any = memory.gpu_data()
-    cupy.cuda.runtime.deviceSynchronize()
-    hold(reader, gate)
-    found.data.copy_from_device_async(view.data, SIZE, reader)
-    return reader, found
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-def test_a_push_comes_after_what_the_current_stream_holds(device: Any, gate: threading.Event, ordered: bool) -> None:
-    """A push waits for readers on the current stream; if its own stream is current, it waits for nothing."""
-    stream = device.stream()
-    with using_mode(Mode.GPU), ready_to_push(device) as memory:
-        reader, found = held_reader(device, memory, gate)
-        memory.mutable_cpu_data()[:] = 9
-        with reader, nullcontext() if ordered else stream:
-            memory.async_gpu_push(stream=stream)
-            event = device.record(stream)
-        if ordered:
-            assert not event.done
-            opening(gate)
-        event.synchronize()
-        assert ordered == gate.is_set()
-        gate.set()
-        reader.synchronize()
-
-        assert [7 if ordered else 9] * SIZE == found.get().tolist()
-        assert [9] * SIZE == memory.gpu_data().get().tolist()
-
-
 def test_a_with_block_makes_a_stream_cupys_current_one(device: Any) -> None:
     stream = device.stream()
     with device.on(stream) as entered:
@@ -476,10 +380,6 @@ def test_a_push_that_failed_on_the_gpu_is_told_once(
     device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first close raises and the second works, although every query of the event gives the error."""
-
-    def fail(_: object) -> None:
-        raise cupy.cuda.runtime.CUDARuntimeError(719)
-
     with using_mode(Mode.CPU):
         memory = ready_to_push(device)
     view, held = memory.gpu_data(), device.stream()  # the view stays, because to free it could wait for all work
@@ -489,7 +389,7 @@ def test_a_push_that_failed_on_the_gpu_is_told_once(
     with monkeypatch.context() as patch:
         patch.setattr(device, "record", answering(event))
         patch.setattr(cupy.cuda.runtime, "eventQuery", answering(719))
-        patch.setattr(cupy.cuda.Event, "synchronize", fail)
+        patch.setattr(cupy.cuda.Event, "synchronize", failing(cupy.cuda.runtime.CUDARuntimeError, 719))
         memory.async_gpu_push(stream=device.stream())
         with pytest.raises(DeviceError, match="waiting for the push failed on cuda:0: CUDARuntimeError: cudaError"):
             memory.close()
@@ -504,15 +404,11 @@ def test_a_push_that_failed_on_the_gpu_is_told_once(
 
 def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no compiler if CuPy lacks its extra ``ctk`` and the toolkit is missing."""
-
-    def missing() -> None:
-        raise RuntimeError('Failure finding "libnvrtc.so.12"')
-
     blob = Blob((4,), device=device)
     blob.data = 1
     blob.gpu_data()
     cuda_module._without_compiler.cache_clear()  # pyright: ignore[reportPrivateUsage] -- the answer is cached
-    monkeypatch.setattr(cupy.cuda.nvrtc, "getVersion", missing)
+    monkeypatch.setattr(cupy.cuda.nvrtc, "getVersion", failing(RuntimeError, 'Failure finding "libnvrtc.so.12"'))
     advice = r"^arithmetic on cuda:0 needs the package cupy-cuda1\dx\[ctk\], .*: pip install 'cupy-cuda1\dx\[ctk\]'$"
     for call in (device.arithmetic, blob.asum_data):
         with pytest.raises(MissingPackageError, match=advice) as caught:
@@ -534,14 +430,10 @@ def test_a_copy_for_which_the_device_cannot_be_made_current_does_not_happen(
     device: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The call does not wait for the stream either."""
-
-    def fail() -> int:
-        raise cupy.cuda.runtime.CUDARuntimeError(46)
-
     stream, block = device.stream(), filled(device, 7)
     hold(stream, gate)
     with monkeypatch.context() as patch:
-        patch.setattr(cupy.cuda.runtime, "getDevice", fail)
+        patch.setattr(cupy.cuda.runtime, "getDevice", failing(cupy.cuda.runtime.CUDARuntimeError, 46))
         with pytest.raises(cupy.cuda.runtime.CUDARuntimeError):
             device.memcpy(row(9), block, SIZE, UP, stream)
     assert not gate.is_set()
@@ -549,18 +441,6 @@ def test_a_copy_for_which_the_device_cannot_be_made_current_does_not_happen(
     stream.synchronize()
 
     assert [7] * SIZE == block.get().tolist()
-
-
-def test_calls_restore_the_current_device_also_after_errors(device: Any) -> None:
-    last = GPUS - 1
-    with cupy.cuda.Device(last):
-        device.release(filled(device, 7))
-        with pytest.raises(AllocationError):
-            device.allocate(1 << 50)
-        with device.using():
-            assert device.current_ordinal() == 0
-        assert device.current_ordinal() == last
-    assert cupy.cuda.runtime.getDevice() == 0
 
 
 @two_gpus
@@ -577,15 +457,6 @@ def test_memory_and_streams_of_another_gpu_are_refused(device: Any) -> None:
         memory.set_gpu_data(theirs)
 
     assert cupy.cuda.runtime.getDevice() == 0
-
-
-@two_gpus
-def test_memory_is_on_its_gpu_whichever_is_current(device: Any) -> None:
-    with cupy.cuda.Device(1), SyncedMemory(SIZE, device=device) as memory:
-        memory.mutable_cpu_data()[:] = 7
-        view: Any = memory.gpu_data()
-        assert view.device.id == 0
-        assert device.current_ordinal() == 1
 
 
 @two_gpus

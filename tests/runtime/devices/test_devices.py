@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from threads import run_in_threads
 
 from syncedmem.model import DeviceError, InvalidArgumentError, Mode, NoDeviceError, using_mode
 from syncedmem.runtime import (
@@ -119,7 +120,7 @@ WITHOUT: dict[str, tuple[str, Any, str]] = {
 
 @pytest.mark.parametrize("missing", WITHOUT)
 def test_a_device_that_is_not_here_says_what_is_missing(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A memory, `named_device` and the list of devices all say it, also the second time."""
+    """A memory, `named_device` and the list of devices all say it, also the second time; ``auto`` is another device."""
     library, stand_in, message = WITHOUT[missing]
     replace(monkeypatch, library, stand_in)
     name = OWNERS[library]
@@ -131,14 +132,7 @@ def test_a_device_that_is_not_here_says_what_is_missing(missing: str, monkeypatc
 
     report = next(report for report in probe() if report.name == name)
     assert (False, str(caught.value)) == (report.available, report.detail)
-
-
-@pytest.mark.parametrize("missing", ["no CuPy", "no driver", "no GPU"])
-def test_without_cuda_auto_is_simulated(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    library, stand_in, _ = WITHOUT[missing]
-    replace(monkeypatch, library, stand_in)
-
-    assert named_device("auto") is named_device("simulated")
+    assert library != "cupy" or named_device("auto") is named_device("simulated")
 
 
 def test_with_a_gpu_auto_is_cuda_and_says_which_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,13 +163,6 @@ def install(monkeypatch: pytest.MonkeyPatch, name: str) -> SimulatedDeviceAlloca
     makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, name, lambda _: (allocator, "installed"))
     return allocator
-
-
-def test_auto_is_what_goes_by_the_name_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = install(monkeypatch, "cuda")
-
-    assert named_device("auto") is installed
-    assert SyncedMemory(4).device is installed
 
 
 def test_the_environment_decides_about_auto_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,25 +302,6 @@ def test_a_device_without_an_allocator_of_pinned_memory_is_an_error_of_the_famil
     assert isinstance(caught.value.__cause__, OSError)
 
 
-def test_a_name_is_one_allocator_for_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that asks while the allocator is being made gets the same one."""
-    found: list[Any] = []
-    other = threading.Thread(target=lambda: found.append(named_device("cuda")))
-
-    def make(_: int) -> tuple[SimulatedDeviceAllocator, str]:
-        if not other.ident:
-            other.start()
-            other.join(0.2)  # the other thread waits for us, so this times out
-        return SimulatedDeviceAllocator(1), "installed"
-
-    makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
-    monkeypatch.setitem(makers, "cuda", make)
-    found.append(named_device("cuda"))
-    other.join(10)
-
-    assert (2, 1) == (len(found), len(set(found)))
-
-
 def test_the_list_of_devices_is_complete_and_says_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, "cuda")
     reports = probe()
@@ -377,17 +345,19 @@ def test_what_a_memory_gets_for_its_arguments() -> None:
         assert [7] * 4 == memory.gpu_data().get().tolist()
 
 
-@pytest.mark.parametrize("name", ["allocate", "memcpy", "record", "pinned_host", "empty", "check_stream"])
-def test_what_lacks_a_call_is_no_device(name: str) -> None:
+LACKING: dict[str, tuple[str, ...]] = {
+    "device": ("allocate", "memcpy", "record", "pinned_host", "empty", "check_stream"),
+    "host": ("allocate", "release", "memset_zero", "adopt", "overlaps"),
+}
+
+
+@pytest.mark.parametrize(("side", "name"), [(side, name) for side, names in LACKING.items() for name in names])
+def test_what_lacks_a_call_is_no_allocator(side: str, name: str) -> None:
     """It is refused when the memory is made, not when the missing call is needed."""
-    with pytest.raises(InvalidArgumentError, match="device must be an allocator, a device name, or None, got"):
-        resolve_device(Wrapper(SimulatedDeviceAllocator(), name))
-
-
-@pytest.mark.parametrize("name", ["allocate", "release", "memset_zero", "adopt", "overlaps"])
-def test_what_lacks_a_call_is_no_host(name: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="host must be an allocator, or None, got"):
-        resolve_host(Wrapper(CPUDeviceAllocator(), name))
+    resolve: Callable[[object], object] = resolve_device if side == "device" else resolve_host
+    lacking = Wrapper(SimulatedDeviceAllocator() if side == "device" else CPUDeviceAllocator(), name)
+    with pytest.raises(InvalidArgumentError, match=f"{side} must be an allocator, (a device name, )?or None, got"):
+        resolve(lacking)
 
 
 @pytest.mark.parametrize("other", [7, object(), SimulatedDeviceAllocator, b"cuda"])
@@ -490,12 +460,6 @@ def test_the_factory_of_host_memory_gives_what_everything_shares() -> None:
     assert CPUDeviceAllocatorFactory.get_instance() is cpu_allocator() is resolve_host(None)
 
 
-@pytest.mark.parametrize(("ordinal", "error"), [(9, NoDeviceError), (-1, NoDeviceError), ("0", InvalidArgumentError)])
-def test_a_factory_makes_only_devices_that_are_here(ordinal: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match=r"there is no simulated device|ordinal must be the number of a device"):
-        SimulatedDeviceAllocatorFactory.get_instance(ordinal)
-
-
 def test_a_factory_asked_by_many_threads_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """KuiperLLama's factory may make two."""
     found: list[Any] = []
@@ -511,10 +475,6 @@ def test_a_factory_asked_by_many_threads_makes_one(monkeypatch: pytest.MonkeyPat
 
     makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, "simulated", make)
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
+    run_in_threads(*[ask] * 8)
 
     assert (8, 1) == (len(found), len(set(found)))

@@ -11,7 +11,7 @@ import pytest
 import syncedmem.runtime.devices.host as host_module
 from syncedmem.model import AllocationError
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType
-from syncedmem.runtime.devices.host import ALIGNMENT, cpu_allocator
+from syncedmem.runtime.devices.host import ALIGNMENT
 
 LARGE = 1 << 20
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux promises zeros after MADV_DONTNEED")
@@ -126,7 +126,3 @@ def test_the_host_behaves_like_a_device_that_is_always_current(host: CPUDeviceAl
     assert host.viewer(row)() is not row
     assert (host, None) == (host.pinned_host(), cast("Any", host).stream())
     assert host.adopt(row, 3).shape == (3,)
-
-
-def test_everybody_shares_one_host_allocator() -> None:
-    assert cpu_allocator() is cpu_allocator()

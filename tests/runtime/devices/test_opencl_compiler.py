@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from subjects import failing
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
@@ -186,10 +187,7 @@ def test_nothing_stays_mapped_after_an_error(monkeypatch: pytest.MonkeyPatch) ->
     x = device.empty(64).view(np.float32)
     x.set(np.ones(16, np.float32))
 
-    def fail(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(HostArithmetic, "asum", fail)
+    monkeypatch.setattr(HostArithmetic, "asum", failing(KeyboardInterrupt))
     mapped: list[Any] = []
     take = cl.enqueue_map_buffer
 

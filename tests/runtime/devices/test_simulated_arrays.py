@@ -55,15 +55,6 @@ def test_slices_are_those_of_a_list(device: SimulatedDeviceAllocator) -> None:
         assert plain[2:][key] == block[2:][key].get().tolist()
 
 
-def test_get_copies_and_views_do_not(device: SimulatedDeviceAllocator) -> None:
-    block = allocated(device, 7)
-    copied, view = block.get(), block.view()
-    view.set(row(9))
-
-    assert (7, 9) == (copied[0], block.get()[0])
-    assert view is not block
-
-
 def test_a_read_only_array_stays_so(device: SimulatedDeviceAllocator) -> None:
     """It holds for its slices and views too; it can be read."""
     frozen = device.read_only(allocated(device, 7))
@@ -109,7 +100,6 @@ def test_set_takes_an_array_of_the_same_type_and_shape_alone(device: SimulatedDe
 
 
 def test_set_writes_all_items_of_whatever_array_it_takes(device: SimulatedDeviceAllocator) -> None:
-    """It holds for masked items too, and for arrays that are read-only."""
     block, empty, frozen = allocated(device), device.empty(0), row(5)
     frozen.flags.writeable = False
     block.set(np.ma.masked_array(row(9), mask=[True] * SIZE))

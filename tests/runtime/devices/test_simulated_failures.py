@@ -30,10 +30,8 @@ def test_the_kth_call_of_an_operation_fails_once(device: SimulatedDeviceAllocato
     block = allocated(device, 7)
     device.fail_at(k, operation)
     device.release(None)
-    if operation != "memcpy":
-        call(device, "memcpy", block)
-    if operation != "memset_zero":
-        call(device, "memset_zero", block)
+    for other in {"memcpy", "memset_zero"} - {operation}:
+        call(device, other, block)
     for _ in range(k - 1):
         call(device, operation, block)
     live = device.live_blocks

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from simulated_blocks import DOWN, SIZE, UP, allocated, row
 
-from syncedmem.model import AllocationError, InvalidPointerError
-from syncedmem.runtime import CPUDeviceAllocator, SimulatedArray, SimulatedDeviceAllocator, SimulatedDeviceError
+from syncedmem.model import AllocationError
+from syncedmem.runtime import SimulatedArray, SimulatedDeviceAllocator, SimulatedDeviceError
 from syncedmem.runtime.devices.simulated.block import FREED, FRESH, Block, Quarantine
 
 if TYPE_CHECKING:
@@ -169,21 +169,6 @@ def test_arrays_of_their_own_are_counted_until_the_last_view_goes() -> None:
     gc.collect()
 
     assert len(device.empty(SIZE)) == SIZE
-
-
-def test_pageable_and_pinned_memory_are_not_freed_as_each_other(device: SimulatedDeviceAllocator) -> None:
-    """Both are NumPy arrays, and each allocator knows its own."""
-    pageable, pinned = CPUDeviceAllocator(), device.pinned_host()
-    ours, theirs = pageable.allocate(SIZE), pinned.allocate(SIZE)
-    with pytest.raises(InvalidPointerError, match="pinned host memory of simulated:0 cannot use"):
-        pinned.release(ours)
-    with pytest.raises(InvalidPointerError, match="cpu:0 cannot use"):
-        pageable.release(theirs)
-
-    pageable.release(ours)
-    pinned.release(theirs)
-    pinned.release(None)
-    assert (0, 0) == (pageable.live_blocks, pinned.live_blocks)
 
 
 def test_pinned_memory_is_poisoned_when_fresh_and_kept_when_freed(device: SimulatedDeviceAllocator) -> None:

@@ -10,7 +10,6 @@ from simulated_blocks import DOWN, SIZE, allocated, row
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.runtime import SimulatedDeviceAllocator, SimulatedDeviceError
-from syncedmem.runtime.devices.simulated.block import FRESH
 
 # --- views of another type
 
@@ -96,31 +95,10 @@ def test_a_typed_view_is_no_pointer(device: SimulatedDeviceAllocator) -> None:
     assert [7] * SIZE == block.get().tolist()
 
 
-def test_overlaps_are_shared_bytes(device: SimulatedDeviceAllocator) -> None:
-    """An array without bytes, another block, or the same address on another device shares none."""
-    block, other = allocated(device), allocated(device)
-
-    assert device.overlaps(block[:8], block[7:])
-    assert not device.overlaps(block[:8], block[8:])
-    assert not device.overlaps(block[4:4], block)
-    assert not device.overlaps(block, other)
-    twin = allocated(SimulatedDeviceAllocator())
-    assert (twin.ptr, False) == (allocated(SimulatedDeviceAllocator()).ptr, device.overlaps(block, twin))
-
-
 # --- adoption
 
 
-def test_adoption_looks_at_the_same_bytes(device: SimulatedDeviceAllocator) -> None:
-    buffer = device.empty(SIZE)
-    ptr = device.adopt(buffer, SIZE - 4)
-    ptr.set(row(7, SIZE - 4))
-
-    assert [*[7] * (SIZE - 4), *[FRESH] * 4] == buffer.get().tolist()
-
-
 def test_other_memory_is_not_adopted(device: SimulatedDeviceAllocator) -> None:
-    """Each refusal says why."""
     cases: list[tuple[Any, int, str]] = [
         (row(0), SIZE, "not memory of simulated:0"),
         (None, SIZE, "not memory of simulated:0"),

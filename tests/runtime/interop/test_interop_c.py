@@ -6,12 +6,12 @@ import ctypes
 import gc
 import importlib
 import subprocess
-import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from interop_fixtures import SIZE, address_of, unlimited
+from threads import run_in_threads
 
 from syncedmem import interop
 from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError, InvalidSizeError, NoDeviceError
@@ -172,10 +172,6 @@ def test_threads_share_the_functions_of_c(cpu: CPUDeviceAllocator) -> None:
         for _ in range(200):
             ours.deallocate(ours.allocate(SIZE))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(*[work] * 4)
 
     assert 0 == cpu.live_blocks

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from subjects import failing
 
 from syncedmem import interop
 from syncedmem.model import AllocationError, DeviceError, NoDeviceError, WrongDeviceError
@@ -115,11 +116,9 @@ def test_a_full_device_is_an_allocation_error_whatever_cupy_makes_of_it(theirs: 
 
 
 def test_another_error_of_cupy_is_no_lack_of_room() -> None:
-    def broken(_: int) -> Any:
-        raise cupy.cuda.runtime.CUDARuntimeError(719)
 
     with pytest.raises(DeviceError, match="allocate failed on CuPy's allocator: CUDARuntimeError: cudaErrorL"):
-        interop.cupy.from_resource(broken).allocate(SIZE)
+        interop.cupy.from_resource(failing(cupy.cuda.runtime.CUDARuntimeError, 719)).allocate(SIZE)
 
 
 def test_our_pooled_pinned_memory_can_be_what_cupy_takes_pinned_memory_from() -> None:

@@ -44,17 +44,6 @@ def test_buffers_of_cuda_core_are_ours(cuda_core: Any, cpu: Limited) -> None:
     assert 0 == cpu.live_blocks
 
 
-def test_cuda_core_sees_out_of_memory_and_zero_bytes(cuda_core: Any, cpu: Limited) -> None:
-    resource = cuda_core.as_resource(cpu)
-    with pytest.raises(MemoryError, match="the limit"):
-        resource.allocate(1 << 27, stream=None)
-    nothing = resource.allocate(0, stream=None)
-    assert (0, 0) == (nothing.size, int(nothing.handle))
-    nothing.close()
-
-    assert [1 << 27] == cpu.asked
-
-
 def test_what_cuda_core_gives_back_wrongly_is_printed(
     cuda_core: Any, cpu: Limited, printed: list[BaseException | None]
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,10 @@ from syncedmem.model import (
     AllocationError,
     DeviceError,
     InvalidPointerError,
-    InvalidSizeError,
     NoDeviceError,
     ReleaseError,
     SyncedMemoryError,
 )
-from syncedmem.runtime import Buffer, SyncedMemory
 from syncedmem.runtime.interop.foreign import ForeignHostAllocator, allocator_over
 from syncedmem.runtime.interop.source import Source
 
@@ -66,53 +63,6 @@ def test_what_an_allocator_leaves_goes_back_with_it(heap: Heap) -> None:
     gc.collect()
 
     assert [address] == heap.returned
-
-
-@pytest.mark.deep
-def test_nothing_goes_back_when_the_process_ends() -> None:
-    """Arrays may still be read then, and libraries may be gone: neither their memory nor ours is given back."""
-    program = """
-import ctypes
-from syncedmem.runtime import CPUDeviceAllocator
-from syncedmem.runtime.interop.foreign import ForeignHostAllocator
-from syncedmem.runtime.interop.source import Source
-from syncedmem.runtime.interop.exporter import Exporter
-class Noisy(CPUDeviceAllocator):
-    def release(self, ptr):
-        print("released")
-memory = ctypes.create_string_buffer(1000)
-foreign = ForeignHostAllocator(Source("a heap", lambda size: (ctypes.addressof(memory), lambda: print("given back"))))
-block, exported = foreign.allocate(1000), Exporter(Noisy()).export(1000)
-ctypes.pythonapi.Py_IncRef(ctypes.py_object((block, exported)))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-
-    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
-
-
-def test_zero_bytes_are_not_asked_for(foreign: ForeignHostAllocator, heap: Heap) -> None:
-    assert foreign.allocate(0) is None
-    foreign.release(None)
-    assert {} == heap.blocks
-    with pytest.raises(InvalidSizeError):
-        foreign.allocate(-1)
-
-
-def test_a_foreign_allocator_serves_a_memory_and_a_buffer(foreign: ForeignHostAllocator, heap: Heap) -> None:
-    """These are the uses of an allocator of host memory."""
-    with SyncedMemory(SIZE, host=foreign, device=None) as memory:
-        memory.mutable_cpu_data()[:] = 7
-        assert 7 == memory.cpu_data()[SIZE - 1]
-        assert 1 == len(heap.blocks)
-    with Buffer(SIZE, foreign) as buffer:
-        foreign.memset_zero(buffer.ptr, SIZE)
-        assert isinstance(buffer.ptr, np.ndarray)
-        assert not buffer.ptr.any()
-    del buffer, memory
-    gc.collect()
-
-    assert {} == heap.blocks
-    assert 2 == len(heap.returned)
 
 
 def raising(error: BaseException) -> Callable[[int], Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import subprocess
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -219,31 +218,6 @@ def test_what_fails_is_null_and_changes_nothing(
 
     assert 0 == memory.live_blocks
     assert [True] * 2 == [isinstance(error, InvalidPointerError) for error in printed[2:]]
-
-
-@pytest.mark.deep
-def test_a_handler_outlives_everything_but_the_process() -> None:
-    """An array may be freed last, when Python exits: nothing is printed, and nothing crashes."""
-    program = """
-import gc, numpy as np
-from syncedmem import CPUDeviceAllocator
-from syncedmem.interop import numpy as handlers
-def made():
-    with handlers.using(handlers.as_resource(CPUDeviceAllocator())):
-        return np.arange(1000)
-kept = made()
-gc.collect()
-kept.resize(2000)
-class Late:
-    array = made()
-    def __del__(self):
-        assert 999 == self.array[999]
-np.late = Late()
-print(kept[999])
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-
-    assert (0, "999\n", "") == (done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("allocator", [None, SimulatedDeviceAllocator(), Tracking])

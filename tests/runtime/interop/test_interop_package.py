@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from interop_fixtures import library
+from subjects import devices
 
 from syncedmem import interop
 from syncedmem.model import NoDeviceError
@@ -66,3 +68,56 @@ def test_a_library_that_is_missing_is_named(
 
     with pytest.raises(NoDeviceError, match=hint):
         getattr(interop, name)
+
+
+LAST: dict[str, str] = {
+    "rmm": """
+np.late = interop.rmm.mr.PoolMemoryResource(interop.rmm.as_resource(CPUDeviceAllocator()), initial_pool_size=1 << 20)
+np.block = interop.rmm.from_resource(np.late, device=None).allocate(1000)
+""",
+    "pyopencl": "np.late = interop.pyopencl.as_resource(named_device('opencl'))(1000)",
+    "numpy": """
+def made():
+    with interop.numpy.using(interop.numpy.as_resource(CPUDeviceAllocator())):
+        return np.arange(1000)
+kept = made()
+gc.collect()
+kept.resize(2000)
+class Late:
+    array = made()
+    def __del__(self):
+        assert 999 == self.array[999]
+np.late = Late()
+""",
+    # Arrays may still be read then, and libraries may be gone: neither their memory nor ours is given back.
+    "foreign and exported": """
+class Noisy(CPUDeviceAllocator):
+    def release(self, ptr):
+        print("released")
+memory = ctypes.create_string_buffer(1000)
+foreign = ForeignHostAllocator(Source("a heap", lambda size: (ctypes.addressof(memory), lambda: print("given back"))))
+block, exported = foreign.allocate(1000), Exporter(Noisy()).export(1000)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object((block, exported)))
+""",
+}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", LAST)
+def test_what_is_the_last_to_go_goes_quietly(name: str) -> None:
+    """When Python exits, nothing is printed, nothing calls an object that is gone, and nothing crashes."""
+    if name in interop.__all__:
+        library(name)
+    if name == "pyopencl" and not any(it.name.startswith("opencl") for it in devices()):
+        pytest.skip("there is no OpenCL here")
+    program = """
+import ctypes, gc, numpy as np
+from syncedmem import CPUDeviceAllocator, interop, named_device
+from syncedmem.runtime.interop.exporter import Exporter
+from syncedmem.runtime.interop.foreign import ForeignHostAllocator
+from syncedmem.runtime.interop.source import Source
+"""
+    command = [sys.executable, "-c", program + LAST[name]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (0, "", "") == (done.returncode, done.stdout, done.stderr)

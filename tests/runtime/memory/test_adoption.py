@@ -37,16 +37,6 @@ def test_unsuitable_host_buffers_are_refused(memory: SyncedMemory, buffer: Any, 
     assert memory.cpu_data().tolist() == [7] * SIZE
 
 
-def test_ones_own_buffer_is_refused_and_survives(memory: SyncedMemory) -> None:
-    """Caffe frees the buffer and keeps the pointer."""
-    filled(memory)
-
-    with pytest.raises(BufferMismatchError, match="own buffer"):
-        memory.set_cpu_data(memory.mutable_cpu_data())
-
-    assert memory.cpu_data().tolist() == [7] * SIZE
-
-
 def test_the_same_external_buffer_may_be_adopted_again(memory: SyncedMemory) -> None:
     """The memory does not own it, so nothing would be freed."""
     buffer = bytearray(SIZE)

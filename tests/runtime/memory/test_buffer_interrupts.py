@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 from interruption import INTERRUPTS, acquired_elsewhere, interrupt_everywhere, interrupt_with_signals
-from subjects import SIZE
+from subjects import SIZE, failing
 
-from syncedmem.model import ReleaseError
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.runtime.devices.simulated.block import exclusive
 
@@ -156,10 +155,7 @@ def test_the_lock_is_free_while_the_interrupt_is_kept() -> None:
     """Nothing depends on the collector, or on when a traceback is freed."""
     desk, kept = Desk(), list[BaseException]()
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    desk.device.memcpy = interrupt  # type: ignore[assignment, method-assign] # an interrupt at a known place
+    desk.device.memcpy = failing(KeyboardInterrupt)  # type: ignore[method-assign] # an interrupt at a known place
     try:
         desk.here.copy_from(desk.on_host)
     except KeyboardInterrupt as error:
@@ -169,41 +165,6 @@ def test_the_lock_is_free_while_the_interrupt_is_kept() -> None:
     assert acquired_elsewhere(exclusive, *[buffer._lock for buffer in desk.buffers])  # pyright: ignore[reportPrivateUsage] -- they have to be free
     desk.here.copy_from(desk.on_host)
     assert kept[0].__traceback__ is not None
-
-
-def test_an_interrupt_while_memory_is_refused_says_so() -> None:
-    """The interrupt is raised, with a note; the buffer still has to release the memory."""
-    desk, release = Desk(), SimulatedDeviceAllocator.release
-    answers: list[BaseException] = [RuntimeError("dead"), KeyboardInterrupt()]
-
-    def answer(ptr: Any) -> None:
-        if answers:
-            raise answers.pop()
-        release(desk.device, ptr)
-
-    desk.device.release = answer  # type: ignore[method-assign] # what an interrupted driver may do
-    with pytest.raises(KeyboardInterrupt) as caught:
-        desk.here.close()
-
-    assert "release failed on simulated:0: RuntimeError: dead" in caught.value.__notes__[0]
-    assert desk.device.live_blocks == 2
-    desk.here.close()
-    assert desk.device.live_blocks == 1
-
-
-def test_memory_that_runs_out_twice_is_a_refusal() -> None:
-    desk = Desk()
-
-    def refuse(_: object) -> None:
-        raise MemoryError
-
-    desk.device.release = refuse  # type: ignore[assignment, method-assign] # a driver without memory
-    with pytest.raises(ReleaseError, match="MemoryError"):
-        desk.here.close()
-    del desk.device.release
-
-    desk.here.close()
-    assert desk.device.live_blocks == 1
 
 
 def test_real_signals_leave_buffers_that_can_be_used(require_unbroken: Require) -> None:

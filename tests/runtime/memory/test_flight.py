@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 import pytest
-from subjects import SIZE, filled
+from subjects import SIZE, failing, filled
 
 from syncedmem.model import (
     DeviceError,
@@ -22,19 +22,12 @@ from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.runtime.memory.flight import Push, queue_copy
 
 
-@pytest.mark.parametrize("head", [SyncedHead.UNINITIALIZED, SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED])
-def test_pushing_needs_the_head_at_the_cpu(memory: SyncedMemory, head: SyncedHead) -> None:
-    """The error names the head, is a RuntimeError, and nothing has changed."""
-    if head is not SyncedHead.UNINITIALIZED:
-        memory.gpu_data()
-    if head is SyncedHead.SYNCED:
-        memory.cpu_data()
-
-    with pytest.raises(IllegalCallError, match=f"not allowed in head {head.name}") as caught:
-        memory.async_gpu_push(stream=memory.device.stream())  # type: ignore[union-attr] # it has a device
+def test_a_push_that_is_refused_names_the_head(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
+    with pytest.raises(IllegalCallError, match="not allowed in head UNINITIALIZED") as caught:
+        memory.async_gpu_push(stream=device.stream())
 
     assert isinstance(caught.value, RuntimeError)
-    assert caught.value.head is memory.head is head
+    assert caught.value.head is SyncedHead.UNINITIALIZED
 
 
 @pytest.mark.parametrize("stream", [None, 0, "0", object(), SimulatedDeviceAllocator(1).stream()])
@@ -47,8 +40,10 @@ def test_what_is_no_stream_of_the_device_is_refused(memory: SyncedMemory, stream
     assert memory.head is SyncedHead.HEAD_AT_CPU
 
 
-def test_reading_the_host_does_not_wait(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
-    filled(memory)
+@pytest.mark.parametrize("check_device", [False, True])
+def test_reading_the_host_does_not_wait(device: SimulatedDeviceAllocator, check_device: bool) -> None:
+    """With the device check on, the call takes the slow path."""
+    memory = filled(SyncedMemory(SIZE, device=device, check_device=check_device))
     stream = device.stream()
     memory.async_gpu_push(stream=stream)
 
@@ -68,60 +63,18 @@ def test_reading_the_device_is_ordered_after_the_push_without_waiting(
     assert [view.get().tolist() for view in views] == [[7] * SIZE] * 2
 
 
-def test_reading_the_host_does_not_wait_with_the_device_check_on(device: SimulatedDeviceAllocator) -> None:
-    """With this check the call takes the slow path."""
-    memory = filled(SyncedMemory(SIZE, device=device, check_device=True))
-    stream = device.stream()
-    memory.async_gpu_push(stream=stream)
-
-    assert memory.cpu_data().tolist() == [7] * SIZE
-    assert not stream.done
-
-
 def test_an_order_that_cannot_be_given_is_reported(
     memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(memory)
     memory.async_gpu_push(stream=device.stream())
 
-    def fail(_: object) -> None:
-        raise RuntimeError("no barrier")
-
-    monkeypatch.setattr(device, "order_after", fail)
+    monkeypatch.setattr(device, "order_after", failing(RuntimeError, "no barrier"))
 
     with pytest.raises(DeviceError, match="ordering after the push failed on simulated:0: RuntimeError: no barrier"):
         memory.gpu_data()
 
     assert memory.head is SyncedHead.SYNCED
-
-
-def test_a_finished_push_is_forgotten(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
-    """After the stream was synchronised, gpu_data() has nothing left to do."""
-    filled(memory)
-    stream = device.stream()
-    memory.async_gpu_push(stream=stream)
-    stream.synchronize()
-    memory.gpu_data()
-
-    assert memory.gpu_data().get().tolist() == [7] * SIZE
-
-
-def test_a_push_that_cannot_be_recorded_is_waited_for(
-    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody could wait for it later, so its memory must not be given back while it runs."""
-    filled(memory)
-    stream = device.stream()
-
-    def fail(_: object) -> None:
-        raise RuntimeError("no event")
-
-    monkeypatch.setattr(device, "record", fail)
-
-    with pytest.raises(DeviceError, match="no event"):
-        memory.async_gpu_push(stream=stream)
-
-    assert (stream.done, device.live_blocks, memory.head) == (True, 0, SyncedHead.HEAD_AT_CPU)
 
 
 def test_a_wait_that_fails_is_reported_and_changes_nothing(
@@ -219,18 +172,6 @@ def test_a_lost_push_is_not_copied_back(lost: SyncedMemory, monkeypatch: pytest.
     lost.close()
 
 
-def test_the_finaliser_frees_what_a_lost_push_used(
-    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The push is over, so nothing uses the memory any more."""
-    memory = filled(SyncedMemory(SIZE, device=device))
-    monkeypatch.setattr(device, "record", Lost)
-    memory.async_gpu_push(stream=device.stream())
-    del memory
-
-    assert (device.live_blocks, device.pinned_host().live_blocks) == (0, 0)
-
-
 def test_a_push_that_turns_out_to_be_lost_while_it_is_waited_for_again_leaks_nothing(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,7 +238,7 @@ def test_a_push_keeps_what_it_reads_and_writes_alive(
 
 
 def test_a_push_that_cannot_be_recorded_is_waited_for_on_its_own_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host waits for one stream, as with CUDA's streams that do not block."""
+    """Nobody could wait for it later.  The host waits for one stream, as with CUDA's streams that do not block."""
 
     class Separate(SimulatedDeviceAllocator):
         def memcpy(self, *arguments: Any, **options: Any) -> None:
@@ -306,16 +247,13 @@ def test_a_push_that_cannot_be_recorded_is_waited_for_on_its_own_stream(monkeypa
             elif options.get("need_sync") and len(arguments) > 4 and arguments[4] is not None:
                 arguments[4].synchronize()
 
-    def fail(_: object) -> None:
-        raise RuntimeError("no event")
-
     separate = Separate()
     memory, stream = filled(SyncedMemory(SIZE, device=separate)), separate.stream()
-    monkeypatch.setattr(separate, "record", fail)
+    monkeypatch.setattr(separate, "record", failing(RuntimeError, "no event"))
     with pytest.raises(DeviceError, match="no event"):
         memory.async_gpu_push(stream=stream)
 
-    assert (stream.done, separate.live_blocks) == (True, 0)
+    assert (stream.done, separate.live_blocks, memory.head) == (True, 0, SyncedHead.HEAD_AT_CPU)
 
 
 def test_an_event_that_cannot_be_asked_is_reported(
@@ -369,46 +307,12 @@ def test_a_push_that_is_undone_is_waited_for(device: SimulatedDeviceAllocator) -
     blind.check()
 
 
-def test_a_push_that_can_neither_be_undone_nor_waited_for_stays_in_flight(
-    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its memory is left to the copy, with a warning; a call that would overwrite its source waits first."""
-    filled(memory)
-    stream = device.stream()
-    memcpy = device.memcpy
-
-    def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("dead")
-
-    def copy_then_die(*arguments: Any, **options: Any) -> None:
-        memcpy(*arguments, **options)
-        monkeypatch.setattr(device, "memcpy", fail)
-
-    monkeypatch.setattr(device, "memcpy", copy_then_die)
-    monkeypatch.setattr(device, "record", fail)
-    with (
-        pytest.warns(ResourceWarning, match=f"{SIZE} bytes leaked on simulated:0: waiting for the push failed"),
-        pytest.raises(DeviceError, match="copy_to_gpu_async failed on simulated:0: RuntimeError: dead"),
-    ):
-        memory.async_gpu_push(stream=stream)
-
-    assert (stream.done, device.live_blocks, memory.head) == (False, 1, SyncedHead.HEAD_AT_CPU)
-    with pytest.raises(DeviceError, match="waiting for the push failed on simulated:0: RuntimeError: dead"):
-        memory.set_cpu_data(bytearray(SIZE))
-    monkeypatch.undo()
-    memory.set_cpu_data(bytearray(SIZE))
-    assert stream.done
-
-
 def test_a_lost_push_is_not_forgotten_by_a_call_that_fails(lost: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its bytes are still lost after a close() that could not free the host side."""
     device: Any = lost.device
 
-    def fail(_: object) -> None:
-        raise RuntimeError("dead")
-
     with monkeypatch.context() as patch:
-        patch.setattr(device.pinned_host(), "release", fail)
+        patch.setattr(device.pinned_host(), "release", failing(RuntimeError, "dead"))
         for error, call in ((DeviceError, lost.close), (ReleaseError, lost.close), (DeviceError, lost.gpu_data)):
             with pytest.raises(error):
                 call()
@@ -417,24 +321,28 @@ def test_a_lost_push_is_not_forgotten_by_a_call_that_fails(lost: SyncedMemory, m
     lost.close()
 
 
+def raising(*_: object, **__: object) -> None:
+    raise RuntimeError("dead")
+
+
 def stuck_push(memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Push so that the copy is queued, but can be neither recorded nor waited for; returns the stream."""
     device: Any = filled(memory).device
     stream, memcpy = device.stream(), device.memcpy
 
-    def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("dead")
-
     def copy_then_die(*arguments: Any, **options: Any) -> None:
         memcpy(*arguments, **options)
-        patch.setattr(device, "memcpy", fail)
+        patch.setattr(device, "memcpy", raising)
 
     with monkeypatch.context() as patch:
         patch.setattr(device, "memcpy", copy_then_die)
-        patch.setattr(device, "record", fail)
-        with pytest.warns(ResourceWarning, match="leaked"), pytest.raises(DeviceError, match="dead"):
+        patch.setattr(device, "record", raising)
+        with (
+            pytest.warns(ResourceWarning, match=f"{SIZE} bytes leaked on simulated:0: waiting for the push failed"),
+            pytest.raises(DeviceError, match="copy_to_gpu_async failed on simulated:0: RuntimeError: dead"),
+        ):
             memory.async_gpu_push(stream=stream)
-    assert not stream.done
+    assert (stream.done, device.live_blocks, memory.head) == (False, 1, SyncedHead.HEAD_AT_CPU)
     return stream
 
 
@@ -443,6 +351,10 @@ def test_a_push_that_is_stuck_keeps_its_source_from_being_written(
 ) -> None:
     """It holds also for an accessor that has nothing else to do; a reader of the device side then copies again."""
     stream = stuck_push(memory, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(memory.device, "memcpy", raising)
+        with pytest.raises(DeviceError, match="waiting for the push failed on simulated:0: RuntimeError: dead"):
+            memory.set_cpu_data(bytearray(SIZE))
     memory.mutable_cpu_data()[:] = 8
 
     assert stream.done

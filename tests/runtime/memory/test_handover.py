@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import gc
 import sys
-import threading
 from collections import deque
 from typing import Any
 
 import numpy as np
 import pytest
-from heaps import Heap, Later, Streamed
-from subjects import SIZE
+from heaps import Heap
+from subjects import SIZE, failing
 
-from syncedmem.model import ReleaseError
 from syncedmem.runtime import (
     CPUDeviceAllocator,
     GuardingAllocator,
@@ -103,65 +101,6 @@ def test_a_block_that_was_sorted_in_is_not_sorted_in_again() -> None:
     assert (1, SIZE) == (heap.stack.idle_blocks, heap.stack.idle_bytes)
     heap.check()
     heap.finish()
-
-
-def test_a_release_at_the_limit_waits_for_no_work() -> None:
-    """Only idle blocks whose work is over are given back."""
-    heap = Heap(bottom=Streamed())
-    heap.stack = PoolAllocator(heap.bottom, idle_limit=100)
-    heap.with_blocks(60, 60, 60)
-    event = Later()
-    heap.stack.hold(heap.out[0], event)
-    heap.release(0)
-    heap.release(0)
-    assert (60, 2) == (heap.stack.idle_bytes, heap.bottom.live_blocks)
-    event.synchronize()
-    heap.release(0)
-
-    assert (0, 0) == (heap.stack.idle_bytes, heap.bottom.live_blocks)
-
-
-def test_a_block_is_kept_while_another_thread_is_inside() -> None:
-    """It holds also at the limit; the next call gives the block back."""
-    pool = PoolAllocator(CPUDeviceAllocator(), idle_limit=10)
-    block, inside, leave = pool.allocate(SIZE), threading.Event(), threading.Event()
-
-    def stay() -> None:
-        with pool._lock:
-            inside.set()
-            leave.wait(30)
-
-    other = threading.Thread(target=stay)
-    other.start()
-    inside.wait(30)
-    pool.release(block)
-    leave.set()
-    other.join(30)
-
-    assert (0, SIZE) == (pool.live_blocks, pool.idle_bytes)
-    pool.release(pool.allocate(8))
-    assert 0 == pool.idle_bytes
-
-
-def test_what_is_released_inside_another_call_waits_for_its_end() -> None:
-    """It holds also at the limit."""
-    heap = Heap(bottom=Moody())
-    heap.stack = PoolAllocator(heap.bottom, idle_limit=100)
-    heap.with_blocks(60, 60, 60)
-    allocate = heap.bottom.allocate
-
-    def allocate_and_release(byte_size: int) -> Any:
-        while heap.out:
-            heap.release(0)
-        assert (180, 3) == (heap.stack.idle_bytes, heap.bottom.live_blocks)
-        return allocate(byte_size)
-
-    heap.bottom.allocate = allocate_and_release
-    heap.allocate(500)
-
-    assert (0, 1) == (heap.stack.idle_bytes, heap.bottom.live_blocks)
-    heap.check()
-    heap.stack.release(heap.out.pop())
 
 
 @pytest.mark.parametrize("copy", [3, 4])
@@ -280,23 +219,28 @@ def test_an_address_that_cannot_be_told_is_not_exported(monkeypatch: pytest.Monk
     upstream = CPUDeviceAllocator()
     exporter = Exporter(upstream)
 
-    def interrupted(_block: object) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(exporter, "_start", interrupted)
+    monkeypatch.setattr(exporter, "_start", failing(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         exporter.allocate(SIZE)
 
     assert (0, 0) == (len(exporter), upstream.live_blocks)
 
 
-def test_a_trim_that_cannot_be_done_says_so_and_keeps_the_block() -> None:
-    upstream = Moody()
-    pool = PoolAllocator(upstream)
-    pool.release(pool.allocate(SIZE))
-    upstream.before = OSError
-    with pytest.raises(ReleaseError, match="trim failed"):
-        pool.trim()
-    upstream.before = None
+def test_what_is_released_inside_another_call_waits_for_its_end() -> None:
+    heap = Heap(bottom=Moody())
+    heap.stack = PoolAllocator(heap.bottom, idle_limit=100)
+    heap.with_blocks(60, 60, 60)
+    allocate = heap.bottom.allocate
 
-    assert (SIZE, SIZE) == (pool.idle_bytes, pool.trim())
+    def allocate_and_release(byte_size: int) -> Any:
+        while heap.out:
+            heap.release(0)
+        assert (180, 3) == (heap.stack.idle_bytes, heap.bottom.live_blocks)
+        return allocate(byte_size)
+
+    heap.bottom.allocate = allocate_and_release
+    heap.allocate(500)
+
+    assert (0, 1) == (heap.stack.idle_bytes, heap.bottom.live_blocks)
+    heap.check()
+    heap.stack.release(heap.out.pop())

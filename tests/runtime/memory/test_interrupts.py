@@ -268,29 +268,6 @@ def test_a_finaliser_finishes(end: str, error: type[BaseException], require_unbr
         assert not report.silent
 
 
-def test_an_interrupt_in_a_finaliser_is_raised_behind_it() -> None:
-    """It keeps its arguments: the status of an exit is not lost."""
-    device = SimulatedDeviceAllocator()
-    release = device.release
-
-    def exit_in_between(_: object) -> None:
-        device.release = release  # type: ignore[method-assign] # once
-        raise SystemExit(3)
-
-    memory = SyncedMemory(SIZE, device=device)
-    memory.mutable_gpu_data()
-    device.release = exit_in_between  # type: ignore[assignment, method-assign] # an interrupt at a known place
-
-    code = None
-    try:
-        del memory
-        abs(0)  # a call, after which CPython raises it; no collection, whose callbacks could catch it
-    except SystemExit as error:
-        code = error.code
-
-    assert (code, device.live_blocks) == (3, 0)
-
-
 @pytest.mark.deep
 def test_real_signals_leave_a_memory_that_can_be_used(require_unbroken: Require) -> None:
     world = World()
@@ -316,23 +293,6 @@ def test_real_signals_leave_a_memory_that_can_be_used(require_unbroken: Require)
         ]
 
     require_unbroken(interrupt_with_signals(act, check, times=300, microseconds=3_000), at_least=200)
-
-
-def test_an_interrupt_is_passed_on_and_undone(
-    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An interrupt in the middle of a copy leaks nothing."""
-    filled(memory)
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(device, "memcpy", interrupt)
-
-    with pytest.raises(KeyboardInterrupt):
-        memory.gpu_data()
-
-    assert (device.live_blocks, memory.head) == (0, SyncedHead.HEAD_AT_CPU)
 
 
 def test_a_host_adoption_that_is_interrupted_after_its_free_has_taken_effect(

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from subjects import SIZE, filled
+from subjects import SIZE, failing, filled
 
 from syncedmem.model import DeviceError
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
@@ -21,8 +21,7 @@ def test_what_cannot_be_undone_is_reported_as_leaked(
     """The call fails with its own error; the leak is a ResourceWarning."""
     filled(memory)
 
-    def fail(*_: object) -> None:
-        raise RuntimeError("dead")
+    fail = failing(RuntimeError, "dead")
 
     monkeypatch.setattr(device, "memcpy", fail)
     monkeypatch.setattr(device, "release", fail)
@@ -59,8 +58,7 @@ def test_a_leak_is_a_note_on_the_error_where_warnings_are_errors(
     """The call still fails with its own error, and a push that is stuck is still known."""
     filled(memory)
 
-    def fail(*_: object, **__: object) -> None:
-        raise RuntimeError("dead")
+    fail = failing(RuntimeError, "dead")
 
     with monkeypatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -79,8 +77,7 @@ def test_an_error_on_the_way_out_keeps_nobody_alive(
     """A block that could not be given back is reported as text, not as an error that refers to the memory."""
     memory = filled(SyncedMemory(SIZE, device=device))
 
-    def fail(*_: object) -> None:
-        raise RuntimeError("dead")
+    fail = failing(RuntimeError, "dead")
 
     gc.disable()
     try:
@@ -103,10 +100,7 @@ def test_a_finaliser_whose_host_side_is_stuck_frees_the_device_side(
     memory = filled(SyncedMemory(SIZE, device=device))
     memory.gpu_data()
 
-    def fail(_: object) -> None:
-        raise RuntimeError("dead")
-
-    monkeypatch.setattr(device.pinned_host(), "release", fail)
+    monkeypatch.setattr(device.pinned_host(), "release", failing(RuntimeError, "dead"))
     with pytest.warns(ResourceWarning, match="leaked: release failed on pinned host memory"):
         del memory
 

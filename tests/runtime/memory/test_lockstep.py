@@ -1,18 +1,16 @@
-"""The runtime and the interpreted `transitions` machine, side by side over generated walks."""
+"""The runtime and the interpreted `transitions` machine, side by side over the tour and the complete suite."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from loops import some
 
 from syncedmem.model import Mode, SyncedMemoryError, caffe, using_mode
 from syncedmem.model.states import stepper
 from syncedmem.model.stepper import Input
-from syncedmem.model.suites import access_sequences, hsi_suite, tour
+from syncedmem.model.suites import hsi_suite, tour
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.runtime.memory.bindings import BINDINGS
 
@@ -90,34 +88,9 @@ def compare(sequence: tuple[Input, ...], done: list[str], machine: Machine = caf
     assert done == [*released.actions]
 
 
-def sequences(machine: Machine) -> list[tuple[Input, ...]]:
-    """The tour and the complete suite."""
-    found: Any = tour(machine) + hsi_suite(machine)  # Any: suites have the types of the machines before these
-    return [*found]
-
-
-def test_the_tour_and_the_complete_suite_agree_step_by_step(performed: Iterator[list[str]]) -> None:
+@pytest.mark.parametrize("machine", [caffe.CAFFE, caffe.CPU_ONLY], ids=str)
+def test_the_tour_and_the_complete_suite_agree_step_by_step(performed: Iterator[list[str]], machine: Machine) -> None:
     """Every transition, and after every transition enough to tell all states apart."""
-    done = next(performed)
-    for sequence in some(sequences(caffe.CAFFE)):
-        compare(sequence, done)
-
-
-def test_the_edition_without_a_gpu_agrees(performed: Iterator[list[str]]) -> None:
-    done = next(performed)
-    for sequence in some(sequences(caffe.CPU_ONLY)):
-        compare(sequence, done, caffe.CPU_ONLY)
-
-
-def test_generated_walks_agree(performed: Iterator[list[str]]) -> None:
-    """Walks of up to twenty calls, NULL data included, from every state."""
-    done = next(performed)
-    starts = st.sampled_from(list(access_sequences(caffe.CAFFE).values()))
-    steps = st.lists(st.sampled_from(stepper(caffe.CAFFE).inputs()), max_size=20)
-
-    @settings(max_examples=150)
-    @given(starts, steps)
-    def walk(start: tuple[Input, ...], more: list[Input]) -> None:
-        compare((*start, *more), done)
-
-    walk()
+    done, sequences = next(performed), tour(machine) + hsi_suite(machine)
+    for sequence in some(sequences):
+        compare(sequence, done, machine)

@@ -98,15 +98,6 @@ def test_every_allocator_of_ours_is_tried() -> None:
     assert not [kind for kind in ours for name in ("__copy__", "__deepcopy__", "__reduce__") if name in vars(kind)]
 
 
-def test_a_refusal_changes_nothing() -> None:
-    pool: Any = MAKERS["pool"](CPUDeviceAllocator())
-    pool.release(pool.allocate(64))
-    with pytest.raises(NotCopyableError):
-        copy.copy(pool)
-
-    assert (1, 64) == (pool.idle_blocks, pool.idle_bytes)
-
-
 def test_what_users_copy_is_copied() -> None:
     """Blobs, and arrays over memory, define themselves what a copy of them is."""
     memory = SyncedMemory(8, device=None)
