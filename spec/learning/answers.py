@@ -18,7 +18,7 @@ from ..engine.run import Run
 from ..engine.violation import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from syncedmem.model import Machine
 
@@ -35,10 +35,10 @@ __all__ = [
     "Sight",
     "WatchedMemory",
     "Word",
-    "answers",
+    "answered",
     "died",
     "has_died",
-    "statements",
+    "sight_of",
 ]
 
 Word = tuple[Input, ...]
@@ -105,24 +105,27 @@ class Sight(NamedTuple):
         return tuple(found.items())
 
 
-def answers(subject: Subject, sight: Sight, word: Word) -> Iterator[Answer]:
-    """The answers of a new memory; after one that says how the port ended, there is no other."""
+def answered(subject: Subject, sight: Sight, word: Word, tell: Callable[[Answer], object]) -> list[str]:
+    """Have a new memory answer a word, tell each answer, and return the program; after a death there is no answer."""
     try:
         memory = WatchedMemory(subject)
         for entry in word:
-            yield memory.step(entry, sight)
+            tell(memory.step(entry, sight))
+        program = memory.program()
         memory.finish()
     except Violation as found:  # without what is different each time: last words, the numbers of requests
         how = {"P01-answers": found.message.partition(": ")[2].partition(";")[0], "R01-lazy": found.message}
-        yield died(how.get(found.requirement, f"{found.requirement}: the answer is not what the protocol wants"))
+        tell(died(how.get(found.requirement, f"{found.requirement}: the answer is not what the protocol wants")))
+        return [*found.statements]
+    return program
 
 
-def statements(subject: Subject, sight: Sight, word: Word, *, refused: bool) -> tuple[str, ...]:
-    """A word as a program in Python; its last call is not made for this, because it may end the process."""
+def sight_of(subject: Subject) -> Sight:
+    """What the memories of a subject show."""
     memory = WatchedMemory(subject)
-    for entry in word[:-1]:
-        memory.step(entry, sight)
-    return memory.planned(word[-1], refused=refused)
+    sight = memory.sight()
+    memory.finish()
+    return sight
 
 
 class WatchedMemory:
@@ -185,15 +188,9 @@ class WatchedMemory:
         head, flags = ("", []) if self._ended else self._state(sight)
         return sight.answer(did, refused=raised is not None, view=shows, head=head, flags=flags)
 
-    def planned(self, entry: Input, *, refused: bool) -> tuple[str, ...]:
-        """The program of the calls until now, and of one more, which is not made."""
-        reproducer = self._run.reproducer
-        before, call, _ = self._statements(entry)
-        changed = self._mode is not Mode.GPU or any(line.startswith("set_mode") for line in reproducer.lines)
-        mode = [f"set_mode(Mode.{self._mode.name})"] * changed
-        for line in (*before, *mode, f"with suppress(Exception): {call}" if refused else call):
-            reproducer.note(line)
-        return reproducer.complete()
+    def program(self) -> list[str]:
+        """The calls until now as a program; the requests, if the subject is a program."""
+        return [*self._run.reproducer.complete()]
 
     def finish(self) -> None:
         """Free the memory, if it is not released; whether that works is not asked here."""

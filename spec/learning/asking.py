@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from multiprocessing import Pipe
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
+from ..engine.reproducer import program_of
 from ..engine.supervisor import Child, Death
 from ..engine.violation import Violation
+from ..ports.makers import Journal
 from ..ports.process import PortError
 from ..ports.targets import MakerTarget, subject_of
-from .answers import Answer, Sight, WatchedMemory, Word, answers, died, statements
+from .answers import Answer, Sight, Word, answered, died, sight_of
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from ..engine.subject import Subject
     from ..engine.supervisor import Limits, Progress
     from ..ports.targets import ProgramTarget
     from ..requirements import Level
@@ -23,36 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["AskedMaker", "AskedPort", "AskedProgram", "asked_port", "serve"]
 
 _PAUSE = 0.05
-
-
-class AskedPort(Protocol):
-    """A port that answers words, on new memories of one process.
-
-    Attributes
-    ----------
-    name, edition : str
-    sight : Sight
-    """
-
-    name: str
-    edition: str
-    sight: Sight
-
-    def ask(self, word: Word) -> list[Answer]:
-        """The answers of a new memory; after an answer that says how the port ended, there is no other."""
-        ...
-
-    def renew(self) -> None:
-        """Have the next word go to a new process."""
-        ...
-
-    def program(self, word: Word, *, refused: bool) -> tuple[str, ...]:
-        """A word, whose last call is refused or not, as a program: statements in Python, or the requests."""
-        ...
-
-    def close(self) -> None:
-        """End the process."""
-        ...
 
 
 def asked_port(target: ProgramTarget | MakerTarget, edition: str, level: str, limits: Limits) -> AskedPort:
@@ -78,40 +52,38 @@ def _level(name: str, level: str, top: Level) -> Level:
     return min(wanted, "L2")
 
 
-def _sight(subject: Subject) -> Sight:
-    memory = WatchedMemory(subject)
-    sight = memory.sight()
-    memory.finish()
-    return sight
-
-
 class AskedProgram:
-    """A program that speaks the protocol of ports; see `asked_port`."""
+    """A program that speaks the protocol of ports; see `asked_port`.
+
+    Attributes
+    ----------
+    name, edition : str
+    sight : Sight
+        What it shows.
+    program : list of str
+        The requests of the word that it answered last.
+    """
 
     def __init__(self, target: ProgramTarget, edition: str, level: str, limits: Limits) -> None:
         port = self._port = target.connect(limits, edition)
+        self.program: list[str] = []
         with ExitStack() as stack:
             stack.callback(port.close)
             self.name: str = port.hello["name"]
             self.edition: str = port.edition
             self._subject = subject_of(port, self.name, "caffe", _level(target.name, level, port.hello["level"]))
-            self.sight: Sight = _sight(self._subject)
+            self.sight: Sight = sight_of(self._subject)
             stack.pop_all()
 
     def ask(self, word: Word) -> list[Answer]:
-        """The answers of a new memory."""
-        return [*answers(self._subject, self.sight, word)]
+        """The answers of a new memory; after one that says how the port ended, there is no other."""
+        found: list[Answer] = []
+        self.program = answered(self._subject, self.sight, word, found.append)
+        return found
 
     def renew(self) -> None:
         """Have the next word go to a new process."""
         self._port.renew()
-
-    def program(self, word: Word, *, refused: bool) -> tuple[str, ...]:  # noqa: ARG002 -- requests do not say that
-        """The requests of a word; the memory is not released afterwards."""
-        made = answers(self._subject, self.sight, word)
-        for _ in zip(word, made, strict=False):
-            pass
-        return self._port.requests()
 
     def close(self) -> None:
         """End the process."""
@@ -119,13 +91,24 @@ class AskedProgram:
 
 
 class AskedMaker:
-    """A maker of memories in Python, in a process of its own; see `asked_port`."""
+    """A maker of memories in Python, in a process of its own; see `asked_port`.
+
+    Attributes
+    ----------
+    name, edition : str
+    sight : Sight
+        What it shows.
+    program : list of str
+        The statements of the word that it answered last.
+    """
 
     def __init__(self, target: MakerTarget, edition: str, level: str, limits: Limits) -> None:
         self.name: str = target.name
+        self.program: list[str] = []
         self._wanted = target, edition, level
         self._limits = limits
-        self._stack = ExitStack()
+        self._folder = TemporaryDirectory(prefix="syncedmem-")
+        self._process = ExitStack()
         self._here: Connection | None = None
         self._moves = 0
         self.edition: str
@@ -133,50 +116,51 @@ class AskedMaker:
         self.edition, self.sight = self._start()
 
     def ask(self, word: Word) -> list[Answer]:
-        """The answers of a new memory."""
+        """The answers of a new memory; after one that says how the port ended, there is no other."""
+        if self._here is None:
+            self._start()
+        assert self._here is not None  # noqa: S101 -- it was just started
+        self._here.send(word)
+        self._moves += 1
         found: list[Answer] = []
-        self._send(word, None)
         while isinstance(reply := self._receive(), tuple):
             found.append(reply)
         if isinstance(reply, Death):  # perhaps only when the memory was released, which nobody asked about
+            more, lines = Journal.read(self._journal)
             self.renew()
             found += [died(f"the process {reply.how}")] * (len(found) < len(word))
+            target, _, _ = self._wanted
+            reply = [*program_of(lines, target.subject("caffe", self.sight.level, self.edition), more)]
+        self.program = reply
         return found
 
     def renew(self) -> None:
         """Have the next word go to a new process."""
         self._here = None
-        self._stack.close()
-
-    def program(self, word: Word, *, refused: bool) -> tuple[str, ...]:
-        """The statements of a word, whose last call is not made for this; none if the process ends all the same."""
-        self._send(word, refused)
-        reply = self._receive()
-        return () if isinstance(reply, Death) else reply
+        self._process.close()
 
     def close(self) -> None:
         """End the process."""
         self.renew()
+        self._folder.cleanup()
+
+    @property
+    def _journal(self) -> Path:
+        return Path(self._folder.name) / "journal"
 
     def _start(self) -> tuple[str, Sight]:
         """Start the process; return what it is."""
         self._here, there = Pipe()
-        self._stack.callback(self._here.close)
+        self._process.callback(self._here.close)
         with there:
-            child = Child[Any](serve, (*self._wanted, there), limits=self._limits, moved=lambda: self._moves)
-        self._child = self._stack.enter_context(child)
+            argument = *self._wanted, there, self._journal
+            child = Child[Any](serve, argument, limits=self._limits, moved=lambda: self._moves)
+        self._child = self._process.enter_context(child)
         found = self._receive()
         if isinstance(found, tuple):
             return found
-        self.renew()
+        self.close()
         raise PortError(f"{self.name}: the process {found.how}") if isinstance(found, Death) else found
-
-    def _send(self, word: Word, refused: bool | None) -> None:
-        if self._here is None:
-            self._start()
-        assert self._here is not None  # noqa: S101 -- it was just started
-        self._moves += 1
-        self._here.send((word, refused))
 
     def _receive(self) -> Any:
         """The next message, or how the process ended."""
@@ -194,26 +178,22 @@ class AskedMaker:
             return self._child.answer
 
 
-def serve(argument: tuple[MakerTarget, str, str, Connection], *, progress: Progress) -> None:  # noqa: ARG001 -- a job has it
-    """Answer words until there are no more: the job of the other process.
-
-    Each request is a word; and None, or whether its last call is refused, if its program is wanted.  The answers to a
-    word end with None.
-    """
-    target, edition, wanted, there = argument
+def serve(argument: tuple[MakerTarget, str, str, Connection, Path], *, progress: Progress) -> None:  # noqa: ARG001 -- a job has it
+    """Answer words until there are no more: the job of the other process.  After the answers comes the program."""
+    target, edition, wanted, there, path = argument
+    journal = Journal(path)
     try:
         subject = target.subject("caffe", _level(target.name, wanted, target.top()), edition)
-        sight = _sight(subject)
+        subject = replace(subject, journal=journal.note)
+        sight = sight_of(subject)
     except (PortError, Violation) as error:
         there.send(error)
         return
     there.send((subject.edition, sight))
     with suppress(EOFError):  # the parent has gone
         while True:
-            word, refused = there.recv()
-            if refused is None:
-                for answer in answers(subject, sight, word):
-                    there.send(answer)
-                there.send(None)
-            else:
-                there.send(statements(subject, sight, word, refused=refused))
+            there.send(answered(subject, sight, there.recv(), there.send))
+
+
+AskedPort = AskedProgram | AskedMaker
+"""A port that answers words, on new memories of one process."""

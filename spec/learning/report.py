@@ -269,12 +269,9 @@ def learn_port(
 def _finding(port: AskedPort, found: Difference) -> Finding:
     others = f" (it comes after {found.behind} other difference{'s' * (found.behind > 1)})" if found.behind else ""
     declared, seen = _contrasted(found.declared, found.learned)
-    return Finding(
-        found.name,
-        (f"declared: {declared}", f"learned:  {seen}"),
-        _listed(found.word[:-1]) + others,
-        port.program(found.word, refused=_refused(found.learned)),
-    )
+    port.ask(found.word)
+    lines = f"declared: {declared}", f"learned:  {seen}"
+    return Finding(found.name, lines, _listed(found.word[:-1]) + others, tuple(port.program))
 
 
 def _two_ways(port: AskedPort, twice: Inconsistent) -> Finding:
@@ -284,16 +281,10 @@ def _two_ways(port: AskedPort, twice: Inconsistent) -> Finding:
         if twice.kept
         else "new processes give different answers too, so it is chance, time, or memory that was never written"
     )
-    return Finding(
-        f"{twice.word[-1]} is answered in two ways",
-        (f"first:    {first}", f"later:    {later}", f"because:  {why}"),
-        _listed(twice.word[:-1]),
-        port.program(twice.word, refused=_refused(twice.first) or _refused(twice.later)),
-    )
-
-
-def _refused(answer: Answer) -> bool:
-    return ("the call", "refused") in answer
+    port.ask(twice.word)
+    lines = f"first:    {first}", f"later:    {later}", f"because:  {why}"
+    name = f"{twice.word[-1]} is answered in two ways"
+    return Finding(name, lines, _listed(twice.word[:-1]), tuple(port.program))
 
 
 def _contrasted(one: Answer, other: Answer) -> list[str]:

@@ -18,11 +18,12 @@ from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.model import EDITIONS, Input, InvalidArgumentError, MissingPackageError, State, SyncedHead, caffe
 from syncedmem.spec import ReferenceMemory, Subject, Violation
 from syncedmem.spec.engine.supervisor import Limits
-from syncedmem.spec.learning.answers import Answer, Sight, WatchedMemory, Word, answers, died, statements
+from syncedmem.spec.learning import report as reports
+from syncedmem.spec.learning.answers import Answer, Sight, Word, answered, died, sight_of
 from syncedmem.spec.learning.asking import AskedMaker, AskedProgram
 from syncedmem.spec.learning.comparison import Declared, declared_machine
 from syncedmem.spec.learning.drawing import drawings
-from syncedmem.spec.learning.report import LearnReport, LearnWanted, learn, learn_port
+from syncedmem.spec.learning.report import LearnReport, LearnWanted, learn
 from syncedmem.spec.ports.process import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
 
@@ -49,18 +50,14 @@ class Here:
         device = None if edition == "cpu_only" else SimulatedDeviceAllocator()
         self._subject = Subject("here", make, CPUDeviceAllocator(), device, "caffe", level=level, edition=edition)
         self.edition = edition
-        self.sight: Sight = WatchedMemory(self._subject).sight()
+        self.sight: Sight = sight_of(self._subject)
 
     def ask(self, word: Word) -> list[Answer]:
-        return [*answers(self._subject, self.sight, word)]
+        found: list[Answer] = []
+        self.program = answered(self._subject, self.sight, word, found.append)
+        return found
 
     def renew(self) -> None:
-        """Be as before."""
-
-    def program(self, word: Word, *, refused: bool) -> tuple[str, ...]:
-        return statements(self._subject, self.sight, word, refused=refused)
-
-    def close(self) -> None:
         """Be as before."""
 
 
@@ -74,6 +71,7 @@ class Played:
     def __init__(self, machine: Declared) -> None:
         self._machine = machine
         self.asked = 0
+        self.program: list[str] = []
 
     def ask(self, word: Word) -> list[Answer]:
         self.asked += 1
@@ -86,15 +84,13 @@ class Played:
     def renew(self) -> None:
         """Be as before."""
 
-    def program(self, word: Word, *, refused: bool) -> tuple[str, ...]:
-        return (*map(str, word), str(refused))
-
-    def close(self) -> None:
-        """Be as before."""
-
 
 def declared() -> Declared:
     return declared_machine(CPU_ONLY, Played.sight)
+
+
+def learn_port(port: Any, wanted: LearnWanted, **options: Any) -> LearnReport:
+    return reports.learn_port(port, wanted, **options)
 
 
 def cells(report: LearnReport) -> set[str]:
@@ -286,17 +282,6 @@ def test_a_program_shows_the_difference() -> None:
     assert document["states"][0]["access"] == []
 
 
-def test_a_program_has_the_mode_of_its_last_call_and_expects_a_refusal() -> None:
-    port, mode = Here(ReferenceMemory, edition="caffe"), Input(setting="mode", value="CPU")
-
-    assert port.program((mode, NULL), refused=True)[-2:] == (
-        "set_mode(Mode.CPU)",
-        "with suppress(Exception): memory.set_cpu_data(None)",
-    )
-    back = port.program((mode, READ, replace(mode, value="GPU"), READ), refused=False)
-    assert back[-4:] == ("set_mode(Mode.CPU)", "memory.cpu_data()", "set_mode(Mode.GPU)", "memory.cpu_data()")
-
-
 # --- what has no machine
 
 
@@ -453,7 +438,7 @@ def test_a_maker_that_ends_its_process_is_learned(maker: Callable[[str], MakerTa
 
     assert cells(report) == every("mutable_cpu_data", where="U:-- C:o- C:e-")
     assert "learned:  the port: the process ended with status 3" in report.findings[0].lines
-    assert report.findings[0].statements[-1] == "memory.mutable_cpu_data()"
+    assert report.findings[0].statements[-1] == "view = memory.mutable_cpu_data()"
     assert any("subject = MakerTarget(" in line for line in report.findings[0].statements)
 
 
@@ -512,7 +497,7 @@ def test_a_program_shows_its_levels() -> None:
     port = AskedProgram(program("right"), "", "L1", LIMITS)
     word = (WRITE, Input(caffe.GPU_DATA), Input(caffe.ASYNC_GPU_PUSH), ADOPT)
     found = [*map(dict, port.ask(word))]
-    requests = port.program(word, refused=False)
+    requests = port.program
     port.close()
 
     assert ["HEAD_AT_CPU", "SYNCED", "SYNCED", "HEAD_AT_CPU"] == [it["head"] for it in found]
@@ -534,7 +519,7 @@ def test_a_program_that_dies_answers_that(way: str, says: str) -> None:
     port = AskedProgram(program(way), "", "", LIMITS)
     word = (READ, Input(caffe.GPU_DATA), Input(caffe.GPU_DATA))
     found = port.ask(word)
-    requests = port.program(word[: len(found)], refused=False)
+    requests = port.program
     port.close()
 
     assert died(says) == found[-1]
