@@ -10,12 +10,11 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Input, Mode
+from syncedmem.model import Input
 
 from ..engine.contents import pattern, shown
-from ..engine.reproducer import Reproducer
-from ..engine.run import Run
 from ..engine.violation import Violation
+from ..memory.driver import MemoryDriver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -143,22 +142,17 @@ class WatchedMemory:
 
     def __init__(self, subject: Subject) -> None:
         subject.mark()
-        self._subject = subject
-        self._run = Run(Reproducer(subject), ())
-        self._mode = Mode.GPU
-        self._number = 0
+        self._driver = MemoryDriver(subject, SIZE, judged=())
+        self._driver.number = -1  # the number of a buffer is never a multiple of 3, so no buffer is longer
         self._written = [bytes(SIZE)]
         self._ended = False
-        made = self._run.reproducer.call(f"subject.make({SIZE}{self._run.arguments})", self._mode, keep="memory")
-        if made.raised is not None:
-            message = f"making a memory of {SIZE} bytes raised {type(made.raised).__name__}: {made.raised}"
-            raise self._run.violation("R01-lazy", message) from made.raised
 
     def sight(self) -> Sight:
         """What this memory shows."""
-        flags = (flag.name for flag in self._subject.machine.flags)
+        subject = self._driver.subject
+        flags = (flag.name for flag in subject.machine.flags)
         head = self._attribute("head") is not None
-        return Sight(self._subject.level, head, tuple(it for it in flags if self._attribute(it) is not None))
+        return Sight(subject.level, head, tuple(it for it in flags if self._attribute(it) is not None))
 
     def step(self, entry: Input, sight: Sight) -> Answer:
         """Make a call, or change the mode.
@@ -168,76 +162,49 @@ class WatchedMemory:
         Violation
             If the program that has the memory dies, or answers wrongly.
         """
+        driver = self._driver
         if entry.call is None:
-            self._mode = Mode[entry.value]
+            driver.perform(entry)
             return ()
-        log, reproducer = self._run.log, self._run.reproducer
-        calls, strays = len(log.calls), len(log.stray)
-        before, call, after = self._statements(entry)
-        for line in before:
-            reproducer.run(line)
-        raised, view = reproducer.call(call, self._mode, keep="view" if entry.does == "write" else "")
+        driver.number += 2
+        strays = len(driver.log.stray)
+        _, calls, argument, raised, view = driver.attempt(entry)
+        shows = ""
         if raised is not None:
-            reproducer.expect(raised)
-        shows = self._shows(entry, view) if raised is None and self._run.sees_bytes else ""
-        for line in after if raised is None else ():
-            reproducer.run(line)
+            driver.reproducer.expect(raised)
+        elif driver.run.sees_bytes:
+            shows = self._compared(entry.side, view) if entry.does in ("read", "write") else ""
+        driver.number += 1
+        if raised is None and driver.run.sees_bytes:
+            self._write(entry, argument)
         self._ended = entry.ends and raised is None
-        did = [_named(self._subject.machine, it) for it in log.calls[calls:]]
-        did += [sentence.replace(" was asked to free ", " freed ") for _, sentence in log.stray[strays:]]
+        did = [_named(driver.subject.machine, it) for it in driver.log.calls[calls:]]
+        did += [sentence.replace(" was asked to free ", " freed ") for _, sentence in driver.log.stray[strays:]]
         head, flags = ("", []) if self._ended else self._state(sight)
         return sight.answer(did, refused=raised is not None, view=shows, head=head, flags=flags)
 
     def program(self) -> list[str]:
         """The calls until now as a program; the requests, if the subject is a program."""
-        return [*self._run.reproducer.complete()]
+        return [*self._driver.reproducer.complete()]
 
     def finish(self) -> None:
         """Free the memory, if it is not released; whether that works is not asked here."""
-        if not self._ended:
-            with suppress(Exception):
-                self._run.reproducer.call("memory.close()", self._mode)
+        with suppress(Exception):
+            if not self._ended:
+                self._driver.attempt(next(Input(it) for it in self._driver.subject.machine.calls.values() if it.ends))
 
-    def _statements(self, entry: Input) -> tuple[list[str], str, list[str]]:
-        """What the caller does before a call, the call, and what the caller does after it if it succeeds."""
-        self._number += 1
-        subject, side, method = self._subject, entry.side, "close" if entry.ends else str(entry.call)
-        if entry.does == "push":
-            stream, there = f"stream{self._number}", subject.device is not None
-            made = f"{stream} = {'subject.device.stream' if there else 'object'}()"
-            return (
-                [made],
-                f"memory.{method}(stream={stream})",
-                [f"subject.device.record({stream}).synchronize()"] * there,
-            )
-        if entry.does != "adopt":
-            return [], f"memory.{method}()", self._put(side, "view", 1) if entry.does == "write" else []
-        if not entry.data:
-            return [], f"memory.{method}(None)", []
-        made = f"bytearray({SIZE})" if subject.on_host(side) else f"{subject.named(side)}.empty({SIZE})"
-        buffer, made = f"buffer{self._number}", "object()" if subject.place(side) is None else made
-        # It is written after it was adopted too, because the memory must use it, and not a copy.
-        before = [f"{buffer} = {made}", *self._put(side, buffer, 1)]
-        return before, f"memory.{method}({buffer})", self._put(side, buffer, 2)
-
-    def _put(self, side: str, name: str, time: int) -> list[str]:
-        """Write new bytes."""
-        if not self._run.sees_bytes or self._subject.place(side) is None:
-            return []
-        return [f"put(subject, {name}, pattern({2 * self._number + time}, {SIZE}), {side!r})"]
-
-    def _shows(self, entry: Input, view: Any) -> str:
-        """What the returned view shows, before anybody writes to it."""
-        found = self._compared(entry.side, view) if entry.does in ("read", "write") else ""
-        if entry.does in ("write", "adopt"):
-            self._written.append(pattern(2 * self._number + (2 if entry.does == "adopt" else 1), SIZE))
-        return found
+    def _write(self, entry: Input, argument: str) -> None:
+        """Write new bytes; into a buffer that was adopted too, because the memory must use it, and not a copy."""
+        if entry.does == "write" or (entry.does == "adopt" and entry.data):
+            self._written.append(pattern(self._driver.number, SIZE))
+            if self._driver.subject.place(entry.side) is not None:
+                self._driver.write(entry.side, "view" if entry.does == "write" else argument)
 
     def _compared(self, side: str, view: Any) -> str:
         if view is None:
             return "nothing"
         try:
-            content = shown(self._subject, view, side)
+            content = shown(self._driver.subject, view, side)
         except Violation:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever a view raises that cannot be read
@@ -254,12 +221,12 @@ class WatchedMemory:
         """The head, and the flags that hold; a number is that of a head."""
         head, size = self._attribute("head"), self._attribute("size")
         name = getattr(head, "name", head)
-        name = dict(enumerate(self._subject.machine.heads)).get(name, name) if isinstance(name, int) else name
+        name = dict(enumerate(self._driver.subject.machine.heads)).get(name, name) if isinstance(name, int) else name
         wrong = [] if size in (None, SIZE) else [f"size {size}"]
         return str(name), [*filter(self._attribute, sight.flags), *wrong]
 
     def _attribute(self, name: str) -> Any:
-        return getattr(self._run.reproducer.names["memory"], name, None)
+        return getattr(self._driver.memory, name, None)
 
 
 @cache

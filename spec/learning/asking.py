@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.reproducer import program_of
 from ..engine.supervisor import Child, Death
-from ..engine.violation import Violation
+from ..engine.violation import UnfitError, Violation
 from ..ports.makers import Journal
 from ..ports.process import PortError
 from ..ports.targets import MakerTarget, subject_of
@@ -186,8 +186,8 @@ def serve(argument: tuple[MakerTarget, str, str, Connection, Path], *, progress:
         subject = target.subject("caffe", _level(target.name, wanted, target.top()), edition)
         subject = replace(subject, journal=journal.note)
         sight = sight_of(subject)
-    except (PortError, Violation) as error:
-        there.send(error)
+    except (PortError, UnfitError, Violation) as error:
+        there.send(PortError(str(error)) if isinstance(error, UnfitError) else error)
         return
     there.send((subject.edition, sight))
     with suppress(EOFError):  # the parent has gone

@@ -411,6 +411,9 @@ def dead(size, *, host, device):
 def broken(size, *, host, device):
     raise RuntimeError(size)
 
+def few(size):
+    return size
+
 def once(size, *, host, device):
     global looks
     looks += 1
@@ -467,6 +470,7 @@ def test_a_port_that_answers_in_two_ways(name: str, why: str, maker: Callable[[s
         ("dead", "", PortError, "the process ended with status 4"),
         ("broken", "", Violation, "making a memory of 5 bytes raised RuntimeError"),
         ("nothing", "", PortError, "has no nothing"),
+        ("few", "", PortError, "cannot be called with"),
         ("once", "L9", PortError, "shows L4 at most, not L9"),
     ],
 )
