@@ -12,14 +12,15 @@ Theory: Mealy machines, Moore's partition refinement, and the HSI method of Petr
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Hashable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from .states import space
 from .stepper import Input, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from .declaration import Machine
     from .states import Space
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
 __all__ = [
     "InputSequence",
     "MinimalMachine",
+    "Rows",
     "access_sequences",
+    "access_to",
     "complete_suite",
+    "complete_words",
     "counter_sequences",
     "cycles",
     "hsi_suite",
@@ -36,26 +40,42 @@ __all__ = [
     "minimise",
     "output",
     "pair_tour",
+    "rows_of",
     "tour",
 ]
 
 InputSequence = tuple[Input, ...]
 Output = tuple[object, ...]
 Taken = tuple[State, Input]
+StateT = TypeVar("StateT", bound=Hashable)
+_NO_ROW = (("no row",),)
+
+
+Rows = Mapping[StateT, Mapping[Input, tuple[object, StateT]]]
+"""For each state and each input what is seen of it, and where it leads; in breadth-first order from the start."""
 
 
 @cache
 def access_sequences(machine: Machine) -> dict[State, InputSequence]:
     """A shortest sequence from a new memory to every state."""
-    return _access(space(machine))
+    return access_to(rows_of(space(machine)))
 
 
-def _access(found: Space) -> dict[State, InputSequence]:
-    sequences: dict[State, InputSequence] = {found.start: ()}
-    for state, row in found.steps.items():  # breadth-first, so the sequence of a state is known before the state is
-        for entry, step in row.items():
-            sequences.setdefault(step.after, (*sequences[state], entry))
+def access_to(rows: Rows[StateT]) -> dict[StateT, InputSequence]:
+    """A shortest sequence from the first state to every state."""
+    sequences: dict[StateT, InputSequence] = {next(iter(rows)): ()}
+    for state, row in rows.items():  # breadth-first, so the sequence of a state is known before the state is
+        for entry, (_, after) in row.items():
+            sequences.setdefault(after, (*sequences[state], entry))
     return sequences
+
+
+def rows_of(found: Space) -> Rows[State]:
+    """A space, as far as it can be observed."""
+    return {
+        state: {entry: (output(found, state, entry), step.after) for entry, step in row.items()}
+        for state, row in found.steps.items()
+    }
 
 
 @cache
@@ -155,7 +175,7 @@ def counter_sequences(machine: Machine, times: Iterable[int] = range(2, 9)) -> t
     return tuple(cycle * n for cycle in cycles(machine) for n in times)
 
 
-class MinimalMachine(NamedTuple):
+class MinimalMachine(NamedTuple, Generic[StateT]):
     """The machine after states that behave alike are merged.
 
     Attributes
@@ -170,60 +190,63 @@ class MinimalMachine(NamedTuple):
         For every pair of classes, a shortest sequence for which their outputs differ.
     """
 
-    block: dict[State, int]
+    block: dict[StateT, int]
     access: tuple[InputSequence, ...]
     after: tuple[dict[Input, int], ...]
     separating: dict[tuple[int, int], InputSequence]
 
 
 @cache
-def minimal_machine(machine: Machine) -> MinimalMachine:
+def minimal_machine(machine: Machine) -> MinimalMachine[State]:
     """The space of a machine, minimised: 27 classes for Caffe's."""
-    return minimise(space(machine))
+    return minimise(rows_of(space(machine)))
 
 
-def minimise(found: Space) -> MinimalMachine:
-    """Merge the states of a space that no sequence distinguishes."""
-    separating = _separating_sequences(found)
-    block: dict[State, int] = {}
-    representatives: list[State] = []
-    for state in found.steps:
+def minimise(rows: Rows[StateT]) -> MinimalMachine[StateT]:
+    """Merge the states that no sequence distinguishes."""
+    separating = _separating_sequences(rows)
+    block: dict[StateT, int] = {}
+    representatives: list[StateT] = []
+    for state in rows:
         alike = (k for k, other in enumerate(representatives) if frozenset((state, other)) not in separating)
         block[state] = next(alike, len(representatives))
         if block[state] == len(representatives):
             representatives.append(state)
-    sequences = _access(found)
+    sequences = access_to(rows)
     pairs = {
         (a, b): separating[frozenset((first, second))]
         for a, first in enumerate(representatives)
         for b, second in enumerate(representatives)
         if a != b
     }
-    after = tuple({e: block[step.after] for e, step in found.steps[state].items()} for state in representatives)
+    after = tuple({e: block[state] for e, (_, state) in rows[it].items()} for it in representatives)
     return MinimalMachine(block, tuple(sequences[state] for state in representatives), after, pairs)
 
 
-def _separating_sequences(found: Space) -> dict[frozenset[State], InputSequence]:
+def _separating_sequences(rows: Rows[StateT]) -> dict[frozenset[StateT], InputSequence]:
     """A shortest sequence for every pair of states that some sequence distinguishes, by increasing length."""
-    states = list(found.steps)
+    states = list(rows)
     pairs = [(a, b) for k, a in enumerate(states) for b in states[:k]]
-    sequences: dict[frozenset[State], InputSequence] = {}
+    sequences: dict[frozenset[StateT], InputSequence] = {}
     grown = True
     while grown:
         known, grown = dict(sequences), False
         for a, b in pairs:
-            if frozenset((a, b)) not in sequences and (sequence := _tell_apart(found, a, b, known)):
+            if frozenset((a, b)) not in sequences and (sequence := _tell_apart(rows, a, b, known)):
                 sequences[frozenset((a, b))] = sequence
                 grown = True
     return sequences
 
 
-def _tell_apart(found: Space, a: State, b: State, known: dict[frozenset[State], InputSequence]) -> InputSequence:
-    for entry in {**found.steps[a], **found.steps[b]}:
-        if output(found, a, entry) != output(found, b, entry):
+def _tell_apart(
+    rows: Rows[StateT], a: StateT, b: StateT, known: dict[frozenset[StateT], InputSequence]
+) -> InputSequence:
+    first, second = rows[a], rows[b]
+    for entry in {**first, **second}:
+        if first.get(entry, _NO_ROW)[0] != second.get(entry, _NO_ROW)[0]:
             return (entry,)
-    for entry, step in found.steps[a].items():
-        rest = known.get(frozenset((step.after, found.steps[b][entry].after)))
+    for entry, (_, after) in first.items():
+        rest = known.get(frozenset((after, second[entry][1])))
         if rest is not None:
             return (entry, *rest)
     return ()
@@ -236,7 +259,7 @@ def output(found: Space, state: State, entry: Input) -> Output:
     """
     machine, step = found.machine, found.steps[state].get(entry)
     if step is None:
-        return ("no row",)
+        return _NO_ROW[0]
     seen: list[object] = [step.refusal] if step.refusal else []
     for name in step.actions:
         action = machine.actions[name]
@@ -252,21 +275,34 @@ def hsi_suite(machine: Machine, extra: int = 0) -> tuple[InputSequence, ...]:
     return complete_suite(minimal_machine(machine), extra)
 
 
-def complete_suite(machine: MinimalMachine, extra: int = 0) -> tuple[InputSequence, ...]:
+def complete_suite(machine: MinimalMachine[StateT], extra: int = 0) -> tuple[InputSequence, ...]:
     """A suite that only correct implementations of a machine pass, if they have at most `extra` states more than it."""
-    identifiers = [
-        dict.fromkeys(machine.separating[pair] for pair in machine.separating if pair[0] == k)
-        for k in range(len(machine.access))
-    ]
     sequences: dict[InputSequence, None] = {}
     for k, access in enumerate(machine.access):
-        reached = [(access, k)]
-        for _ in range(extra + 2):
-            sequences.update(
-                dict.fromkeys((*sequence, *ident) for sequence, end in reached for ident in identifiers[end])
-            )
-            reached = [
-                ((*sequence, entry), after) for sequence, end in reached for entry, after in machine.after[end].items()
-            ]
+        sequences.update(dict.fromkeys(complete_words(machine, extra, [(access, k)])))
     prefixes = {sequence[:length] for sequence in sequences for length in range(len(sequence))}
     return tuple(sequence for sequence in sequences if sequence not in prefixes)
+
+
+def complete_words(
+    machine: MinimalMachine[StateT], extra: int = 0, start: Iterable[tuple[InputSequence, int]] = ()
+) -> Iterator[InputSequence]:
+    """The sequences of the complete suite one by one, those for fewer states more first; some are there twice.
+
+    Parameters
+    ----------
+    machine : MinimalMachine
+    extra : int
+    start : iterable of (InputSequence, int)
+        Sequences to some classes, and these; if empty, those to all.
+    """
+    identifiers = [
+        dict.fromkeys(machine.separating[pair] for pair in machine.separating if pair[0] == k) or {(): None}
+        for k in range(len(machine.access))
+    ]
+    reached = [*start] or [(access, k) for k, access in enumerate(machine.access)]
+    for _ in range(extra + 2):
+        yield from ((*sequence, *ident) for sequence, end in reached for ident in identifiers[end])
+        reached = [
+            ((*sequence, entry), after) for sequence, end in reached for entry, after in machine.after[end].items()
+        ]

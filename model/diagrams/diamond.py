@@ -97,17 +97,16 @@ def painted(  # noqa: PLR0913 -- as `diamond_svg`
     covered: Collection[str] | None = None,
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
-    marks: str = _MARKS,
     at: str = "",
 ) -> str:
-    """Any drawing with this detail as SVG; see `diamond_svg`.  The legend says what a tick and a cross mean."""
+    """Any drawing with this detail as SVG; see `diamond_svg`."""
     laid = plan_of(drawn, detail, trace.room if trace else 0)
     inscriber = Inscriber(Brush(palette_of(theme)), covered, trace, at)
     look = "brief" if detail is Detail.CONFIGURATIONS else "call"
     body = [*(_group(group, inscriber.brush) for group in laid.groups), _entry(laid.boxes[0], inscriber.brush)]
     body += [*map(inscriber.box, laid.boxes), *(inscriber.arrow(arrow, look) for arrow in laid.arrows)]
     below = _below(laid.drawn, detail, inscriber)
-    texts = [*laid.abbreviations[:-1], laid.abbreviations[-1] + ("" if covered is None else marks)]
+    texts = [*laid.abbreviations[:-1], laid.abbreviations[-1] + ("" if covered is None else _MARKS)]
     widest = max([item.width for item in below] + [width_of(text, "step") for text in texts]) + 2 * MARGIN
     width = max(widest, laid.size[0])
     legend, height = _legend(laid, texts, below, width, inscriber)

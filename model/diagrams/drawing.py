@@ -33,6 +33,7 @@ __all__ = [
     "Note",
     "arrows",
     "drawing",
+    "drawing_of",
     "effect",
     "guards_of",
     "kind_of",
@@ -272,7 +273,11 @@ def drawing(
     DeclarationError
         If there is no such edition, or if the machine is unsound.
     """
-    machine, names = machine_of(edition), [*map(str, calls)]
+    return drawing_of(machine_of(edition), [*map(str, calls)], detail)
+
+
+def drawing_of(machine: Machine, names: Collection[str] = (), detail: Detail = Detail.HEADS) -> Drawing:
+    """The diagram of a machine that need not be sound, as `drawing`."""
     if detail is Detail.CONFIGURATIONS:
         nodes = tuple(Node(str(configuration), configuration.head) for configuration in matrix(machine))
         edges = _configuration_edges(machine, names)

@@ -15,9 +15,9 @@ from .drawing import Detail, drawing
 from .layout import Corner, corners_of
 
 if TYPE_CHECKING:
-    from .drawing import Drawing
+    from .drawing import Drawing, Edge
 
-__all__ = ["check_shape"]
+__all__ = ["check_shape", "without_way"]
 
 _OTHERS = "mermaid, plantuml and the tables can show it"
 
@@ -42,11 +42,10 @@ def check_shape(drawn: Drawing, detail: Detail) -> None:
             f"side, the second and both fresh; {_OTHERS}"
         )
     if detail is not Detail.CONFIGURATIONS:
-        for edge in drawn.edges:
-            if not _has_way(corners[edge.source], corners[edge.dest]):
-                raise InvalidExportError(
-                    f"the picture of {machine} has no way for the arrow from {edge.source} to {edge.dest}; {_OTHERS}"
-                )
+        for edge in without_way(drawn):
+            raise InvalidExportError(
+                f"the picture of {machine} has no way for the arrow from {edge.source} to {edge.dest}; {_OTHERS}"
+            )
     elif not any(_shown(drawn) == _shown(drawing(it, detail=detail), drawn) for it in EDITIONS.values()):
         raise InvalidExportError(
             f"the picture of {machine} has no place for its configurations, which are not those of an edition of "
@@ -54,9 +53,19 @@ def check_shape(drawn: Drawing, detail: Detail) -> None:
         )
 
 
-def _has_way(source: Corner, dest: Corner) -> bool:
-    """Whether the diamond has a way: none leads back to its top, and none from its top to its bottom."""
-    return source is dest or (dest is not Corner.TOP and (source, dest) != (Corner.TOP, Corner.BOTTOM))
+def without_way(drawn: Drawing) -> tuple[Edge, ...]:
+    """The arrows that the diamond has no way for, or no place for a head of theirs.
+
+    None leads back to its top, and none from its top to its bottom.
+    """
+    corners = corners_of(drawn.machine)
+    ends = ((edge, corners.get(edge.source), corners.get(edge.dest)) for edge in drawn.edges)
+    nowhere = None, Corner.TOP
+    return tuple(
+        edge
+        for edge, source, dest in ends
+        if source is None or dest in nowhere or (source, dest) == (Corner.TOP, Corner.BOTTOM)
+    )
 
 
 def _shown(drawn: Drawing, like: Drawing | None = None) -> Edges:

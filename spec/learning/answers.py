@@ -7,32 +7,64 @@ that were written earlier, or others.  Whoever calls writes new bytes whenever i
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Action, Input, Mode, SyncedHead, caffe
+from syncedmem.model import Input
 
-from ..engine.contents import pattern
-from ..engine.reproducer import Reproducer
+from ..engine.contents import pattern, shown
 from ..engine.violation import Violation
+from ..memory.driver import MemoryDriver
 
 if TYPE_CHECKING:
-    from ..engine.call_log import AllocatorCall
-    from ..engine.reproducer import Outcome
-    from ..engine.subject import Subject
+    from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["FLAGS", "NEWEST", "NOT_ASKED", "SIZE", "Answer", "Sight", "WatchedMemory", "Word", "named"]
+    from syncedmem.model import Machine
+
+    from ..engine.call_log import AllocatorCall
+    from ..engine.subject import Subject
+    from ..requirements import Level
+
+__all__ = [
+    "NEWEST",
+    "NOT_ASKED",
+    "PINNED",
+    "SIZE",
+    "Answer",
+    "Sight",
+    "WatchedMemory",
+    "Word",
+    "answered",
+    "died",
+    "has_died",
+    "sight_of",
+]
 
 Word = tuple[Input, ...]
 """Calls and changes of mode, from a new memory on."""
+
+Answer = tuple[tuple[str, str], ...]
+"""What is seen of one call: what it is about, and what is said about that."""
 
 SIZE = 5
 """The size of each memory in bytes."""
 
 NEWEST = "the newest bytes"
-PINNED = "page-locked"
+PINNED = " (page-locked)"
 
-FLAGS = tuple(flag.name for flag in caffe.CAFFE.flags)
-"""The flags that a memory may show."""
+
+def died(how: str) -> Answer:
+    """The answer of a port that has ended."""
+    return (("the port", how),)
+
+
+def has_died(answer: Answer) -> bool:
+    """Whether the port has ended."""
+    return "the port" in dict(answer)
+
+
+NOT_ASKED = died("not asked: the memory is gone")
+"""The answer to everything after the end of a memory."""
 
 
 class Sight(NamedTuple):
@@ -44,89 +76,55 @@ class Sight(NamedTuple):
         L0 without bytes and actions, L1 with bytes, L2 with actions.
     head : bool
         Whether it shows its head.
-    flags : frozenset of str
+    flags : tuple of str
         The flags that it shows.
     """
 
-    level: str
+    level: Level
     head: bool
-    flags: frozenset[str]
-
-    @property
-    def bytes(self) -> bool:
-        """Whether bytes are seen."""
-        return self.level >= "L1"
-
-    @property
-    def actions(self) -> bool:
-        """Whether actions are seen."""
-        return self.level >= "L2"
+    flags: tuple[str, ...]
 
     def __str__(self) -> str:
-        seen = ["refusals"]
-        seen += ["the head"] if self.head else []
-        seen += [flag for flag in FLAGS if flag in self.flags]
-        seen += ["which bytes a view shows"] if self.bytes else []
-        seen += ["actions"] if self.actions else []
-        return ", ".join(seen)
+        levels = {"L1": "which bytes a view shows", "L2": "actions"}
+        seen = [text for level, text in levels.items() if level <= self.level]
+        return ", ".join(["refusals", *["the head"] * self.head, *self.flags, *seen])
+
+    def answer(
+        self, did: Iterable[str], *, refused: bool = False, view: str = "", head: str = "", flags: Iterable[str] = ()
+    ) -> Answer:
+        """What is seen of a call that did these actions; without a head the memory is gone."""
+        found = {"the call": "refused" if refused else "done"}
+        if self.level >= "L2":
+            found["actions"] = ", ".join(did) or "none"
+        if view and self.level >= "L1":
+            found["view"] = view
+        if head:
+            found |= {"head": head} if self.head else {}
+            found |= {"flags": ", ".join(flags) or "none"} if self.flags else {}
+        return tuple(found.items())
 
 
-class Answer(NamedTuple):
-    """What is seen of one call.
-
-    Attributes
-    ----------
-    refused : bool
-    did : tuple of str
-        The actions, with the model's names; ", page-locked" or a wrong size after the name.
-    shows : str
-        What the returned view shows; empty if the call returns none.
-    head : str
-        The head afterwards; empty after the end.
-    flags : tuple of str
-        The flags that hold afterwards.
-    died : str
-        How the port ended in this call; empty if it did not.
-    """
-
-    refused: bool = False
-    did: tuple[str, ...] = ()
-    shows: str = ""
-    head: str = ""
-    flags: tuple[str, ...] = ()
-    died: str = ""
-
-    def parts(self, sight: Sight) -> dict[str, str]:
-        """What there is to say, by what it is about."""
-        if self.died:
-            return {"the port": self.died}
-        found = {"the call": "refused" if self.refused else "done"}
-        if sight.actions:
-            found["actions"] = ", ".join(name.replace(f", {PINNED}", f" ({PINNED})") for name in self.did) or "none"
-        if self.shows:
-            found["view"] = self.shows
-        if self.head:
-            found["head"] = self.head
-        if self.head and sight.flags:
-            found["flags"] = ", ".join(self.flags) or "none"
-        return found
+def answered(subject: Subject, sight: Sight, word: Word, tell: Callable[[Answer], object]) -> list[str]:
+    """Have a new memory answer a word, tell each answer, and return the program; after a death there is no answer."""
+    try:
+        memory = WatchedMemory(subject)
+        for entry in word:
+            tell(memory.step(entry, sight))
+        program = memory.program()
+        memory.finish()
+    except Violation as found:  # without what is different each time: last words, the numbers of requests
+        how = {"P01-answers": found.message.partition(": ")[2].partition(";")[0], "R01-lazy": found.message}
+        tell(died(how.get(found.requirement, f"{found.requirement}: the answer is not what the protocol wants")))
+        return [*found.statements]
+    return program
 
 
-NOT_ASKED = Answer(died="not asked: the memory is gone")
-"""The answer to everything after the end of a memory."""
-
-
-def named(call: AllocatorCall) -> str:
-    """An allocator call by the model's name of the action."""
-    operation, side, size, pinned = call
-    names = {"copy": f"copy_to_{side}", "push": f"copy_to_{side}_async", "clone": f"copy_{side}"}
-    name = names.get(operation, f"{operation}_{side}")
-    return name + f", {PINNED}" * pinned + (f", {size} of {SIZE} bytes" if size != SIZE else "")
-
-
-def declared_name(action: Action, *, pinned: bool) -> str:
-    """An action of the declaration, as `named` names it."""
-    return action.name + f", {PINNED}" * (pinned and action in (caffe.ALLOCATE_CPU, caffe.FREE_CPU))
+def sight_of(subject: Subject) -> Sight:
+    """What the memories of a subject show."""
+    memory = WatchedMemory(subject)
+    sight = memory.sight()
+    memory.finish()
+    return sight
 
 
 class WatchedMemory:
@@ -144,24 +142,17 @@ class WatchedMemory:
 
     def __init__(self, subject: Subject) -> None:
         subject.mark()
-        self._subject = subject
-        self._reproducer = Reproducer(subject)
-        self._mode = Mode.GPU
-        self._number = 0
+        self._driver = MemoryDriver(subject, SIZE, judged=())
+        self._driver.number = -1  # the number of a buffer is never a multiple of 3, so no buffer is longer
         self._written = [bytes(SIZE)]
         self._ended = False
-        self._reproducer.run("log, host, device = recorded(subject)")
-        self._log = self._reproducer.names["log"]
-        made = self._reproducer.call(f"subject.make({SIZE}, host=host, device=device)", self._mode, keep="memory")
-        if made.raised is not None:
-            message = f"making a memory of {SIZE} bytes raised {type(made.raised).__name__}: {made.raised}"
-            raise Violation("R01-lazy", message, self._reproducer.complete()) from made.raised
 
     def sight(self) -> Sight:
         """What this memory shows."""
-        flags = (flag.name for flag in self._subject.machine.flags)
-        shown = frozenset(flag for flag in flags if self._attribute(flag) is not None)
-        return Sight(self._subject.level, self._attribute("head") is not None, shown)
+        subject = self._driver.subject
+        flags = (flag.name for flag in subject.machine.flags)
+        head = self._attribute("head") is not None
+        return Sight(subject.level, head, tuple(it for it in flags if self._attribute(it) is not None))
 
     def step(self, entry: Input, sight: Sight) -> Answer:
         """Make a call, or change the mode.
@@ -171,110 +162,53 @@ class WatchedMemory:
         Violation
             If the program that has the memory dies, or answers wrongly.
         """
+        driver = self._driver
         if entry.call is None:
-            self._mode = Mode[entry.value]
-            return Answer()
-        calls, strays = len(self._log.calls), len(self._log.stray)
-        before, call, after = self._statements(entry)
-        for line in before:
-            self._reproducer.run(line)
-        outcome = self._reproducer.call(call, self._mode, keep="view" if entry.does == "write" else "")
-        if outcome.raised is not None:
-            self._reproducer.expect(outcome.raised)
-        shows = self._shows(entry, outcome, sight)
-        for line in after if outcome.raised is None else ():
-            self._reproducer.run(line)
-        self._ended = entry.ends and outcome.raised is None
-        did = self._did(calls, strays) if sight.actions else ()
-        return Answer(outcome.raised is not None, did, shows, *(("", ()) if self._ended else self._state(sight)))
+            driver.perform(entry)
+            return ()
+        driver.number += 2
+        strays = len(driver.log.stray)
+        _, calls, argument, raised, view = driver.attempt(entry)
+        shows = ""
+        if raised is not None:
+            driver.reproducer.expect(raised)
+        elif driver.run.sees_bytes:
+            shows = self._compared(entry.side, view) if entry.does in ("read", "write") else ""
+        driver.number += 1
+        if raised is None and driver.run.sees_bytes:
+            self._write(entry, argument)
+        self._ended = entry.ends and raised is None
+        did = [_named(driver.subject.machine, it) for it in driver.log.calls[calls:]]
+        did += [sentence.replace(" was asked to free ", " freed ") for _, sentence in driver.log.stray[strays:]]
+        head, flags = ("", []) if self._ended else self._state(sight)
+        return sight.answer(did, refused=raised is not None, view=shows, head=head, flags=flags)
 
-    def plan(self, entry: Input) -> None:
-        """Note the statements of a call that ended the process, which can therefore not be made here."""
-        before, call, _ = self._statements(entry)
-        for line in (*before, *([f"set_mode(Mode.{self._mode.name})"] * (self._mode is not Mode.GPU)), call):
-            self._reproducer.note(line)
+    def program(self) -> list[str]:
+        """The calls until now as a program; the requests, if the subject is a program."""
+        return [*self._driver.reproducer.complete()]
 
     def finish(self) -> None:
         """Free the memory, if it is not released; whether that works is not asked here."""
-        if not self._ended:
-            with suppress(Exception):
-                self._reproducer.call("memory.close()", self._mode)
+        with suppress(Exception):
+            if not self._ended:
+                self._driver.attempt(next(Input(it) for it in self._driver.subject.machine.calls.values() if it.ends))
 
-    def program(self) -> tuple[str, ...]:
-        """The calls as a program; the requests, if the subject is a program."""
-        return self._reproducer.complete()
+    def _write(self, entry: Input, argument: str) -> None:
+        """Write new bytes; into a buffer that was adopted too, because the memory must use it, and not a copy."""
+        if entry.does == "write" or (entry.does == "adopt" and entry.data):
+            self._written.append(pattern(self._driver.number, SIZE))
+            if self._driver.subject.place(entry.side) is not None:
+                self._driver.write(entry.side, "view" if entry.does == "write" else argument)
 
-    # --- making a call
-
-    def _statements(self, entry: Input) -> tuple[list[str], str, list[str]]:
-        """What the caller does before a call, the call, and what the caller does after it if it succeeds."""
-        self._number += 1
-        method = "close" if entry.ends else str(entry.call)
-        if entry.does == "push":
-            stream = f"stream{self._number}"
-            there = self._subject.device is not None
-            made = [f"{stream} = subject.device.stream()" if there else f"{stream} = object()"]
-            wait = [f"subject.device.record({stream}).synchronize()"] if there else []
-            return made, f"memory.{method}(stream={stream})", wait
-        if entry.does == "adopt":
-            if not entry.data:
-                return [], f"memory.{method}(None)", []
-            buffer = f"buffer{self._number}"
-            return self._buffer(entry.side, buffer), f"memory.{method}({buffer})", self._write(entry.side, buffer, 2)
-        return [], f"memory.{method}()", self._write(entry.side, "view", 1) if entry.does == "write" else []
-
-    def _buffer(self, side: str, name: str) -> list[str]:
-        """A buffer of the caller, with bytes in it."""
-        if side == "cpu" and self._subject.program is None:
-            return [f"{name} = bytearray({self._pattern(1)})"]
-        if side == "gpu" and self._subject.device is None:
-            return [f"{name} = object()"]
-        owner = "host" if side == "cpu" else "device"
-        return [f"{name} = subject.{owner}.empty({SIZE})", f"put(subject, {name}, {self._pattern(1)})"]
-
-    def _write(self, side: str, name: str, time: int) -> list[str]:
-        """Write new bytes; also into a buffer that was adopted, because the memory must use it, and not a copy."""
-        if self._subject.level < "L1" or (side == "gpu" and self._subject.device is None):
-            return []
-        if side == "cpu" and self._subject.program is None:
-            return [f"memoryview({name}).cast('B')[:{SIZE}] = {self._pattern(time)}"]
-        return [f"put(subject, {name}, {self._pattern(time)})"]
-
-    def _pattern(self, time: int) -> str:
-        return f"pattern({2 * self._number + time}, {SIZE})"
-
-    # --- what is seen
-
-    def _did(self, calls: int, strays: int) -> tuple[str, ...]:
-        done = [named(call) for call in self._log.calls[calls:]]
-        wrong = [sentence.replace(" was asked to free ", " freed ") for _, sentence in self._log.stray[strays:]]
-        return (*done, *wrong)
-
-    def _shows(self, entry: Input, outcome: Outcome, sight: Sight) -> str:
-        """What the returned view shows, before anybody writes to it."""
-        if outcome.raised is not None or not sight.bytes or entry.call is None:
-            return ""
-        number, found = 2 * self._number, ""
-        if entry.does in ("read", "write"):
-            found = self._compared(self._content(entry.side, outcome.value))
-        if entry.does in ("write", "adopt"):
-            self._written.append(pattern(number + (2 if entry.does == "adopt" else 1), SIZE))
-        return found
-
-    def _content(self, side: str, view: Any) -> bytes | str:
+    def _compared(self, side: str, view: Any) -> str:
         if view is None:
             return "nothing"
         try:
-            here = side == "cpu" and self._subject.program is None
-            return bytes(memoryview(view if here else view.get()).cast("B"))
+            content = shown(self._driver.subject, view, side)
         except Violation:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever a view raises that cannot be read
             return f"nothing: reading it raised {type(error).__name__}"
-
-    def _compared(self, content: bytes | str) -> str:
-        if isinstance(content, str):
-            return content
         if len(content) != SIZE:
             return f"{len(content)} of {SIZE} bytes"
         if content == self._written[-1]:
@@ -283,20 +217,26 @@ class WatchedMemory:
             return "zeros"
         return "older bytes" if content in self._written else "other bytes"
 
-    def _state(self, sight: Sight) -> tuple[str, tuple[str, ...]]:
-        """The head and the flags that hold."""
-        head = _name(self._attribute("head")) if sight.head else ""
-        flags = {name: self._attribute(name) for name in FLAGS if name in sight.flags}
-        size = self._attribute("size")
+    def _state(self, sight: Sight) -> tuple[str, list[str]]:
+        """The head, and the flags that hold; a number is that of a head."""
+        head, size = self._attribute("head"), self._attribute("size")
+        name = getattr(head, "name", head)
+        name = dict(enumerate(self._driver.subject.machine.heads)).get(name, name) if isinstance(name, int) else name
         wrong = [] if size in (None, SIZE) else [f"size {size}"]
-        return head, (*(name for name, value in flags.items() if value), *wrong)
+        return str(name), [*filter(self._attribute, sight.flags), *wrong]
 
     def _attribute(self, name: str) -> Any:
-        return getattr(self._reproducer.names["memory"], name, None)
+        return getattr(self._driver.memory, name, None)
 
 
-def _name(head: object) -> str:
-    """The name of a head, however the port says it."""
-    if isinstance(head, int) and not isinstance(head, SyncedHead):
-        return next((it.name for it in SyncedHead if it.value == head), str(head))
-    return str(getattr(head, "name", head))
+@cache
+def _names(machine: Machine) -> Mapping[tuple[str, str], str]:
+    """The actions of a machine, by what an allocator is called for."""
+    return {("push" if it.queued else it.does, it.side): it.name for it in machine.actions.values()}
+
+
+def _named(machine: Machine, call: AllocatorCall) -> str:
+    """An allocator call by the machine's name of the action."""
+    operation, side, size, pinned = call
+    name = _names(machine).get((operation, side), f"{operation}_{side}")
+    return name + PINNED * pinned + (f" ({size} of {SIZE} bytes)" if size != SIZE else "")

@@ -6,32 +6,69 @@ is often only its consequence.  So a cell is compared on a way without differenc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from syncedmem.model import Input, State, space
+from syncedmem.model.states import explore, stepper
+
+from ..memory.by_table import is_pinned
+from .answers import NEWEST, NOT_ASKED, PINNED, Answer, has_died
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from syncedmem.model import Configuration, Input
+    from syncedmem.model import Configuration, Machine, Step
 
-    from .answers import Answer, Word
-    from .declared import DeclaredMachine
-    from .mealy import Mealy
+    from .answers import Sight, Word
+    from .learner import Learnt
 
-__all__ = ["Cell", "Comparison", "Difference", "compared"]
+__all__ = ["Comparison", "Declared", "Difference", "compared", "declared_machine"]
 
-Cell = tuple["Configuration", "Input"]
+Declared = dict[State, dict[Input, tuple[Answer, State]]]
+"""For each state and input of the declared machine the answer and the next state."""
+
+_END = State("")
 
 
-@dataclass(frozen=True)
-class Difference:
+def declared_machine(machine: Machine, sight: Sight) -> Declared:
+    """A machine as far as it is seen, and its end."""
+    table = stepper(machine)
+    entries = table.inputs(end=True)
+    rows = {
+        state: {
+            entry: (_answer(machine, state, entry, step, sight), _END if entry.ends else step.after)
+            for entry, step in row.items()
+        }
+        for state, row in explore(table, entries).steps.items()
+    }
+    return {**rows, _END: dict.fromkeys(entries, (NOT_ASKED, _END))}
+
+
+def _answer(machine: Machine, state: State, entry: Input, step: Step, sight: Sight) -> Answer:
+    if entry.call is None:
+        return ()
+    head, flags = ("", []) if entry.ends else (step.after.head, [it for it in sight.flags if it in step.after.facts])
+    view = NEWEST if entry.does in ("read", "write") and not step.refusal else ""
+    return sight.answer(_actions(machine, state, step), refused=bool(step.refusal), view=view, head=head, flags=flags)
+
+
+def _actions(machine: Machine, state: State, step: Step) -> Iterator[str]:
+    """The actions that are seen: all but adoptions.  What is freed is of the kind that it was before."""
+    for action in map(machine.actions.__getitem__, step.actions):
+        decides = {"free": state, "allocate": step.after}.get(action.does)
+        pinned = decides is not None and is_pinned(machine, decides, action.side)
+        if action.does != "adopt":
+            yield action.name + PINNED * pinned
+
+
+class Difference(NamedTuple):
     """A cell in which the machines differ.
 
     Attributes
     ----------
-    cell : (Configuration, Input)
+    configuration : Configuration
     word : tuple of Input
         The shortest way to it; its last input is that of the cell.
     declared, learned : Answer
@@ -39,7 +76,7 @@ class Difference:
         How many differences are before it on its way.
     """
 
-    cell: Cell
+    configuration: Configuration
     word: Word
     declared: Answer
     learned: Answer
@@ -48,19 +85,16 @@ class Difference:
     @property
     def name(self) -> str:
         """The cell: the call, and the configuration in which it is made."""
-        return f"{self.cell[1]} in {self.cell[0]}"
+        return f"{self.word[-1]} in {self.configuration}"
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """The result.
 
     Attributes
     ----------
-    cells : int
-        The number of cells of the declaration.
-    reached : int
-        How many of them were compared.
+    cells, reached : int
+        The number of cells of the declaration, and how many of them were compared.
     differences : tuple of Difference
         One for each cell that differs; those that no other precedes are first.
     wrong : frozenset of (int, Input)
@@ -75,45 +109,42 @@ class Comparison:
     wrong: frozenset[tuple[int, Input]]
     heads: dict[int, str]
 
-    @property
-    def first(self) -> tuple[Difference, ...]:
-        """The differences that no other precedes."""
-        return tuple(it for it in self.differences if not it.behind)
 
-
-def compared(learned: Mealy, declared: DeclaredMachine) -> Comparison:
+def compared(machine: Machine, declared: Declared, learned: Learnt) -> Comparison:
     """Compare a learned machine, of which some answers may be missing, with the declared one."""
-    found: dict[Cell, Difference | None] = {}
-    levels: dict[Cell, int] = {}
+    configuration_of = space(machine).configuration
+    found: dict[tuple[Configuration, Input], Difference | None] = {}
+    levels: dict[tuple[Configuration, Input], int] = {}
     wrong: set[tuple[int, Input]] = set()
     heads: dict[int, str] = {}
-    for state, number, word, behind in _pairs(learned, declared.machine):
-        configuration = declared.configurations[number]
-        heads.setdefault(state, configuration.head)
-        for entry, (answer, _) in learned.steps[state].items():
-            expected = declared.machine.steps[number][entry][0]
-            cell = configuration, entry
+    for state, there, word, behind in _pairs(learned, declared):
+        configuration = configuration_of(there)
+        heads.setdefault(state, there.head)
+        for entry, (answer, _) in learned[state].items():
+            expected, cell = declared[there][entry][0], (configuration, entry)
             if answer != expected and not behind:
                 wrong.add((state, entry))
             if levels.setdefault(cell, behind) == behind and found.get(cell) is None:
-                differs = answer != expected
-                found[cell] = Difference(cell, (*word, entry), expected, answer, behind) if differs else None
-    every = {(it, entry) for it in declared.configurations for entry in declared.machine.steps[0] if entry.call}
+                difference = Difference(configuration, (*word, entry), expected, answer, behind)
+                found[cell] = difference if answer != expected else None
+    every = {(configuration_of(it), entry) for it in declared if it != _END for entry in declared[it] if entry.call}
     differences = sorted(filter(None, found.values()), key=lambda it: (it.behind, len(it.word)))
     return Comparison(len(every), len(found.keys() & every), tuple(differences), frozenset(wrong), heads)
 
 
-def _pairs(learned: Mealy, declared: Mealy) -> Iterator[tuple[int, int, Word, int]]:
+def _pairs(learned: Learnt, declared: Declared) -> Iterator[tuple[int, State, Word, int]]:
     """The pairs of states that the same calls lead to, by the way with the fewest differences, then the shortest."""
     order = count()
-    waiting: list[tuple[int, int, int, tuple[int, int], Word]] = [(0, 0, next(order), (0, 0), ())]
-    seen: set[tuple[int, int]] = set()
+    waiting: list[tuple[int, int, int, tuple[int, State], Word]] = [(0, 0, next(order), (0, next(iter(declared))), ())]
+    seen: set[tuple[int, State]] = set()
     while waiting:
         behind, length, _, pair, word = heappop(waiting)
-        if pair in seen or learned.is_end(pair[0]) or declared.is_end(pair[1]):
+        if pair in seen:
             continue
         seen.add(pair)
         yield *pair, word, behind
-        for entry, (answer, after) in learned.steps[pair[0]].items():
-            expected, there = declared.steps[pair[1]][entry]
-            heappush(waiting, (behind + (answer != expected), length + 1, next(order), (after, there), (*word, entry)))
+        for entry, (answer, after) in learned[pair[0]].items():
+            expected, there = declared[pair[1]][entry]
+            if not (entry.ends or has_died(answer)):
+                more = behind + (answer != expected)
+                heappush(waiting, (more, length + 1, next(order), (after, there), (*word, entry)))

@@ -1,45 +1,37 @@
 """Learning a machine of a port: AALpy asks for words, and builds machines that agree with the answers.
 
-A machine is tested until no test finds an error in it.  The tests are complete up to a number of states: a port with at
-most so many states, that is another machine, fails one of them.  After these tests there are random words, for what is
-hidden deeper; they give no guarantee.
-
-AALpy is optional: only this module imports it.
+A machine is tested until no test finds an error in it.  AALpy is optional: only this module imports it.
 """
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import MissingPackageError
 
-from .answers import NOT_ASKED, Answer, Word
-from .mealy import Mealy
+from .answers import NOT_ASKED, Answer, Word, has_died
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from syncedmem.model import Input
 
     from .asking import AskedPort
 
-__all__ = ["Inconsistent", "Learned", "check_installed", "learned"]
+__all__ = ["END", "Inconsistent", "Learned", "Learnt", "check_installed", "learned"]
 
 HANGS, DEATHS = 3, 400
 """After so many hangs, or after so many deaths of the port, learning ends."""
 
-ANSWERS = 200
-"""Learning ends if the port gives so many different answers: they are not finite, so there is no finite machine."""
+Learnt = dict[int, dict["Input", tuple[Answer, int]]]
+"""For each state and input the answer and the next state, from state 0 on; an input that is missing was not tried."""
 
-LONG = 40
-"""The length of a random word."""
+END = -1
+"""The state in which nothing is asked, because the memory is gone."""
 
 
-@dataclass(frozen=True)
-class Inconsistent:
+class Inconsistent(NamedTuple):
     """A word that was answered in two ways.
 
     Attributes
@@ -57,45 +49,32 @@ class Inconsistent:
     kept: bool
 
 
-@dataclass(frozen=True)
-class Learned:
+class Learned(NamedTuple):
     """What was learned of a port.
 
     Attributes
     ----------
-    machine : Mealy
+    machine : dict
         The learned machine; what was asked, as a tree, if learning ended before there was one.
+    calls, memories : int
+        How many calls were made, on how many memories.
     stopped : str
         Why learning ended before there was a machine; empty if there is one.
     inconsistent : Inconsistent or None
-    depth : int
-        For how many more states than the machine has the tests are complete.
-    calls, memories : int
-        How many calls were made, on how many memories.
     interrupted : bool
         Whether an interrupt (Ctrl-C) ended it.
     """
 
-    machine: Mealy
-    stopped: str
-    inconsistent: Inconsistent | None
-    depth: int
+    machine: Learnt
     calls: int
     memories: int
+    stopped: str = ""
+    inconsistent: Inconsistent | None = None
     interrupted: bool = False
-
-    @property
-    def bound(self) -> int:
-        """The machine is right if the port has at most so many states."""
-        return self.machine.size + self.depth
 
 
 class _Stopped(Exception):
-    """Learning cannot go on."""
-
-    def __init__(self, reason: str, inconsistent: Inconsistent | None = None) -> None:
-        super().__init__(reason)
-        self.inconsistent = inconsistent
+    """Learning cannot go on: why, and the word that was answered in two ways, if that is why."""
 
 
 def check_installed() -> None:
@@ -111,16 +90,13 @@ def check_installed() -> None:
         raise MissingPackageError("learning a machine", "aalpy", "learn") from error
 
 
-def learned(  # noqa: PLR0913 -- options
+def learned(
     port: AskedPort,
     alphabet: tuple[Input, ...],
     *,
-    states: int,
-    most: int,
-    steps: int,
-    seed: int,
-    more: Callable[[Mealy], Iterable[Word]] = lambda _: (),
-    progress: Callable[[str, int], None] | None = None,
+    most: tuple[int, int],
+    tests: Callable[[Learnt], Iterator[Word]],
+    progress: Callable[[str, int], None],
 ) -> Learned:
     """Learn the machine of a port.
 
@@ -128,16 +104,11 @@ def learned(  # noqa: PLR0913 -- options
     ----------
     port : AskedPort
     alphabet : tuple of Input
-    states : int
-        The tests are complete for ports with at most so many states.
-    most : int
-        Learning ends if the machine has more states.
-    steps : int
-        The number of inputs of random words.
-    seed : int
-    more : callable, optional
-        Gives more words to test a machine with, after those that are complete.
-    progress : callable, optional
+    most : (int, int)
+        Learning ends if the machine has more states, or the port more different answers: perhaps they are not finite.
+    tests : callable
+        The words with which a machine is tested.
+    progress : callable
         Called with what is done now, and with the number of calls until now.
 
     Raises
@@ -147,64 +118,40 @@ def learned(  # noqa: PLR0913 -- options
     """
     check_installed()
     run: Any = import_module("aalpy.learning_algs").run_KV
-    walks = _random_words(alphabet, steps, seed)
-
-    def others(machine: Mealy) -> Iterator[Word]:
-        yield from more(machine)
-        yield from walks
-
-    teacher = Teacher(port, alphabet, states, most, others, progress)
-    stopped, inconsistent, interrupted = "", None, False
+    teacher = Teacher(port, alphabet, most, tests, progress)
+    why: tuple[Any, ...] = ()
     try:
         run([*alphabet], teacher, teacher, "mealy", cex_processing="rs", cache_and_non_det_check=False, print_level=0)
-    except _Stopped as reason:
-        stopped, inconsistent = str(reason), reason.inconsistent
+    except _Stopped as stopped:
+        why = stopped.args
     except KeyboardInterrupt:
-        stopped, interrupted = "it was interrupted", True
-    machine = teacher.observed() if stopped else teacher.machine
-    depth = 0 if stopped else max(states - machine.size, 0)
-    return Learned(machine, stopped, inconsistent, depth, teacher.num_steps, teacher.num_queries, interrupted)
-
-
-def _random_words(alphabet: tuple[Input, ...], steps: int, seed: int) -> tuple[Word, ...]:
-    """Long words without release."""
-    chance, entries = random.Random(seed), [entry for entry in alphabet if not entry.ends]  # noqa: S311 -- tests
-    return tuple(tuple(chance.choices(entries, k=LONG)) for _ in range(-(-steps // LONG)))
-
-
-class _Node:
-    """What was asked: the answer to each input here, and what was asked after it."""
-
-    def __init__(self) -> None:
-        self.steps: dict[Input, tuple[Answer, _Node]] = {}
+        why = "it was interrupted", None, True
+    return Learned(teacher.asked if why else teacher.machine, teacher.num_steps, teacher.num_queries, *why)
 
 
 class Teacher:
     """Answers words, each at most once from the port, and tests machines; AALpy's system and its oracle."""
 
-    def __init__(  # noqa: PLR0913 -- as `learned`
+    def __init__(
         self,
         port: AskedPort,
         alphabet: tuple[Input, ...],
-        states: int,
-        most: int,
-        others: Callable[[Mealy], Iterator[Word]],
-        progress: Callable[[str, int], None] | None,
+        most: tuple[int, int],
+        tests: Callable[[Learnt], Iterator[Word]],
+        progress: Callable[[str, int], None],
     ) -> None:
         self.num_queries: int = 0
         self.num_steps: int = 0
         self.num_cached_queries: int = 0
-        self.machine: Mealy = Mealy(({},))
+        self.machine: Learnt = {}
+        self.asked: Learnt = {0: {}, END: dict.fromkeys(alphabet, (NOT_ASKED, END))}  # a tree
         self._port = port
         self._alphabet = alphabet
-        self._states = states
-        self._most = most
-        self._others = others
+        self._states, self._most = most
+        self._tests = tests
         self._progress = progress
-        self._tree = _Node()
         self._answers: set[Answer] = set()
-        self._deaths = 0
-        self._hangs = 0
+        self._deaths: list[Answer] = []
 
     def query(self, word: Word) -> list[Answer]:
         """The answers to a word; the port is asked if they are not known."""
@@ -215,104 +162,92 @@ class Teacher:
         return known
 
     def find_cex(self, hypothesis: Any) -> Word | None:
-        """A word that a machine answers otherwise than the port: one that was asked, a test, or a random one."""
-        machine = self.machine = _machine_of(hypothesis, self._alphabet)
-        if machine.size > self._most:
-            raise _Stopped(f"it has more than {self._most} states")
-        if self._progress is not None:
-            self._progress(f"{machine.size} states", self.num_steps)
-        words = self._words(machine)
-        return next((wrong for word in words if (wrong := machine.first_wrong(word, self.query(word)))), None)
+        """A word that a machine answers otherwise than the port: one that was asked, or a test."""
+        machine = self.machine = self._machine_of(hypothesis)
+        if len(machine) > self._states:
+            raise _Stopped(f"it has more than {self._states} states")
+        self._progress(f"{len(machine)} states", self.num_steps)
+        if wrong := self._remembered(machine):
+            return wrong
+        return next((wrong for word in self._tests(machine) if (wrong := self._wrong(machine, word))), None)
 
-    def _words(self, machine: Mealy) -> Iterator[Word]:
-        yield from self._asked(machine)
-        yield from machine.tests(max(self._states - machine.size, 0))
-        yield from self._others(machine)
+    def _machine_of(self, hypothesis: Any) -> Learnt:
+        """AALpy's machine; its states are in breadth-first order."""
+        numbers: dict[Any, int] = {hypothesis.initial_state: 0}
+        machine: Learnt = {}
+        while len(machine) < len(numbers):
+            state = [*numbers][len(machine)]
+            after = [numbers.setdefault(state.transitions[entry], len(numbers)) for entry in self._alphabet]
+            answers = (state.output_fun[entry] for entry in self._alphabet)
+            machine[len(machine)] = dict(zip(self._alphabet, zip(answers, after, strict=True), strict=True))
+        return machine
 
-    def _asked(self, machine: Mealy) -> Iterator[Word]:
-        """The words of those that were asked which the machine answers otherwise, the shortest first."""
-        waiting: list[tuple[_Node, int, Word]] = [(self._tree, 0, ())]
+    def _wrong(self, machine: Learnt, word: Word) -> Word | None:
+        """The shortest beginning of a word that a machine answers otherwise than the port."""
+        state = 0
+        for number, (entry, answer) in enumerate(zip(word, self.query(word), strict=True), 1):
+            expected, state = machine[state][entry]
+            if answer != expected:
+                return word[:number]
+        return None
+
+    def _remembered(self, machine: Learnt) -> Word | None:
+        """The shortest word of those that were asked which a machine answers otherwise."""
+        waiting: list[tuple[int, int, Word]] = [(0, 0, ())]
         for node, state, word in waiting:
-            for entry, (answer, below) in node.steps.items():
-                expected, after = machine.steps[state][entry]
+            for entry, (answer, below) in self.asked[node].items():
+                expected, after = machine[state][entry]
                 if answer != expected:
-                    yield (*word, entry)
-                waiting.append((below, after, (*word, entry)))
+                    return (*word, entry)
+                if below != END:
+                    waiting.append((below, after, (*word, entry)))
+        return None
 
     def _known(self, word: Word) -> list[Answer]:
         """The answers that are known; after the end of the memory all of them are."""
-        node, answers = self._tree, list[Answer]()
+        node, answers = 0, list[Answer]()
         for entry in word:
-            if entry not in node.steps:
-                return answers
-            answer, node = node.steps[entry]
+            if entry not in self.asked[node]:
+                break
+            answer, node = self.asked[node][entry]
             answers.append(answer)
-            if _ends(entry, answer):
-                return answers + [NOT_ASKED] * (len(word) - len(answers))
         return answers
 
     def _ask(self, word: Word) -> None:
-        """Ask the port, and keep the answers."""
-        length = next((number for number, entry in enumerate(word, 1) if entry.ends), len(word))
-        answers = self._port.ask(word[:length])
+        """Ask the port, and keep the answers; nothing is asked after a release, also if it was refused."""
+        answers = self._port.ask(word[: next((k for k, entry in enumerate(word, 1) if entry.ends), None)])
         self.num_queries += 1
         self.num_steps += len(answers)
-        node = self._tree
+        node = 0
         for number, (entry, answer) in enumerate(zip(word, answers, strict=False), 1):
-            first, node = node.steps.setdefault(entry, (answer, _Node()))
+            row = self.asked[node]
+            if entry not in row:
+                row[entry] = answer, END if entry.ends or has_died(answer) else len(self.asked)
+                self.asked.setdefault(row[entry][1], {})
+            first, node = row[entry]
             if first != answer:
-                found = self._inconsistent(word[:number], first, answer)
-                raise _Stopped("the same calls are answered in two ways", found)
-        self._answers.update(answers)
-        if len(self._answers) > ANSWERS:
-            raise _Stopped(f"it gives more than {ANSWERS} different answers")
-        self._count(answers[-1])
-        if self._progress is not None:
-            self._progress("", self.num_steps)
+                again = self._again(word[:number])
+                raise _Stopped(
+                    "the same calls are answered in two ways", Inconsistent(word[:number], first, answer, again)
+                )
+        self._count(answers)
+        self._progress("", self.num_steps)
 
-    def _count(self, last: Answer) -> None:
-        self._deaths += bool(last.died)
-        self._hangs += "without progress" in last.died
-        if self._hangs >= HANGS or self._deaths >= DEATHS:
-            times = f"{self._hangs} times without an answer" if self._hangs >= HANGS else f"{self._deaths} times"
-            raise _Stopped(f"the port was ended {times}")
-
-    def _inconsistent(self, word: Word, first: Answer, later: Answer) -> Inconsistent:
-        """Ask again in new processes, to see whether it is chance or something that outlives a memory."""
-        again: list[Answer] = []
+    def _again(self, word: Word) -> bool:
+        """Whether new processes answer a word in one way: then it is not chance, but something outlives a memory."""
+        again = set[Answer]()
         for _ in range(3):
             self._port.renew()
-            again.append(self._port.ask(word)[-1])
-        return Inconsistent(word, first, later, len({*again}) == 1)
+            again.add(self._port.ask(word)[-1])
+        return len(again) == 1
 
-    def observed(self) -> Mealy:
-        """What was asked, as a machine of which answers are missing."""
-        nodes = [self._tree]
-        steps: list[dict[Input, tuple[Answer, int]]] = []
-        for node in nodes:
-            row: dict[Input, tuple[Answer, int]] = {}
-            for entry, (answer, below) in node.steps.items():
-                row[entry] = answer, len(nodes)
-                nodes.append(below)
-            steps.append(row)
-        return Mealy(tuple(steps))
-
-
-def _ends(entry: Input, answer: Answer) -> bool:
-    """Whether nothing is asked after a call; also not after a release that was refused."""
-    return bool(answer.died) or entry.ends
-
-
-def _machine_of(hypothesis: Any, alphabet: tuple[Input, ...]) -> Mealy:
-    """AALpy's machine: its states in breadth-first order."""
-    numbers: dict[Any, int] = {hypothesis.initial_state: 0}
-    states = [hypothesis.initial_state]
-    steps: list[dict[Input, tuple[Answer, int]]] = []
-    for state in states:
-        for entry in alphabet:
-            after = state.transitions[entry]
-            if after not in numbers:
-                numbers[after] = len(states)
-                states.append(after)
-        steps.append({entry: (state.output_fun[entry], numbers[state.transitions[entry]]) for entry in alphabet})
-    return Mealy(tuple(steps))
+    def _count(self, answers: list[Answer]) -> None:
+        """Stop if there are too many answers, hangs or deaths."""
+        self._answers.update(answers)
+        self._deaths += filter(has_died, answers)
+        hangs, deaths = sum("without progress" in str(it) for it in self._deaths), len(self._deaths)
+        if len(self._answers) > self._most:
+            raise _Stopped(f"it gives more than {self._most} different answers")
+        if hangs >= HANGS or deaths >= DEATHS:
+            times = f"{hangs} times without an answer" if hangs >= HANGS else f"{deaths} times"
+            raise _Stopped(f"the port was ended {times}")

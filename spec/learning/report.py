@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import EDITIONS, InvalidArgumentError, tour
-from syncedmem.model.suites import counter_sequences
+from syncedmem.model.states import stepper
+from syncedmem.model.suites import access_to, complete_words, counter_sequences, minimise
 
 from .asking import asked_port
-from .comparison import compared
-from .declared import alphabet, declared_machine
+from .comparison import compared, declared_machine
 from .learner import check_installed, learned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from ..engine.supervisor import Limits
     from ..ports.targets import MakerTarget, ProgramTarget
     from .answers import Answer, Sight, Word
     from .asking import AskedPort
     from .comparison import Comparison, Difference
-    from .learner import Learned
-    from .mealy import Mealy
+    from .learner import Inconsistent, Learned, Learnt
 
 __all__ = ["DEEPEST", "Finding", "LearnReport", "LearnWanted", "learn", "learn_port"]
 
 DEEPEST = 3
 """How many states more than the declared machine has a port may be said to have."""
 
-_MOST = 4
-"""Learning ends if the machine has this many times the states of the declared one."""
+_MOST, _ANSWERS = 4, 200
+"""Learning ends if the machine has this many times the states of the declared one, or of its different answers if these
+are more than so many."""
 
-_WORDS = 8
+_LONG = 40
+"""The length of a random word."""
+
+_NAMES = 8
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class LearnWanted:
     edition : str
         The edition of the model; if empty, the port's own.
     states : int or None
-        The tests are complete for ports with at most so many states; by default for as many as are declared.
+        The tests are complete for ports with at most so many states; by default for as many as are learned.
     steps, seed : int
         The number of random inputs after these tests, and their seed.
     """
@@ -58,8 +62,7 @@ class LearnWanted:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """What is wrong, with a program that shows it.
 
     Attributes
@@ -89,7 +92,7 @@ class LearnReport:
     name, edition : str
     sight : Sight
         What was seen of it.
-    seed : int
+    wanted : LearnWanted
     declared : int
         The number of states of the declared machine.
     learned : Learned
@@ -100,11 +103,16 @@ class LearnReport:
     name: str
     edition: str
     sight: Sight
-    seed: int
+    wanted: LearnWanted
     declared: int
     learned: Learned
     comparison: Comparison
     findings: tuple[Finding, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of learned states."""
+        return len(self.learned.machine)
 
     @property
     def passed(self) -> bool:
@@ -112,84 +120,80 @@ class LearnReport:
         return not self.learned.stopped and not self.comparison.differences
 
     @property
+    def right(self) -> int:
+        """The machine is right if the port has at most so many states."""
+        return max(self.wanted.states or 0, self.size)
+
+    @property
     def bound(self) -> str:
         """How far the result can be trusted, in a sentence."""
-        found = self.learned
-        if found.stopped:
-            return f"The machine is not known, because {found.stopped}. Only what was asked is compared."
+        if self.learned.stopped:
+            return f"The machine is not known, because {self.learned.stopped}. Only what was asked is compared."
+        depth = f"depth {self.right - self.size} of the W-method"
         return (
-            f"The machine is right if the port has at most {found.bound} states: depth {found.depth} of the W-method. "
+            f"The machine is right if the port has at most {self.right} states: {depth}. "
             "A port with more may be another machine."
         )
 
     @property
     def line(self) -> str:
         """The result in one line."""
-        compared = self.comparison
+        cells, about = self.comparison.cells, f"{self.edition}/{self.sight.level}"
         if self.passed:
-            return (
-                f"as declared: {self.edition}/{self.sight.level}, {compared.reached} of {compared.cells} cells, if the "
-                f"port has at most {self.learned.bound} states"
-            )
-        if not compared.differences:
+            known = f"{self.comparison.reached} of {cells} cells, if the port has at most {self.right} states"
+            return f"as declared: {about}, {known}"
+        names = [it.name for it in self.comparison.differences if not it.behind]
+        if not names:
             return f"not learned: {self.learned.stopped}"
-        names = [it.name for it in compared.first]
-        more = f" and {len(names) - _WORDS} more" if len(names) > _WORDS else ""
-        return (
-            f"not as declared: {self.edition}/{self.sight.level}, {len(names)} of {compared.cells} cells differ: "
-            f"{', '.join(names[:_WORDS])}{more}"
-        )
+        more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+        return f"not as declared: {about}, {len(names)} of {cells} cells differ: {', '.join(names[:_NAMES])}{more}"
 
     def as_json(self) -> dict[str, Any]:
         """The report as data."""
-        found = self.learned
+        found, known = self.learned, not self.learned.stopped
         return {
             "name": self.name,
             "edition": self.edition,
             "level": self.sight.level,
             "seen": str(self.sight),
-            "seed": self.seed,
+            "seed": self.wanted.seed,
             "verdict": self.line,
             "passed": self.passed,
             "stopped": found.stopped or None,
             "interrupted": found.interrupted,
-            "right_up_to_states": None if found.stopped else found.bound,
-            "depth": None if found.stopped else found.depth,
+            "right_up_to_states": self.right if known else None,
+            "depth": self.right - self.size if known else None,
             "declared_states": self.declared,
             "calls": found.calls,
             "memories": found.memories,
             "cells": self.comparison.cells,
             "cells_compared": self.comparison.reached,
-            "differences": [_as_json(it, self.sight) for it in self.comparison.differences],
-            "findings": [
-                {"name": it.name, "lines": [*it.lines], "after": it.after, "statements": [*it.statements]}
-                for it in self.findings
-            ],
-            "states": [] if found.stopped else self._states(),
+            "differences": [_as_json(it) for it in self.comparison.differences],
+            "findings": [it._asdict() for it in self.findings],
+            "states": _states(found.machine) if known else [],
         }
 
-    def _states(self) -> list[dict[str, Any]]:
-        machine = self.learned.machine
-        return [
-            {
-                "access": [str(entry) for entry in access],
-                "steps": {
-                    str(entry): {**answer.parts(self.sight), "next": after} for entry, (answer, after) in row.items()
-                },
-            }
-            for access, row in zip(machine.access, machine.steps, strict=True)
-        ]
 
-
-def _as_json(found: Difference, sight: Sight) -> dict[str, Any]:
+def _as_json(found: Difference) -> dict[str, Any]:
     return {
-        "configuration": str(found.cell[0]),
-        "call": str(found.cell[1]),
-        "after": [str(entry) for entry in found.word[:-1]],
-        "declared": found.declared.parts(sight),
-        "learned": found.learned.parts(sight),
+        "configuration": str(found.configuration),
+        "call": str(found.word[-1]),
+        "after": [*map(str, found.word[:-1])],
+        "declared": dict(found.declared),
+        "learned": dict(found.learned),
         "differences_before": found.behind,
     }
+
+
+def _states(machine: Learnt) -> list[dict[str, Any]]:
+    """The states of a machine: a shortest way to each, and the answers in it."""
+    return [
+        {
+            "access": [*map(str, access)],
+            "steps": {str(entry): {**dict(answer), "next": after} for entry, (answer, after) in machine[state].items()},
+        }
+        for state, access in access_to(machine).items()
+    ]
 
 
 def learn(
@@ -197,7 +201,7 @@ def learn(
     wanted: LearnWanted,
     limits: Limits,
     *,
-    progress: Callable[[str, int], None] | None = None,
+    progress: Callable[[str, int], None] = lambda *_: None,
 ) -> LearnReport:
     """Learn the machine of a port, and compare it with the declared one.
 
@@ -230,80 +234,64 @@ def learn(
 
 
 def learn_port(
-    port: AskedPort, wanted: LearnWanted, *, progress: Callable[[str, int], None] | None = None
+    port: AskedPort, wanted: LearnWanted, *, progress: Callable[[str, int], None] = lambda *_: None
 ) -> LearnReport:
     """Learn the machine of a port that runs; see `learn`."""
-    declared = declared_machine(port.edition, port.sight)
-    distinct = declared.machine.distinct
-    states = distinct if wanted.states is None else wanted.states
-    if not 0 < states <= distinct + DEEPEST:
+    machine = EDITIONS[port.edition]
+    declared, entries = declared_machine(machine, port.sight), stepper(machine).inputs(end=True)
+    distinct = len(minimise(declared).access)
+    if wanted.states is not None and not 0 < wanted.states <= distinct + DEEPEST:
         expected = f"between 1 and {distinct + DEEPEST}, because {distinct} are declared"
-        raise InvalidArgumentError("--states", states, expected)
-    entries = alphabet(port.edition)
+        raise InvalidArgumentError("--states", wanted.states, expected)
+    different = {answer for row in declared.values() for answer, _ in row.values()}
+    chance, lasting = random.Random(wanted.seed), [it for it in entries if not it.ends]  # noqa: S311 -- tests
+    random_words = [tuple(chance.choices(lasting, k=_LONG)) for _ in range(-(-wanted.steps // _LONG))]
 
-    def more(machine: Mealy) -> Iterator[Word]:
-        """Each cell, long words that look for counters, and each difference: the port is asked, not the machine."""
-        yield from ((*word, entry) for word in declared.machine.access for entry in entries)
-        yield from tour(EDITIONS[port.edition])
-        yield from counter_sequences(EDITIONS[port.edition])
-        yield from (it.word for it in compared(machine, declared).differences)
+    def tests(found: Learnt) -> Iterator[Word]:
+        """Words that are complete for so many states; and then each cell, long words, and each difference."""
+        yield from complete_words(minimise(found), max((wanted.states or 0) - len(found), 0))
+        yield from ((*word, entry) for word in access_to(declared).values() for entry in entries)
+        yield from (*tour(machine), *counter_sequences(machine))
+        yield from (it.word for it in compared(machine, declared, found).differences)
+        yield from random_words
 
-    found = learned(
-        port,
-        entries,
-        more=more,
-        states=states,
-        most=_MOST * distinct,
-        steps=wanted.steps,
-        seed=wanted.seed,
-        progress=progress,
-    )
-    comparison = compared(found.machine, declared)
+    most = _MOST * distinct, max(_MOST * len(different), _ANSWERS)
+    found = learned(port, entries, most=most, tests=tests, progress=progress)
+    comparison = compared(machine, declared, found.machine)
     if found.interrupted:
         port.renew()  # its last answer was not read
-    findings = tuple(_finding(port, it) for it in comparison.differences)
+    findings = [_finding(port, it) for it in comparison.differences]
     if found.inconsistent is not None:
-        findings = (_two_ways(port, found), *findings)
-    return LearnReport(port.name, port.edition, port.sight, wanted.seed, distinct, found, comparison, findings)
+        findings.insert(0, _two_ways(port, found.inconsistent))
+    return LearnReport(port.name, port.edition, port.sight, wanted, distinct, found, comparison, tuple(findings))
 
 
 def _finding(port: AskedPort, found: Difference) -> Finding:
     others = f" (it comes after {found.behind} other difference{'s' * (found.behind > 1)})" if found.behind else ""
-    lines = (*_described(found.declared, found.learned, port.sight),)
-    return Finding(found.name, lines, _listed(found.word[:-1]) + others, port.program(found.word))
+    declared, seen = _contrasted(found.declared, found.learned)
+    port.ask(found.word)
+    lines = f"declared: {declared}", f"learned:  {seen}"
+    return Finding(found.name, lines, _listed(found.word[:-1]) + others, tuple(port.program))
 
 
-def _described(declared: Answer, seen: Answer, sight: Sight) -> list[str]:
-    """Two answers, as far as they differ."""
-    expected, found = declared.parts(sight), seen.parts(sight)
-    about = [name for name in {**expected, **found} if expected.get(name) != found.get(name)]
-    return [f"declared: {_said(expected, about)}", f"learned:  {_said(found, about)}"]
-
-
-def _said(parts: Mapping[str, str], about: list[str]) -> str:
-    return "; ".join(f"{name}: {parts[name]}" for name in about if name in parts) or "–"
-
-
-def _listed(word: Word) -> str:
-    return ", ".join(map(str, word)) or "a new memory"
-
-
-def _two_ways(port: AskedPort, found: Learned) -> Finding:
-    twice = found.inconsistent
-    assert twice is not None  # noqa: S101 -- it is asked for only then
-    first, later = _described(twice.first, twice.later, port.sight)
+def _two_ways(port: AskedPort, twice: Inconsistent) -> Finding:
+    first, later = _contrasted(twice.first, twice.later)
     why = (
         "a new process always gives one answer, so something outlives a memory, such as a static variable"
         if twice.kept
         else "new processes give different answers too, so it is chance, time, or memory that was never written"
     )
-    return Finding(
-        f"{twice.word[-1]} is answered in two ways",
-        (
-            first.replace("declared:", "first:   "),
-            later.replace("learned: ", "later:   "),
-            f"because:  {why}",
-        ),
-        _listed(twice.word[:-1]),
-        port.program(twice.word),
-    )
+    port.ask(twice.word)
+    lines = f"first:    {first}", f"later:    {later}", f"because:  {why}"
+    name = f"{twice.word[-1]} is answered in two ways"
+    return Finding(name, lines, _listed(twice.word[:-1]), tuple(port.program))
+
+
+def _contrasted(one: Answer, other: Answer) -> list[str]:
+    """Two answers, as far as they differ."""
+    pairs = ((one, other), (other, one))
+    return ["; ".join(f"{name}: {said}" for name, said in a if (name, said) not in b) or "–" for a, b in pairs]
+
+
+def _listed(word: Word) -> str:
+    return ", ".join(map(str, word)) or "a new memory"

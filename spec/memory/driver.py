@@ -25,7 +25,7 @@ from .oracle import Expected, Oracle
 from .policy import CPU_ONLY, POLICIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from syncedmem.model import Head
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Buffers = Callable[["MemoryDriver", str, int], str]
 
-__all__ = ["MemoryDriver"]
+__all__ = ["Attempt", "MemoryDriver"]
 
 
 def _oracle_of(subject: Subject, size: int) -> Oracle:
@@ -45,8 +45,20 @@ def _oracle_of(subject: Subject, size: int) -> Oracle:
     return Oracle.new(subject.policy or (CPU_ONLY if subject.device is None else POLICIES[subject.machine.name]), size)
 
 
-class _Attempt(NamedTuple):
-    """A call that was made, with its expected effect and its result."""
+class Attempt(NamedTuple):
+    """A call that was made, with its expected effect and its result.
+
+    Attributes
+    ----------
+    expected : Expected
+    start : int
+        How many allocator calls there were before.
+    argument : str
+        The argument's name in the reproducer, if it has one.
+    raised : BaseException or None
+    view : object
+        What the call returned.
+    """
 
     expected: Expected
     start: int
@@ -72,9 +84,13 @@ class MemoryDriver:
     buffers : callable, optional
         Called with the driver, a side and a number, it makes a buffer with the pattern of that number to be adopted,
         and returns the buffer's name.  The default is `hand_in`.
+    judged : collection of str, optional
+        The requirements by which the memory is judged; by default those of the subject.
 
     Attributes
     ----------
+    number : int
+        The number of the pattern that is written next.
     run : Run
     inspection : MemoryInspection
     name : str
@@ -92,18 +108,19 @@ class MemoryDriver:
         reproducer: Reproducer | None = None,
         check_device: bool = False,
         buffers: Buffers | None = None,
+        judged: Collection[str] | None = None,
     ) -> None:
         self.subject: Subject = subject
         self.settings: dict[str, str] = {it.name: it.initial for it in subject.machine.settings.values()}
         self.mode = mode
         self.reproducer: Reproducer = reproducer or Reproducer(subject)
-        self.run: Run = Run(self.reproducer, requirements_for(subject))
+        self.run: Run = Run(self.reproducer, requirements_for(subject) if judged is None else judged)
         self.log: CallLog = self.run.log
         self.name: str = self.reproducer.fresh("memory")
         self.inspection: MemoryInspection = MemoryInspection(self.run, self.name, _oracle_of(subject, size))
         self.visited: list[tuple[State, Input]] = []
         self._buffers = buffers or MemoryDriver.hand_in
-        self._number = 0
+        self.number: int = 0
         self._streams: list[tuple[str, str]] = []
         self._readers = {it.side: it for it in subject.machine.calls.values() if it.does == "read"}
         self._make(", check_device=True" if check_device else "")
@@ -192,11 +209,11 @@ class MemoryDriver:
         if entry.given or (entry.call and not self._has(entry.call)):
             return  # nobody can say from here what is given
         self.visited.append((self.state, entry))
-        self._number += 1
+        self.number += 1
         if entry.call is None:
             self._set(entry.setting, entry.value)
             return
-        self._judge(entry, self._attempt(entry))
+        self._judge(entry, self.attempt(entry))
 
     def _set(self, setting: str, value: str) -> None:
         self.settings[setting] = value
@@ -232,7 +249,7 @@ class MemoryDriver:
         """
         live = dict(self.log.live)
         how = f"{k}{', InjectedInterrupt' if interrupt else ''}{', partial=True' if partial else ''}"
-        raised = self._attempt(entry, f"{self.run.log_name}.moves.armed({how})").raised
+        raised = self.attempt(entry, f"{self.run.log_name}.moves.armed({how})").raised
         self._expect(raised)
         self.run.require(raised is not None, "R32-strong-guarantee", "a failed allocator call was not reported")
         # Freed memory cannot be taken back: some sides are freed, and the others must still be freed.
@@ -262,12 +279,12 @@ class MemoryDriver:
         Violation
         """
         self.visited.append((self.state, entry))
-        self._number += 1
+        self.number += 1
         k = first - 1
         while True:
             k += 1
             live = set(self.log.live)
-            attempt = self._attempt(entry, f"{self.run.log_name}.steps.armed({k})")
+            attempt = self.attempt(entry, f"{self.run.log_name}.steps.armed({k})")
             if attempt.raised is None or not self.log.steps.blown:
                 self._judge(entry, attempt)
                 return
@@ -329,20 +346,21 @@ class MemoryDriver:
 
     def predict(self, entry: Input) -> Expected:
         """The expected effect of a call."""
-        content = pattern(self._number, self.size) if entry.data else None
+        content = pattern(self.number, self.size) if entry.data else None
         if entry.call is None:
             raise InvalidArgumentError("entry", str(entry), "a call")
         return self.oracle.expect(entry.call, self.settings, content)
 
     # --- making a call, and comparing its effect
 
-    def _attempt(self, entry: Input, within: str = "") -> _Attempt:
+    def attempt(self, entry: Input, within: str = "") -> Attempt:
+        """Make a call, perhaps in a context, and judge nothing."""
         if not self.run.safe:
             self._land()  # in Caffe the caller must wait
         expected, start, argument = self.predict(entry), len(self.log.calls), self._argument(entry)
-        return _Attempt(expected, start, argument, *self._invoke(entry, argument, within))
+        return Attempt(expected, start, argument, *self._invoke(entry, argument, within))
 
-    def _judge(self, entry: Input, attempt: _Attempt) -> None:
+    def _judge(self, entry: Input, attempt: Attempt) -> None:
         expected, start, argument, raised, view = attempt
         before, side = self.oracle, entry.side
         self.inspection.compare_calls(entry, expected, self.log.calls[start:], raised)
@@ -360,7 +378,7 @@ class MemoryDriver:
         if adopted:
             self._write_as_caller(adopted, argument)
         if raised is None and entry.does in ("write", "overwrite"):
-            self._write(side, "view")
+            self.write(side, "view")
             self.inspection.compare_lasting(side)
 
     def _expect(self, raised: BaseException | None) -> None:
@@ -373,7 +391,7 @@ class MemoryDriver:
             return self._stream(entry.side if entry.does == "push" or entry.call is None else entry.call.source)
         if entry.does != "adopt":
             return ""
-        return self._buffers(self, entry.side, self._number) if entry.data else "None"
+        return self._buffers(self, entry.side, self.number) if entry.data else "None"
 
     def _stream(self, side: str) -> str:
         """A stream of the device of a side; nothing if it is no device."""
@@ -418,14 +436,14 @@ class MemoryDriver:
         there = "" if side == caffe.GPU else f", {side!r}"
         self.reproducer.run(f"put(subject, {array}, pattern({number}, {self.size}){there})")
 
-    def _write(self, side: str, name: str) -> None:
+    def write(self, side: str, name: str) -> None:
         """Write the pattern of this step into a view, or into a buffer that may be longer."""
         if self.subject.on_host(side):
-            content = f"pattern({self._number}, {self.size})"
+            content = f"pattern({self.number}, {self.size})"
             self.reproducer.run(f"memoryview({name}).cast('B')[:{self.size}] = {content}")
         else:
-            self._put(side, name, self._number)
-        self.inspection.oracle = self.oracle.written(side, pattern(self._number, self.size))
+            self._put(side, name, self.number)
+        self.inspection.oracle = self.oracle.written(side, pattern(self.number, self.size))
 
     def _write_as_caller(self, side: str, buffer: str) -> None:
         """Write into a buffer that was just adopted: the memory must use the buffer, not a copy of it.
@@ -433,8 +451,8 @@ class MemoryDriver:
         Reading a fresh side does nothing, so this leaves the state as it is.
         """
         self._look(side)
-        self._number += 1
-        self._write(side, buffer)
+        self.number += 1
+        self.write(side, buffer)
         self._look(side)
 
     def _look(self, side: str) -> None:

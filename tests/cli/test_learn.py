@@ -104,7 +104,7 @@ def test_cells_that_are_not_reached_are_counted(tmp_path: Path, monkeypatch: pyt
 
     def learned(*arguments: Any, **named: Any) -> Any:
         found = real(*arguments, **named)
-        return replace(found, comparison=replace(found.comparison, reached=20))
+        return replace(found, comparison=found.comparison._replace(reached=20))
 
     monkeypatch.setattr(report_module, "learn", learned)
     done = maker(tmp_path, "syncedmem.spec:ReferenceMemory", "--steps", "0", "--states", "1", "--level", "L0")

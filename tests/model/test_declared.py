@@ -27,6 +27,7 @@ NO_PUSH = caffe.CAFFE.select("no_push", title=caffe.TITLE.format("no_push"), wit
 BOTH = ("allocate_cpu", "zero_cpu", "allocate_gpu", "zero_gpu")
 BOTH_AT_ONCE = changed(caffe.CAFFE, "cpu_data", "UNINITIALIZED", dest="SYNCED", do=BOTH)
 BACK = changed(caffe.CAFFE, "mutable_cpu_data", "SYNCED", dest="UNINITIALIZED")
+STAYS = changed(caffe.CAFFE, "mutable_cpu_data", "UNINITIALIZED", dest="UNINITIALIZED", do=())
 
 
 def test_suites_and_spaces_take_a_machine() -> None:
@@ -117,7 +118,11 @@ def test_a_trace_of_a_machine_is_drawn() -> None:
 
 @pytest.mark.parametrize("format_", ["svg", "dot"])
 def test_a_picture_that_has_no_way_for_an_arrow_is_refused(format_: str) -> None:
-    for machine, ends in ((BOTH_AT_ONCE, "UNINITIALIZED to SYNCED"), (BACK, "SYNCED to UNINITIALIZED")):
+    for machine, ends in (
+        (BOTH_AT_ONCE, "UNINITIALIZED to SYNCED"),
+        (BACK, "SYNCED to UNINITIALIZED"),
+        (STAYS, "UNINITIALIZED to UNINITIALIZED"),
+    ):
         message = f"^the picture of {machine} has no way for the arrow from {ends};"
         with pytest.raises(InvalidExportError, match=message):
             export(format_, edition=machine)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,8 +71,8 @@ def learn(  # noqa: PLR0913 -- the options of the command
         int | None,
         typer.Option(
             metavar="NUMBER",
-            help="Test until the machine is right if the port has at most so many states. One state more takes about "
-            "12 times as many tests. Default: as many as are declared.",
+            help="Test until the machine is right if the port has at most so many states. One state more takes up to "
+            "12 times as many tests. Default: as many as were learned.",
         ),
     ] = None,
     steps: Annotated[
@@ -101,8 +102,8 @@ def learn(  # noqa: PLR0913 -- the options of the command
     up to how many states of the port these tests are complete.
 
     A cell is a call in a configuration. For each cell in which the machine is not the declared one, the output has both
-    answers, the shortest way there, and a program. The folder also has the machine, drawn: machine.svg, machine.mmd and
-    machine.dot. The last line is the result. After an interrupt (Ctrl-C) what was asked until then is compared.
+    answers, the shortest way there, and a program. The folder also has the machine, drawn: machine.svg, machine.dot and
+    machine.mmd. The last line is the result. After an interrupt (Ctrl-C) what was asked until then is compared.
 
     Exit status:
       0    the machine was learned, and is the declared one
@@ -128,8 +129,8 @@ def learn(  # noqa: PLR0913 -- the options of the command
         console.print(violation.sentence, style="red", markup=False, highlight=False, soft_wrap=True)
         console.print("not learned: no memory can be made", style="bold red", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from violation
-    _keep(report, out)
-    _print(console, report, out, found)
+    drawn = _keep(report, out)
+    _print(console, report, out, found, drawn)
     if json_path is not None:
         write(None if json_path == "-" else Path(json_path), json.dumps(report.as_json(), indent=2) + "\n")
     console.print(report.line, style="green" if report.passed else "bold red", highlight=False, soft_wrap=True)
@@ -167,50 +168,55 @@ def _files(report: LearnReport) -> list[tuple[Finding, str]]:
     return [(it, _file(f"{number}-{it.name}", it.statements)) for number, it in enumerate(report.findings, 1)]
 
 
-def _keep(report: LearnReport, out: Path) -> None:
-    """Write the report, the drawings, and the program of each finding."""
+def _keep(report: LearnReport, out: Path) -> list[str]:
+    """Write the report, the program of each finding, and the drawings; return the names of these."""
     from syncedmem.spec.learning.drawing import drawings
 
     write(out / "report.json", json.dumps(report.as_json(), indent=2) + "\n")
-    for ending, text in drawings(report).items():
-        write(out / f"machine.{ending}", text)
     for finding, name in _files(report):
         comment = [f"# {line}" for line in (finding.name, *finding.lines)] if name.endswith(".py") else []
         write(out / name, "\n".join((*comment, *finding.statements)) + "\n")
+    drawn = {f"machine.{ending}": text for ending, text in drawings(report).items()}
+    for name, text in drawn.items():
+        write(out / name, text)
+    return [*drawn]
 
 
-def _print(console: Console, report: LearnReport, out: Path, found: ProgramTarget | MakerTarget) -> None:
+def _print(
+    console: Console, report: LearnReport, out: Path, found: ProgramTarget | MakerTarget, drawn: list[str]
+) -> None:
     widen(console)
-
-    def say(text: str, style: str = "") -> None:
-        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
-
-    learned = report.learned
+    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
     say(f"Seen of {report.name}: {report.sight}.")
-    if not learned.stopped:
-        say(f"Learned: {learned.machine.size} states. Declared: {report.declared} states.")
-    say(f"Asked: {learned.calls:,} calls on {learned.memories:,} memories.")
-    say(report.bound)
-    say("")
+    if not report.learned.stopped:
+        say(f"Learned: {report.size} states. Declared: {report.declared} states.")
+    say(f"Asked: {report.learned.calls:,} calls on {report.learned.memories:,} memories.\n{report.bound}\n")
+    _print_findings(say, report, out, found)
+    compared = report.comparison
+    if left := compared.cells - compared.reached:
+        say(f"Not compared: {left} of {compared.cells} cells. The calls did not reach them.")
+    if drawn:
+        say(f"Drawn: {out / drawn[0]}{''.join(f', {name}' for name in drawn[1:])}")
+
+
+def _print_findings(
+    say: Callable[..., None], report: LearnReport, out: Path, found: ProgramTarget | MakerTarget
+) -> None:
+    """Say the findings; cells of one call with the same two answers are one."""
     groups: dict[tuple[str, ...], list[tuple[Finding, str]]] = {}
     for finding, name in _files(report):
         groups.setdefault((finding.name.partition(" ")[0], *finding.lines), []).append((finding, name))
     if groups:
         say(f"{_NAMES}\n")
-    for group in [*groups.values()][:_SHOWN]:
-        (finding, name), *others = group
-        say(finding.name, "bold")
+    for (finding, name), *others in [*groups.values()][:_SHOWN]:
+        say(finding.name, style="bold")
         for line in (*finding.lines, f"after:    {finding.after}", f"program:  {_run(out / name, found)}"):
             say(f"  {line}")
         if others:
             say(f"  the same: {', '.join(other.name.rpartition(' ')[2] for other, _ in others)}")
-        say("")
+        say()
     if len(groups) > _SHOWN:
         say(f"{len(groups) - _SHOWN} more are in {out / 'report.json'}.\n")
-    compared = report.comparison
-    if left := compared.cells - compared.reached:
-        say(f"Not compared: {left} of {compared.cells} cells. The calls did not reach them.")
-    say(f"Drawn: {out / 'machine.svg'}, machine.mmd, machine.dot")
 
 
 def _run(path: Path, found: ProgramTarget | MakerTarget) -> str:
