@@ -78,6 +78,10 @@ class AllocatorMachine(RuleBasedStateMachine):
             self.driver.end()
 
 
+def _always(_: Driver) -> bool:
+    return True
+
+
 class Operation(NamedTuple):
     """A rule: a step of the driver, the block that it is about, and what is drawn for it.
 
@@ -95,7 +99,7 @@ class Operation(NamedTuple):
     name: str
     block: Literal["new", "live", "leaving", "gone", ""] = ""
     numbers: st.SearchStrategy[tuple[int, ...]] = st.just(())
-    offered: Callable[[Driver], bool] = lambda _: True
+    offered: Callable[[Driver], bool] = _always
 
 
 _SIZES = st.one_of(
@@ -109,26 +113,44 @@ def _on_streams(driver: Driver) -> bool:
     return driver.capabilities.stream_ordered
 
 
+def _has(function: str) -> Callable[[Driver], bool]:
+    """Whether a target has a function."""
+
+    def offered(driver: Driver) -> bool:
+        return getattr(driver.target, function) is not None
+
+    return offered
+
+
+def _says(promise: str) -> Callable[[Driver], bool]:
+    """Whether the record says what a target does then."""
+
+    def offered(driver: Driver) -> bool:
+        return bool(getattr(driver.capabilities, promise) != "undefined")
+
+    return offered
+
+
 RULES: tuple[Operation, ...] = (
     Operation("allocate", "new", _SIZE),
     Operation("allocate", "new", st.tuples(_SIZES, st.sampled_from([1 << power for power in range(4, 13)])),
-              lambda it: it.target.take_aligned is not None),
+              _has("take_aligned")),
     Operation("allocate", "new", st.tuples(_SIZES, st.just(0), st.integers(1, 3)), _on_streams),
-    Operation("calloc", "new", _SIZE, lambda it: it.target.take_zeroed is not None),
+    Operation("calloc", "new", _SIZE, _has("take_zeroed")),
     Operation("free", "leaving"),
     Operation("free", "leaving", _STREAM, _on_streams),
     Operation("check", "live"),
     Operation("compare"),
     Operation("request_too_much", "", _IMPOSSIBLE),
-    Operation("request_too_many", "", st.sampled_from(TOO_MANY), lambda it: it.target.take_many is not None),
-    Operation("resize", "live", _SIZE, lambda it: it.target.resize is not None),
-    Operation("resize_too_much", "live", _IMPOSSIBLE, lambda it: it.target.resize is not None),
-    Operation("use_all", "live", offered=lambda it: it.target.usable_size is not None),
+    Operation("request_too_many", "", st.sampled_from(TOO_MANY), _has("take_many")),
+    Operation("resize", "live", _SIZE, _has("resize")),
+    Operation("resize_too_much", "live", _IMPOSSIBLE, _has("resize")),
+    Operation("use_all", "live", offered=_has("usable_size")),
     # The other block has nearly always a small number, and one that is not there is left out.
-    Operation("copy", "live", st.tuples(st.integers(0, 15)), lambda it: it.target.copy is not None),
-    Operation("free_again", "gone", offered=lambda it: it.capabilities.double_free != "undefined"),
-    Operation("free_foreign", offered=lambda it: it.capabilities.foreign_free != "undefined"),
-    Operation("free_wrong_size", "live", _SIZE, lambda it: it.capabilities.wrong_size != "undefined"),
+    Operation("copy", "live", st.tuples(st.integers(0, 15)), _has("copy")),
+    Operation("free_again", "gone", offered=_says("double_free")),
+    Operation("free_foreign", offered=_says("foreign_free")),
+    Operation("free_wrong_size", "live", _SIZE, _says("wrong_size")),
     Operation("work", "live", _STREAM, _on_streams),
     Operation("finish", "", _STREAM, _on_streams),
 )  # fmt: skip
@@ -177,7 +199,12 @@ def allocator_machine(target: object, promises: Mapping[str, str] | None = None)
         deadline=None,
         database=None,
         report_multiple_bugs=False,
-        suppress_health_check=[*HealthCheck],
+        suppress_health_check=[
+            HealthCheck.too_slow,
+            HealthCheck.data_too_large,
+            HealthCheck.large_base_example,
+            HealthCheck.filter_too_much,
+        ],
         print_blob=False,
     )
     return cast("type[AllocatorMachine]", machine)

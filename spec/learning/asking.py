@@ -7,7 +7,7 @@ from dataclasses import replace
 from multiprocessing import Pipe
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..engine.reproducer import program_of
 from ..engine.supervisor import Child, Death
@@ -124,7 +124,7 @@ class AskedMaker:
         self._moves += 1
         found: list[Answer] = []
         while isinstance(reply := self._receive(), tuple):
-            found.append(reply)
+            found.append(cast("Answer", reply))
         if isinstance(reply, Death):  # perhaps only when the memory was released, which nobody asked about
             more, lines = Journal.read(self._journal)
             self.renew()
@@ -158,7 +158,7 @@ class AskedMaker:
         self._child = self._process.enter_context(child)
         found = self._receive()
         if isinstance(found, tuple):
-            return found
+            return cast("tuple[str, Sight]", found)
         self.close()
         raise PortError(f"{self.name}: the process {found.how}") if isinstance(found, Death) else found
 

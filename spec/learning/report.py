@@ -196,12 +196,16 @@ def _states(machine: Learnt) -> list[dict[str, Any]]:
     ]
 
 
+def _to_nobody(_: str, __: int) -> None:
+    """Tell nobody."""
+
+
 def learn(
     target: ProgramTarget | MakerTarget,
     wanted: LearnWanted,
     limits: Limits,
     *,
-    progress: Callable[[str, int], None] = lambda *_: None,
+    progress: Callable[[str, int], None] = _to_nobody,
 ) -> LearnReport:
     """Learn the machine of a port, and compare it with the declared one.
 
@@ -234,7 +238,7 @@ def learn(
 
 
 def learn_port(
-    port: AskedPort, wanted: LearnWanted, *, progress: Callable[[str, int], None] = lambda *_: None
+    port: AskedPort, wanted: LearnWanted, *, progress: Callable[[str, int], None] = _to_nobody
 ) -> LearnReport:
     """Learn the machine of a port that runs; see `learn`."""
     machine = EDITIONS[port.edition]

@@ -108,9 +108,11 @@ def every(*calls: str, where: str) -> set[str]:
 @pytest.mark.parametrize("level", ["L0", "L1", "L2"])
 def test_a_memory_without_a_device_is_the_declared_machine(make: Any, level: Level) -> None:
     seen: list[tuple[str, int]] = []
-    report = learn_port(
-        Here(make, level=level), LearnWanted(steps=200), progress=lambda now, calls: seen.append((now, calls))
-    )
+
+    def see(now: str, calls: int) -> None:
+        seen.append((now, calls))
+
+    report = learn_port(Here(make, level=level), LearnWanted(steps=200), progress=see)
 
     assert report.passed, report.line
     assert report.size == report.declared

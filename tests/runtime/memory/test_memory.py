@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +76,12 @@ def test_calls_of_two_threads_are_serialised() -> None:
         memory.cpu_data,
         memory.gpu_data,
     ]
-    run_in_threads(*[lambda call=call: [call() for _ in range(100)] for call in calls])
+
+    def repeat(call: Callable[[], object]) -> None:
+        for _ in range(100):
+            call()
+
+    run_in_threads(*(partial(repeat, call) for call in calls))
 
     assert memory.cpu_data().tolist() == [7] * SIZE
     memory.close()
