@@ -34,6 +34,8 @@ _ELEMENTS = (("syncedmem.spec.blob.elements", ("encoded", "numbers", "pour")),)
 """The names that reproducers about blobs may use."""
 
 
+_AFTER_A_REFUSAL = Duty("B56-unchanged", "B56-unchanged", "B56-unchanged")
+
 _SHAPING = ("reshape", "reshape_like", "copy_from", "from_proto")
 """The calls that may give a shape."""
 
@@ -134,7 +136,7 @@ class BlobDriver:
         if foreseen.refused:
             self._must_raise(raised, foreseen.refused, f"{name} was not refused")
             self.run.require(set(self.log.live) == live, "B56-unchanged", f"{name} was refused, and changed memory")
-            duty = Duty(*["B56-unchanged"] * 3)
+            duty = _AFTER_A_REFUSAL
         else:
             message = f"{name} raised {type(raised).__name__}: {raised}"
             self.run.require(raised is None, duty.accepted or duty.conduct, message)
@@ -211,7 +213,7 @@ class BlobDriver:
             self.run.require(right, known, f"it is {value!r}, expected {expected!r}")
         self.run.require(len(self.log.calls) == start, known, "it called its allocators, and must not")
         if isinstance(expected, Outcome):
-            everyone, duty = set(self.world.blobs), Duty(known, known, "B56-unchanged")
+            everyone, duty = set(self.world.blobs), Duty(known, known)
             self.inspection.compare_blobs(everyone, duty)
             self.inspection.compare_memories(everyone, duty)
 

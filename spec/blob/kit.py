@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOB_STEPS", "blob_suite_names", "check_blobs"]
 
-_ALL = (*SUITES, "walks")
-
 BLOB_STEPS = 3000
 _FAILURES_FROM = "L3"
 
@@ -36,7 +34,7 @@ def blob_suite_names(subject: Subject) -> tuple[str, ...]:
     left_out = set[str]() if subject.profile == "safe" else {"failures", "sequences", "walks"}
     if subject.level < _FAILURES_FROM:
         left_out.add("failures")
-    return tuple(name for name in _ALL if name not in left_out)
+    return tuple(name for name in _every_name() if name not in left_out)
 
 
 def check_blobs(  # noqa: PLR0913 -- options
@@ -79,7 +77,7 @@ def check_blobs(  # noqa: PLR0913 -- options
         If `subject` is none, if `steps` is not a number of steps, or if there is no such suite.
     """
     suites = None if suites is None else tuple(suites)
-    check_subject(subject, suites or (), _ALL)
+    check_subject(subject, suites or (), _every_name())
     check_steps(steps)
     tolerance = tolerance or Tolerance()
     subject = replace(subject, excuses=tolerance.excuses)
@@ -88,6 +86,11 @@ def check_blobs(  # noqa: PLR0913 -- options
     runners = {name: walks if name == "walks" else partial(_run_enumerated, name=name) for name in wanted}
     coverage = BlobCoverage(subject.device is not None)
     return run_suites(subject, runners, coverage, blob_requirements_for(subject), progress, tolerance, shorten=shorten)
+
+
+def _every_name() -> tuple[str, ...]:
+    """The names of all suites, in the order in which they run."""
+    return (*SUITES, "walks")
 
 
 def _run_enumerated(subject: Subject, suite: SuiteRun, name: str) -> Violation | None:

@@ -75,13 +75,13 @@ def shortened(subject: Subject, scenario: Scenario, violation: Violation) -> Vio
     """The violation of the shortest scenario that breaks the same requirement.
 
     Blobs keep their numbers.  A step with an expectation of its own is right only where it stands: a shorter scenario
-    counts only if each of them finds what it found in the whole one.
+    counts only if each of them has the context that it has in the whole one.
     """
     whole = scenario.whole
-    found = _found(subject, whole)
+    contexts = _contexts(subject, whole)
 
     def run(steps: tuple[Step, ...]) -> None:
-        if _is_complete(steps) and _found(subject, steps) <= found:
+        if _is_complete(steps) and _contexts(subject, steps) <= contexts:
             _run(subject, steps, scenario.dtype)
 
     def simpler(step: Step) -> tuple[Step, ...]:
@@ -101,8 +101,8 @@ def _is_complete(steps: tuple[Step, ...]) -> bool:
     return True
 
 
-def _found(subject: Subject, steps: tuple[Step, ...]) -> set[Any]:
-    """The steps with texts of their own, each with what it finds: the state of its blobs, and the names in its text."""
+def _contexts(subject: Subject, steps: tuple[Step, ...]) -> set[Any]:
+    """The steps with texts of their own, each with its context: the state of its blobs, and the names in its text."""
     if not any(isinstance(step, Check | Prepare | Extents) for step in steps):
         return set()
     found, named = set[Any](), dict[str, Any]()

@@ -319,7 +319,7 @@ class Tolerance:
 
 
 class SuiteRun:
-    """Counts cases and calls while a suite runs, and reports the progress.
+    """A suite while it runs: its cases and calls are counted, and its progress is told.
 
     Attributes
     ----------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from syncedmem.model import Configuration, Machine, Step
 
     from .answers import Sight, Word
-    from .learner import Learnt
+    from .learner import LearnedRows
 
 __all__ = ["Comparison", "Declared", "Difference", "compared", "declared_machine"]
 
@@ -110,7 +110,7 @@ class Comparison(NamedTuple):
     heads: dict[int, str]
 
 
-def compared(machine: Machine, declared: Declared, learned: Learnt) -> Comparison:
+def compared(machine: Machine, declared: Declared, learned: LearnedRows) -> Comparison:
     """Compare a learned machine, of which some answers may be missing, with the declared one."""
     configuration_of = space(machine).configuration
     found: dict[tuple[Configuration, Input], Difference | None] = {}
@@ -132,7 +132,7 @@ def compared(machine: Machine, declared: Declared, learned: Learnt) -> Compariso
     return Comparison(len(every), len(found.keys() & every), tuple(differences), frozenset(wrong), heads)
 
 
-def _pairs(learned: Learnt, declared: Declared) -> Iterator[tuple[int, State, Word, int]]:
+def _pairs(learned: LearnedRows, declared: Declared) -> Iterator[tuple[int, State, Word, int]]:
     """The pairs of states that the same calls lead to, by the way with the fewest differences, then the shortest."""
     order = count()
     waiting: list[tuple[int, int, int, tuple[int, State], Word]] = [(0, 0, next(order), (0, next(iter(declared))), ())]

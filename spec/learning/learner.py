@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from .asking import AskedPort
 
-__all__ = ["END", "Inconsistent", "Learned", "Learnt", "check_installed", "learned"]
+__all__ = ["END", "Inconsistent", "Learned", "LearnedRows", "check_installed", "learned"]
 
 HANGS, DEATHS = 3, 400
 """After so many hangs, or after so many deaths of the port, learning ends."""
 
-Learnt = dict[int, dict["Input", tuple[Answer, int]]]
+LearnedRows = dict[int, dict["Input", tuple[Answer, int]]]
 """For each state and input the answer and the next state, from state 0 on; an input that is missing was not tried."""
 
 END = -1
@@ -65,7 +65,7 @@ class Learned(NamedTuple):
         Whether an interrupt (Ctrl-C) ended it.
     """
 
-    machine: Learnt
+    machine: LearnedRows
     calls: int
     memories: int
     stopped: str = ""
@@ -95,7 +95,7 @@ def learned(
     alphabet: tuple[Input, ...],
     *,
     most: tuple[int, int],
-    tests: Callable[[Learnt], Iterator[Word]],
+    tests: Callable[[LearnedRows], Iterator[Word]],
     progress: Callable[[str, int], None],
 ) -> Learned:
     """Learn the machine of a port.
@@ -137,14 +137,14 @@ class Teacher:
         port: AskedPort,
         alphabet: tuple[Input, ...],
         most: tuple[int, int],
-        tests: Callable[[Learnt], Iterator[Word]],
+        tests: Callable[[LearnedRows], Iterator[Word]],
         progress: Callable[[str, int], None],
     ) -> None:
         self.num_queries: int = 0
         self.num_steps: int = 0
         self.num_cached_queries: int = 0
-        self.machine: Learnt = {}
-        self.asked: Learnt = {0: {}, END: dict.fromkeys(alphabet, (NOT_ASKED, END))}  # a tree
+        self.machine: LearnedRows = {}
+        self.asked: LearnedRows = {0: {}, END: dict.fromkeys(alphabet, (NOT_ASKED, END))}  # a tree
         self._port = port
         self._alphabet = alphabet
         self._states, self._most = most
@@ -171,10 +171,10 @@ class Teacher:
             return wrong
         return next((wrong for word in self._tests(machine) if (wrong := self._wrong(machine, word))), None)
 
-    def _machine_of(self, hypothesis: Any) -> Learnt:
+    def _machine_of(self, hypothesis: Any) -> LearnedRows:
         """AALpy's machine; its states are in breadth-first order."""
         numbers: dict[Any, int] = {hypothesis.initial_state: 0}
-        machine: Learnt = {}
+        machine: LearnedRows = {}
         while len(machine) < len(numbers):
             state = [*numbers][len(machine)]
             after = [numbers.setdefault(state.transitions[entry], len(numbers)) for entry in self._alphabet]
@@ -182,7 +182,7 @@ class Teacher:
             machine[len(machine)] = dict(zip(self._alphabet, zip(answers, after, strict=True), strict=True))
         return machine
 
-    def _wrong(self, machine: Learnt, word: Word) -> Word | None:
+    def _wrong(self, machine: LearnedRows, word: Word) -> Word | None:
         """The shortest beginning of a word that a machine answers otherwise than the port."""
         state = 0
         for number, (entry, answer) in enumerate(zip(word, self.query(word), strict=True), 1):
@@ -191,7 +191,7 @@ class Teacher:
                 return word[:number]
         return None
 
-    def _remembered(self, machine: Learnt) -> Word | None:
+    def _remembered(self, machine: LearnedRows) -> Word | None:
         """The shortest word of those that were asked which a machine answers otherwise."""
         waiting: list[tuple[int, int, Word]] = [(0, 0, ())]
         for node, state, word in waiting:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .answers import Answer, Sight, Word
     from .asking import AskedPort
     from .comparison import Comparison, Difference
-    from .learner import Inconsistent, Learned, Learnt
+    from .learner import Inconsistent, Learned, LearnedRows
 
 __all__ = ["DEEPEST", "Finding", "LearnReport", "LearnWanted", "learn", "learn_port"]
 
@@ -185,7 +185,7 @@ def _as_json(found: Difference) -> dict[str, Any]:
     }
 
 
-def _states(machine: Learnt) -> list[dict[str, Any]]:
+def _states(machine: LearnedRows) -> list[dict[str, Any]]:
     """The states of a machine: a shortest way to each, and the answers in it."""
     return [
         {
@@ -251,7 +251,7 @@ def learn_port(
     chance, lasting = random.Random(wanted.seed), [it for it in entries if not it.ends]  # noqa: S311 -- tests
     random_words = [tuple(chance.choices(lasting, k=_LONG)) for _ in range(-(-wanted.steps // _LONG))]
 
-    def tests(found: Learnt) -> Iterator[Word]:
+    def tests(found: LearnedRows) -> Iterator[Word]:
         """Words that are complete for so many states; and then each cell, long words, and each difference."""
         yield from complete_words(minimise(found), max((wanted.states or 0) - len(found), 0))
         yield from ((*word, entry) for word in access_to(declared).values() for entry in entries)

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_conformance", "suite_names"]
 
-_ALL = (*SUITES, "contracts", "walks")
-
 
 def check_conformance(  # noqa: PLR0913 -- options
     subject: Subject,
@@ -77,7 +75,7 @@ def check_conformance(  # noqa: PLR0913 -- options
         If the policy of the subject says something else than the table of its machine.
     """
     suites = None if suites is None else tuple(suites)
-    check_subject(subject, suites or (), _ALL)
+    check_subject(subject, suites or (), _every_name())
     check_steps(steps)
     check_policy(subject)
     tolerance = tolerance or Tolerance()
@@ -102,7 +100,12 @@ def suite_names(subject: Subject) -> tuple[str, ...]:
         left_out.add("flights")
     if not contracts_for(subject):
         left_out.add("contracts")
-    return tuple(name for name in _ALL if name not in left_out)
+    return tuple(name for name in _every_name() if name not in left_out)
+
+
+def _every_name() -> tuple[str, ...]:
+    """The names of all suites, in the order in which they run."""
+    return (*SUITES, "contracts", "walks")
 
 
 def _runner(name: str, steps: int, seed: int) -> Runner:

@@ -236,7 +236,7 @@ def test_the_archive_is_written(tmp_path: Path) -> None:
     result = run("vectors", "--archive", "--out", str(tmp_path))
     (path,) = tmp_path.iterdir()
     assert result.exit_code == 0
-    assert path.name.startswith("syncedmem-vectors-2-")
+    assert path.name.startswith("syncedmem-vectors-3-")
     assert f"{path}, SHA-256 " in result.output
 
 

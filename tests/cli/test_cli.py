@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
     from syncedmem.spec import Subject
+    from syncedmem.spec.engine.report import SuiteRun
 
 VERIFY_PART = checks.verify_part
 MODEL = {"configurations": 17, "cells": 153, "refusals": 45, "states": 62, "transitions": 558}
@@ -397,8 +398,8 @@ def test_too_few_generated_moves_are_a_failure(tmp_path: Path, monkeypatch: pyte
     """All checks pass, but the generator has nothing new, so there are fewer moves than were wanted."""
     use(monkeypatch, host_subject())
 
-    def nothing(*_: object, **__: object) -> tuple[None, Generated]:
-        return None, Generated(60, 1)
+    def nothing(_: object, suite: SuiteRun, steps: int, __: int) -> None:
+        suite.generated = Generated(steps, 1)
 
     monkeypatch.setattr("syncedmem.spec.memory.kit.search", nothing)
     result, report = verified(tmp_path, "--device", "cpu", "--steps", "60", code=1)

@@ -268,7 +268,7 @@ def test_a_maker_in_python_istested_too() -> None:
 @pytest.mark.deep
 def test_a_maker_may_make_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncedmem.spec.blob.kit.blob_suite_names", only("shapes"))
-    found = MakerTarget("syncedmem.spec:HandmadeBlob", ALLOCATORS)
+    found = MakerTarget("syncedmem:Blob", ALLOCATORS)
     report = conform(lambda level: found.subject("safe", level, ""), "L4", Wanted("safe", blobs=True))
 
     assert ["L4", "L3", "L2", "L1", "L0"] == [result.level for result in report.results]
