@@ -1,4 +1,8 @@
-"""What the contracts share: memories in known states, and calls that must be refused."""
+"""What the contracts share: their list, memories in known states, and calls that must be refused.
+
+A contract is a check of a promise that single calls cannot show: of buffers of the caller, of lifetimes, of devices. It
+makes the calls of the machine under test, which it finds by what they do.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncedmem.model import Input, caffe
+from syncedmem.model import Input
 from syncedmem.model.suites import access_sequences
 
 from ..engine.subject import Subject
@@ -18,41 +22,68 @@ if TYPE_CHECKING:
 
     from ..engine.reproducer import Reproducer
 
-__all__ = ["SIZE", "Contract", "Refusable", "adopting", "everywhere", "refused", "started"]
+__all__ = [
+    "CONTRACTS",
+    "SIZE",
+    "Contract",
+    "Refusable",
+    "adopting",
+    "checks",
+    "everywhere",
+    "inputs",
+    "pushes",
+    "refused",
+    "started",
+    "starts",
+]
 
 SIZE = 48
 _UNCHANGED = "R32-strong-guarantee"
-_ATTRIBUTES = ("head", "size", "own_cpu_data", "own_gpu_data", "cpu_malloc_use_cuda")
 
 Contract = Callable[[Subject], Iterable[MemoryDriver]]
 """A check; it yields the drivers that it used, so that their calls are counted."""
 
-
-class Refusable(NamedTuple):
-    """A call that must raise.
-
-    Attributes
-    ----------
-    requirement : str
-        The requirement that it breaks if it does not raise.
-    call : str
-        The text of the call in the reproducer.
-    buffer : str
-        The expression for the call's ``buffer``.
-    within : str
-        A context manager around the call.
-    """
-
-    requirement: str
-    call: str
-    buffer: str = ""
-    within: str = ""
+CONTRACTS: dict[Contract, frozenset[str]] = {}
+"""The contracts in the order in which they run, each with the numbers of the requirements that it is about."""
 
 
-def adopting(subject: Subject) -> tuple[str, ...]:
+def checks(numbers: str) -> Callable[[Contract], Contract]:
+    """Put the decorated contract on the list; it runs if the subject is judged by one of these requirements."""
+
+    def register(contract: Contract) -> Contract:
+        CONTRACTS[contract] = frozenset(numbers.split())
+        return contract
+
+    return register
+
+
+# --- the calls of a machine, by their meaning
+
+
+def inputs(subject: Subject, side: str) -> dict[str, Input]:
+    """The calls on a side by what they do; none if this build has no such side."""
+    calls = subject.machine.calls.values() if subject.place(side) is not None else ()
+    return {it.does: Input(it) for it in calls if it.side == side}
+
+
+def adopting(subject: Subject) -> list[str]:
     """The sides on which a buffer can be adopted here."""
-    calls = subject.machine.calls.values()
-    return tuple(it.side for it in calls if it.does == "adopt" and subject.place(it.side) is not None)
+    return [side for side in subject.sides if "adopt" in inputs(subject, side)]
+
+
+def pushes(subject: Subject, source: str = "") -> list[Input]:
+    """The calls here that queue a copy; from one side, if it is given."""
+    queued = (it for it in subject.machine.calls.values() if it.does in ("push", "pull"))
+    return [Input(it) for it in queued if subject.place(it.side) is not None and source in ("", it.source)]
+
+
+def starts(subject: Subject) -> list[tuple[Input, ...]]:
+    """For each head the first sequence of calls that leads to it."""
+    sequences = access_sequences(subject.machine).items()
+    return list({state.head: sequence for state, sequence in reversed(sequences)}.values())[::-1]
+
+
+# --- memories in known states
 
 
 def started(
@@ -91,10 +122,35 @@ def everywhere(check: Callable[[MemoryDriver], None], *, check_device: bool = Fa
 
 
 def _use(driver: MemoryDriver) -> None:
-    """Read both sides, also a stale one, and release."""
-    for call in (caffe.CPU_DATA, caffe.GPU_DATA):
-        driver.perform(Input(call))
+    """Read all sides, also a stale one, and release."""
+    for call in driver.subject.machine.calls.values():
+        if call.does == "read":
+            driver.perform(Input(call))
     driver.finish()
+
+
+# --- calls that must be refused
+
+
+class Refusable(NamedTuple):
+    """A call that must raise.
+
+    Attributes
+    ----------
+    requirement : str
+        The requirement that it breaks if it does not raise; it is not made if the subject is not judged by that.
+    call : str
+        The text of the call in the reproducer.
+    buffer : str
+        The expression for the call's ``buffer``.
+    within : str
+        A context manager around the call.
+    """
+
+    requirement: str
+    call: str
+    buffer: str = ""
+    within: str = ""
 
 
 def refused(driver: MemoryDriver, *calls: Refusable) -> None:
@@ -104,10 +160,10 @@ def refused(driver: MemoryDriver, *calls: Refusable) -> None:
     ------
     Violation
     """
-    for requirement, call, buffer, within in calls:
+    for requirement, call, buffer, within in (it for it in calls if it.requirement in driver.run.judged):
         if buffer:
             driver.reproducer.run(f"buffer = {buffer}")
-        before, called = _seen(driver), _called(driver)
+        before, called = _attributes(driver), _called(driver)
         raised = driver.reproducer.call(call, driver.mode, within=within).raised
         if raised is None:
             raise driver.run.violation(requirement, "the last call was not refused")
@@ -115,7 +171,8 @@ def refused(driver: MemoryDriver, *calls: Refusable) -> None:
             _called(driver) == called, requirement, "the last call was refused, but it called allocators"
         )
         unchanged = _UNCHANGED if _UNCHANGED in driver.run.judged else requirement
-        driver.run.require(_seen(driver) == before, unchanged, "the last call was refused, but it changed something")
+        message = "the last call was refused, but it changed something"
+        driver.run.require(_attributes(driver) == before, unchanged, message)
         try:
             driver.compare_untouched()
         except Violation as found:
@@ -129,6 +186,7 @@ def _called(driver: MemoryDriver) -> tuple[object, ...]:
     return len(log.calls), set(log.live), len(log.stray), len(log.freed_in_flight)
 
 
-def _seen(driver: MemoryDriver) -> list[object]:
-    """The public attributes of a memory."""
-    return [] if driver.oracle.released else [getattr(driver.memory, name, None) for name in _ATTRIBUTES]
+def _attributes(driver: MemoryDriver) -> list[object]:
+    """The public attributes of a memory: its head, its size, and its flags."""
+    names = ("head", "size", *driver.subject.machine.facts)
+    return [] if driver.oracle.released else [getattr(driver.memory, name, None) for name in names]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from syncedmem.model import caffe
-
 from ..requirements import lacking, requirements_of
 from ..requirements.memory import MEMORY_OF_MACHINES, MEMORY_OF_OBJECTS
 
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..engine.subject import Subject
 
-__all__ = ["not_judged", "requirements_for", "speaks_caffe"]
+__all__ = ["not_judged", "requirements_for"]
 
 
 @lru_cache(maxsize=4)
@@ -70,15 +68,12 @@ def _beyond_its_machine(subject: Subject) -> dict[str, str]:
         has.add("flag of ownership")
     if "pinned" in meanings or (subject.is_caffe and subject.device is None):
         has.add("page-locked memory")
-    if speaks_caffe(machine):
-        has.add("calls of Caffe")
+    if not subject.by_table:
+        has.add("policy")
+    if subject.is_caffe:
+        has.add("meaning for zero bytes")
     missing = ((what, numbers.split()) for what, numbers in MEMORY_OF_MACHINES.items() if what not in has)
     return {number: f"the {name} {machine.name} has no {what}" for what, numbers in missing for number in numbers}
 
 
 _DOES = {"adopt": "adopts", "push": "pushes", "pull": "pushes", "release": "releases"}
-
-
-def speaks_caffe(machine: Machine) -> bool:
-    """Whether a machine has the calls that contracts make."""
-    return {call.name for call in (caffe.CPU_DATA, caffe.MUTABLE_CPU_DATA, caffe.SET_CPU_DATA)} <= set(machine.calls)

@@ -1,70 +1,69 @@
-"""Contracts, checked one by one: edge cases, adoption, and lifetimes."""
+"""The contracts of a memory, checked one by one: bad arguments, order, devices, several memories, and lifetimes.
+
+Those of buffers of the caller are in `buffers`.
+"""
 
 from __future__ import annotations
 
+import gc
 import sys
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from syncedmem.model import Input, Mode, caffe
-from syncedmem.model.suites import tour
+from syncedmem.model import Call, Input, space
+from syncedmem.model.suites import access_sequences, tour
 
 from ..engine.contents import pattern
 from ..engine.reproducer import Reproducer
 from ..engine.violation import Violation
-from .adoptions import (
-    ADOPTIONS,
-    DEVICE_ADOPTIONS,
-    device_shapes,
-    host_shapes,
-    misplaced_buffers,
-    own_buffers,
-    unsuitable_device_buffers,
-    unsuitable_host_buffers,
-)
-from .checks import SIZE, Contract, Refusable, everywhere, refused, started
-from .claims import requirements_for, speaks_caffe
-from .lifetimes import LIFETIMES, after_release, dropped_by_program, released_again
-from .suites import SUITES, Case, Fail, Move, run_case
+from . import buffers  # noqa: F401 -- its contracts put themselves on the list
+from .checks import CONTRACTS, SIZE, Contract, Refusable, checks, everywhere, inputs, pushes, refused, started
+from .claims import requirements_for
+from .suites import SUITES, Case, Fail, Move, endings, legal_pushes, run_case
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from ..engine.subject import Subject
-    from ..requirements import Level
     from .driver import MemoryDriver
 
-__all__ = ["contracts_for"]
-
-_READ, _WRITE, _ADOPT = Input(caffe.CPU_DATA), Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA)
-_GPU_READ, _GPU_WRITE, _GPU_ADOPT = Input(caffe.GPU_DATA), Input(caffe.MUTABLE_GPU_DATA), Input(caffe.SET_GPU_DATA)
-_PUSH, _RELEASE = Input(caffe.ASYNC_GPU_PUSH), Input(caffe.RELEASE)
+__all__ = ["contracts_for", "dropped"]
 
 _SHORT = 3
 """Failures are tested after sequences up to this length; these include every allocator call of every kind of call."""
 
 
+def contracts_for(subject: Subject) -> tuple[Contract, ...]:
+    """The contracts about a requirement that a subject is judged by, in their order."""
+    judged = {name.partition("-")[0] for name in requirements_for(subject)}
+    return tuple(contract for contract, numbers in CONTRACTS.items() if numbers & judged)
+
+
+# --- bad arguments, and order
+
+
+@checks("R45")
 def bad_sizes(subject: Subject) -> Iterator[MemoryDriver]:
-    """A memory with an impossible size is refused when it is made (R45)."""
+    """A memory with an impossible size is refused when it is made."""
     driver, beyond = started(subject), sys.maxsize + 1
     bad: tuple[object, ...] = (-1, -beyond, -(1 << 70), beyond, 2 * beyond, 1.5, 5.0, "5", b"5", None, True, [5])
     for size in bad:
-        refused(driver, Refusable("R45-bad-size-refused", f"subject.make({size!r}, host=host, device=device)"))
+        refused(driver, Refusable("R45-bad-size-refused", f"subject.make({size!r}{driver.run.arguments})"))
     driver.finish()
     yield driver
 
 
+@checks("R52")
 @everywhere
 def bad_streams(driver: MemoryDriver) -> None:
-    """A push on an object that is not a stream of the device is refused, wherever a push is legal (R52)."""
-    if driver.head != caffe.HEAD_AT_CPU:
-        return
+    """A push on an object that is not a stream of the device is refused, wherever a push is legal."""
     streams = ["None", "0", "'stream'", "object()"]
     if driver.subject.elsewhere is not None:
         streams.append("subject.elsewhere.stream()")
-    push = "memory.async_gpu_push(stream=buffer)"
-    refused(driver, *(Refusable("R52-bad-stream-refused", push, stream) for stream in streams))
+    for push in pushes(driver.subject):
+        if not driver.predict(push).refused:
+            call = f"{driver.name}.{push}(stream=buffer)"
+            refused(driver, *(Refusable("R52-bad-stream-refused", call, stream) for stream in streams))
 
 
 _HEAVY = 64 << 20
@@ -73,46 +72,65 @@ _LOADS = 1, 2, 4, 8, 16
 """How many of these copies are tried, until the stream is still busy after the push; a GPU does one in 20 us."""
 
 
+@checks("R57")
 def pushed_in_order(subject: Subject) -> Iterator[MemoryDriver]:
-    """A push writes only after work of the current stream that reads the old bytes (R57)."""
-    for _ in range(6):  # where a scheduler decides, one try in two shows an order that is missing
-        driver = started(subject)
-        _push_behind(driver, 0)
-        yield driver
-    for load in _LOADS:
-        driver = started(subject)
-        busy = _push_behind(driver, load)
-        yield driver
-        if busy:
-            return
+    """A push writes only after work of the current stream that reads the old bytes."""
+    for push in map(_call, pushes(subject)):
+        if subject.place(push.side) is not subject.device or not _can_show_order(subject, push):
+            continue
+        for _ in range(6):  # where a scheduler decides, one try in two shows an order that is missing
+            driver = started(subject)
+            _push_behind(driver, push, 0)
+            yield driver
+        for load in _LOADS:
+            driver = started(subject)
+            busy = _push_behind(driver, push, load)
+            yield driver
+            if busy:
+                break
 
 
-def _push_behind(driver: MemoryDriver, load: int) -> bool:
+def _call(entry: Input) -> Call:
+    assert entry.call is not None  # noqa: S101 -- for the type checkers
+    return entry.call
+
+
+def _can_show_order(subject: Subject, push: Call) -> bool:
+    """Whether the host side that is pushed can be written, and the device side read."""
+    return subject.on_host(push.source) and "write" in inputs(subject, push.source) and "read" in inputs(subject, push.side)
+
+
+def _push_behind(driver: MemoryDriver, push: Call, load: int) -> bool:
     """Push while work that is queued behind some heavy copies has to read; whether it was still to come afterwards."""
-    run = driver.reproducer.run
+    run, name = driver.reproducer.run, driver.name
+    read, write = inputs(driver.subject, push.side)["read"], inputs(driver.subject, push.source)["write"]
     run("work, stream = subject.device.current_stream(), subject.device.stream()")
-    run(f"memoryview(memory.mutable_cpu_data()).cast('B')[:] = pattern(1, {SIZE})")
-    run(f"old, seen = memory.gpu_data(), subject.device.empty({SIZE})")
+    run(f"memoryview({name}.{write}()).cast('B')[:] = pattern(1, {SIZE})")
+    run(f"old, seen = {name}.{read}(), subject.device.empty({SIZE})")
     if load:
         half = _HEAVY // 2
         run(f"heavy = subject.device.empty({_HEAVY})")
         run(f"for _ in range({load}): subject.device.memcpy(heavy[:{half}], heavy[{half}:], {half}, 3, work)")
     run(f"subject.device.memcpy(old, seen, {SIZE}, 3, work)")
     run("reading = subject.device.record(work)")
-    run(f"memoryview(memory.mutable_cpu_data()).cast('B')[:] = pattern(2, {SIZE})")
-    run("memory.async_gpu_push(stream=stream)")
+    run(f"memoryview({name}.{write}()).cast('B')[:] = pattern(2, {SIZE})")
+    run(f"{name}.{push}(stream=stream)")
     busy = not driver.reproducer.names["reading"].done
     run("subject.device.record(stream).synchronize()")
     run("reading.synchronize()")
     run("shown = bytes(seen.get())")
     in_order = driver.reproducer.names["shown"] == pattern(1, SIZE)
     driver.run.require(in_order, "R57-push-in-order", "the push wrote before work of the current stream had read")
-    run("memory.close()")
+    driver.end()
     return busy
 
 
+# --- another device
+
+
+@checks("R50")
 def elsewhere(subject: Subject) -> Iterator[MemoryDriver]:
-    """While another device is current, the memory works on its own device, and changes no current device (R50)."""
+    """While another device is current, the memory works on its own device, and changes no current device."""
     if subject.elsewhere is None:
         return
     failing = [case for case in SUITES["failures"](subject) if len(case.moves) <= _SHORT and _plain(case.moves[-1])]
@@ -131,32 +149,39 @@ def _plain(move: Move) -> bool:
     return isinstance(move, Fail) and move == Fail(move.entry, move.k)
 
 
-def device_check(subject: Subject) -> Iterable[MemoryDriver]:
-    """With the check on, every call is refused while another device is current, and works afterwards (R51)."""
-    return _checks_device(subject) if subject.check_device and subject.elsewhere is not None else ()
-
-
+@checks("R51")
 @partial(everywhere, check_device=True)
-def _checks_device(driver: MemoryDriver) -> None:
-    """Make every call that would be legal in this state, while another device is current."""
-    calls = [
-        ("cpu_data()", ""),
-        ("mutable_cpu_data()", ""),
-        ("gpu_data()", ""),
-        ("mutable_gpu_data()", ""),
-        ("set_cpu_data(buffer)", f"bytearray({SIZE})"),
-        ("set_gpu_data(buffer)", f"subject.device.empty({SIZE})"),
-        ("close()", ""),
-    ]
-    if driver.head == caffe.HEAD_AT_CPU:
-        calls.append(("async_gpu_push(stream=buffer)", "subject.device.stream()"))
+def device_check(driver: MemoryDriver) -> None:
+    """With the check on, every call that is legal here is refused while another device is current."""
+    subject = driver.subject
+    calls = [(f"{driver.ending}()", "")] if driver.ending else []
+    for side in subject.sides:
+        for does, entry in inputs(subject, side).items():
+            place = subject.named(side)
+            adopted = f"bytearray({SIZE})" if subject.on_host(side) else f"{place}.empty({SIZE})"
+            if does == "adopt":
+                calls.append((f"{entry}(buffer)", adopted))
+            elif entry in pushes(subject):
+                if not driver.predict(entry).refused:
+                    calls.append((f"{entry}(stream=buffer)", f"{place}.stream()"))
+            else:
+                calls.append((f"{entry}()", ""))
     other = "subject.elsewhere.using()"
-    refused(driver, *(Refusable("R51-device-check", f"memory.{call}", buffer, other) for call, buffer in calls))
+    refused(driver, *(Refusable("R51-device-check", f"{driver.name}.{call}", it, other) for call, it in calls))
 
 
+# --- several memories, and their ends
+
+
+@checks("R53")
 def several_at_once(subject: Subject) -> Iterable[MemoryDriver]:
-    """Calls on one memory do not affect other memories (R53)."""
-    sequence = (_WRITE, _GPU_READ, _ADOPT, _GPU_WRITE, _READ) if subject.device is not None else (_WRITE, _ADOPT, _READ)
+    """Calls on one memory do not affect other memories."""
+    here, *others = [inputs(subject, side) for side in subject.sides] or [{}]
+    sequence = [
+        entry
+        for does, calls in (("write", [here]), ("read", others), ("adopt", [here]), ("write", others), ("read", [here]))
+        for entry in (it[does] for it in calls if does in it)
+    ]
     reproducer = Reproducer(subject)
     drivers = [started(subject, *sequence[:length], reproducer=reproducer) for length in range(len(sequence))]
     for entry in sequence:
@@ -171,72 +196,55 @@ def several_at_once(subject: Subject) -> Iterable[MemoryDriver]:
     return drivers
 
 
-@contextmanager
-def _in_mode(driver: MemoryDriver, mode: Mode) -> Generator[None]:
-    before, driver.mode = driver.mode, mode
-    yield
-    driver.mode = before
+@checks("R49")
+def released_again(subject: Subject) -> Iterator[MemoryDriver]:
+    """A second and a third release do nothing, in every state and for zero bytes."""
+    release, *_ = endings(subject)
+    for sequence in access_sequences(subject.machine).values():
+        for size in (SIZE, 0) if subject.smallest == 0 else (SIZE,):
+            driver = started(subject, *sequence, release, size=size)
+            for _ in range(2):
+                try:
+                    driver.perform(release)
+                except Violation as violation:
+                    raise Violation("R49-release-twice", violation.message, violation.statements) from violation
+            yield driver
 
 
-def mode_between(subject: Subject) -> Iterator[MemoryDriver]:
-    """Memory is freed in the way it was allocated, although the mode has changed since (R25)."""
-    for mode in Mode:
-        driver = started(subject)
-        with _in_mode(driver, mode):
-            driver.perform(_WRITE)
-        with _in_mode(driver, Mode.CPU if mode is Mode.GPU else Mode.GPU):
-            driver.perform(_ADOPT)
-        driver.finish()
-        yield driver
+@checks("R55 P04")
+def dropped(subject: Subject) -> Iterator[MemoryDriver]:
+    """A dropped memory frees what it owns, in every state, with a push in flight, and after a release."""
+    reached, steps = access_sequences(subject.machine), space(subject.machine).steps
+    queued = [(*before, push) for state, before in reached.items() for push in legal_pushes(steps[state])]
+    longest = max(reached.values(), key=len)
+    sequences = [*reached.values(), *queued, *((*longest, ending) for ending in endings(subject))]
+    # The collector takes long, so that many objects are dropped before it runs; a program drops a memory at once.
+    for together in [sequences] if subject.program is None else [[it] for it in sequences]:
+        drivers = [started(subject, *it) for it in together]
+        for driver in drivers:
+            _drop(driver)
+        gc.collect()
+        for driver in drivers:
+            _compare_dropped(driver)
+            yield driver
 
 
-_CONTRACTS: tuple[Contract, ...] = (
-    *ADOPTIONS,
-    *LIFETIMES,
-    bad_sizes,
-    several_at_once,
-    mode_between,
-)
-_DEVICE_CONTRACTS: tuple[Contract, ...] = (
-    *DEVICE_ADOPTIONS,
-    misplaced_buffers,
-    bad_streams,
-    pushed_in_order,
-    elsewhere,
-    device_check,
-)
-_CAFFE: tuple[Contract, ...] = (host_shapes, device_shapes, several_at_once, mode_between, dropped_by_program)
-"""Those that plain Caffe passes."""
-_OF_PROGRAMS: tuple[Contract, ...] = (
-    *(own_buffers, unsuitable_host_buffers, misplaced_buffers, host_shapes, unsuitable_device_buffers, device_shapes),
-    *(several_at_once, mode_between, after_release, released_again, dropped_by_program),
-)
-"""Those for memories that are not Python objects."""
-_ONLY_OF_PROGRAMS: tuple[Contract, ...] = (misplaced_buffers, dropped_by_program)
-"""Those of which memories that are Python objects have others."""
-_REQUESTS: dict[Contract, str] = {own_buffers: "own_buffer", dropped_by_program: "drop"}
-"""The optional requests that a contract makes of a program."""
-_LEVELS: dict[Contract, Level] = {
-    **dict.fromkeys((several_at_once, after_release, released_again, bad_sizes), "L0"),
-    **dict.fromkeys((host_shapes, device_shapes, unsuitable_host_buffers, unsuitable_device_buffers), "L1"),
-    misplaced_buffers: "L1",
-    **dict.fromkeys((own_buffers, mode_between, dropped_by_program), "L2"),
-}
-"""The lowest level at which a contract is checked, if it is not L4."""
+def _drop(driver: MemoryDriver) -> None:
+    if not driver.run.safe:
+        driver.synchronize()  # in Caffe the caller must wait
+    if driver.subject.program is not None:
+        driver.reproducer.run(f"{driver.name}.drop()")
+        return
+    driver.reproducer.run(f"del {driver.name}")
+    driver.reproducer.note("gc.collect()")
 
 
-def contracts_for(subject: Subject) -> tuple[Contract, ...]:
-    """The checks for a subject, in their order; they make Caffe's calls."""
-    if not speaks_caffe(subject.machine):
-        return ()
-    found = _CONTRACTS if subject.device is None else _CONTRACTS + _DEVICE_CONTRACTS
-    return tuple(
-        it
-        for it in found
-        if (subject.profile == "safe" or it in _CAFFE)
-        and (it in _OF_PROGRAMS if subject.program is not None else it not in _ONLY_OF_PROGRAMS)
-        and (subject.program is None or _REQUESTS.get(it, "") in {*subject.program.offers, ""})
-        and (it is not pushed_in_order or "R57-push-in-order" in requirements_for(subject))
-        and (it not in DEVICE_ADOPTIONS or caffe.SET_GPU_DATA.name in subject.machine.calls)
-        and _LEVELS.get(it, "L4") <= subject.level
-    )
+def _compare_dropped(driver: MemoryDriver) -> None:
+    """Check that a dropped memory has freed what it owned, once, and nothing that a push still used."""
+    stray = [sentence for _, sentence in driver.log.stray]
+    driver.run.require(not stray, "R28-freed-once", "; ".join(stray))
+    early = driver.log.freed_in_flight
+    driver.run.require(not early, "R42-in-flight-not-freed", "; ".join(early))
+    left = ", ".join(f"{entry.byte_size} bytes on {entry.side}" for _, entry in driver.log.live.values())
+    requirement = "R55-dropped-freed" if driver.subject.program is None else "P04-dropped-freed"
+    driver.run.require(not left, requirement, f"still allocated after the memory was dropped: {left}")

@@ -344,6 +344,18 @@ class MemoryDriver:
             self.inspection.compare_head("R53-independent")
             self.inspection.compare_bytes("R53-independent")
 
+    @property
+    def ending(self) -> str:
+        """The method that releases the memory; empty if there is none."""
+        if self.subject.is_caffe:
+            return "close"  # in Caffe it is the destructor
+        return next((it.name for it in self.subject.machine.calls.values() if it.ends), "")
+
+    def end(self) -> None:
+        """Release a memory after calls of which the oracle does not know; compare nothing."""
+        if self.ending:
+            self.reproducer.run(f"{self.name}.{self.ending}()")
+
     def predict(self, entry: Input) -> Expected:
         """The expected effect of a call."""
         content = pattern(self.number, self.size) if entry.data else None
@@ -420,7 +432,7 @@ class MemoryDriver:
         return name
 
     def _invoke(self, entry: Input, argument: str, within: str) -> Outcome:
-        method = "close" if entry.ends and self.subject.is_caffe else str(entry.call)
+        method = self.ending if entry.ends else str(entry.call)
         keyword = "stream=" if argument and entry.does in ("push", "pull") else ""
         current = None if self.subject.device is None else self.subject.device.current_ordinal()
         call = f"{self.name}.{method}({keyword}{argument})"

@@ -34,6 +34,8 @@ __all__ = [
     "Move",
     "Stumble",
     "Synchronize",
+    "endings",
+    "legal_pushes",
     "make_move",
     "plainer",
     "run_case",
@@ -162,7 +164,7 @@ def _cells(subject: Subject) -> Iterator[Case]:
     for sequence in access_sequences(subject.machine).values():
         for entry in alphabet:
             yield Case((*sequence, entry))
-        for ending in _endings(subject) if subject.profile == "safe" else ():
+        for ending in endings(subject) if subject.profile == "safe" else ():
             yield Case((*sequence, ending, *alphabet))
 
 
@@ -181,7 +183,7 @@ def _failures(subject: Subject) -> Iterator[Case]:
 
     Afterwards the same call must work, and so must any other.
     """
-    after = [*_endings(subject), *(entry for entry in stepper(subject.machine).inputs() if entry.does == "read")]
+    after = [*endings(subject), *(entry for entry in stepper(subject.machine).inputs() if entry.does == "read")]
     for sequence, entry, k, action in _actions(subject):
         halfway = action.does in ("copy", "zero")
         yield Case((*sequence, Fail(entry, k)))
@@ -193,7 +195,7 @@ def _failures(subject: Subject) -> Iterator[Case]:
         for other in after:
             yield Case((*sequence, Fail(entry, k, partial=halfway, again=False), other))
     for sequence in access_sequences(subject.machine).values():
-        for ending, k in product(_endings(subject), range(1, len(subject.machine.sides) + 1)):
+        for ending, k in product(endings(subject), range(1, len(subject.machine.sides) + 1)):
             yield Case((*sequence, Fail(ending, k)))
 
 
@@ -211,18 +213,18 @@ def _stumbles(subject: Subject) -> Iterator[Case]:
     """For every call in every state, with and without a push in flight, each other allocator call fails once."""
     steps = space(subject.machine).steps
     for state, sequence in access_sequences(subject.machine).items():
-        for entry in (*(entry for entry in steps[state] if entry.call), *_endings(subject)):
+        for entry in (*(entry for entry in steps[state] if entry.call), *endings(subject)):
             yield Case((*sequence, Stumble(entry)))
-            for push in _pushes(steps[state]):
+            for push in legal_pushes(steps[state]):
                 yield Case((*sequence, push, Stumble(entry)))
 
 
-def _endings(subject: Subject) -> tuple[Input, ...]:
+def endings(subject: Subject) -> tuple[Input, ...]:
     """The calls after which a memory is gone."""
     return tuple(Input(call) for call in subject.machine.calls.values() if call.ends)
 
 
-def _pushes(steps: Mapping[Input, Step]) -> Iterator[Input]:
+def legal_pushes(steps: Mapping[Input, Step]) -> Iterator[Input]:
     """The pushes that are not refused in a state."""
     return (it for it, step in steps.items() if it.does in ("push", "pull") and not step.refusal)
 
@@ -255,8 +257,8 @@ def _flights(subject: Subject) -> Iterator[Case]:
     """Every call while a push is queued, and after a wait for the push."""
     steps = space(subject.machine).steps
     for state, sequence in access_sequences(subject.machine).items():
-        for push in _pushes(steps[state]):
-            for entry in (*steps[state], *_endings(subject)):
+        for push in legal_pushes(steps[state]):
+            for entry in (*steps[state], *endings(subject)):
                 yield Case((*sequence, push, entry, Synchronize()), 64)
                 yield Case((*sequence, push, Synchronize(), entry), 64)
 

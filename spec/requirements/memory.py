@@ -122,9 +122,10 @@ MEMORY_OF_MACHINES: dict[str, str] = {
     "call that releases": "R26 R27 R48 R49 R55",
     "flag of ownership": "R23",
     "page-locked memory": "R24 R25",
-    "calls of Caffe": "R35 R36 R37 R38 R39 R40 R44 R49 R50 R51 R52 R55 R56 R57",
+    "meaning for zero bytes": "R44",
+    "policy": "R35 R36 R37 R38 R39 R40 R45 R49 R50 R51 R52 R55 R56 R57",
 }
-"""The requirements that are judged only of machines that have this; the last: by contracts in Caffe's words."""
+"""The requirements that are judged only of machines that have this; the last are those of contracts."""
 
 MEMORY_OF_OBJECTS = frozenset(
     "R37 R38 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56 R57".split()  # noqa: SIM905 -- as above

@@ -177,7 +177,7 @@ def test_a_memory_of_another_machine_needs_no_allocators_below_level_2() -> None
         heads=dict.fromkeys(["UNALLOCATED"], ()) | {"CPU": "host"},
         calls=[PETSC.calls["VecGetArray"]],
     )
-    check_conformance(subject(machine, Kept, policy=POLICIES[PETSC], level="L1"), steps=50).require()
+    check_conformance(subject(machine, Kept, policy=POLICIES[PETSC], level="L1", profile="caffe"), steps=50).require()
 
 
 UNFIT: list[tuple[Machine, dict[str, Any], str]] = [

@@ -14,9 +14,9 @@ from subjects import ADOPT, GPU_WRITE, READ, WRITE, device_subject, host_subject
 
 from syncedmem.runtime.devices.host import cpu_allocator
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
-from syncedmem.spec.memory.adoptions import unsuitable_host_buffers
+from syncedmem.spec.memory.buffers import unsuitable_buffers
 from syncedmem.spec.memory.checks import Refusable, everywhere, refused, started
-from syncedmem.spec.memory.lifetimes import adopted_buffers_live
+from syncedmem.spec.memory.buffers import adopted_buffers_live
 
 
 def test_a_contract_is_checked_in_every_state() -> None:
@@ -89,7 +89,7 @@ def test_a_refusal_is_not_blamed_for_what_is_wrong_anyway() -> None:
     with pytest.raises(Violation, match="R08-copy-up: saw"):
         list(idle(device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)))
     with pytest.raises(Violation, match="R32-strong-guarantee: after calls that were refused"):
-        list(unsuitable_host_buffers(device_subject(MEMORY_BUGS["RefusalLosesStaleSide"].make)))
+        list(unsuitable_buffers(device_subject(MEMORY_BUGS["RefusalLosesStaleSide"].make)))
 
 
 def test_host_memory_need_not_be_an_array() -> None:
@@ -104,7 +104,7 @@ def test_host_memory_need_not_be_an_array() -> None:
 
     plain: Any = Plain()
 
-    assert list(unsuitable_host_buffers(replace(host_subject(), host=plain)))
+    assert list(unsuitable_buffers(replace(host_subject(), host=plain)))
 
 
 def test_a_buffer_that_cannot_be_adopted_is_not_kept_alive() -> None:

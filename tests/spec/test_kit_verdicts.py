@@ -18,7 +18,7 @@ from syncedmem.spec.engine.contents import contrasted, pattern
 from syncedmem.spec.engine.report import Conformance, SuiteResult
 from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.engine.violation import UnfitMakerError
-from syncedmem.spec.memory.adoptions import unsuitable_host_buffers
+from syncedmem.spec.memory.buffers import unsuitable_buffers
 from syncedmem.spec.memory.driver import MemoryDriver
 from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shortened
 
@@ -257,7 +257,7 @@ def test_what_a_refused_call_spoils_is_named_as_far_as_the_level_shows(level: Le
     subject = replace(device_subject(SpoilsWhatItRefuses), level=level)
 
     with pytest.raises(Violation) as found:
-        list(unsuitable_host_buffers(subject))
+        list(unsuitable_buffers(subject))
     assert requirement == found.value.requirement
 
 

@@ -10,7 +10,7 @@ import pytest
 from syncedmem.spec.engine.call_log import recorded
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
-from syncedmem.spec.memory.lifetimes import dropped_by_program
+from syncedmem.spec.memory.contracts import dropped
 from syncedmem.spec.ports.conformance import Wanted, conform_program
 from syncedmem.spec.ports.memory import Refused
 from syncedmem.spec.ports.process import PortError
@@ -77,10 +77,10 @@ def test_a_port_frees_what_a_dropped_memory_owns(profile: Profile, c_port: Calla
     with library(c_port("port")).connect(LIMITS, "") as port:
         subject = subject_of(port, "C", profile, "L4")
         if profile == "caffe":
-            assert len(list(dropped_by_program(subject))) > 17
+            assert len(list(dropped(subject))) > 17
         else:
             with pytest.raises(Violation, match="a push still used it"):
-                list(dropped_by_program(subject))
+                list(dropped(subject))
 
 
 def test_a_rude_port_is_found_with_its_shortest_program(c_port: Callable[[str], str]) -> None:
