@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from syncedmem.model import EDITIONS, Call, Machine, Row
 from syncedmem.model.diagrams.diamond import painted
-from syncedmem.model.diagrams.drawing import Detail, Note, drawing_of
-from syncedmem.model.diagrams.layout import corners_of
-from syncedmem.model.diagrams.shape import without_way
+from syncedmem.model.diagrams.drawing import Detail, drawing_of
 from syncedmem.model.exports.graphviz import dot_of
 from syncedmem.model.exports.mermaid import mermaid_of
 
@@ -18,8 +16,6 @@ from .answers import has_died
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from syncedmem.model.diagrams.drawing import Edge, Line
-
     from .answers import Answer
     from .report import LearnReport
 
@@ -27,24 +23,11 @@ __all__ = ["drawings", "machine_of"]
 
 
 def drawings(report: LearnReport) -> dict[str, str]:
-    """The learned machine by the endings of file names; the pictures list the arrows that they have no way for."""
+    """The learned machine by the endings of file names."""
     if not report.learned.machine[0]:
         return {}
     drawn = drawing_of(machine_of(report))
-    others = without_way(drawn)
-    placed = corners_of(drawn.machine)
-    pictured = drawn._replace(
-        nodes=tuple(node for node in drawn.nodes if node.name in placed),
-        edges=tuple(edge for edge in drawn.edges if edge not in others),
-        notes=(*drawn.notes, *(_note(edge, line) for edge in others for line in edge.lines)),
-    )
-    svg, dot = painted(pictured, Detail.HEADS), dot_of(pictured, Detail.HEADS)
-    return {"svg": svg, "mmd": mermaid_of(drawn), "dot": dot}
-
-
-def _note(edge: Edge, line: Line) -> Note:
-    done = ", ".join(line.steps) or "nothing"
-    return Note(f"{line.call} in {edge.source}: {done}, then {edge.dest}", (edge.source,), False, line.identifiers)
+    return {"svg": painted(drawn, Detail.HEADS), "mmd": mermaid_of(drawn), "dot": dot_of(drawn, Detail.HEADS)}
 
 
 def machine_of(report: LearnReport) -> Machine:

@@ -1,4 +1,4 @@
-"""Buffers of the caller, in every state: those that must be refused, those that must be adopted, and their lifetimes."""
+"""Buffers of the caller, in every state: which must be refused, which must be adopted, and how long they live."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from syncedmem.model.suites import access_sequences
 
 from ..engine.contents import fetch, pattern
-from .checks import SIZE, Refusable, adopting, checks, everywhere, inputs, pushes, refused, started, starts
+from .checks import SIZE, Refusable, adopting, everywhere, inputs, pushes, refused, started, starts
 from .driver import MemoryDriver
 
 if TYPE_CHECKING:
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
     from ..engine.subject import Subject
 
-__all__ = ["adopted_buffers_live", "unsuitable_buffers"]
+__all__ = [
+    "adopted_buffers_are_dropped",
+    "adopted_buffers_live",
+    "own_buffers",
+    "suitable_buffers",
+    "unsuitable_buffers",
+]
 
 _AROUND = 16
 _CANARY = b"\xee"
@@ -35,7 +41,6 @@ _OWN, _SMALL, _FROZEN, _SPREAD, _KIND = (
 # --- refused buffers
 
 
-@checks("R35")
 @everywhere
 def own_buffers(driver: MemoryDriver) -> None:
     """The memory's own buffers are not adopted, fresh or stale, through any kind of object."""
@@ -59,7 +64,7 @@ def _own(driver: MemoryDriver, side: str) -> Iterator[str]:
     here = inputs(driver.subject, side)
     if "read" in here and side in driver.oracle.fresh:
         yield f"{driver.name}.{here['read']}()"
-    if "write" in here and driver.oracle.fresh == {side}:
+    if "write" in here and driver.oracle.fresh == frozenset((side,)):
         yield f"{driver.name}.{here['write']}()"
 
 
@@ -75,7 +80,6 @@ _UNSUITABLE_ON_HOST = (
 )
 
 
-@checks("R36 R37 R38 R39")
 @everywhere
 def unsuitable_buffers(driver: MemoryDriver) -> None:
     """Buffers that are too small, read-only, not contiguous, or of another kind of memory are not adopted."""
@@ -197,7 +201,6 @@ class _Lent:
         driver.run.require(untouched, "R04-exact-size", "bytes around the adopted buffer were written")
 
 
-@checks("R14 R15")
 def suitable_buffers(subject: Subject) -> Iterator[MemoryDriver]:
     """Any writable contiguous buffer is adopted, also twice, and no byte around it is touched."""
     for side in adopting(subject):
@@ -234,7 +237,6 @@ def _uses(subject: Subject, side: str) -> Iterator[Input]:
 # --- lifetimes
 
 
-@checks("R40")
 def adopted_buffers_live(subject: Subject) -> Iterator[MemoryDriver]:
     """A buffer that only the memory refers to still has its bytes."""
     lent: list[tuple[MemoryDriver, str, Callable[[], object]]] = []
@@ -297,7 +299,6 @@ def _compare_lent(driver: MemoryDriver, side: str) -> None:
         driver.run.require(same, "R40-kept-alive", f"{read} no longer shows the adopted bytes")
 
 
-@checks("R56")
 def adopted_buffers_are_dropped(subject: Subject) -> Iterator[MemoryDriver]:
     """After release the memory keeps no adopted buffer, neither the last one nor earlier ones."""
     drivers = [started(subject, *sequence) for sequence in access_sequences(subject.machine).values()]

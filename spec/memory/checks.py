@@ -1,4 +1,4 @@
-"""What the contracts share: their list, memories in known states, and calls that must be refused.
+"""What the contracts share: memories in known states, and calls that must be refused.
 
 A contract is a check of a promise that single calls cannot show: of buffers of the caller, of lifetimes, of devices. It
 makes the calls of the machine under test, which it finds by what they do.
@@ -23,12 +23,10 @@ if TYPE_CHECKING:
     from ..engine.reproducer import Reproducer
 
 __all__ = [
-    "CONTRACTS",
     "SIZE",
     "Contract",
     "Refusable",
     "adopting",
-    "checks",
     "everywhere",
     "inputs",
     "pushes",
@@ -42,20 +40,6 @@ _UNCHANGED = "R32-strong-guarantee"
 
 Contract = Callable[[Subject], Iterable[MemoryDriver]]
 """A check; it yields the drivers that it used, so that their calls are counted."""
-
-CONTRACTS: dict[Contract, frozenset[str]] = {}
-"""The contracts in the order in which they run, each with the numbers of the requirements that it is about."""
-
-
-def checks(numbers: str) -> Callable[[Contract], Contract]:
-    """Put the decorated contract on the list; it runs if the subject is judged by one of these requirements."""
-
-    def register(contract: Contract) -> Contract:
-        CONTRACTS[contract] = frozenset(numbers.split())
-        return contract
-
-    return register
-
 
 # --- the calls of a machine, by their meaning
 

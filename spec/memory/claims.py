@@ -9,8 +9,6 @@ from ..requirements import lacking, requirements_of
 from ..requirements.memory import MEMORY_OF_MACHINES, MEMORY_OF_OBJECTS
 
 if TYPE_CHECKING:
-    from syncedmem.model import Machine
-
     from ..engine.subject import Subject
 
 __all__ = ["not_judged", "requirements_for"]

@@ -16,8 +16,8 @@ from syncedmem.model.suites import access_sequences, tour
 from ..engine.contents import pattern
 from ..engine.reproducer import Reproducer
 from ..engine.violation import Violation
-from . import buffers  # noqa: F401 -- its contracts put themselves on the list
-from .checks import CONTRACTS, SIZE, Contract, Refusable, checks, everywhere, inputs, pushes, refused, started
+from . import buffers
+from .checks import SIZE, Contract, Refusable, everywhere, inputs, pushes, refused, started
 from .claims import requirements_for
 from .suites import SUITES, Case, Fail, Move, endings, legal_pushes, run_case
 
@@ -33,16 +33,9 @@ _SHORT = 3
 """Failures are tested after sequences up to this length; these include every allocator call of every kind of call."""
 
 
-def contracts_for(subject: Subject) -> tuple[Contract, ...]:
-    """The contracts about a requirement that a subject is judged by, in their order."""
-    judged = {name.partition("-")[0] for name in requirements_for(subject)}
-    return tuple(contract for contract, numbers in CONTRACTS.items() if numbers & judged)
-
-
 # --- bad arguments, and order
 
 
-@checks("R45")
 def bad_sizes(subject: Subject) -> Iterator[MemoryDriver]:
     """A memory with an impossible size is refused when it is made."""
     driver, beyond = started(subject), sys.maxsize + 1
@@ -53,7 +46,6 @@ def bad_sizes(subject: Subject) -> Iterator[MemoryDriver]:
     yield driver
 
 
-@checks("R52")
 @everywhere
 def bad_streams(driver: MemoryDriver) -> None:
     """A push on an object that is not a stream of the device is refused, wherever a push is legal."""
@@ -72,7 +64,6 @@ _LOADS = 1, 2, 4, 8, 16
 """How many of these copies are tried, until the stream is still busy after the push; a GPU does one in 20 us."""
 
 
-@checks("R57")
 def pushed_in_order(subject: Subject) -> Iterator[MemoryDriver]:
     """A push writes only after work of the current stream that reads the old bytes."""
     for push in map(_call, pushes(subject)):
@@ -97,7 +88,11 @@ def _call(entry: Input) -> Call:
 
 def _can_show_order(subject: Subject, push: Call) -> bool:
     """Whether the host side that is pushed can be written, and the device side read."""
-    return subject.on_host(push.source) and "write" in inputs(subject, push.source) and "read" in inputs(subject, push.side)
+    return (
+        subject.on_host(push.source)
+        and "write" in inputs(subject, push.source)
+        and "read" in inputs(subject, push.side)
+    )
 
 
 def _push_behind(driver: MemoryDriver, push: Call, load: int) -> bool:
@@ -128,7 +123,6 @@ def _push_behind(driver: MemoryDriver, push: Call, load: int) -> bool:
 # --- another device
 
 
-@checks("R50")
 def elsewhere(subject: Subject) -> Iterator[MemoryDriver]:
     """While another device is current, the memory works on its own device, and changes no current device."""
     if subject.elsewhere is None:
@@ -149,7 +143,6 @@ def _plain(move: Move) -> bool:
     return isinstance(move, Fail) and move == Fail(move.entry, move.k)
 
 
-@checks("R51")
 @partial(everywhere, check_device=True)
 def device_check(driver: MemoryDriver) -> None:
     """With the check on, every call that is legal here is refused while another device is current."""
@@ -173,7 +166,6 @@ def device_check(driver: MemoryDriver) -> None:
 # --- several memories, and their ends
 
 
-@checks("R53")
 def several_at_once(subject: Subject) -> Iterable[MemoryDriver]:
     """Calls on one memory do not affect other memories."""
     here, *others = [inputs(subject, side) for side in subject.sides] or [{}]
@@ -196,7 +188,6 @@ def several_at_once(subject: Subject) -> Iterable[MemoryDriver]:
     return drivers
 
 
-@checks("R49")
 def released_again(subject: Subject) -> Iterator[MemoryDriver]:
     """A second and a third release do nothing, in every state and for zero bytes."""
     release, *_ = endings(subject)
@@ -211,7 +202,6 @@ def released_again(subject: Subject) -> Iterator[MemoryDriver]:
             yield driver
 
 
-@checks("R55 P04")
 def dropped(subject: Subject) -> Iterator[MemoryDriver]:
     """A dropped memory frees what it owns, in every state, with a push in flight, and after a release."""
     reached, steps = access_sequences(subject.machine), space(subject.machine).steps
@@ -248,3 +238,29 @@ def _compare_dropped(driver: MemoryDriver) -> None:
     left = ", ".join(f"{entry.byte_size} bytes on {entry.side}" for _, entry in driver.log.live.values())
     requirement = "R55-dropped-freed" if driver.subject.program is None else "P04-dropped-freed"
     driver.run.require(not left, requirement, f"still allocated after the memory was dropped: {left}")
+
+
+# --- which of them run
+
+_ABOUT: dict[str, Contract] = {
+    "R35": buffers.own_buffers,
+    "R36 R37 R38 R39": buffers.unsuitable_buffers,
+    "R14 R15": buffers.suitable_buffers,
+    "R40": buffers.adopted_buffers_live,
+    "R56": buffers.adopted_buffers_are_dropped,
+    "R45": bad_sizes,
+    "R52": bad_streams,
+    "R57": pushed_in_order,
+    "R50": elsewhere,
+    "R51": device_check,
+    "R53": several_at_once,
+    "R49": released_again,
+    "R55 P04": dropped,
+}
+"""The contracts in their order, by the numbers of the requirements that they are about."""
+
+
+def contracts_for(subject: Subject) -> tuple[Contract, ...]:
+    """The contracts about a requirement that a subject is judged by, in their order."""
+    judged = {name.partition("-")[0] for name in requirements_for(subject)}
+    return tuple(contract for numbers, contract in _ABOUT.items() if not judged.isdisjoint(numbers.split()))

@@ -14,9 +14,8 @@ from subjects import ADOPT, GPU_WRITE, READ, WRITE, device_subject, host_subject
 
 from syncedmem.runtime.devices.host import cpu_allocator
 from syncedmem.spec import ReferenceMemory, Violation, check_conformance
-from syncedmem.spec.memory.buffers import unsuitable_buffers
+from syncedmem.spec.memory.buffers import adopted_buffers_live, unsuitable_buffers
 from syncedmem.spec.memory.checks import Refusable, everywhere, refused, started
-from syncedmem.spec.memory.buffers import adopted_buffers_live
 
 
 def test_a_contract_is_checked_in_every_state() -> None:

@@ -15,7 +15,7 @@ from wrong_port import PORT
 from syncedmem.model import Input, caffe
 from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Limits
-from syncedmem.spec.memory.contracts import dropped
+from syncedmem.spec.memory import contracts
 from syncedmem.spec.memory.suites import Case, Fail, run_case
 from syncedmem.spec.ports.process import PortError
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
@@ -50,7 +50,7 @@ def test_a_wrong_port_is_refused_for_the_right_reason(bug: SeededBug) -> None:
                 found.append(violation)
         if bug.requirement == "P04-dropped-freed":
             with pytest.raises(Violation) as dropped:
-                list(dropped(subject))
+                list(contracts.dropped(subject))
             found.append(dropped.value)
 
     assert {bug.requirement} == {it.requirement for it in found}
