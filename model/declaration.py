@@ -216,6 +216,9 @@ class Action:
 
     def __post_init__(self) -> None:
         _check_meaning("action", self.name, self.does, ACTION_MEANINGS)
+        for name in ("sets", "clears"):  # one name stands alone, as in rows, and is no sequence of letters
+            if isinstance(fact := getattr(self, name), str):
+                object.__setattr__(self, name, (fact,))
         if self.does and not self.side:
             raise DeclarationError(f"the action {self.name} means {self.does!r}, and names no side")
         if self.does == "copy" and self.source in ("", self.side):

@@ -1,0 +1,87 @@
+"""The command ``diff``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from syncedmem.model.exports.declared import MACHINE, machine_named
+
+from .display import table, widen
+from .output import check_place, place, write
+
+if TYPE_CHECKING:
+    from syncedmem.model.difference import Difference
+
+__all__ = ["diff"]
+
+_MOST = 20
+"""How many cells are shown; all are in the JSON."""
+
+
+def diff(
+    one: Annotated[str, typer.Argument(metavar="MACHINE", help=f"Name of an edition, or {MACHINE}")],
+    other: Annotated[str, typer.Argument(metavar="MACHINE", help="The machine to compare it with.")],
+    *,
+    json_path: Annotated[
+        str | None,
+        typer.Option(
+            "--json", metavar="FILE", help="Also write the result as JSON to this file; - is standard output."
+        ),
+    ] = None,
+) -> None:
+    """Show where two machines differ, and a shortest sequence of calls that tells them apart.
+
+    They may have other words: calls and actions are compared by what they do, and heads by what they say is fresh.
+    Words that mean nothing are compared by their names.
+
+    Exit status:
+      0  nobody can tell them apart
+      1  they differ
+      2  the command line is wrong, or something is no machine
+    """
+    from syncedmem.model.difference import compare
+
+    data_file = None if json_path in (None, "-") else place("--json", json_path, "file")
+    if data_file:
+        check_place(data_file)
+    found = compare(machine_named(one), machine_named(other))
+    console = Console(stderr=json_path == "-", highlight=False, soft_wrap=True)
+    widen(console)
+    _print(console, found)
+    if json_path is not None:
+        write(data_file, json.dumps(found.as_json(), indent=2) + "\n")
+    if not found.same:
+        raise typer.Exit(1)
+
+
+def _print(console: Console, found: Difference) -> None:
+    names = [str(it) for it in found.machines]
+    if names[0] == names[1]:
+        names = [f"the first {names[0]}", f"the second {names[1]}"]
+    renamed = [f"{here} = {there}" for here, there in found.shared.items() if here != there]
+    if renamed:
+        console.print(f"Calls that do the same: {', '.join(renamed)}", markup=False)
+    for words, only in (("Calls", found.calls), ("Heads", found.heads)):
+        for name, here in zip(names, only, strict=True):
+            if here:
+                console.print(f"{words} of {name} alone: {', '.join(here)}", markup=False)
+    if not found.cells:
+        what = "so nothing is left to compare" if not found.compared else f"all {found.compared} cells are the same"
+        console.print(f"Calls that both have: {len(found.shared)}; {what}.")
+        return
+    console.print(f"{len(found.cells)} of {found.compared} cells differ:")
+    rows = table("call", "in", *names)
+    for cell in found.cells[:_MOST]:
+        heads = dict.fromkeys(cell.heads)
+        rows.add_row(str(cell.call), " / ".join(heads), *cell.does)
+    console.print(rows)
+    if len(found.cells) > _MOST:
+        console.print(f"and {len(found.cells) - _MOST} more, which --json has")
+    first = found.cells[0]
+    console.print(f"Shortest: {', '.join(map(str, first.sequence))}", markup=False)
+    for name, does in zip(names, first.does, strict=True):
+        console.print(f"  {name}: {does}", markup=False)
