@@ -49,6 +49,7 @@ WIDE = (
     "errors",
     "requirements",
     "peers",
+    "machines",
 )  # their tables need the space of the side bar
 html_theme = "pydata_sphinx_theme"
 html_title = "syncedmem"

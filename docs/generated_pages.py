@@ -5,10 +5,13 @@ Such a part is between ``<!-- made: NAME -->`` and ``<!-- end -->`` in a page th
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
+import runpy
 import sys
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +29,8 @@ from mutants.port import PORT_BUGS
 from vector_kills import known
 
 from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe, configurations
+from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.difference import compare
 from syncedmem.spec import Policy
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 
     from mutants.registry import SeededBug
 
+    from syncedmem.model import Machine
     from syncedmem.spec.requirements import Kind, Profile
     from syncedmem.spec.vectors.keys import Key
 
@@ -432,10 +438,69 @@ def configuration_reasons() -> str:
     )
 
 
+def machines_page() -> str:
+    """The examples of machines beside Caffe's, each drawn and compared."""
+    parts = [
+        "# Machines of others",
+        NOTE.format("examples/machines"),
+        (
+            "Others keep two copies of one buffer too, or more of them, and have rules of their own. Each of these "
+            "files says the rules of one in its own words, in 20 to 75 lines. `syncedmem diagram --edition "
+            "FILE.py:NAME` draws it, and `syncedmem diff caffe FILE.py:NAME` says where it differs from Caffe. A cell "
+            "is a call in a state to which the same calls lead in both."
+        ),
+    ]
+    rows: list[tuple[str, ...]] = []
+    described: list[str] = []
+    for file, machine in example_machines():
+        found = compare(caffe.CAFFE, machine)
+        link = f"[{file.name}](../examples/machines/{file.name})"
+        here = ", ".join(f"`{it}`" for it in found.calls[1]) or "none"
+        cells = f"{len(found.cells)} of {found.compared}" if found.compared else "no call is shared"
+        rows.append((f"[{machine.title}](#{file.stem})", str(len(machine.heads)), str(len(machine.calls)), here, cells))
+        described += [f'<a id="{file.stem}"></a>', f"## {machine.title}", _essay(file), f"{link}:"]
+        described += [f"![{machine.title}](pictures/{file.stem}.svg)"]
+        if found.cells:
+            lines = [
+                (f"`{cell.call}`", " / ".join(f"`{it}`" for it in dict.fromkeys(cell.heads)), *cell.does)
+                for cell in found.cells[:_MOST_CELLS]
+            ]
+            more = len(found.cells) - len(lines)
+            described.append(table(("call", "in", "Caffe", machine.title), lines))
+            described += [f"And {more} more."] if more else []
+        elif found.compared:
+            described.append("What both have is the same.")
+    heads = ("machine", "heads", "calls", "calls that Caffe does not have", "cells that differ from Caffe")
+    return "\n\n".join([*parts, table(heads, rows), *described]) + "\n"
+
+
+_MOST_CELLS = 6
+
+
+def _essay(file: Path) -> str:
+    """The docstring of an example, as a paragraph."""
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    return text.replace("``", "`")
+
+
+def machine_pictures() -> dict[str, Callable[[], str]]:
+    """The pictures on that page."""
+    return {f"pictures/{file.stem}.svg": partial(diamond_svg, machine) for file, machine in example_machines()}
+
+
+@cache
+def example_machines() -> tuple[tuple[Path, Machine], ...]:
+    """The files of examples/machines, each with its machine, which has its name in capitals."""
+    files = sorted((HERE.parent / "examples" / "machines").glob("*.py"))
+    return tuple((file, runpy.run_path(str(file))[file.stem.upper()]) for file in files)
+
+
 PAGES = {
     "errata.md": errata_page,
     "requirements.md": requirements_page,
     "port-protocol.schema.json": protocol_schema,
+    "machines.md": machines_page,
+    **machine_pictures(),
 }
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "../README.md": {"trust": trust},

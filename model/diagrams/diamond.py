@@ -1,4 +1,4 @@
-"""The state diagram as SVG: heads as a diamond, or configurations as a grid, with a legend below.
+"""The state diagram as SVG, with a legend below.
 
 ``plan`` decides where things are, and ``drawing`` what the texts say; this module paints.  The font is monospace.
 ``textLength`` gives every substitute font the same width, so labels fit the boxes that were laid out for them.
@@ -19,7 +19,6 @@ from .layout import MARGIN, width_of
 from .painting import Brush, framed
 from .palette import COLOURS, Theme, palette_of
 from .plan import plan_of
-from .shape import check_shape
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -73,15 +72,13 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     Raises
     ------
     InvalidExportError
-        If coverage is requested for configurations, if there is no such state, or if the picture has no place for a
-        part of the machine.
+        If coverage is requested for configurations, or if there is no such state.
     DeclarationError
         If there is no such edition.
     """
     if covered is not None and detail is Detail.CONFIGURATIONS:
         raise InvalidExportError("coverage is shown for heads and guards, not for configurations")
     drawn = drawing(edition, calls=calls, detail=detail)
-    check_shape(drawn, detail)
     if at:
         names = [node.name for node in drawn.nodes]
         if at not in names:

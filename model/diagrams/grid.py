@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .arrangement import GUARDED, Arrangement, Arrow, Box, Group
+from .arrangement import Arrangement, Arrow, Box, Group
 from .drawing import without_kind
 from .layout import INDENT, Anchor, Corner, corners_of, width_of
 
@@ -158,7 +158,7 @@ def _abbreviations(drawn: Drawing, groups: tuple[Group, ...]) -> tuple[str, ...]
     sides = ", ".join(f"{side} {said}" for side, said in _SIDES.items())
     found = (f"X:hd is a head ({heads})", f"and then the memory of host and device ({sides})")
     framed = ("an arrow from a frame leaves each state in it",) if groups else ()
-    return (", ".join(found), ", ".join(["a call in a state leaves it as it is", *framed]), GUARDED)
+    return (", ".join(found), ", ".join(["a call in a state leaves it as it is", *framed]))
 
 
 def _spots(places: list[_Place], measures: _Measures) -> dict[_Place, _Spot]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,7 +78,8 @@ class Inscriber(NamedTuple):
         seen, kind = self._seen(arrow.taken(self.trace)), arrow.kind(self.trace)
         way = self._way(arrow.points, kind, seen, missed=any(item.covered is False for item in items))
         label = self._label(arrow.anchor, items)
-        return f'<g data-source="{" ".join(arrow.sources)}" data-dest="{arrow.dest}">{way}\n{label}</g>'
+        source, dest = escape(" ".join(arrow.sources)), escape(arrow.dest)
+        return f'<g data-source="{source}" data-dest="{dest}">{way}\n{label}</g>'
 
     def box(self, box: Box) -> str:
         """A state: its name, and below it the calls that leave it as it is."""
@@ -152,10 +154,12 @@ def _group(body: str, *looks: str) -> str:
     return f"<g{classes}{faint}>{body}</g>"
 
 
-def _path(points: list[Point], radius: int = 10) -> str:
+def _path(points: list[Point]) -> str:
     """A polyline along the axes with rounded corners."""
     steps = [f"M{points[0][0]} {points[0][1]}"]
     for (before_x, before_y), (x, y), (after_x, after_y) in zip(points, points[1:], points[2:], strict=False):
+        shortest = min(abs(x - before_x) + abs(y - before_y), abs(after_x - x) + abs(after_y - y))
+        radius = min(10, shortest // 2)
         into = (x - radius * ((x > before_x) - (x < before_x)), y - radius * ((y > before_y) - (y < before_y)))
         out = (x + radius * ((after_x > x) - (after_x < x)), y + radius * ((after_y > y) - (after_y < y)))
         steps.append(f"L{into[0]} {into[1]}Q{x} {y} {out[0]} {out[1]}")

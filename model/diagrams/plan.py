@@ -1,12 +1,15 @@
-"""The plan of a drawing: its heads as a diamond, or its configurations as a grid."""
+"""The plan of a drawing: Caffe's shape as a diamond, Caffe's configurations as a grid, and anything else in layers."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
+from ..caffe import EDITIONS
 from .arrangement import GUARDED, NUMBERED, Arrangement, Arrow, Box
-from .drawing import Detail
+from .drawing import Detail, drawing
 from .grid import grid
+from .layered import layered
 from .layout import HALF_HEIGHT, HALF_WIDTH, MARGIN, corners_of, frame_of
 
 if TYPE_CHECKING:
@@ -26,8 +29,54 @@ def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
     room : int
         The number of letters before each call.
     """
-    laid = grid(drawn, room) if detail is Detail.CONFIGURATIONS else _diamond(drawn, detail, room)
-    return laid._replace(abbreviations=(*laid.abbreviations, NUMBERED)) if room else laid
+    if detail is Detail.CONFIGURATIONS:
+        laid = grid(drawn, room) if _has_our_configurations(drawn) else layered(drawn, room)
+    else:
+        laid = _diamond(drawn, detail, room) if _is_diamond(drawn) else layered(drawn, room)
+    texts = [*laid.abbreviations, GUARDED if detail is not Detail.GUARDS else f"{_GUARD}, {GUARDED}"]
+    return laid._replace(abbreviations=(*texts, *((NUMBERED,) if room else ())))
+
+
+_GUARD = "guard: step, !guard must not hold"
+
+
+def _is_diamond(drawn: Drawing) -> bool:
+    """Whether the diamond has a corner for each head, a way for each arrow, and room for its calls."""
+    corners, room = corners_of(drawn.machine), _room_of_diamond()
+    return all(node.head in corners for node in drawn.nodes) and all(
+        len(edge.lines) <= room.get((edge.source, edge.dest), 0) for edge in drawn.edges
+    )
+
+
+@cache
+def _room_of_diamond() -> dict[tuple[str, str], int]:
+    """How many calls the arrows between Caffe's heads have at most."""
+    edges = [edge for it in EDITIONS.values() for edge in drawing(it).edges]
+    most: dict[tuple[str, str], int] = {}
+    for edge in edges:
+        most[edge.source, edge.dest] = max(most.get((edge.source, edge.dest), 0), len(edge.lines))
+    return most
+
+
+Edges = dict[tuple[str, str], tuple[tuple[str, tuple[str, ...]], ...]]
+
+
+def _has_our_configurations(drawn: Drawing) -> bool:
+    """Whether the configurations, and the calls between them, are those of an edition of Caffe's."""
+    if drawn.machine in EDITIONS.values():
+        return True
+    like = (drawing(it, detail=Detail.CONFIGURATIONS) for it in EDITIONS.values())
+    return any(_shown(drawn) == _shown(it, drawn) for it in like)
+
+
+def _shown(drawn: Drawing, like: Drawing | None = None) -> Edges:
+    """The calls on each arrow, with their effects; optionally only calls that another drawing has too."""
+    calls = {line.call for edge in (like or drawn).edges for line in edge.lines}
+    found = {
+        (edge.source, edge.dest): tuple((line.call, line.steps) for line in edge.lines if line.call in calls)
+        for edge in drawn.edges
+    }
+    return {ends: lines for ends, lines in found.items() if lines}
 
 
 def _diamond(drawn: Drawing, detail: Detail, room: int) -> Arrangement:
@@ -41,5 +90,4 @@ def _diamond(drawn: Drawing, detail: Detail, room: int) -> Arrangement:
     lowest = max(y for _, (_, y), _, _ in boxes)
     height = lowest + (92 if lowest > frame.middle[1] else 34)
     width = max(x + HALF_WIDTH + MARGIN + 8 for _, (x, _), _, _ in boxes)
-    guarded = GUARDED if detail is Detail.HEADS else f"guard: step, !guard must not hold, {GUARDED}"
-    return Arrangement(drawn, boxes, (), tuple(arrows), (width, height), (guarded,))
+    return Arrangement(drawn, boxes, (), tuple(arrows), (width, height), ())

@@ -18,7 +18,6 @@ from ..diagrams.drawing import Detail, Kind, drawing
 from ..diagrams.layout import MARGIN, block_at, width_of
 from ..diagrams.palette import COLOURS, Theme, palette_of
 from ..diagrams.plan import plan_of
-from ..diagrams.shape import check_shape
 from ..errors import MissingProgramError
 
 if TYPE_CHECKING:
@@ -78,11 +77,8 @@ def dot(
     ------
     DeclarationError
         If there is no such edition.
-    InvalidExportError
-        If the picture has no place for a part of the machine.
     """
     drawn = drawing(edition, calls=calls, detail=detail)
-    check_shape(drawn, detail)
     return dot_of(drawn, detail, trace=trace, theme=theme)
 
 
@@ -220,7 +216,8 @@ def _inches(size: Point) -> str:
 
 
 def _quoted(text: str) -> str:
-    return f'"{text}"'
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def _spline(points: list[Point]) -> str:

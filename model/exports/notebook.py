@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..diagrams.diamond import diamond_svg
 from ..errors import DeclarationError, InvalidExportError
-from .tables import html_table
 
 if TYPE_CHECKING:
     from ..display import Bundle
@@ -16,7 +15,7 @@ __all__ = ["bundle"]
 
 
 def bundle(edition: AnyMachine, **options: Any) -> Bundle:  # noqa: ANN401 -- passed on as they are
-    """The diagram, or if the picture has no place for a part of the machine, its table.
+    """The diagram.
 
     Parameters
     ----------
@@ -32,7 +31,5 @@ def bundle(edition: AnyMachine, **options: Any) -> Bundle:  # noqa: ANN401 -- pa
     """
     try:
         return {"image/svg+xml": diamond_svg(edition, **options)}
-    except InvalidExportError:
-        return {} if options else {"text/html": html_table(edition)}
-    except DeclarationError:
+    except (DeclarationError, InvalidExportError):
         return {}

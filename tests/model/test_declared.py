@@ -116,22 +116,10 @@ def test_a_trace_of_a_machine_is_drawn() -> None:
         trace_of("async_gpu_push", edition=NO_PUSH)
 
 
-@pytest.mark.parametrize("format_", ["svg", "dot"])
-def test_a_picture_that_has_no_way_for_an_arrow_is_refused(format_: str) -> None:
-    for machine, ends in (
-        (BOTH_AT_ONCE, "UNINITIALIZED to SYNCED"),
-        (BACK, "SYNCED to UNINITIALIZED"),
-        (STAYS, "UNINITIALIZED to UNINITIALIZED"),
-    ):
-        message = f"^the picture of {machine} has no way for the arrow from {ends};"
-        with pytest.raises(InvalidExportError, match=message):
-            export(format_, edition=machine)
-        assert export("mermaid", edition=machine)
-
-
-def test_a_picture_of_configurations_needs_those_of_caffe() -> None:
-    assert export("svg", edition=NO_PUSH, detail=Detail.CONFIGURATIONS)
-    assert export("svg", edition=NO_PUSH, detail=Detail.CONFIGURATIONS, calls=[caffe.CPU_DATA])
-    with pytest.raises(InvalidExportError, match=r"^the picture of wrong has no place for its configurations"):
-        export("svg", edition=BOTH_AT_ONCE, detail=Detail.CONFIGURATIONS)
-    assert export("mermaid", edition=BOTH_AT_ONCE, detail=Detail.CONFIGURATIONS)
+@pytest.mark.parametrize("format_", ["svg", "dot", "mermaid"])
+@pytest.mark.parametrize("detail", [Detail.HEADS, Detail.CONFIGURATIONS])
+def test_a_machine_with_caffes_heads_and_other_arrows_is_drawn(detail: Detail, format_: str) -> None:
+    for machine in (NO_PUSH, BOTH_AT_ONCE, BACK, STAYS):
+        text = str(export(format_, edition=machine, detail=detail))
+        assert "mutable_gpu_data" in text
+        assert "async_gpu_push" not in text or machine is not NO_PUSH

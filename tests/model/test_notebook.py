@@ -6,7 +6,6 @@ from typing import Any
 from xml.etree.ElementTree import fromstring
 
 import pytest
-from machines import changed
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.model import InvalidExportError, caffe
@@ -58,16 +57,6 @@ def test_a_memory_without_a_device_is_shown_on_its_own_machine() -> None:
     memory = SyncedMemory(8, host=CPUDeviceAllocator(), device=None)
 
     assert "edition cpu_only, at UNINITIALIZED</title>" in shown(memory)[SVG]
-
-
-def test_a_machine_without_a_place_in_the_picture_is_shown_as_a_table() -> None:
-    """A notebook shows the table of such a machine, and of its traces the repr."""
-    both = ("allocate_cpu", "zero_cpu", "allocate_gpu", "zero_gpu")
-    mine = changed(caffe.CAFFE, "cpu_data", "UNINITIALIZED", dest="SYNCED", do=both)
-
-    assert ["text/html"] == list(shown(mine))
-    assert "<table" in shown(mine)["text/html"]
-    assert {} == shown(trace_of("gpu_data", edition=mine))
 
 
 def test_an_unsound_machine_is_shown_as_its_repr() -> None:
