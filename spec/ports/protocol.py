@@ -17,6 +17,8 @@ from syncedmem import model
 from syncedmem.model import SyncedHead, caffe
 from syncedmem.model.interface import BLOB_CALLS
 
+from .harness import VERSION
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -42,9 +44,6 @@ __all__ = [
     "schema",
     "wrong",
 ]
-
-VERSION = 1
-"""The version of the protocol; it changes if a port for an earlier version no longer works."""
 
 LEVELS: Mapping[str, str] = {
     "L0": "heads and refusals",

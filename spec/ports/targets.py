@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..engine.supervisor import Limits
     from ..requirements import Level, Profile
 
-__all__ = ["MakerTarget", "ProgramTarget", "command_target", "maker_of", "subject_of", "target"]
+__all__ = ["MakerTarget", "ProgramTarget", "command_target", "library_target", "maker_of", "subject_of", "target"]
 
 
 @dataclass(frozen=True)
@@ -236,6 +236,12 @@ def command_target(command: str) -> ProgramTarget:
     return ProgramTarget(command, arguments)
 
 
+def library_target(path: str) -> ProgramTarget:
+    """The harness, which tests the shared library at a path."""
+    harness = Path(__file__).with_name("harness")
+    return ProgramTarget(path, (sys.executable, "-I", "-S", str(harness), str(Path(path).resolve())))
+
+
 def target(text: str, allocators: tuple[Callable[[], Any], Callable[[], Any]]) -> ProgramTarget | MakerTarget:
     """What a text names: ``module:maker``, ``file.py:maker``, or the path of a shared library.
 
@@ -247,8 +253,7 @@ def target(text: str, allocators: tuple[Callable[[], Any], Callable[[], Any]]) -
     if Path(text).suffix in (".so", ".dylib", ".dll") or ".so." in Path(text).name:
         if not Path(text).is_file():
             raise PortError(f"{text}: there is no such file")
-        harness = Path(__file__).with_name("harness.py")
-        return ProgramTarget(text, (sys.executable, "-I", "-S", str(harness), str(Path(text).resolve())))
+        return library_target(text)
     place, colon, name = text.partition(":")
     if place.endswith(".py") or (place and colon and name):
         return MakerTarget(text, allocators)
