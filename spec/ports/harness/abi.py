@@ -29,9 +29,8 @@ __all__ = [
     "STRUCTURES",
 ]
 
-_HEADER = re.sub(
-    r"/\*.*?\*/", "", Path(__file__).with_name("syncedmem_port.h").read_text(encoding="utf-8"), flags=re.DOTALL
-)
+_TEXT = Path(__file__).with_name("syncedmem_port.h").read_text(encoding="utf-8")
+_HEADER = re.sub(r"/\*.*?\*/", "", _TEXT, flags=re.DOTALL)
 
 
 def _numbers(prefix: str) -> dict[str, int]:
@@ -74,7 +73,7 @@ _POINTERS: dict[str, Any] = {"void": c_void_p, "char": c_char_p}
 def _type(base: str, stars: str) -> Any:
     if not stars:
         return _TYPES[base]
-    kind = _POINTERS[base] if base in _POINTERS else POINTER(_TYPES[base])
+    kind: Any = _POINTERS[base] if base in _POINTERS else POINTER(_TYPES[base])
     for _ in stars[1:]:
         kind = POINTER(kind)
     return kind

@@ -64,8 +64,9 @@ class Session:
         return self.ask(op, memory=memory, mode=mode, **fields)
 
     def blob(self, call: str, **fields: Any) -> dict[str, Any]:
-        op = {"op": call} if call in protocol.BLOB_REQUESTS else {"op": "blob_call", "call": call}
-        return self.ask(**{"blob": 1, "mode": "CPU", **op, **fields})
+        if call not in protocol.BLOB_REQUESTS:
+            fields["call"], call = call, "blob_call"
+        return self.ask(call, **{"blob": 1, "mode": "CPU", **fields})
 
 
 def of_blobs(path: str, *shape: int, level: str = "L4") -> Session:
