@@ -367,10 +367,10 @@ def test_device_memory_is_guarded_only_from_a_library_whose_actions_are_seen() -
     ("name", "mistake", "sentence"),
     [
         ("rude", 1, "it was built with version 1 of syncedmem_port.h, and this is version 2"),
-        ("rude", 2, "'level' is 'L5', not one of L0, L1, L2, L3, L4"),
+        ("rude", 2, "'level': 'L5' is not one of L0, L1, L2, L3, L4"),
         ("rude", 3, "its memories have 3 sides, not 2"),
         ("rude", 4, "the field name of its table is NULL"),
-        ("rude", 5, "'edition' is 'late', not one of caffe, early, cpu_only"),
+        ("rude", 5, "'edition': 'late' is not one of caffe, early, cpu_only"),
         ("rude", 6, "it has allocators of its own, so its level is at most 1, not 4"),
         ("rude", 7, "the field call of its table is NULL"),
         ("rude", 12, "does not say hello: hello: the program was ended by SIGABRT"),

@@ -98,10 +98,10 @@ def test_every_line_that_is_exchanged_fits_the_schema() -> None:
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        ({"id": 1}, "it lacks 'actions'"),
+        ({"id": 1}, "it has no 'actions'"),
         ({"id": 1, "actions": [], "shape": [2, "3"]}, "where '3' is not of type integer"),
-        ({"id": 1, "actions": [], "value": []}, "'value' is [], not of type integer or number or string"),
-        ({"id": 1, "actions": [], "data_head": "AT_CPU"}, "'data_head' is 'AT_CPU', not one of"),
+        ({"id": 1, "actions": [], "value": []}, "'value': [] is not of type integer or number or string"),
+        ({"id": 1, "actions": [], "data_head": "AT_CPU"}, "'data_head': 'AT_CPU' is not one of"),
         ({"id": 1, "actions": [], "diff_gpu": "0"}, "not pairs of lower-case hexadecimal digits"),
     ],
 )
