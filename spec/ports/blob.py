@@ -15,7 +15,8 @@ from syncedmem.model import SyncedHead, current_mode
 
 from ..blob.elements import TYPES, itemsize
 from ..blob.oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES
-from .memory import COPIES, Refused, RemoteBuffer, RemotePointer, RemoteSide, failing, recorders, replay
+from .actions import Actions
+from .memory import Refused, RemoteBuffer, RemoteView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteBlob"]
 
-_ACTIONS_FROM = "L2"
 _WIDEST = 1 << 63
 
 
@@ -49,40 +49,38 @@ class RemoteBlobMemory:
         self.size = answer.get(f"{part}_size", 0)
         self._sides = {side: answer.get(f"{part}_{side}") for side in ("cpu", "gpu")}
 
-    def cpu_data(self) -> RemoteSide:
+    def cpu_data(self) -> RemoteView:
         """The bytes of the host side, read without a call."""
         return self._shown("cpu")
 
-    def gpu_data(self) -> RemoteSide:
+    def gpu_data(self) -> RemoteView:
         """The bytes of the device side, read without a call."""
         return self._shown("gpu")
 
-    def _shown(self, side: str) -> RemoteSide:
-        found = self._sides[side]
-        if found is None and self.size:
+    def _shown(self, side: str) -> RemoteView:
+        content = self._sides[side]
+        if content is None and self.size:
             raise Refused(f"the port does not show the {side} side, which is fresh")
-        return RemoteSide(bytes.fromhex(found or ""))
+        return RemoteView(content)
 
 
 class _Shared:
-    """What the blobs of one driver share: the log, the blocks of the port, and its memories by their numbers.
+    """What the blobs of one driver share: their actions, and the memories of the port by their numbers.
 
     Attributes
     ----------
+    actions : Actions
     port : Port
     turn : int
         The number of requests that may have changed a blob.
     """
 
     def __init__(self, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
-        inner: Any = host.inner
-        self.port: Port = inner.port
+        self.actions = Actions(host, device)
+        self.port: Port = self.actions.port
         self.turn: int = 0
-        self.host: Any = inner
+        self.host: Any = host.inner
         self.device: Any = None if device is None else device.inner
-        self.log = host.log
-        self._recorders = recorders(host, device)
-        self._blocks: dict[int, RemotePointer] = {}
         self._memories: dict[object, RemoteBlobMemory] = {}
 
     def memory(self, key: object) -> RemoteBlobMemory:
@@ -98,79 +96,12 @@ class _Shared:
             If the port refused it.
         """
         self.turn += 1
-        told = failing(self.port, self.log) if op == "blob_call" else {}
-        answer = self.port.ask(op, mode=current_mode().name, **fields, **told)
-        for action in answer["actions"] if self.port.level >= _ACTIONS_FROM else ():
-            self._replay(action)
+        failure = self.actions.failure() if op == "blob_call" else {}
+        answer = self.port.ask(op, mode=current_mode().name, **fields, **failure)
+        self.actions.take(answer)
         if "refused" in answer:
             raise Refused(answer["refused"])
         return answer
-
-    def _replay(self, action: str | dict[str, Any]) -> None:
-        """Make the allocator calls of an action again, so that they are in the log."""
-        done: dict[str, Any] = {"action": action} if isinstance(action, str) else action
-        if not done["action"].startswith(("adopt", "wait")):
-            replay(self.port, self.log, done, lambda: self._move(done))
-
-    def _move(self, action: dict[str, Any]) -> None:
-        name: str = action["action"]
-        verb, _, side = name.partition("_")
-        if verb == "free":
-            self._free(side, action)
-            return
-        size = self._said(action, "size")
-        if name in COPIES:
-            _, dest, kind = COPIES[name]
-            self._recorders[dest, False].memcpy(None, None, size, kind)
-        elif verb == "zero":
-            self._recorders[side, False].memset_zero(None, size)
-        else:
-            pointer = self._recorders[side, action.get("pinned", False)].allocate(size)
-            self._blocks[self._said(action, "block")] = pointer
-
-    def _free(self, side: str, action: dict[str, Any]) -> None:
-        pointer = RemotePointer()
-        if "buffer" in action:
-            self.log.adopt("", pointer)
-        else:
-            pointer = self._blocks.get(self._said(action, "block"), pointer)
-        live = self.log.live.get(id(pointer))
-        pinned = action.get("pinned", live is not None and live[1].pinned)
-        self._recorders[side, pinned].release(pointer)
-        del self._blocks[action["block"]]
-
-    def _said(self, action: dict[str, Any], field: str) -> Any:
-        """A field that an action of a blob must have."""
-        if field not in action:
-            raise self.port.violation("P02-one-answer", f"{action} is an action of a blob without {field!r}")
-        return action[field]
-
-
-class RemoteView:
-    """The view that a call returned.
-
-    Parameters
-    ----------
-    blob : RemoteBlob
-    part : {"data", "diff"}
-    side : {"cpu", "gpu"}
-    content : bytes
-        What the view showed when the call returned.
-    """
-
-    def __init__(self, blob: RemoteBlob, part: str, side: str, content: bytes) -> None:
-        self._blob = blob
-        self._part = part
-        self._side: str = side
-        self._content = content
-
-    def get(self) -> bytearray:
-        """What it showed when the call returned."""
-        return bytearray(self._content)
-
-    def set(self, content: bytearray) -> None:
-        """Overwrite its first bytes."""
-        self._blob.write(self._part, self._side, content)
 
 
 class RemoteBlob:
@@ -187,7 +118,7 @@ class RemoteBlob:
 
     def __init__(self, *shape: Any, dtype: str, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
         inner: Any = host.inner
-        if inner.blobs is None or inner.blobs.log is not host.log:
+        if inner.blobs is None or inner.blobs.actions.log is not host.log:
             inner.blobs = _Shared(host, device)
         self._shared: _Shared = inner.blobs
         self._type = dtype
@@ -263,9 +194,9 @@ class RemoteBlob:
         """Copy the data of a blob, or its diff."""
         self._call("copy_from", other=_number(source), copy_diff=copy_diff, reshape=reshape)
 
-    def gpu_shape(self) -> RemoteSide:
+    def gpu_shape(self) -> RemoteView:
         """The extents on the device."""
-        return RemoteSide(bytes.fromhex(self._call("gpu_shape").get("view") or ""))
+        return RemoteView(self._call("gpu_shape").get("view"))
 
     def shape_string(self) -> str:
         """The shape as text."""
@@ -275,7 +206,7 @@ class RemoteBlob:
         """The volume of some axes."""
         return self._number("count_axes", numbers=[start] if end is None else [start, end])
 
-    def write(self, part: str, side: str, content: bytearray) -> None:
+    def write(self, part: str, side: str, content: bytes) -> None:
         """Write through the last view of a side of a part."""
         self._shared.turn += 1
         self._see(self._shared.port.ask("write_blob", blob=self.number, part=part, side=side, bytes=content.hex()))
@@ -297,7 +228,7 @@ class RemoteBlob:
         shown = self._call(call).get("view")
         if shown is None and self._shared.port.level >= "L1" and self.count:
             return None
-        return RemoteView(self, part, side, bytes.fromhex(shown or ""))
+        return RemoteView(shown, partial(self.write, part, side))
 
     def adopt(self, call: str, buffer: Any) -> None:
         """Adopt a buffer of the caller, which is made in the port if it is not there."""

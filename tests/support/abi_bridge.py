@@ -122,8 +122,9 @@ class Bridge:
         memory, state = self._memories[number].memory, seen.contents
         state.head, state.size = HEADS.index(memory.head.name), memory.size
         for name, bit in FLAGS.items():
-            state.known_flags |= bit
-            state.flags |= bit * bool(getattr(memory, name))
+            if hasattr(memory, name):
+                state.known_flags |= bit
+                state.flags |= bit * bool(getattr(memory, name))
 
     def _destroy(self, number: int) -> None:
         self._memories.pop(number).lent = None
