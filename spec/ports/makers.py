@@ -11,7 +11,6 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from multiprocessing import Pipe
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,17 +28,14 @@ from .process import PortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from multiprocessing.connection import Connection
 
     from ..engine.reproducer import Imports
     from ..engine.subject import Subject
-    from ..engine.supervisor import Limits, Progress
+    from ..engine.supervisor import Limits, Progress, Reporter
     from ..requirements import Level
     from .targets import MakerTarget
 
 __all__ = ["Journal", "Last", "conform_maker", "judge_maker", "run_again", "shorten"]
-
-_PAUSE = 0.05
 
 
 class Journal:
@@ -120,22 +116,20 @@ def conform_maker(
     PortError
         If it cannot be tested.
     """
-    report = PortReport(target.name, wanted.edition or DEFAULT.name, wanted)
+    reports = [PortReport(target.name, wanted.edition or DEFAULT.name, wanted)]
+
+    def receive(report: PortReport) -> None:
+        reports[:] = [report]
+        on_change(report)
+
     with TemporaryDirectory() as folder:
         path = Path(folder) / "journal"
-        here, there = Pipe(duplex=False)
-        argument = target, wanted, there, path
-        with here, Child(judge_maker, argument, limits=limits, moved=lambda: _mark(path), progress=progress) as child:
-            there.close()
-            ended = False
-            while not ended:
-                ended = child.listen(_PAUSE)
-                for report in _received(here):
-                    on_change(report)
-        answer = child.answer
+        options: dict[str, Any] = {"limits": limits, "progress": progress, "on_message": receive}
+        answer = Child(judge_maker, (target, wanted, path), moved=lambda: _mark(path), **options).wait()
         if isinstance(answer, PortError):
             raise answer
         if isinstance(answer, Death):
+            (report,) = reports
             return replace(report, found=(*report.found, _died(target, wanted, limits, answer, path)))
         return answer
 
@@ -143,15 +137,6 @@ def conform_maker(
 def _mark(path: Path) -> int:
     """What changes whenever a statement is run."""
     return path.stat().st_mtime_ns if path.exists() else 0
-
-
-def _received(here: Connection) -> list[PortReport]:
-    """The reports that have come until now; an end in the middle of one is no report."""
-    found: list[PortReport] = []
-    with suppress(EOFError, OSError):
-        while here.poll():
-            found.append(here.recv())
-    return found
 
 
 def _died(target: MakerTarget, wanted: Wanted, limits: Limits, death: Death, path: Path) -> Violation:
@@ -194,11 +179,9 @@ def run_again(last: Last) -> dict[str, Any]:
     return {}
 
 
-def judge_maker(
-    argument: tuple[MakerTarget, Wanted, Connection, Path], *, progress: Progress
-) -> PortReport | PortError:
-    """What `conform_maker` does in the other process."""
-    target, wanted, reports, path = argument
+def judge_maker(argument: tuple[MakerTarget, Wanted, Path], *, progress: Reporter) -> PortReport | PortError:
+    """What `conform_maker` does in the other process; it sends the report until now."""
+    target, wanted, path = argument
     if wanted.blobs and wanted.level not in ("", LEVELS[-1]):
         return PortError(f"blobs are tested at {LEVELS[-1]}, not at {wanted.level}")
     try:
@@ -212,7 +195,7 @@ def judge_maker(
         return replace(target.subject(wanted.profile, level, wanted.edition), journal=journal.note)
 
     try:
-        return conform(bench, top, wanted, progress=progress, on_change=reports.send)
+        return conform(bench, top, wanted, progress=progress, on_change=progress.send)
     except UnfitError as error:
         return PortError(str(error))
     finally:

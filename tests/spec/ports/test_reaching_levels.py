@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mutants.blob import BLOB_BUGS
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
-from syncedmem.model import SyncedMemoryError, caffe
+from syncedmem.model import caffe
 from syncedmem.model.opening import machine_of
-from syncedmem.spec import Subject, check_blobs, check_conformance
-from syncedmem.spec.engine.report import Conformance, SuiteResult, Tolerance
+from syncedmem.spec import Subject, check_conformance
+from syncedmem.spec.engine.report import Conformance, SuiteResult
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.coverage import Coverage, transitions_of
@@ -93,17 +92,6 @@ def test_a_port_may_be_of_another_edition(edition: str, transitions: int, level:
     assert (transitions, 0) == (found.coverage.transitions, found.coverage.missing)
     assert len(transitions_of(machine_of(edition))) == transitions
     assert not {"R15-adopt-device", "R21-push"} & set(found.checked) or edition == "cpu_only"
-
-
-@pytest.mark.parametrize("level", ["L1", "L2", "L4"])
-@pytest.mark.parametrize(("edition", "transitions"), [("early", 140), ("cpu_only", 48)])
-def test_the_reference_is_of_every_edition(edition: str, transitions: int, level: Level) -> None:
-    subject = MakerTarget(REFERENCE, ALLOCATORS).subject("safe", level, edition)
-    found = check_conformance(subject, suites=("cells", "contracts"))
-
-    assert not found.violations
-    assert transitions == found.coverage.transitions
-    assert ("R24-pinned-by-mode" in found.checked) == (edition == "cpu_only")
 
 
 @pytest.mark.deep
@@ -187,14 +175,6 @@ def test_the_reasons_for_the_next_level_come_first_as_the_highest_level_saw_them
     assert [head, seen[0], copy, leak] == report.violations
 
 
-def test_what_was_not_taken_is_a_failure_in_junit() -> None:
-    report = PortReport("x", "caffe", Wanted("caffe"), (level_found("L0"),), named="L0")
-
-    assert not report.passed
-    assert 'failures="1"' in report.as_junit()
-    assert 'message="558 transitions were not taken"' in report.as_junit()
-
-
 def test_a_maker_names_the_highest_level_but_a_subject_its_own(tmp_path: Path) -> None:
     text = "from syncedmem.spec import Subject\nfrom syncedmem import CPUDeviceAllocator\n"
     text += "lower = Subject('lower', object, CPUDeviceAllocator(), None, level='L1')\n"
@@ -234,18 +214,6 @@ def test_a_suite_may_go_on_after_a_violation() -> None:
 
 
 @pytest.mark.deep
-def test_walks_go_on_too() -> None:
-    with wrong("needless copy").connect(LIMITS, "") as port:
-        tolerance = Tolerance(keep_going=True)
-        found = check_conformance(
-            subject_of(port, "x", "caffe", "L2"), suites=("contracts", "walks"), steps=100, tolerance=tolerance
-        )
-
-    assert {"R09-no-needless-copy"} == {it.requirement for it in found.violations}
-    assert 2 <= len([it for it in found.suites if it.cases])
-
-
-@pytest.mark.deep
 def test_a_port_that_misses_transitions_does_not_conform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", only("flights"))
 
@@ -254,15 +222,6 @@ def test_a_port_that_misses_transitions_does_not_conform(monkeypatch: pytest.Mon
     assert "transitions were not taken" in report.line
     assert 'failures="1"' in report.as_junit()
     assert 'message="' in report.as_junit()
-
-
-@pytest.mark.usefixtures("few_suites")
-def test_a_maker_in_python_istested_too() -> None:
-    found = target(REFERENCE, ALLOCATORS)
-    assert isinstance(found, MakerTarget)
-    report = conform(lambda level: found.subject("caffe", level, ""), "L4", Wanted("caffe", "L1"))
-
-    assert "conforms to caffe/L1: 14 of 14 requirements, 558 of 558 transitions" == report.line
 
 
 @pytest.mark.deep
@@ -276,20 +235,6 @@ def test_a_maker_may_make_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.line.endswith(" cells were not taken")
     with pytest.raises(PortError, match="right has no blobs"):
         bench("right", Wanted("safe", blobs=True))
-
-
-def test_a_suite_of_blobs_may_go_on_after_a_violation() -> None:
-    """Violations of an excepted requirement are not counted."""
-    bug = BLOB_BUGS["ShapeWithCommas"]
-    subject = Subject("commas", bug.make, CPUDeviceAllocator(), SimulatedDeviceAllocator())
-    suites = ("rules", "walks")
-    going = Tolerance(keep_going=True)
-    check_blobs(subject, suites=suites, steps=50, tolerance=going)
-    excepting = Tolerance((bug.requirement,))
-    found = check_blobs(subject, suites=suites, steps=50, tolerance=excepting)
-
-    assert {bug.requirement} == {it.requirement for it in going.found}
-    assert not found.violations
 
 
 def test_a_file_may_have_the_name_of_a_module(tmp_path: Path) -> None:
@@ -357,10 +302,3 @@ def test_a_command_is_words(tmp_path: Path) -> None:
     found = target(str(tmp_path / "libport.so"), ALLOCATORS)
     assert isinstance(found, ProgramTarget)
     assert [sys.executable, str(tmp_path / "libport.so")] == [found.arguments[0], found.arguments[-1]]
-
-
-def test_a_level_and_an_edition_must_exist() -> None:
-    for wrong_field in ({"level": "L9"}, {"edition": "late"}):
-        fields: Any = wrong_field
-        with pytest.raises(SyncedMemoryError):
-            Subject("x", maker_of(REFERENCE), CPUDeviceAllocator(), None, **fields)

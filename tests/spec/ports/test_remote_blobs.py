@@ -95,20 +95,6 @@ def test_every_line_that_is_exchanged_fits_the_schema() -> None:
         assert not wrong(kind, json.loads(answer), "L4")
 
 
-@pytest.mark.parametrize(
-    ("answer", "sentence"),
-    [
-        ({"id": 1}, "it has no 'actions'"),
-        ({"id": 1, "actions": [], "shape": [2, "3"]}, "where '3' is not of type integer"),
-        ({"id": 1, "actions": [], "value": []}, "'value': [] is not of type integer or number or string"),
-        ({"id": 1, "actions": [], "data_head": "AT_CPU"}, "'data_head': 'AT_CPU' is not one of"),
-        ({"id": 1, "actions": [], "diff_gpu": "0"}, "not pairs of lower-case hexadecimal digits"),
-    ],
-)
-def test_what_is_wrong_with_an_answer_is_said(answer: object, sentence: str) -> None:
-    assert sentence in wrong("blob", answer, "L2")
-
-
 # --- the right port
 
 
@@ -227,14 +213,6 @@ def test_a_blob_that_loses_numbers_when_an_action_fails_is_refused() -> None:
     with port("FailedCopyReshapes").connect(LIMITS, "") as program, pytest.raises(Violation) as caught:
         run_scenario(subject_of(program, "copy", "safe", "L3", blobs=True), case)
     assert caught.value.requirement == "B57-failure-keeps-numbers"
-
-
-@pytest.mark.parametrize("bug", ["UpdateAdds", "EagerData"])
-def test_a_lower_level_does_not_see_it(bug: str) -> None:
-    level, suite, _ = WRONG[bug]
-    lower = LEVELS[LEVELS.index(level) - 1]
-    with port(bug).connect(LIMITS, "") as program:
-        assert found(subject_of(program, bug, "safe", lower, blobs=True), suite) <= {"B21-accessors", "B22-elements"}
 
 
 WAYS: dict[str, tuple[str, str]] = {
