@@ -12,6 +12,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import SyncedHead, current_mode
+from syncedmem.model.interface import BLOB_CALLS
 
 from ..blob.elements import TYPES, itemsize
 from ..blob.oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES
@@ -182,29 +183,20 @@ class RemoteBlob:
 
     # --- its calls
 
-    def reshape(self, *shape: Any) -> None:
-        """Take a shape: up to four numbers, or a sequence."""
-        self._call("reshape", numbers=_numbers(shape), sequence=not isinstance(shape[0], int))
+    def __getattr__(self, name: str) -> Any:
+        if name in _EXTENTS:
+            return self._make(name)
+        if name not in BLOB_CALLS:
+            raise AttributeError(name)
+        return partial(self._make, name)
 
-    def reshape_like(self, other: RemoteBlob) -> None:
-        """Take the shape of a blob."""
-        self._call("reshape_like", other=_number(other))
-
-    def copy_from(self, source: RemoteBlob, copy_diff: bool = False, reshape: bool = False) -> None:
-        """Copy the data of a blob, or its diff."""
-        self._call("copy_from", other=_number(source), copy_diff=copy_diff, reshape=reshape)
-
-    def gpu_shape(self) -> RemoteView:
-        """The extents on the device."""
-        return RemoteView(self._call("gpu_shape").get("view"))
-
-    def shape_string(self) -> str:
-        """The shape as text."""
-        return str(self._value(self._call("shape_string")))
-
-    def count_axes(self, start: int = 0, end: int | None = None) -> float:
-        """The volume of some axes."""
-        return self._number("count_axes", numbers=[start] if end is None else [start, end])
+    def access(self, call: str) -> RemoteView | None:
+        """Make one of the eight accessors' calls."""
+        part, side, _ = ACCESSORS[call]
+        shown = self._call(call).get("view")
+        if shown is None and self._shared.port.level >= "L1" and self.count:
+            return None
+        return RemoteView(shown, partial(self.write, part, side))
 
     def write(self, part: str, side: str, content: bytes) -> None:
         """Write through the last view of a side of a part."""
@@ -215,57 +207,42 @@ class RemoteBlob:
         """Drop it, in the port too."""
         self._shared.ask("drop_blob", blob=self.number)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("num", "channels", "height", "width"):
-            return self._number(name)
-        if name not in _CALLS:
-            raise AttributeError(name)
-        return partial(_CALLS[name], self, name)
-
-    def access(self, call: str) -> RemoteView | None:
-        """Make one of the eight accessors' calls."""
-        part, side, _ = ACCESSORS[call]
-        shown = self._call(call).get("view")
-        if shown is None and self._shared.port.level >= "L1" and self.count:
+    def _make(self, call: str, *arguments: Any, **options: Any) -> Any:
+        """Make a call with its arguments; what it returns."""
+        if call in ACCESSORS:
+            return self.access(call)
+        answer = self._call(call, **{**self._fields(call, *arguments), **options})
+        if call == "gpu_shape":
+            return RemoteView(answer.get("view"))
+        if call not in (*_NUMBERS, "shape_string"):
             return None
-        return RemoteView(shown, partial(self.write, part, side))
+        if "value" not in answer:
+            raise self._shared.port.violation("P02-one-answer", "the last answer has no 'value'")
+        value = answer["value"]
+        return float(value) if isinstance(value, str) and call in _NUMBERS else value
 
-    def adopt(self, call: str, buffer: Any) -> None:
-        """Adopt a buffer of the caller, which is made in the port if it is not there."""
-        self._call(call, buffer=None if buffer is None else self._buffer(ADOPTIONS[call][1], buffer).name)
-
-    def share(self, call: str, other: RemoteBlob) -> None:
-        """Use the memory of a blob."""
-        self._call(call, other=_number(other))
-
-    def ask_number(self, call: str, *indices: Any) -> float:
-        """A number, given indices or an axis."""
-        if not indices:
-            return self._number(call)
-        return self._number(call, numbers=_numbers(indices), sequence=not isinstance(indices[0], int))
-
-    def scale(self, call: str, factor: float) -> None:
-        """Multiply a part by a number."""
-        self._call(call, factor=factor if isfinite(factor) else str(factor))
-
-    def act(self, call: str) -> None:
-        """Make a call without arguments and without a result."""
-        self._call(call)
+    def _fields(self, call: str, *arguments: Any) -> dict[str, Any]:
+        """The fields of the request that have the arguments of a call."""
+        if call in ADOPTIONS:
+            (buffer,) = arguments
+            return {"buffer": None if buffer is None else self._buffer(ADOPTIONS[call][1], buffer).name}
+        if call in SCALES:
+            (factor,) = arguments
+            return {"factor": factor if isfinite(factor) else str(factor)}
+        if call in _OF_ANOTHER:
+            other, *rest = arguments
+            options = dict(zip(("copy_diff", "reshape"), (*rest, False, False), strict=False))
+            return {"other": _number(other), **(options if call == "copy_from" else {})}
+        if call == "count_axes":
+            return {"numbers": [*arguments] or [0]}
+        if not arguments:
+            return {}
+        return {"numbers": _numbers(arguments), "sequence": not isinstance(arguments[0], int)}
 
     def _call(self, call: str, **fields: Any) -> dict[str, Any]:
         answer = self._shared.ask("blob_call", blob=self.number, call=call, **fields)
         self._see(answer)
         return answer
-
-    def _number(self, call: str, **fields: Any) -> float:
-        value = self._value(self._call(call, **fields))
-        number: float = float(value) if isinstance(value, str) else value
-        return number
-
-    def _value(self, answer: dict[str, Any]) -> Any:
-        if "value" not in answer:
-            raise self._shared.port.violation("P02-one-answer", "the last answer has no 'value'")
-        return answer["value"]
 
     def _buffer(self, side: str, given: Any) -> RemoteBuffer:
         if isinstance(given, RemoteBuffer):
@@ -285,16 +262,13 @@ class RemoteBlob:
         return made
 
 
-_CALLS: dict[str, Any] = {
-    **dict.fromkeys(ACCESSORS, RemoteBlob.access),
-    **dict.fromkeys(ADOPTIONS, RemoteBlob.adopt),
-    **dict.fromkeys(("share_data", "share_diff"), RemoteBlob.share),
-    **dict.fromkeys(SCALES, RemoteBlob.scale),
-    **dict.fromkeys((*NORMS, "data_at", "diff_at", "offset"), RemoteBlob.ask_number),
-    **dict.fromkeys(("canonical_axis_index", "legacy_shape"), RemoteBlob.ask_number),
-    **dict.fromkeys(("update", "shrink_to_fit"), RemoteBlob.act),
-}
-"""The calls that are made in the same way, by name."""
+_OF_ANOTHER = ("reshape_like", "share_data", "share_diff", "copy_from")
+_EXTENTS = ("num", "channels", "height", "width")
+_NUMBERS = (
+    *(*NORMS, *_EXTENTS, "data_at", "diff_at", "offset"),
+    *("canonical_axis_index", "legacy_shape", "count_axes"),
+)
+"""The calls that return a number."""
 
 
 def _number(other: object) -> int:

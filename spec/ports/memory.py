@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, partialmethod
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import SyncedHead, current_mode
@@ -230,30 +230,6 @@ class RemoteMemory:
 
     # --- the calls
 
-    def cpu_data(self) -> RemoteView | None:
-        """Read the host side."""
-        return self._view("cpu", self._call("cpu_data"))
-
-    def mutable_cpu_data(self) -> RemoteView | None:
-        """Write the host side."""
-        return self._view("cpu", self._call("mutable_cpu_data"))
-
-    def gpu_data(self) -> RemoteView | None:
-        """Read the device side."""
-        return self._view("gpu", self._call("gpu_data"))
-
-    def mutable_gpu_data(self) -> RemoteView | None:
-        """Write the device side."""
-        return self._view("gpu", self._call("mutable_gpu_data"))
-
-    def set_cpu_data(self, data: RemoteBuffer | None) -> None:
-        """Adopt a host buffer."""
-        self._adopt("cpu", data)
-
-    def set_gpu_data(self, data: RemoteBuffer | None) -> None:
-        """Adopt a device buffer."""
-        self._adopt("gpu", data)
-
     def async_gpu_push(self, *, stream: Any) -> None:
         """Queue a copy to the device."""
         self._call("async_gpu_push", stream, stream=stream.number if isinstance(stream, RemoteStream) else 0)
@@ -328,7 +304,9 @@ class RemoteMemory:
         self._see(answer)
         return answer
 
-    def _view(self, side: str, answer: dict[str, Any]) -> RemoteView | None:
+    def _get(self, op: str, side: str) -> RemoteView | None:
+        """Make a call that returns a side."""
+        answer = self._call(op)
         if self._port.level >= "L1" and answer.get("view") is None:
             return None
         return RemoteView(answer.get("view"), partial(self.write, side))
@@ -338,3 +316,10 @@ class RemoteMemory:
         self._call(f"set_{side}_data", buffer=name)
         if name is not None:
             self._actions.adopt(side, name)
+
+    cpu_data = partialmethod(_get, "cpu_data", "cpu")
+    mutable_cpu_data = partialmethod(_get, "mutable_cpu_data", "cpu")
+    gpu_data = partialmethod(_get, "gpu_data", "gpu")
+    mutable_gpu_data = partialmethod(_get, "mutable_gpu_data", "gpu")
+    set_cpu_data = partialmethod(_adopt, "cpu")
+    set_gpu_data = partialmethod(_adopt, "gpu")
