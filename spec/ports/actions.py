@@ -112,7 +112,7 @@ class Actions:
             if name in _COPIES:
                 self._copy(name, action)
             elif verb == "zero":
-                self._recorders[side, False].memset_zero(self._pointer(side), self._said(action, "size"))
+                self._recorders[side, False].memset_zero(self._pointer(side), self._field(action, "size"))
             elif verb == "allocate":
                 self._allocate(side, action, answer)
             else:
@@ -128,13 +128,13 @@ class Actions:
         stream = self._stream if name.endswith("async") else None
         if stream is not None and "stream" in action:
             stream = self._allocators[0].stream_of(action["stream"])
-        size = self._said(action, "size")
+        size = self._field(action, "size")
         self._recorders[dest, False].memcpy(self._pointer(source), self._pointer(dest), size, kind, stream)
 
     def _allocate(self, side: str, action: dict[str, Any], answer: dict[str, Any]) -> None:
         pinned = side == "cpu" and action.get("pinned", answer.get("cpu_malloc_use_cuda", False))
-        pointer = self._recorders[side, pinned].allocate(self._said(action, "size"))
-        pointer.number = self._said(action, "block")
+        pointer = self._recorders[side, pinned].allocate(self._field(action, "size"))
+        pointer.number = self._field(action, "block")
         self._blocks[side].append(pointer)
 
     def _free(self, side: str, action: dict[str, Any]) -> None:
@@ -152,7 +152,7 @@ class Actions:
         if "block" in action:
             numbered = [it for it in blocks if it.number is not None and it.number == action["block"]]
             return numbered[0] if numbered else RemotePointer()
-        self._said(action, "block")
+        self._field(action, "block")
         return blocks[-1] if blocks else adopted
 
     def _of_caller(self, side: str) -> RemotePointer:
@@ -168,7 +168,7 @@ class Actions:
         blocks, adopted = self._blocks[side], self._adopted.get(side)
         return blocks[-1] if blocks else adopted[1] if adopted else None
 
-    def _said(self, action: dict[str, Any], field: str) -> Any:
+    def _field(self, action: dict[str, Any], field: str) -> Any:
         """A field of an action; an action of a blob must have it."""
         if field not in action and self._size is None:
             raise self.port.violation("P02-one-answer", f"{action} is an action of a blob without {field!r}")

@@ -125,8 +125,8 @@ class RemoteBlob:
         self._type = dtype
         self._seen: tuple[int, dict[str, Any]] = (-1, {})
         self.number: int = self._shared.port.next_id()
-        made = [*_numbers(shape)] if shape else None
-        self._see(self._shared.ask("new_blob", blob=self.number, type=dtype, shape=made))
+        extents = [*_numbers(shape)] if shape else None
+        self._see(self._shared.ask("new_blob", blob=self.number, type=dtype, shape=extents))
 
     # --- what is seen of it
 
@@ -165,9 +165,9 @@ class RemoteBlob:
     def _memory(self, part: str) -> RemoteBlobMemory:
         """The memory of a part; one that is not there yet counts as a memory of no bytes, which nobody shares."""
         number = self._state().get(part)
-        found = self._shared.memory((self.number, part) if number is None else number)
-        found.see(part, self._state())
-        return found
+        memory = self._shared.memory((self.number, part) if number is None else number)
+        memory.see(part, self._state())
+        return memory
 
     def _state(self) -> dict[str, Any]:
         """What was last seen of this blob, if nothing has happened since; otherwise what is seen now."""
@@ -244,22 +244,22 @@ class RemoteBlob:
         self._see(answer)
         return answer
 
-    def _buffer(self, side: str, given: Any) -> RemoteBuffer:
-        if isinstance(given, RemoteBuffer):
-            return given
+    def _buffer(self, side: str, argument: Any) -> RemoteBuffer:
+        if isinstance(argument, RemoteBuffer):
+            return argument
         with suppress(TypeError):
-            return self._copied(memoryview(given))
+            return self._copy(memoryview(argument))
         if side == "gpu" and self._shared.device is None:  # an object that stands for memory on a device
-            return self._copied(memoryview(bytearray(self.count * itemsize(self._type))))
+            return self._copy(memoryview(bytearray(self.count * itemsize(self._type))))
         raise Refused("not a buffer")
 
-    def _copied(self, content: memoryview) -> RemoteBuffer:
+    def _copy(self, content: memoryview) -> RemoteBuffer:
         """A buffer of the caller in the port, with the bytes of one that is here."""
         if content.readonly or content.format not in ("B", TYPES[self._type]):
             raise Refused("a request has only buffers that can be written, of the blob's own type")
-        made: RemoteBuffer = self._shared.host.empty(content.nbytes)
-        made.set(content.tobytes())
-        return made
+        buffer: RemoteBuffer = self._shared.host.empty(content.nbytes)
+        buffer.set(content.tobytes())
+        return buffer
 
 
 _OF_ANOTHER = ("reshape_like", "share_data", "share_diff", "copy_from")
@@ -278,10 +278,10 @@ def _number(other: object) -> int:
     return other.number
 
 
-def _numbers(given: tuple[Any, ...]) -> list[int]:
+def _numbers(arguments: tuple[Any, ...]) -> list[int]:
     """The numbers of a call, which are its arguments, or in its only argument."""
-    found: Any = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
-    numbers: Iterable[Any] = getattr(found, "dim", found)
+    listed: Any = arguments[0] if len(arguments) == 1 and not isinstance(arguments[0], int) else arguments
+    numbers: Iterable[Any] = getattr(listed, "dim", listed)
     if not isinstance(numbers, list | tuple):
         raise Refused("a request has only lists of numbers")
     if not all(type(it) is int and abs(it) < _WIDEST for it in numbers):

@@ -23,7 +23,7 @@ from ..engine.shrinking import SECONDS, shrink
 from ..engine.supervisor import Child, Death
 from ..engine.violation import UnfitError, Violation
 from ..requirements import LEVELS
-from .conformance import PortReport, Wanted, conform
+from .conformance import Claim, PortReport, conform
 from .process import PortError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Last(NamedTuple):
     Attributes
     ----------
     target : MakerTarget
-    wanted : Wanted
+    claim : Claim
     level : str
     more : tuple of (str, tuple of str)
         Modules and names that the statements use besides the usual ones.
@@ -88,7 +88,7 @@ class Last(NamedTuple):
     """
 
     target: MakerTarget
-    wanted: Wanted
+    claim: Claim
     level: Level
     more: Imports
     lines: tuple[str, ...]
@@ -98,12 +98,12 @@ class Last(NamedTuple):
     @property
     def subject(self) -> Subject:
         """A new subject of the target."""
-        return self.target.subject(self.wanted.profile, self.level, self.wanted.edition)
+        return self.target.subject(self.claim.profile, self.level, self.claim.edition)
 
 
 def conform_maker(
     target: MakerTarget,
-    wanted: Wanted,
+    claim: Claim,
     limits: Limits,
     *,
     progress: Progress | None = None,
@@ -116,7 +116,7 @@ def conform_maker(
     PortError
         If it cannot be tested.
     """
-    reports = [PortReport(target.name, wanted.edition or DEFAULT.name, wanted)]
+    reports = [PortReport(target.name, claim.edition or DEFAULT.name, claim)]
 
     def receive(report: PortReport) -> None:
         reports[:] = [report]
@@ -125,12 +125,12 @@ def conform_maker(
     with TemporaryDirectory() as folder:
         path = Path(folder) / "journal"
         options: dict[str, Any] = {"limits": limits, "progress": progress, "on_message": receive}
-        answer = Child(judge_maker, (target, wanted, path), moved=lambda: _mark(path), **options).wait()
+        answer = Child(judge_maker, (target, claim, path), moved=lambda: _mark(path), **options).wait()
         if isinstance(answer, PortError):
             raise answer
         if isinstance(answer, Death):
             (report,) = reports
-            return replace(report, found=(*report.found, _died(target, wanted, limits, answer, path)))
+            return replace(report, unfinished=(*report.unfinished, _died(target, claim, limits, answer, path)))
         return answer
 
 
@@ -139,14 +139,14 @@ def _mark(path: Path) -> int:
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
-def _died(target: MakerTarget, wanted: Wanted, limits: Limits, death: Death, path: Path) -> Violation:
+def _died(target: MakerTarget, claim: Claim, limits: Limits, death: Death, path: Path) -> Violation:
     """The violation of a process that has ended, with the shortest program that ends it."""
     level, _, suite = death.stage.rpartition(": ")
     more, lines = Journal.read(path)
     if not lines:
         return Violation("P01-answers", f"the process {death.how}, before anything was called")
-    at: Any = level or wanted.level or LEVELS[-1]
-    last = Last(target, wanted, at, more, lines, death, limits)
+    at: Any = level or claim.level or LEVELS[-1]
+    last = Last(target, claim, at, more, lines, death, limits)
     again = Child(shorten, last, nests=True).wait()
     shorter = lines if isinstance(again, Death) else again
     message = f"{(shorter or lines)[-1]}: the process {death.how}, in the suite {suite}"
@@ -179,23 +179,23 @@ def run_again(last: Last) -> dict[str, Any]:
     return {}
 
 
-def judge_maker(argument: tuple[MakerTarget, Wanted, Path], *, progress: Reporter) -> PortReport | PortError:
+def judge_maker(argument: tuple[MakerTarget, Claim, Path], *, progress: Reporter) -> PortReport | PortError:
     """What `conform_maker` does in the other process; it sends the report until now."""
-    target, wanted, path = argument
-    if wanted.blobs and wanted.level not in ("", LEVELS[-1]):
-        return PortError(f"blobs are tested at {LEVELS[-1]}, not at {wanted.level}")
+    target, claim, path = argument
+    if claim.blobs and claim.level not in ("", LEVELS[-1]):
+        return PortError(f"blobs are tested at {LEVELS[-1]}, not at {claim.level}")
     try:
         top = target.top()
-        target.subject(wanted.profile, LEVELS[0], wanted.edition)
+        target.subject(claim.profile, LEVELS[0], claim.edition)
     except PortError as error:
         return error
     journal = Journal(path)
 
     def bench(level: Level) -> Subject:
-        return replace(target.subject(wanted.profile, level, wanted.edition), journal=journal.note)
+        return replace(target.subject(claim.profile, level, claim.edition), journal=journal.note)
 
     try:
-        return conform(bench, top, wanted, progress=progress, on_change=progress.send)
+        return conform(bench, top, claim, progress=progress, on_change=progress.send)
     except UnfitError as error:
         return PortError(str(error))
     finally:

@@ -162,12 +162,12 @@ class Port:
             command = self._command = Command(self.arguments, limits=self._limits, errors=self._errors, group=True)
         except OSError as error:
             raise PortError(f"{self.arguments[0]}: {error.strerror}") from error
-        asked = {"edition": self._edition} if self._edition else {}
+        options = {"edition": self._edition} if self._edition else {}
         try:
-            self.hello = self._exchange(command, "hello", {"version": VERSION, "level": self.level, **asked})
-        except Violation as found:
+            self.hello = self._exchange(command, "hello", {"version": VERSION, "level": self.level, **options})
+        except Violation as violation:
             self.renew()
-            raise PortError(f"{self._name} does not say hello: {found.message}") from found
+            raise PortError(f"{self._name} does not say hello: {violation.message}") from violation
         version = self.hello.get("version", VERSION)
         if "refused" in self.hello or version != VERSION:
             self.renew()
@@ -189,15 +189,15 @@ class Port:
             raise self.violation(
                 "P02-one-answer", f"{op} was answered with {_short(reply)}, which is no JSON"
             ) from None
-        found = cast("dict[str, Any]", answer if type(answer) is dict else {})
-        given = found.get("id", number)
-        if type(given) is int and 0 < given < number:
-            raise self.violation("P02-one-answer", f"{op}: an earlier request, {given}, was answered twice")
-        if given != number:
-            raise self.violation("P02-one-answer", f"{op}: the answer has id {given!r}, expected {number}")
+        fields = cast("dict[str, Any]", answer if type(answer) is dict else {})
+        identity = fields.get("id", number)
+        if type(identity) is int and 0 < identity < number:
+            raise self.violation("P02-one-answer", f"{op}: an earlier request, {identity}, was answered twice")
+        if identity != number:
+            raise self.violation("P02-one-answer", f"{op}: the answer has id {identity!r}, expected {number}")
         if sentence := wrong(REQUESTS[op].answer, answer, self.level):
             raise self.violation("P02-one-answer", f"{op} was answered with {_short(reply)}: {sentence}")
-        return {name: value for name, value in found.items() if name != "refused" or value is not None}
+        return {name: value for name, value in fields.items() if name != "refused" or value is not None}
 
     def violation(self, requirement: str, message: str) -> Violation:
         """A violation with the requests that led to it."""

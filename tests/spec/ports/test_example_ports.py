@@ -17,7 +17,7 @@ from port_bugs import HARMLESS, NOT_IN_VECTORS, PORT_BUGS, PortBug
 from programs import program
 
 from syncedmem.spec.engine.supervisor import Limits
-from syncedmem.spec.ports.conformance import PortReport, Wanted, conform_program
+from syncedmem.spec.ports.conformance import Claim, PortReport, conform_program
 from syncedmem.spec.ports.harness.abi import CALLS, HEADS, STATUSES, STRUCTURES
 from syncedmem.spec.ports.harness.heap import Heap
 from syncedmem.spec.ports.harness.library import load
@@ -93,7 +93,7 @@ def conformed(
 ) -> PortReport:
     """Return the verdict on a library, which may take some seconds for an answer."""
     limits = Limits(seconds=seconds, first=60)
-    wanted = Wanted("caffe" if blobs else "safe", level=level, steps=62, seed=1, blobs=blobs)
+    wanted = Claim("caffe" if blobs else "safe", level=level, steps=62, seed=1, blobs=blobs)
     return conform_program(library_target(str(library)), wanted, limits, on_change=on_change)
 
 
@@ -109,7 +109,7 @@ def first_violation(library: Path, seconds: float, *, blobs: bool) -> Violation:
     """Return the first violation, without looking for others."""
 
     def stop(report: PortReport) -> None:
-        raise Found(report.found[0])
+        raise Found(report.unfinished[0])
 
     with pytest.raises(Found) as found:
         conformed(library, "L4", stop, seconds, blobs=blobs)
@@ -128,7 +128,7 @@ def test_an_example_port_reaches_the_highest_level(name: str, build: Build) -> N
     assert {name.partition("-")[0]: why for name, why in left.items()} == {
         number: why for why, numbers in NOT_JUDGED.items() for number in numbers.split()
     }
-    assert {*left, *report.reached.found.checked} == {*requirements_of("memory", "port")}
+    assert {*left, *report.reached.conformance.checked} == {*requirements_of("memory", "port")}
 
 
 @pytest.mark.parametrize("name", COMPILERS)

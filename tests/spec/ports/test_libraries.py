@@ -19,7 +19,7 @@ from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.lifetimes import dropped_by_program
 from syncedmem.spec.ports import protocol
-from syncedmem.spec.ports.conformance import Wanted, conform_program
+from syncedmem.spec.ports.conformance import Claim, conform_program
 from syncedmem.spec.ports.harness import abi, heap
 from syncedmem.spec.ports.harness.heap import Heap
 from syncedmem.spec.ports.harness.library import Library, LibraryError, load
@@ -478,7 +478,7 @@ def test_a_blob_may_not_write_beside_its_memory(c_port: CPort) -> None:
 
 def verdict(path: str, **wanted: Any) -> PortReport:
     """Return the report on a library."""
-    return conform_program(library_target(path), Wanted("caffe", **wanted), LIMITS)
+    return conform_program(library_target(path), Claim("caffe", **wanted), LIMITS)
 
 
 def test_a_port_in_c_conforms(c_port: CPort) -> None:

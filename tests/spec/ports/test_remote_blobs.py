@@ -20,7 +20,7 @@ from syncedmem.spec.blob.oracle import Other
 from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
 from syncedmem.spec.blob.steps import BlobCall, Check, Extents, Fail, refused
 from syncedmem.spec.engine.supervisor import Limits
-from syncedmem.spec.ports.conformance import Wanted, conform_program
+from syncedmem.spec.ports.conformance import Claim, conform_program
 from syncedmem.spec.ports.process import PortError
 from syncedmem.spec.ports.protocol import BLOB_REQUESTS, REQUESTS, schema, wrong
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
@@ -163,14 +163,14 @@ def test_without_a_device_memory_on_it_is_a_buffer_of_the_host(subject: Subject)
 
 
 def test_the_command_finds_the_level_of_a_port() -> None:
-    report = conform_program(port("caffe"), Wanted("caffe", steps=0, blobs=True), LIMITS)
+    report = conform_program(port("caffe"), Claim("caffe", steps=0, blobs=True), LIMITS)
     assert report.line == "conforms to caffe/L4: 49 of 49 requirements, 144 of 144 cells"
 
 
 def test_a_port_without_blobs_is_told_so() -> None:
     target = ProgramTarget("memories", (sys.executable, "-S", str(MEMORIES)))
     with pytest.raises(PortError, match="memories has no blobs"):
-        conform_program(target, Wanted("caffe", blobs=True), LIMITS)
+        conform_program(target, Claim("caffe", blobs=True), LIMITS)
 
 
 # --- wrong ports
