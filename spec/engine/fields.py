@@ -123,7 +123,8 @@ def mismatch(kind: Type, value: Any) -> str:
     types: list[str] = [kind["type"]] if isinstance(kind.get("type"), str) else kind.get("type", [])
     if types and not any(type(value) in _PYTHON[name] for name in types):
         return f"is not of type {' or '.join(types)}"
-    return _CHECKS.get(type(value), _unfit)(kind, value)
+    check = next((check for type_, check in _CHECKS.items() if isinstance(value, type_)), _unfit)
+    return check(kind, value)
 
 
 def _matches_none(choices: list[Type], value: Any) -> str:

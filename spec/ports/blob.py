@@ -211,7 +211,8 @@ class RemoteBlob:
         """Make a call with its arguments; what it returns."""
         if call in ACCESSORS:
             return self.access(call)
-        answer = self._call(call, **{**self._fields(call, *arguments), **options})
+        fields = self._fields(call, *arguments)
+        answer = self._call(call, **fields, **options)
         if call == "gpu_shape":
             return RemoteView(answer.get("view"))
         if call not in (*_NUMBERS, "shape_string"):
@@ -231,8 +232,7 @@ class RemoteBlob:
             return {"factor": factor if isfinite(factor) else str(factor)}
         if call in _OF_ANOTHER:
             other, *rest = arguments
-            options = dict(zip(("copy_diff", "reshape"), (*rest, False, False), strict=False))
-            return {"other": _number(other), **(options if call == "copy_from" else {})}
+            return {"other": _number(other), **dict(zip(("copy_diff", "reshape"), rest, strict=False))}
         if call == "count_axes":
             return {"numbers": [*arguments] or [0]}
         if not arguments:

@@ -70,12 +70,15 @@ _TYPES: dict[str, Any] = {
 _POINTERS: dict[str, Any] = {"void": c_void_p, "char": c_char_p}
 
 
+_pointer_to: Any = POINTER
+
+
 def _type(base: str, stars: str) -> Any:
     if not stars:
         return _TYPES[base]
-    kind: Any = _POINTERS[base] if base in _POINTERS else POINTER(_TYPES[base])
+    kind = _POINTERS[base] if base in _POINTERS else _pointer_to(_TYPES[base])
     for _ in stars[1:]:
-        kind = POINTER(kind)
+        kind = _pointer_to(kind)
     return kind
 
 
