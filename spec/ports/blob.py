@@ -211,8 +211,8 @@ class RemoteBlob:
         """Make a call with its arguments; what it returns."""
         if call in ACCESSORS:
             return self.access(call)
-        fields = self._fields(call, *arguments)
-        answer = self._call(call, **fields, **options)
+        fields = {**self._fields(call, *arguments), **options}
+        answer = self._call(call, **fields)
         if call == "gpu_shape":
             return RemoteView(answer.get("view"))
         if call not in (*_NUMBERS, "shape_string"):
@@ -232,7 +232,8 @@ class RemoteBlob:
             return {"factor": factor if isfinite(factor) else str(factor)}
         if call in _OF_ANOTHER:
             other, *rest = arguments
-            return {"other": _number(other), **dict(zip(("copy_diff", "reshape"), rest, strict=False))}
+            fields = {"copy_diff": False, "reshape": False} if call == "copy_from" else {}
+            return {"other": _number(other), **fields, **dict(zip(fields, rest, strict=False))}
         if call == "count_axes":
             return {"numbers": [*arguments] or [0]}
         if not arguments:
