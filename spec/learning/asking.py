@@ -66,7 +66,7 @@ class AskedProgram:
         port = self._port = target.connect(limits, edition)
         self.program: list[str] = []
         with ExitStack() as stack:
-            stack.callback(port.close)
+            stack.callback(port.renew)
             self.name: str = port.hello["name"]
             self.edition: str = port.edition
             self._subject = subject_of(port, self.name, "caffe", _level(target.name, level, port.hello["level"]))
@@ -85,7 +85,7 @@ class AskedProgram:
 
     def close(self) -> None:
         """End the process."""
-        self._port.close()
+        self._port.renew()
 
 
 class AskedMaker:

@@ -15,8 +15,9 @@ from syncedmem.model import SyncedHead, current_mode
 from syncedmem.model.interface import BLOB_CALLS
 
 from ..blob.elements import TYPES, itemsize
-from ..blob.oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES
+from ..blob.oracle import ADOPTIONS, SCALES
 from .actions import Actions
+from .harness.calls import NUMBERS, VIEWS
 from .memory import Refused, RemoteBuffer, RemoteView
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class RemoteBlob:
     # --- its calls
 
     def __getattr__(self, name: str) -> Any:
-        if name in _EXTENTS:
+        if name in ("num", "channels", "height", "width"):
             return self._make(name)
         if name not in BLOB_CALLS:
             raise AttributeError(name)
@@ -192,7 +193,7 @@ class RemoteBlob:
 
     def access(self, call: str) -> RemoteView | None:
         """Make one of the eight accessors' calls."""
-        part, side, _ = ACCESSORS[call]
+        part, side = VIEWS[call]
         shown = self._call(call).get("view")
         if shown is None and self._shared.port.level >= "L1" and self.count:
             return None
@@ -209,18 +210,18 @@ class RemoteBlob:
 
     def _make(self, call: str, *arguments: Any, **options: Any) -> Any:
         """Make a call with its arguments; what it returns."""
-        if call in ACCESSORS:
+        if call in VIEWS:
             return self.access(call)
         fields = {**self._fields(call, *arguments), **options}
         answer = self._call(call, **fields)
         if call == "gpu_shape":
             return RemoteView(answer.get("view"))
-        if call not in (*_NUMBERS, "shape_string"):
+        if call not in (*NUMBERS, "shape_string"):
             return None
         if "value" not in answer:
             raise self._shared.port.violation("P02-one-answer", "the last answer has no 'value'")
         value = answer["value"]
-        return float(value) if isinstance(value, str) and call in _NUMBERS else value
+        return float(value) if isinstance(value, str) and call in NUMBERS else value
 
     def _fields(self, call: str, *arguments: Any) -> dict[str, Any]:
         """The fields of the request that have the arguments of a call."""
@@ -264,12 +265,6 @@ class RemoteBlob:
 
 
 _OF_ANOTHER = ("reshape_like", "share_data", "share_diff", "copy_from")
-_EXTENTS = ("num", "channels", "height", "width")
-_NUMBERS = (
-    *(*NORMS, *_EXTENTS, "data_at", "diff_at", "offset"),
-    *("canonical_axis_index", "legacy_shape", "count_axes"),
-)
-"""The calls that return a number."""
 
 
 def _number(other: object) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from . import VERSION, abi
+from .calls import NUMBERS, RETURNING, VIEWS, WHOLE
 from .heap import SIDES, Buffer, Heap
 
 if TYPE_CHECKING:
@@ -30,13 +31,6 @@ _KEPT = 256
 _ARGUMENTS, _RESULT, _STATE, _BLOB_ARGUMENTS, _BLOB_RESULT, _BLOB_STATE = (
     abi.STRUCTURES[name] for name in ("arguments", "result", "state", "blob_arguments", "blob_result", "blob_state")
 )
-_RETURNING = ("cpu_data", "mutable_cpu_data", "gpu_data", "mutable_gpu_data")
-_WHOLE = (
-    *("canonical_axis_index", "count_axes", "legacy_shape", "offset"),
-    *("num", "channels", "height", "width"),
-)
-"""The calls that return an index, an extent or a number of elements: whole, whatever the elements are."""
-_NUMBERS = (*_WHOLE, "data_at", "diff_at", "asum_data", "asum_diff", "sumsq_data", "sumsq_diff")
 _FRESH = {"cpu": ("HEAD_AT_CPU", "SYNCED"), "gpu": ("HEAD_AT_GPU", "SYNCED")}
 
 
@@ -258,7 +252,7 @@ class Library:
         elif buffer is not None:
             if not self._heap.is_freed(buffer.address):  # else it has freed its own block, and kept it
                 memory.sides[side] = buffer.address
-        elif op in _RETURNING:
+        elif op in RETURNING:
             answer |= self._view(memory, side, side, self._result.view, memory.size)
             if self._result.view and self._level >= _BYTES:
                 memory.sides[side] = self._result.view
@@ -383,15 +377,15 @@ class Library:
         """What a call returned: a text, a number or a view."""
         if call == "shape_string":
             return {"value": (result.text or b"").decode(errors="replace")}
-        if call in _NUMBERS:
+        if call in NUMBERS:
             if not math.isfinite(result.number):
                 return {"value": str(result.number)}
-            return {"value": int(result.number) if call in _WHOLE or "int" in blob.type else result.number}
+            return {"value": int(result.number) if call in WHOLE or "int" in blob.type else result.number}
         if call == "gpu_shape":
             return self._view(blob, call, "gpu", result.view, 4 * len(shown["shape"]))
-        if call not in _VIEWS:
+        if call not in VIEWS:
             return {}
-        part, side = _VIEWS[call]
+        part, side = VIEWS[call]
         return self._view(blob, (part, side), side, result.view, shown["count"] * abi.BLOB_TYPES[blob.type])
 
     def _blob_shown(self, blob: _Object) -> Answer:
@@ -410,15 +404,6 @@ class Library:
                     if head in heads and self._level >= _BYTES:
                         shown[f"{name}_{side}"] = self._heap.read(side, address, part.size).hex()
         return shown
-
-
-_VIEWS = {
-    f"{access}{side}_{part}": (part, side)
-    for access in ("", "mutable_")
-    for side in ("cpu", "gpu")
-    for part in ("data", "diff")
-}
-"""The part and the side of each call of a blob that returns a view of elements."""
 
 
 def _head(number: int) -> str:
