@@ -133,7 +133,6 @@ class RemoteAllocator:
         What the blobs of the last driver share; see `syncedmem.spec.ports.blob`.
     """
 
-    remote = True
     name = "the port"
     ordinal = 0
 
