@@ -415,8 +415,7 @@ def _reason(function: str, status: int, result: Any) -> str:
     if status == abi.STATUSES["OK"]:
         return ""
     if status not in abi.STATUSES.values():
-        names = ", ".join(f"SMP_{name}" for name in abi.STATUSES)
-        raise LibraryError(f"{function} returned {status}, which is none of {names}")
+        raise LibraryError(f"{function} returned {status}, which is none of SMP_OK, SMP_REFUSED and SMP_FAILED")
     if result.message:
         return str(result.message.decode(errors="replace"))
     if status == abi.STATUSES["FAILED"]:

@@ -409,7 +409,7 @@ def test_a_file_that_is_no_port_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mistake", "answer"),
     [
-        (8, "create returned 7, which is none of SMP_OK, SMP_REFUSED, SMP_FAILED"),
+        (8, "create returned 7, which is none of SMP_OK, SMP_REFUSED and SMP_FAILED"),
         (9, {"refused": "an action failed"}),
         (10, {"refused": "not on Mondays: \u00e4"}),
         (11, {"view": None, "head": "9"}),
