@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from typing import TYPE_CHECKING
 
@@ -197,6 +198,17 @@ def test_a_program_must_say_hello(way: str, message: str) -> None:
 
     assert message in str(caught.value)
     assert 1 == len(str(caught.value).splitlines())
+
+
+def test_what_a_port_prints_fills_no_disk() -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    program = "import os; os.write(2, b'x' * (1 << 24) + b'\\nthe last word\\n'); os.abort()"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+    try:
+        with pytest.raises(PortError, match="SIGABRT; its last words: 'the last word'"):
+            ProgramTarget("noisy", (sys.executable, "-c", program)).connect(LIMITS, "")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_program_must_be_there_and_of_the_edition() -> None:
