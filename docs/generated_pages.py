@@ -35,7 +35,7 @@ from syncedmem.spec import Policy
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.memory.coverage import transitions_of
-from syncedmem.spec.ports.protocol import ACTION, ANSWERS, BLOB, REQUESTS, STATE, Field, schema
+from syncedmem.spec.ports.protocol import ACTION, ANSWERS, BLOB, REQUESTS, STATE, schema
 from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
 from syncedmem.spec.vectors import ALL_SUITES, BLOB_REFUSALS, REFUSALS
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from mutants.registry import SeededBug
 
     from syncedmem.model import Machine
+    from syncedmem.spec.engine.fields import Field
     from syncedmem.spec.requirements import Kind, Profile
-    from syncedmem.spec.vectors.keys import Key
 
 __all__ = [
     "COMBINATIONS",
@@ -268,7 +268,7 @@ def blob_refusal_table() -> str:
     return table(("`refusal` of a blob", "meaning"), [(f"`{name}`", why) for name, why in BLOB_REFUSALS.items()])
 
 
-def key_table(keys: Iterable[Key]) -> str:
+def key_table(keys: Iterable[Field]) -> str:
     """The table of the keys of a vector or of a step."""
     rows = [(f"`{it.name}`", "does" if it.role == "does" else "must see", it.text) for it in keys]
     return table(("key", "", "meaning"), rows)

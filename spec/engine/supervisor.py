@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int], None]
     Watch = Callable[[str], AbstractContextManager[Progress | None]]
 
-__all__ = ["Child", "Command", "Death", "Limits", "processors", "side_by_side"]
+__all__ = ["Child", "Command", "Death", "Limits", "Reporter", "processors", "side_by_side"]
 
 AnswerT = TypeVar("AnswerT")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
@@ -39,7 +39,34 @@ _PAUSE = 0.05
 class Job(Protocol[AnswerT_co]):
     """A job for another process: if that is spawned, the job, its argument and its answer must be picklable."""
 
-    def __call__(self, argument: Any, /, *, progress: Progress) -> AnswerT_co: ...
+    def __call__(self, argument: Any, /, *, progress: Reporter) -> AnswerT_co: ...
+
+
+class Reporter:
+    """What a job has of the process that started it: called, it reports progress.
+
+    Parameters
+    ----------
+    connection : Connection
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._stage, self._since = "", 0.0
+
+    def __call__(self, stage: str, cases: int) -> None:
+        """Report the stage, and the number of its cases that are done; not more often than anybody can see."""
+        if stage != self._stage or time.monotonic() - self._since > _PAUSE:
+            self._stage, self._since = stage, time.monotonic()
+            self._connection.send(("progress", (stage, cases)))
+
+    def send(self, message: object) -> None:
+        """Send a message."""
+        self._connection.send(("message", message))
+
+    def receive(self) -> Any:
+        """The next message of the process that started this one; EOFError if there is none any more."""
+        return self._connection.recv()
 
 
 @dataclass(frozen=True)
@@ -130,6 +157,8 @@ class Child(Generic[AnswerT]):
         Returns a value that changes whenever the job makes progress; a second way to show progress.
     progress : callable or None
         Called with the progress.
+    on_message : callable or None
+        Called with each message of the job.
     nests : bool
         Whether the job starts processes of its own.
 
@@ -149,16 +178,18 @@ class Child(Generic[AnswerT]):
         limits: Limits = _NO_LIMITS,
         moved: Callable[[], object] | None = None,
         progress: Progress | None = None,
+        on_message: Callable[[Any], object] | None = None,
         nests: bool = False,
     ) -> None:
         self._limits = limits
         self._moved = moved
         self._progress = progress
+        self._on_message = on_message
         self._stage: tuple[str, int] = ("its start", 0)
         self._stack = ExitStack()
         context: Any = get_context("spawn")  # OpenCL and CUDA do not survive a fork
         self.connection: Connection
-        self.connection, there = cast("tuple[Connection, Connection]", context.Pipe(duplex=False))
+        self.connection, there = cast("tuple[Connection, Connection]", context.Pipe())
         self._stack.callback(self.connection.close)
         self._patience = limits.first or limits.seconds
         self._mark, self._since = moved() if moved else None, time.monotonic()
@@ -182,6 +213,12 @@ class Child(Generic[AnswerT]):
                 pass
             return self.answer
 
+    def send(self, message: object) -> None:
+        """Send a message to the job, which has all its time for it; if the process has ended, `listen` says so."""
+        self._moves()
+        with suppress(OSError):
+            self.connection.send(message)
+
     def listen(self, seconds: float) -> bool:
         """Receive the next message, if it comes in time; return whether the process has ended or its time is up."""
         if not self.connection.poll(seconds):
@@ -196,6 +233,10 @@ class Child(Generic[AnswerT]):
             self.answer = cast("AnswerT", content)
             return True
         self._moves()
+        if kind == "message":
+            if self._on_message is not None:
+                self._on_message(content)
+            return False
         self._stage = content
         if self._progress is not None:
             self._progress(*self._stage)
@@ -226,15 +267,7 @@ class Child(Generic[AnswerT]):
 def serve(there: Connection, job: Callable[..., Any], argument: object) -> None:
     """Do a job in this process, and send its progress and its answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
-    stage, told = "", 0.0
-
-    def tell(now: str, cases: int) -> None:
-        nonlocal stage, told
-        if now != stage or time.monotonic() - told > _PAUSE:
-            stage, told = now, time.monotonic()
-            there.send(("progress", (now, cases)))
-
-    there.send(("answer", job(argument, progress=tell)))
+    there.send(("answer", job(argument, progress=Reporter(there))))
 
 
 def limit_memory(process: int, size: int) -> None:

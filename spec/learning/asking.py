@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from multiprocessing import Pipe
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
@@ -18,9 +18,7 @@ from ..ports.targets import MakerTarget, subject_of
 from .answers import Answer, Sight, Word, answered, died, sight_of
 
 if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
-    from ..engine.supervisor import Limits, Progress
+    from ..engine.supervisor import Limits, Reporter
     from ..ports.targets import ProgramTarget
     from ..requirements import Level
 
@@ -68,7 +66,7 @@ class AskedProgram:
         port = self._port = target.connect(limits, edition)
         self.program: list[str] = []
         with ExitStack() as stack:
-            stack.callback(port.close)
+            stack.callback(port.renew)
             self.name: str = port.hello["name"]
             self.edition: str = port.edition
             self._subject = subject_of(port, self.name, "caffe", _level(target.name, level, port.hello["level"]))
@@ -87,7 +85,7 @@ class AskedProgram:
 
     def close(self) -> None:
         """End the process."""
-        self._port.close()
+        self._port.renew()
 
 
 class AskedMaker:
@@ -108,36 +106,35 @@ class AskedMaker:
         self._wanted = target, edition, level
         self._limits = limits
         self._folder = TemporaryDirectory(prefix="syncedmem-")
-        self._process = ExitStack()
-        self._here: Connection | None = None
-        self._moves = 0
+        self._child: Child[PortError | Violation | None] | None = None
+        self._messages: deque[Any] = deque()
         self.edition: str
         self.sight: Sight
         self.edition, self.sight = self._start()
 
     def ask(self, word: Word) -> list[Answer]:
         """The answers of a new memory; after one that says how the port ended, there is no other."""
-        if self._here is None:
+        if self._child is None:
             self._start()
-        assert self._here is not None  # noqa: S101 -- it was just started
-        self._here.send(word)
-        self._moves += 1
-        found: list[Answer] = []
-        while isinstance(reply := self._receive(), tuple):
-            found.append(cast("Answer", reply))
-        if isinstance(reply, Death):  # perhaps only when the memory was released, which nobody asked about
+        assert self._child is not None  # noqa: S101 -- it was just started
+        self._child.send(word)
+        answers: list[Answer] = []
+        while isinstance(message := self._receive(), tuple):
+            answers.append(cast("Answer", message))
+        if isinstance(message, Death):  # perhaps only when the memory was released, which nobody asked about
             more, lines = Journal.read(self._journal)
             self.renew()
-            found += [died(f"the process {reply.how}")] * (len(found) < len(word))
+            answers += [died(f"the process {message.how}")] * (len(answers) < len(word))
             target, _, _ = self._wanted
-            reply = [*program_of(lines, target.subject("caffe", self.sight.level, self.edition), more)]
-        self.program = reply
-        return found
+            message = [*program_of(lines, target.subject("caffe", self.sight.level, self.edition), more)]
+        self.program = message
+        return answers
 
     def renew(self) -> None:
         """Have the next word go to a new process."""
-        self._here = None
-        self._process.close()
+        if self._child is not None:
+            with self._child:
+                self._child = None
 
     def close(self) -> None:
         """End the process."""
@@ -150,49 +147,39 @@ class AskedMaker:
 
     def _start(self) -> tuple[str, Sight]:
         """Start the process; return what it is."""
-        self._here, there = Pipe()
-        self._process.callback(self._here.close)
-        with there:
-            argument = *self._wanted, there, self._journal
-            child = Child[Any](serve, argument, limits=self._limits, moved=lambda: self._moves)
-        self._child = self._process.enter_context(child)
-        found = self._receive()
-        if isinstance(found, tuple):
-            return cast("tuple[str, Sight]", found)
+        self._messages.clear()
+        argument = *self._wanted, self._journal
+        self._child = Child(serve, argument, limits=self._limits, on_message=self._messages.append)
+        message = self._receive()
+        if isinstance(message, tuple):
+            return cast("tuple[str, Sight]", message)
         self.close()
-        raise PortError(f"{self.name}: the process {found.how}") if isinstance(found, Death) else found
+        raise PortError(f"{self.name}: the process {message.how}") if isinstance(message, Death) else message
 
     def _receive(self) -> Any:
-        """The next message, or how the process ended."""
-        assert self._here is not None  # noqa: S101 -- nothing is received before the start
-        try:
-            while not self._here.poll(_PAUSE):
-                # A process that has ended has closed its end, behind its last answers.
-                if self._child.listen(0) and getattr(self._child.answer, "kind", "") == "hang":
-                    return self._child.answer
-            self._moves += 1
-            return self._here.recv()
-        except (EOFError, OSError):
-            while not self._child.listen(_PAUSE):
-                pass
-            return self._child.answer
+        """The next message; if there is none, what the process answered, or how it ended."""
+        assert self._child is not None  # noqa: S101 -- nothing is received before the start
+        while not self._messages:
+            if self._child.listen(_PAUSE):
+                return self._child.answer
+        return self._messages.popleft()
 
 
-def serve(argument: tuple[MakerTarget, str, str, Connection, Path], *, progress: Progress) -> None:  # noqa: ARG001 -- a job has it
+def serve(argument: tuple[MakerTarget, str, str, Path], *, progress: Reporter) -> PortError | Violation | None:
     """Answer words until there are no more: the job of the other process.  After the answers comes the program."""
-    target, edition, wanted, there, path = argument
+    target, edition, wanted, path = argument
     journal = Journal(path)
     try:
         subject = target.subject("caffe", _level(target.name, wanted, target.top()), edition)
         subject = replace(subject, journal=journal.note)
         sight = sight_of(subject)
     except (PortError, UnfitError, Violation) as error:
-        there.send(PortError(str(error)) if isinstance(error, UnfitError) else error)
-        return
-    there.send((subject.edition, sight))
+        return PortError(str(error)) if isinstance(error, UnfitError) else error
+    progress.send((subject.edition, sight))
     with suppress(EOFError):  # the parent has gone
         while True:
-            there.send(answered(subject, sight, there.recv(), there.send))
+            progress.send(answered(subject, sight, progress.receive(), progress.send))
+    return None
 
 
 AskedPort = AskedProgram | AskedMaker

@@ -12,10 +12,13 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import SyncedHead, current_mode
+from syncedmem.model.interface import BLOB_CALLS
 
 from ..blob.elements import TYPES, itemsize
-from ..blob.oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES
-from .memory import COPIES, Refused, RemoteBuffer, RemotePointer, RemoteSide, failing, recorders, replay
+from ..blob.oracle import ADOPTIONS, SCALES
+from .actions import Actions
+from .harness.calls import NUMBERS, VIEWS
+from .memory import Refused, RemoteBuffer, RemoteView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteBlob"]
 
-_ACTIONS_FROM = "L2"
 _WIDEST = 1 << 63
 
 
@@ -49,40 +51,38 @@ class RemoteBlobMemory:
         self.size = answer.get(f"{part}_size", 0)
         self._sides = {side: answer.get(f"{part}_{side}") for side in ("cpu", "gpu")}
 
-    def cpu_data(self) -> RemoteSide:
+    def cpu_data(self) -> RemoteView:
         """The bytes of the host side, read without a call."""
         return self._shown("cpu")
 
-    def gpu_data(self) -> RemoteSide:
+    def gpu_data(self) -> RemoteView:
         """The bytes of the device side, read without a call."""
         return self._shown("gpu")
 
-    def _shown(self, side: str) -> RemoteSide:
-        found = self._sides[side]
-        if found is None and self.size:
+    def _shown(self, side: str) -> RemoteView:
+        content = self._sides[side]
+        if content is None and self.size:
             raise Refused(f"the port does not show the {side} side, which is fresh")
-        return RemoteSide(bytes.fromhex(found or ""))
+        return RemoteView(content)
 
 
 class _Shared:
-    """What the blobs of one driver share: the log, the blocks of the port, and its memories by their numbers.
+    """What the blobs of one driver share: their actions, and the memories of the port by their numbers.
 
     Attributes
     ----------
+    actions : Actions
     port : Port
     turn : int
         The number of requests that may have changed a blob.
     """
 
     def __init__(self, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
-        inner: Any = host.inner
-        self.port: Port = inner.port
+        self.actions = Actions(host, device)
+        self.port: Port = self.actions.port
         self.turn: int = 0
-        self.host: Any = inner
+        self.host: Any = host.inner
         self.device: Any = None if device is None else device.inner
-        self.log = host.log
-        self._recorders = recorders(host, device)
-        self._blocks: dict[int, RemotePointer] = {}
         self._memories: dict[object, RemoteBlobMemory] = {}
 
     def memory(self, key: object) -> RemoteBlobMemory:
@@ -98,79 +98,12 @@ class _Shared:
             If the port refused it.
         """
         self.turn += 1
-        told = failing(self.port, self.log) if op == "blob_call" else {}
-        answer = self.port.ask(op, mode=current_mode().name, **fields, **told)
-        for action in answer["actions"] if self.port.level >= _ACTIONS_FROM else ():
-            self._replay(action)
+        failure = self.actions.failure() if op == "blob_call" else {}
+        answer = self.port.ask(op, mode=current_mode().name, **fields, **failure)
+        self.actions.take(answer)
         if "refused" in answer:
             raise Refused(answer["refused"])
         return answer
-
-    def _replay(self, action: str | dict[str, Any]) -> None:
-        """Make the allocator calls of an action again, so that they are in the log."""
-        done: dict[str, Any] = {"action": action} if isinstance(action, str) else action
-        if not done["action"].startswith(("adopt", "wait")):
-            replay(self.port, self.log, done, lambda: self._move(done))
-
-    def _move(self, action: dict[str, Any]) -> None:
-        name: str = action["action"]
-        verb, _, side = name.partition("_")
-        if verb == "free":
-            self._free(side, action)
-            return
-        size = self._said(action, "size")
-        if name in COPIES:
-            _, dest, kind = COPIES[name]
-            self._recorders[dest, False].memcpy(None, None, size, kind)
-        elif verb == "zero":
-            self._recorders[side, False].memset_zero(None, size)
-        else:
-            pointer = self._recorders[side, action.get("pinned", False)].allocate(size)
-            self._blocks[self._said(action, "block")] = pointer
-
-    def _free(self, side: str, action: dict[str, Any]) -> None:
-        pointer = RemotePointer()
-        if "buffer" in action:
-            self.log.adopt("", pointer)
-        else:
-            pointer = self._blocks.get(self._said(action, "block"), pointer)
-        live = self.log.live.get(id(pointer))
-        pinned = action.get("pinned", live is not None and live[1].pinned)
-        self._recorders[side, pinned].release(pointer)
-        del self._blocks[action["block"]]
-
-    def _said(self, action: dict[str, Any], field: str) -> Any:
-        """A field that an action of a blob must have."""
-        if field not in action:
-            raise self.port.violation("P02-one-answer", f"{action} is an action of a blob without {field!r}")
-        return action[field]
-
-
-class RemoteView:
-    """The view that a call returned.
-
-    Parameters
-    ----------
-    blob : RemoteBlob
-    part : {"data", "diff"}
-    side : {"cpu", "gpu"}
-    content : bytes
-        What the view showed when the call returned.
-    """
-
-    def __init__(self, blob: RemoteBlob, part: str, side: str, content: bytes) -> None:
-        self._blob = blob
-        self._part = part
-        self._side: str = side
-        self._content = content
-
-    def get(self) -> bytearray:
-        """What it showed when the call returned."""
-        return bytearray(self._content)
-
-    def set(self, content: bytearray) -> None:
-        """Overwrite its first bytes."""
-        self._blob.write(self._part, self._side, content)
 
 
 class RemoteBlob:
@@ -187,14 +120,14 @@ class RemoteBlob:
 
     def __init__(self, *shape: Any, dtype: str, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
         inner: Any = host.inner
-        if inner.blobs is None or inner.blobs.log is not host.log:
+        if inner.blobs is None or inner.blobs.actions.log is not host.log:
             inner.blobs = _Shared(host, device)
         self._shared: _Shared = inner.blobs
         self._type = dtype
         self._seen: tuple[int, dict[str, Any]] = (-1, {})
         self.number: int = self._shared.port.next_id()
-        made = [*_numbers(shape)] if shape else None
-        self._see(self._shared.ask("new_blob", blob=self.number, type=dtype, shape=made))
+        extents = [*_numbers(shape)] if shape else None
+        self._see(self._shared.ask("new_blob", blob=self.number, type=dtype, shape=extents))
 
     # --- what is seen of it
 
@@ -233,9 +166,9 @@ class RemoteBlob:
     def _memory(self, part: str) -> RemoteBlobMemory:
         """The memory of a part; one that is not there yet counts as a memory of no bytes, which nobody shares."""
         number = self._state().get(part)
-        found = self._shared.memory((self.number, part) if number is None else number)
-        found.see(part, self._state())
-        return found
+        memory = self._shared.memory((self.number, part) if number is None else number)
+        memory.see(part, self._state())
+        return memory
 
     def _state(self) -> dict[str, Any]:
         """What was last seen of this blob, if nothing has happened since; otherwise what is seen now."""
@@ -251,31 +184,22 @@ class RemoteBlob:
 
     # --- its calls
 
-    def reshape(self, *shape: Any) -> None:
-        """Take a shape: up to four numbers, or a sequence."""
-        self._call("reshape", numbers=_numbers(shape), sequence=not isinstance(shape[0], int))
+    def __getattr__(self, name: str) -> Any:
+        if name in ("num", "channels", "height", "width"):
+            return self._make(name)
+        if name not in BLOB_CALLS:
+            raise AttributeError(name)
+        return partial(self._make, name)
 
-    def reshape_like(self, other: RemoteBlob) -> None:
-        """Take the shape of a blob."""
-        self._call("reshape_like", other=_number(other))
+    def access(self, call: str) -> RemoteView | None:
+        """Make one of the eight accessors' calls."""
+        part, side = VIEWS[call]
+        shown = self._call(call).get("view")
+        if shown is None and self._shared.port.level >= "L1" and self.count:
+            return None
+        return RemoteView(shown, partial(self.write, part, side))
 
-    def copy_from(self, source: RemoteBlob, copy_diff: bool = False, reshape: bool = False) -> None:
-        """Copy the data of a blob, or its diff."""
-        self._call("copy_from", other=_number(source), copy_diff=copy_diff, reshape=reshape)
-
-    def gpu_shape(self) -> RemoteSide:
-        """The extents on the device."""
-        return RemoteSide(bytes.fromhex(self._call("gpu_shape").get("view") or ""))
-
-    def shape_string(self) -> str:
-        """The shape as text."""
-        return str(self._value(self._call("shape_string")))
-
-    def count_axes(self, start: int = 0, end: int | None = None) -> float:
-        """The volume of some axes."""
-        return self._number("count_axes", numbers=[start] if end is None else [start, end])
-
-    def write(self, part: str, side: str, content: bytearray) -> None:
+    def write(self, part: str, side: str, content: bytes) -> None:
         """Write through the last view of a side of a part."""
         self._shared.turn += 1
         self._see(self._shared.port.ask("write_blob", blob=self.number, part=part, side=side, bytes=content.hex()))
@@ -284,86 +208,63 @@ class RemoteBlob:
         """Drop it, in the port too."""
         self._shared.ask("drop_blob", blob=self.number)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("num", "channels", "height", "width"):
-            return self._number(name)
-        if name not in _CALLS:
-            raise AttributeError(name)
-        return partial(_CALLS[name], self, name)
-
-    def access(self, call: str) -> RemoteView | None:
-        """Make one of the eight accessors' calls."""
-        part, side, _ = ACCESSORS[call]
-        shown = self._call(call).get("view")
-        if shown is None and self._shared.port.level >= "L1" and self.count:
+    def _make(self, call: str, *arguments: Any, **options: Any) -> Any:
+        """Make a call with its arguments; what it returns."""
+        if call in VIEWS:
+            return self.access(call)
+        fields = {**self._fields(call, *arguments), **options}
+        answer = self._call(call, **fields)
+        if call == "gpu_shape":
+            return RemoteView(answer.get("view"))
+        if call not in (*NUMBERS, "shape_string"):
             return None
-        return RemoteView(self, part, side, bytes.fromhex(shown or ""))
+        if "value" not in answer:
+            raise self._shared.port.violation("P02-one-answer", "the last answer has no 'value'")
+        value = answer["value"]
+        return float(value) if isinstance(value, str) and call in NUMBERS else value
 
-    def adopt(self, call: str, buffer: Any) -> None:
-        """Adopt a buffer of the caller, which is made in the port if it is not there."""
-        self._call(call, buffer=None if buffer is None else self._buffer(ADOPTIONS[call][1], buffer).name)
-
-    def share(self, call: str, other: RemoteBlob) -> None:
-        """Use the memory of a blob."""
-        self._call(call, other=_number(other))
-
-    def ask_number(self, call: str, *indices: Any) -> float:
-        """A number, given indices or an axis."""
-        if not indices:
-            return self._number(call)
-        return self._number(call, numbers=_numbers(indices), sequence=not isinstance(indices[0], int))
-
-    def scale(self, call: str, factor: float) -> None:
-        """Multiply a part by a number."""
-        self._call(call, factor=factor if isfinite(factor) else str(factor))
-
-    def act(self, call: str) -> None:
-        """Make a call without arguments and without a result."""
-        self._call(call)
+    def _fields(self, call: str, *arguments: Any) -> dict[str, Any]:
+        """The fields of the request that have the arguments of a call."""
+        if call in ADOPTIONS:
+            (buffer,) = arguments
+            return {"buffer": None if buffer is None else self._buffer(ADOPTIONS[call][1], buffer).name}
+        if call in SCALES:
+            (factor,) = arguments
+            return {"factor": factor if isfinite(factor) else str(factor)}
+        if call in _OF_ANOTHER:
+            other, *rest = arguments
+            fields = {"copy_diff": False, "reshape": False} if call == "copy_from" else {}
+            return {"other": _number(other), **fields, **dict(zip(fields, rest, strict=False))}
+        if call == "count_axes":
+            return {"numbers": [*arguments] or [0]}
+        if not arguments:
+            return {}
+        return {"numbers": _numbers(arguments), "sequence": not isinstance(arguments[0], int)}
 
     def _call(self, call: str, **fields: Any) -> dict[str, Any]:
         answer = self._shared.ask("blob_call", blob=self.number, call=call, **fields)
         self._see(answer)
         return answer
 
-    def _number(self, call: str, **fields: Any) -> float:
-        value = self._value(self._call(call, **fields))
-        number: float = float(value) if isinstance(value, str) else value
-        return number
-
-    def _value(self, answer: dict[str, Any]) -> Any:
-        if "value" not in answer:
-            raise self._shared.port.violation("P02-one-answer", "the last answer has no 'value'")
-        return answer["value"]
-
-    def _buffer(self, side: str, given: Any) -> RemoteBuffer:
-        if isinstance(given, RemoteBuffer):
-            return given
+    def _buffer(self, side: str, argument: Any) -> RemoteBuffer:
+        if isinstance(argument, RemoteBuffer):
+            return argument
         with suppress(TypeError):
-            return self._copied(memoryview(given))
+            return self._copy(memoryview(argument))
         if side == "gpu" and self._shared.device is None:  # an object that stands for memory on a device
-            return self._copied(memoryview(bytearray(self.count * itemsize(self._type))))
+            return self._copy(memoryview(bytearray(self.count * itemsize(self._type))))
         raise Refused("not a buffer")
 
-    def _copied(self, content: memoryview) -> RemoteBuffer:
+    def _copy(self, content: memoryview) -> RemoteBuffer:
         """A buffer of the caller in the port, with the bytes of one that is here."""
         if content.readonly or content.format not in ("B", TYPES[self._type]):
             raise Refused("a request has only buffers that can be written, of the blob's own type")
-        made: RemoteBuffer = self._shared.host.empty(content.nbytes)
-        made.set(content.tobytes())
-        return made
+        buffer: RemoteBuffer = self._shared.host.empty(content.nbytes)
+        buffer.set(content.tobytes())
+        return buffer
 
 
-_CALLS: dict[str, Any] = {
-    **dict.fromkeys(ACCESSORS, RemoteBlob.access),
-    **dict.fromkeys(ADOPTIONS, RemoteBlob.adopt),
-    **dict.fromkeys(("share_data", "share_diff"), RemoteBlob.share),
-    **dict.fromkeys(SCALES, RemoteBlob.scale),
-    **dict.fromkeys((*NORMS, "data_at", "diff_at", "offset"), RemoteBlob.ask_number),
-    **dict.fromkeys(("canonical_axis_index", "legacy_shape"), RemoteBlob.ask_number),
-    **dict.fromkeys(("update", "shrink_to_fit"), RemoteBlob.act),
-}
-"""The calls that are made in the same way, by name."""
+_OF_ANOTHER = ("reshape_like", "share_data", "share_diff", "copy_from")
 
 
 def _number(other: object) -> int:
@@ -373,10 +274,10 @@ def _number(other: object) -> int:
     return other.number
 
 
-def _numbers(given: tuple[Any, ...]) -> list[int]:
+def _numbers(arguments: tuple[Any, ...]) -> list[int]:
     """The numbers of a call, which are its arguments, or in its only argument."""
-    found: Any = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
-    numbers: Iterable[Any] = getattr(found, "dim", found)
+    listed: Any = arguments[0] if len(arguments) == 1 and not isinstance(arguments[0], int) else arguments
+    numbers: Iterable[Any] = getattr(listed, "dim", listed)
     if not isinstance(numbers, list | tuple):
         raise Refused("a request has only lists of numbers")
     if not all(type(it) is int and abs(it) < _WIDEST for it in numbers):

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from ..requirements import Level, Profile
     from .targets import ProgramTarget
 
-__all__ = ["LevelResult", "PortReport", "Wanted", "conform", "conform_program", "violation_as_json"]
+__all__ = ["Claim", "LevelResult", "PortReport", "conform", "conform_program", "violation_as_json"]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a port is tested for.
+class Claim:
+    """What a port is said to conform to, and how that is tested.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class LevelResult:
     Attributes
     ----------
     level : str
-    found : Conformance
+    conformance : Conformance
     met : tuple of str
         The excepted requirements that were violated.
     left : dict of str to str
@@ -78,14 +78,14 @@ class LevelResult:
     """
 
     level: Level
-    found: Conformance[Coverage] | Conformance[BlobCoverage]
+    conformance: Conformance[Coverage] | Conformance[BlobCoverage]
     met: tuple[str, ...] = ()
     left: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def passed(self) -> bool:
         """Whether the port conforms: nothing is violated that is not excepted, and every transition was taken."""
-        return self.found.passed
+        return self.conformance.passed
 
     @property
     def exceptions(self) -> str:
@@ -95,7 +95,7 @@ class LevelResult:
     @property
     def unreached(self) -> list[str]:
         """The transitions or cells that nothing could take, if no violation says why."""
-        return [] if self.found.violations else self.found.coverage.unreached()
+        return [] if self.conformance.violations else self.conformance.coverage.unreached()
 
     @property
     def requirements(self) -> tuple[int, int]:
@@ -107,13 +107,13 @@ class LevelResult:
     def counted(self) -> str:
         """How many requirements are kept; if a suite stopped at a violation, how many are violated."""
         kept, judged = self.requirements
-        broken = len(self.found.violations)
+        broken = len(self.conformance.violations)
         return f"{broken} of {judged} violated" if broken else f"{kept} of {judged}"
 
     @property
     def verdicts(self) -> list[Verdict]:
         """The verdict on each requirement that is judged at this level."""
-        verdicts = [self.found.verdict(name) for name in self.found.checked]
+        verdicts = [self.conformance.verdict(name) for name in self.conformance.checked]
         return [
             it._replace(status="not checked", detail="it is excepted") if it.requirement in self.met else it
             for it in verdicts
@@ -122,25 +122,25 @@ class LevelResult:
     @property
     def covered(self) -> str:
         """How many transitions of memories, or cells of blobs, were taken."""
-        coverage = self.found.coverage
-        taken = coverage.transitions if isinstance(coverage, Coverage) else coverage.cells
-        return f"{taken} of {taken + coverage.missing} {coverage.unit}"
+        coverage = self.conformance.coverage
+        count = coverage.transitions if isinstance(coverage, Coverage) else coverage.cells
+        return f"{count} of {count + coverage.missing} {coverage.unit}"
 
     def as_json(self) -> dict[str, Any]:
         """The result as data."""
         return {
             "level": self.level,
             "passed": self.passed,
-            "seconds": round(self.found.seconds, 3),
+            "seconds": round(self.conformance.seconds, 3),
             "covered": self.covered,
             "suites": [
                 {"name": it.name, "cases": it.cases, "steps": it.steps, "seconds": round(it.seconds, 3)}
-                for it in self.found.suites
+                for it in self.conformance.suites
             ],
-            "generated": self.found.generated.as_json() if self.found.generated else None,
+            "generated": self.conformance.generated.as_json() if self.conformance.generated else None,
             "requirements": [verdict._asdict() for verdict in self.verdicts],
             "not_judged": dict(self.left),
-            "violations": [violation_as_json(it) for it in self.found.violations],
+            "violations": [violation_as_json(it) for it in self.conformance.violations],
             "excepted": [*self.met],
             "unreached": self.unreached,
         }
@@ -168,10 +168,10 @@ class PortReport:
     name : str
         What the port calls itself.
     edition : str
-    wanted : Wanted
+    claim : Claim
     results : tuple of LevelResult
         The highest level first.
-    found : tuple of Violation
+    unfinished : tuple of Violation
         What was found at the level that is being tested now.
     named : str
         The level that the port names: the highest that it says it can show.
@@ -181,9 +181,9 @@ class PortReport:
 
     name: str
     edition: str
-    wanted: Wanted
+    claim: Claim
     results: tuple[LevelResult, ...] = ()
-    found: tuple[Violation, ...] = ()
+    unfinished: tuple[Violation, ...] = ()
     named: str = ""
     by_table: bool = False
 
@@ -194,7 +194,7 @@ class PortReport:
 
     @property
     def passed(self) -> bool:
-        """Whether it conforms at the level that was wanted, or else at the one that it names."""
+        """Whether it conforms at the level that was claimed, or else at the one that it names."""
         return self.reached is not None and self.reached is self.results[0]
 
     @property
@@ -205,33 +205,33 @@ class PortReport:
         """
         failed = [result for result in self.results if not result.passed]
         latest: dict[str, Violation] = {}
-        for violation in (*(it for result in failed for it in result.found.violations), *self.found):
+        for violation in (*(it for result in failed for it in result.conformance.violations), *self.unfinished):
             latest.setdefault(violation.requirement, violation)
-        levels = [(str(result.level), result.found.violations) for result in reversed(failed)]
+        levels = [(str(result.level), result.conformance.violations) for result in reversed(failed)]
         return {
-            level: found
-            for level, violations in (*levels, ("", self.found))
-            if (found := [latest.pop(it.requirement) for it in violations if it.requirement in latest])
+            level: first
+            for level, violations in (*levels, ("", self.unfinished))
+            if (first := [latest.pop(it.requirement) for it in violations if it.requirement in latest])
         }
 
     @property
     def violations(self) -> list[Violation]:
-        """What keeps the port from the level that was wanted, or that it names; see `reasons`."""
-        return [violation for found in self.reasons.values() for violation in found]
+        """What keeps the port from the level that was claimed, or that it names; see `reasons`."""
+        return [violation for violations in self.reasons.values() for violation in violations]
 
     @property
     def line(self) -> str:
         """The verdict in one line."""
-        profile, reached = self.wanted.profile, self.reached
+        profile, reached = self.claim.profile, self.reached
         kind = "edition" if self.edition in EDITIONS else "the machine"
         edition = "" if self.edition == DEFAULT.name else f" of {kind} {self.edition}"
         edition += ", by its table alone" if self.by_table else ""
         last = reached or (self.results[-1] if self.results else None)
         if last is None:
-            broken = ", ".join(dict.fromkeys(it.requirement for it in self.found))
+            broken = ", ".join(dict.fromkeys(it.requirement for it in self.unfinished))
             return f"does not conform to {profile}{edition}: {broken or 'nothing was tested'}"
         if reached is None:
-            broken = ", ".join(it.requirement for it in last.found.violations) or self._incomplete(last)
+            broken = ", ".join(it.requirement for it in last.conformance.violations) or self._incomplete(last)
             return f"does not conform{last.exceptions} to {profile}/{last.level}{edition}: {broken}"
         kept = f"{last.counted} requirements, {last.covered}"
         if self.passed:
@@ -241,54 +241,54 @@ class PortReport:
     @staticmethod
     def _incomplete(last: LevelResult) -> str:
         behind = f", behind violations of {', '.join(last.met)}" if last.met else ""
-        coverage = last.found.coverage
+        coverage = last.conformance.coverage
         untaken = f"{coverage.missing} {coverage.unit} were not taken{behind}"
-        return untaken if coverage.missing else last.found.shortfall
+        return untaken if coverage.missing else last.conformance.shortfall
 
     def as_json(self) -> dict[str, Any]:
         """The report as data."""
         return {
             "name": self.name,
-            "profile": self.wanted.profile,
+            "profile": self.claim.profile,
             "edition": self.edition,
-            "steps": self.wanted.steps,
-            "seed": self.wanted.seed,
-            "excepted": [*self.wanted.excepted],
+            "steps": self.claim.steps,
+            "seed": self.claim.seed,
+            "excepted": [*self.claim.excepted],
             "verdict": self.line,
             "passed": self.passed,
             "reached": self.reached.level if self.reached else None,
             "named": self.named or None,
             "levels": [result.as_json() for result in self.results],
-            "unfinished": [violation_as_json(it) for it in self.found],
+            "unfinished": [violation_as_json(it) for it in self.unfinished],
         }
 
     def as_junit(self) -> str:
-        """The report as JUnit XML, on the level that was wanted, or that the port names."""
-        title = f"{self.name}: {self.wanted.profile}"
+        """The report as JUnit XML, on the level that was claimed, or that the port names."""
+        title = f"{self.name}: {self.claim.profile}"
         if not self.results:
-            failed = [Verdict(it.requirement, "failed", detail=it.message) for it in self.found]
-            return junit(title, _CLASS, failed, self.found, 0)
+            failed = [Verdict(it.requirement, "failed", detail=it.message) for it in self.unfinished]
+            return junit(title, _CLASS, failed, self.unfinished, 0)
         it = self.results[0]
-        verdicts, violations = it.verdicts, it.found.violations
+        verdicts, violations = it.verdicts, it.conformance.violations
         if not (it.passed or violations):
             violations = [Violation("coverage", self._incomplete(it))]
             verdicts.append(Verdict("coverage", "failed", detail=violations[0].message))
-        return junit(f"{title}/{it.level}", _CLASS, verdicts, violations, it.found.seconds)
+        return junit(f"{title}/{it.level}", _CLASS, verdicts, violations, it.conformance.seconds)
 
 
-def _is_tested(level: str, top: str, wanted: Wanted) -> bool:
-    return level == wanted.level if wanted.level else level <= top
+def _is_tested(level: str, top: str, claim: Claim) -> bool:
+    return level == claim.level if claim.level else level <= top
 
 
 def conform(
     bench: Callable[[Level], Subject],
     top: str,
-    wanted: Wanted,
+    claim: Claim,
     *,
     progress: Callable[[str, int], None] | None = None,
     on_change: Callable[[PortReport], None] | None = None,
 ) -> PortReport:
-    """Test a port at the level that is wanted, or from the highest that it can show down to one that it reaches.
+    """Test a port at the level that is claimed, or from the highest that it can show down to one that it reaches.
 
     Parameters
     ----------
@@ -296,35 +296,37 @@ def conform(
         Makes the subject of a level.
     top : str
         The highest level that the port can show.
-    wanted : Wanted
+    claim : Claim
     progress : callable, optional
         Called with the level and the suite, and with the number of its cases until now.
     on_change : callable, optional
         Called with the report until now, after each violation and after each level.
     """
     results: list[LevelResult] = []
-    levels: list[Level] = [level for level in reversed(LEVELS) if _is_tested(level, top, wanted)]
-    report = PortReport("", wanted.edition, wanted, named=top)
+    levels: list[Level] = [level for level in reversed(LEVELS) if _is_tested(level, top, claim)]
+    report = PortReport("", claim.edition, claim, named=top)
     for level in levels:
         subject = bench(level)
 
-        def reported(*found: Violation, subject: Subject = subject) -> PortReport:
-            add_vectors(found, subject)
-            made = PortReport(subject.name, subject.machine.name, wanted, tuple(results), found, top, subject.by_table)
+        def report_on(*violations: Violation, subject: Subject = subject) -> PortReport:
+            add_vectors(violations, subject)
+            latest = PortReport(
+                subject.name, subject.machine.name, claim, tuple(results), violations, top, subject.by_table
+            )
             if on_change is not None:
-                on_change(made)
-            return made
+                on_change(latest)
+            return latest
 
-        def advanced(suite: str, cases: int, level: str = level) -> None:
+        def advance(suite: str, cases: int, level: str = level) -> None:
             if progress is not None:
                 progress(f"{level}: {suite}", cases)
 
-        tolerance = Tolerance(wanted.excepted, keep_going=wanted.keep_going, on_found=reported)
-        check: Callable[..., Any] = check_blobs if wanted.blobs else check_conformance
-        found = check(subject, steps=wanted.steps, seed=wanted.seed, progress=advanced, tolerance=tolerance)
-        left = blobs_not_judged(subject) if wanted.blobs else not_judged(subject)
-        results.append(LevelResult(level, found, tuple(sorted(tolerance.met)), left))
-        report = reported()
+        tolerance = Tolerance(claim.excepted, keep_going=claim.keep_going, on_found=report_on)
+        check: Callable[..., Any] = check_blobs if claim.blobs else check_conformance
+        conformance = check(subject, steps=claim.steps, seed=claim.seed, progress=advance, tolerance=tolerance)
+        left = blobs_not_judged(subject) if claim.blobs else not_judged(subject)
+        results.append(LevelResult(level, conformance, tuple(sorted(tolerance.met)), left))
+        report = report_on()
         if report.reached:
             break
     return report
@@ -332,7 +334,7 @@ def conform(
 
 def conform_program(
     target: ProgramTarget,
-    wanted: Wanted,
+    claim: Claim,
     limits: Limits,
     *,
     progress: Progress | None = None,
@@ -343,16 +345,16 @@ def conform_program(
     Raises
     ------
     PortError
-        If it cannot be tested, or cannot show the level that is wanted.
+        If it cannot be tested, or cannot show the level that is claimed.
     """
-    with target.connect(limits, wanted.edition) as port:
-        if wanted.blobs and not port.hello.get("blobs"):
+    with target.connect(limits, claim.edition) as port:
+        if claim.blobs and not port.hello.get("blobs"):
             raise PortError(f"{target.name} has no blobs")
         top, name = port.hello["level"], port.hello["name"]
-        if wanted.level > top:
-            raise PortError(f"{target.name} shows {top} at most, not {wanted.level}")
+        if claim.level > top:
+            raise PortError(f"{target.name} shows {top} at most, not {claim.level}")
 
         def bench(level: Level) -> Subject:
-            return subject_of(port, name, wanted.profile, level, blobs=wanted.blobs)
+            return subject_of(port, name, claim.profile, level, blobs=claim.blobs)
 
-        return conform(bench, top, wanted, progress=progress, on_change=on_change)
+        return conform(bench, top, claim, progress=progress, on_change=on_change)

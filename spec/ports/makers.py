@@ -11,7 +11,6 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from multiprocessing import Pipe
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,22 +23,19 @@ from ..engine.shrinking import SECONDS, shrink
 from ..engine.supervisor import Child, Death
 from ..engine.violation import UnfitError, Violation
 from ..requirements import LEVELS
-from .conformance import PortReport, Wanted, conform
+from .conformance import Claim, PortReport, conform
 from .process import PortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from multiprocessing.connection import Connection
 
     from ..engine.reproducer import Imports
     from ..engine.subject import Subject
-    from ..engine.supervisor import Limits, Progress
+    from ..engine.supervisor import Limits, Progress, Reporter
     from ..requirements import Level
     from .targets import MakerTarget
 
 __all__ = ["Journal", "Last", "conform_maker", "judge_maker", "run_again", "shorten"]
-
-_PAUSE = 0.05
 
 
 class Journal:
@@ -80,7 +76,7 @@ class Last(NamedTuple):
     Attributes
     ----------
     target : MakerTarget
-    wanted : Wanted
+    claim : Claim
     level : str
     more : tuple of (str, tuple of str)
         Modules and names that the statements use besides the usual ones.
@@ -92,7 +88,7 @@ class Last(NamedTuple):
     """
 
     target: MakerTarget
-    wanted: Wanted
+    claim: Claim
     level: Level
     more: Imports
     lines: tuple[str, ...]
@@ -102,12 +98,12 @@ class Last(NamedTuple):
     @property
     def subject(self) -> Subject:
         """A new subject of the target."""
-        return self.target.subject(self.wanted.profile, self.level, self.wanted.edition)
+        return self.target.subject(self.claim.profile, self.level, self.claim.edition)
 
 
 def conform_maker(
     target: MakerTarget,
-    wanted: Wanted,
+    claim: Claim,
     limits: Limits,
     *,
     progress: Progress | None = None,
@@ -120,23 +116,21 @@ def conform_maker(
     PortError
         If it cannot be tested.
     """
-    report = PortReport(target.name, wanted.edition or DEFAULT.name, wanted)
+    reports = [PortReport(target.name, claim.edition or DEFAULT.name, claim)]
+
+    def receive(report: PortReport) -> None:
+        reports[:] = [report]
+        on_change(report)
+
     with TemporaryDirectory() as folder:
         path = Path(folder) / "journal"
-        here, there = Pipe(duplex=False)
-        argument = target, wanted, there, path
-        with here, Child(judge_maker, argument, limits=limits, moved=lambda: _mark(path), progress=progress) as child:
-            there.close()
-            ended = False
-            while not ended:
-                ended = child.listen(_PAUSE)
-                for report in _received(here):
-                    on_change(report)
-        answer = child.answer
+        options: dict[str, Any] = {"limits": limits, "progress": progress, "on_message": receive}
+        answer = Child(judge_maker, (target, claim, path), moved=lambda: _mark(path), **options).wait()
         if isinstance(answer, PortError):
             raise answer
         if isinstance(answer, Death):
-            return replace(report, found=(*report.found, _died(target, wanted, limits, answer, path)))
+            (report,) = reports
+            return replace(report, unfinished=(*report.unfinished, _died(target, claim, limits, answer, path)))
         return answer
 
 
@@ -145,23 +139,14 @@ def _mark(path: Path) -> int:
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
-def _received(here: Connection) -> list[PortReport]:
-    """The reports that have come until now; an end in the middle of one is no report."""
-    found: list[PortReport] = []
-    with suppress(EOFError, OSError):
-        while here.poll():
-            found.append(here.recv())
-    return found
-
-
-def _died(target: MakerTarget, wanted: Wanted, limits: Limits, death: Death, path: Path) -> Violation:
+def _died(target: MakerTarget, claim: Claim, limits: Limits, death: Death, path: Path) -> Violation:
     """The violation of a process that has ended, with the shortest program that ends it."""
     level, _, suite = death.stage.rpartition(": ")
     more, lines = Journal.read(path)
     if not lines:
         return Violation("P01-answers", f"the process {death.how}, before anything was called")
-    at: Any = level or wanted.level or LEVELS[-1]
-    last = Last(target, wanted, at, more, lines, death, limits)
+    at: Any = level or claim.level or LEVELS[-1]
+    last = Last(target, claim, at, more, lines, death, limits)
     again = Child(shorten, last, nests=True).wait()
     shorter = lines if isinstance(again, Death) else again
     message = f"{(shorter or lines)[-1]}: the process {death.how}, in the suite {suite}"
@@ -194,25 +179,23 @@ def run_again(last: Last) -> dict[str, Any]:
     return {}
 
 
-def judge_maker(
-    argument: tuple[MakerTarget, Wanted, Connection, Path], *, progress: Progress
-) -> PortReport | PortError:
-    """What `conform_maker` does in the other process."""
-    target, wanted, reports, path = argument
-    if wanted.blobs and wanted.level not in ("", LEVELS[-1]):
-        return PortError(f"blobs are tested at {LEVELS[-1]}, not at {wanted.level}")
+def judge_maker(argument: tuple[MakerTarget, Claim, Path], *, progress: Reporter) -> PortReport | PortError:
+    """What `conform_maker` does in the other process; it sends the report until now."""
+    target, claim, path = argument
+    if claim.blobs and claim.level not in ("", LEVELS[-1]):
+        return PortError(f"blobs are tested at {LEVELS[-1]}, not at {claim.level}")
     try:
         top = target.top()
-        target.subject(wanted.profile, LEVELS[0], wanted.edition)
+        target.subject(claim.profile, LEVELS[0], claim.edition)
     except PortError as error:
         return error
     journal = Journal(path)
 
     def bench(level: Level) -> Subject:
-        return replace(target.subject(wanted.profile, level, wanted.edition), journal=journal.note)
+        return replace(target.subject(claim.profile, level, claim.edition), journal=journal.note)
 
     try:
-        return conform(bench, top, wanted, progress=progress, on_change=reports.send)
+        return conform(bench, top, claim, progress=progress, on_change=progress.send)
     except UnfitError as error:
         return PortError(str(error))
     finally:

@@ -8,62 +8,31 @@ allocated.  The allocators below have no memory: bytes are read from the port.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial, partialmethod
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import SyncedHead, current_mode
-from syncedmem.model.interface import MemcpyKind
 
-from ..engine.call_log import InjectedFailure, RecordingAllocator, StrayFree
+from .actions import Actions, RemotePointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from ..engine.call_log import CallLog
+    from ..engine.call_log import RecordingAllocator
     from .process import Port
 
-__all__ = [
-    "COPIES",
-    "Refused",
-    "RemoteAllocator",
-    "RemoteBuffer",
-    "RemoteMemory",
-    "RemotePointer",
-    "RemoteSide",
-    "failing",
-    "recorders",
-    "replay",
-]
+__all__ = ["Refused", "RemoteAllocator", "RemoteBuffer", "RemoteMemory", "RemoteView"]
 
 _FLAGS = ("size", "own_cpu_data", "own_gpu_data", "cpu_malloc_use_cuda")
-_ACTIONS_FROM, _FAILURES_FROM = "L2", "L3"
 _OWN = "own"
 """The name of a memory's own block, as a buffer."""
-COPIES: dict[str, tuple[str, str, MemcpyKind]] = {
-    "copy_to_cpu": ("gpu", "cpu", MemcpyKind.CUDA2CPU),
-    "copy_to_gpu": ("cpu", "gpu", MemcpyKind.CPU2CUDA),
-    "copy_to_gpu_async": ("cpu", "gpu", MemcpyKind.CPU2CUDA),
-    "copy_cpu": ("cpu", "cpu", MemcpyKind.CPU2CPU),
-    "copy_gpu": ("gpu", "gpu", MemcpyKind.CUDA2CUDA),
-}
 
 
 class Refused(RuntimeError):
     """A call that the port refused, or that failed there."""
-
-
-class RemotePointer:
-    """A block of memory in the port, or the pointer to an adopted buffer there.
-
-    Attributes
-    ----------
-    number : int or None
-        The port's number of the block.
-    """
-
-    number: int | None = None
 
 
 class RemoteBuffer:
@@ -91,44 +60,28 @@ class RemoteBuffer:
 
 
 class RemoteView:
-    """The view that a call returned.
+    """What a call returned, or a side that was read without a call.
 
     Parameters
     ----------
-    memory : RemoteMemory
-    side : {"cpu", "gpu"}
-    content : bytes
-        What the view showed when the call returned.
+    content : str or None
+        What it showed, in hexadecimal digits.
+    write : callable or None
+        Overwrites its first bytes.
     """
 
-    def __init__(self, memory: RemoteMemory, side: str, content: bytes) -> None:
-        self._memory = memory
-        self._side: str = side
-        self._content = content
+    def __init__(self, content: str | None, write: Callable[[bytes], object] | None = None) -> None:
+        self._content = bytearray.fromhex(content or "")
+        self._write = write
 
-    def get(self) -> bytes:
-        """What it showed when the call returned."""
-        return self._content
+    def get(self) -> bytearray:
+        """What it showed."""
+        return bytearray(self._content)
 
     def set(self, content: bytes) -> None:
         """Overwrite its first bytes."""
-        self._memory.write(self._side, content)
-
-
-class RemoteSide:
-    """A side of a memory, read without a call.
-
-    Parameters
-    ----------
-    content : bytes
-    """
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
-    def get(self) -> bytes:
-        """Its bytes."""
-        return self._content
+        assert self._write is not None  # noqa: S101 -- the kit writes only through views for writing
+        self._write(content)
 
 
 @dataclass(frozen=True)
@@ -180,7 +133,6 @@ class RemoteAllocator:
         What the blobs of the last driver share; see `syncedmem.spec.ports.blob`.
     """
 
-    remote = True
     name = "the port"
     ordinal = 0
 
@@ -210,6 +162,11 @@ class RemoteAllocator:
         """A new stream."""
         self._streams += 1
         return RemoteStream(self._streams)
+
+    @staticmethod
+    def stream_of(number: int) -> RemoteStream:
+        """The stream with a number."""
+        return RemoteStream(number)
 
     def record(self, stream: RemoteStream) -> RemoteEvent:
         """An event after everything that has been queued on a stream."""
@@ -251,47 +208,6 @@ class RemoteAllocator:
         return first is second
 
 
-def recorders(
-    host: RecordingAllocator, device: RecordingAllocator | None
-) -> dict[tuple[str, bool], RecordingAllocator]:
-    """The recording allocator of each side, and of page-locked memory or not; each records in the same log."""
-    inner: Any = host.inner
-    return {
-        ("cpu", False): host,
-        ("cpu", True): RecordingAllocator(inner, host.log, "cpu", pinned=True),
-        ("gpu", False): device or RecordingAllocator(inner, host.log, "gpu"),
-    }
-
-
-def failing(port: Port, log: CallLog) -> dict[str, Any]:
-    """The fields of a call that say which of its actions has to fail, if the kit wants one to fail."""
-    if not log.moves.left or port.level < _FAILURES_FROM:
-        return {}
-    return {"fail": log.moves.left, **({"partial": True} if log.moves.partial else {})}
-
-
-def replay(port: Port, log: CallLog, action: dict[str, Any], move: Callable[[], None]) -> None:
-    """Make the allocator calls of an action again with `move`, so that they are in the log.
-
-    Raises
-    ------
-    Violation
-        If the action was told to fail, and did not.
-    """
-    name: str = action["action"]
-    if action.get("failed"):
-        with suppress(InjectedFailure):
-            log.moves.count(name)
-        return
-    try:
-        move()
-    except InjectedFailure as error:
-        sentence = f"{name} was told to fail, and the port did it: {action}"
-        raise port.violation("P03-fails-when-told", sentence) from error
-    except StrayFree:
-        pass  # it is in the log
-
-
 class RemoteMemory:
     """A memory of a port; see `syncedmem.spec.engine.subject.Memory`.
 
@@ -303,50 +219,19 @@ class RemoteMemory:
     """
 
     def __init__(self, size: int, *, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
-        inner: Any = host.inner
-        self._port: Port = inner.port
+        self._actions = Actions(host, device, size)
+        self._port = self._actions.port
         self._size = size
-        self._log = host.log
         self._released = False
-        self._recorders = recorders(host, device)
-        self._allocators: list[Any] = [recorder.inner for recorder in (host, device) if recorder]
-        self._blocks: dict[str, list[RemotePointer]] = {"cpu": [], "gpu": []}
-        self._adopted: dict[str, tuple[str, RemotePointer]] = {}
-        self._stream: object = None
         self._number = self._port.next_id()
         self._seen: tuple[int, dict[str, Any]] = (0, {})
-        self._answered(self._port.ask("new", memory=self._number, size=size))
+        self._take(self._port.ask("new", memory=self._number, size=size))
 
     # --- the calls
 
-    def cpu_data(self) -> RemoteView | None:
-        """Read the host side."""
-        return self._view("cpu", self._call("cpu_data"))
-
-    def mutable_cpu_data(self) -> RemoteView | None:
-        """Write the host side."""
-        return self._view("cpu", self._call("mutable_cpu_data"))
-
-    def gpu_data(self) -> RemoteView | None:
-        """Read the device side."""
-        return self._view("gpu", self._call("gpu_data"))
-
-    def mutable_gpu_data(self) -> RemoteView | None:
-        """Write the device side."""
-        return self._view("gpu", self._call("mutable_gpu_data"))
-
-    def set_cpu_data(self, data: RemoteBuffer | None) -> None:
-        """Adopt a host buffer."""
-        self._adopt("cpu", data)
-
-    def set_gpu_data(self, data: RemoteBuffer | None) -> None:
-        """Adopt a device buffer."""
-        self._adopt("gpu", data)
-
     def async_gpu_push(self, *, stream: Any) -> None:
         """Queue a copy to the device."""
-        self._stream = stream
-        self._call("async_gpu_push", stream=stream.number if isinstance(stream, RemoteStream) else 0)
+        self._call("async_gpu_push", stream, stream=stream.number if isinstance(stream, RemoteStream) else 0)
 
     def close(self) -> None:
         """Free the memory."""
@@ -357,7 +242,7 @@ class RemoteMemory:
     def drop(self) -> None:
         """Drop it, as an owner who may not have released it."""
         self._released = True
-        self._answered(self._port.ask("drop", memory=self._number))
+        self._take(self._port.ask("drop", memory=self._number))
 
     def own(self, side: str) -> RemoteBuffer:
         """Its own block on a side, as if that were a buffer of the caller.
@@ -376,10 +261,10 @@ class RemoteMemory:
         """Write through the last view of a side."""
         self._see(self._port.ask("write_view", memory=self._number, side=side, bytes=content.hex()))
 
-    def sides(self, side: str) -> list[RemoteSide]:
+    def sides(self, side: str) -> list[RemoteView]:
         """What is on a side, read without a call: nothing if the port does not show it."""
         shown = self._state().get(side)
-        return [] if shown is None else [RemoteSide(bytes.fromhex(shown))]
+        return [] if shown is None else [RemoteView(shown)]
 
     def __getattr__(self, name: str) -> Any:
         if name == "head":
@@ -403,90 +288,37 @@ class RemoteMemory:
 
     # --- making a call
 
-    def _call(self, op: str, **argument: Any) -> dict[str, Any]:
-        told = failing(self._port, self._log)
-        answer = self._port.ask(op, memory=self._number, mode=current_mode().name, **argument, **told)
+    def _call(self, op: str, pushed_on: object = None, **argument: Any) -> dict[str, Any]:
+        fields = {**argument, **self._actions.failure()}
+        answer = self._port.ask(op, memory=self._number, mode=current_mode().name, **fields)
         self._released = self._released or (op == "release" and "refused" not in answer)
-        return self._answered(answer)
+        return self._take(answer, pushed_on)
 
-    def _answered(self, answer: dict[str, Any]) -> dict[str, Any]:
-        if self._port.level >= _ACTIONS_FROM:
-            for action in answer["actions"]:
-                self._replay({"action": action} if isinstance(action, str) else action, answer)
+    def _take(self, answer: dict[str, Any], pushed_on: object = None) -> dict[str, Any]:
+        """Put what an answer says into the log; the answer, if the request was not refused."""
+        self._actions.take(answer, pushed_on)
         if "refused" in answer:
             self._seen = (self._port.asked, answer) if "head" in answer else (0, {})
             raise Refused(answer["refused"])
         self._see(answer)
         return answer
 
-    def _view(self, side: str, answer: dict[str, Any]) -> RemoteView | None:
+    def _get(self, op: str, side: str) -> RemoteView | None:
+        """Make a call that returns a side."""
+        answer = self._call(op)
         if self._port.level >= "L1" and answer.get("view") is None:
             return None
-        return RemoteView(self, side, bytes.fromhex(answer.get("view") or ""))
+        return RemoteView(answer.get("view"), partial(self.write, side))
 
     def _adopt(self, side: str, data: RemoteBuffer | None) -> None:
         name = data.name if isinstance(data, RemoteBuffer) else None
         self._call(f"set_{side}_data", buffer=name)
         if name is not None:
-            self._adopted[side] = name, self._noted(side)
+            self._actions.adopt(side, name)
 
-    def _noted(self, side: str) -> RemotePointer:
-        """A pointer to a buffer that was adopted, in the log; in a port no adoption can be told to fail."""
-        pointer = RemotePointer()
-        self._log.adopt(side, pointer)
-        return pointer
-
-    # --- what it did
-
-    def _replay(self, action: dict[str, Any], answer: dict[str, Any]) -> None:
-        """Make the allocator calls of an action again, so that they are in the log."""
-        name: str = action["action"]
-        if name.startswith("adopt"):
-            return
-        if name == "wait":
-            for allocator in self._allocators:
-                allocator.waited(action.get("stream"))  # a port that does not say which one is taken to mean all
-            return
-        replay(self._port, self._log, action, lambda: self._move(name, action, answer))
-
-    def _move(self, name: str, action: dict[str, Any], answer: dict[str, Any]) -> None:
-        size = action.get("size", self._size)
-        if name in COPIES:
-            source, dest, kind = COPIES[name]
-            stream = self._stream if name.endswith("async") else None
-            if stream is not None and "stream" in action:
-                stream = RemoteStream(action["stream"])
-            self._recorders[dest, False].memcpy(self._pointer(source), self._pointer(dest), size, kind, stream)
-            return
-        verb, _, side = name.partition("_")
-        if verb == "zero":
-            self._recorders[side, False].memset_zero(self._pointer(side), size)
-        elif verb == "allocate":
-            pinned = side == "cpu" and action.get("pinned", answer.get("cpu_malloc_use_cuda", False))
-            pointer = self._recorders[side, pinned].allocate(size)
-            pointer.number = action.get("block")
-            self._blocks[side].append(pointer)
-        else:
-            self._free(side, action)
-
-    def _free(self, side: str, action: dict[str, Any]) -> None:
-        pointer = self._freed(side, action)
-        live = self._log.live.get(id(pointer))
-        pinned = action.get("pinned", live is not None and live[1].pinned)
-        self._recorders[side, side == "cpu" and pinned].release(pointer)
-        self._blocks[side].remove(pointer)
-
-    def _freed(self, side: str, action: dict[str, Any]) -> RemotePointer:
-        """What a free is about; a new pointer, which is not allocated, if it is about nothing that is known."""
-        blocks, (name, adopted) = self._blocks[side], self._adopted.get(side, ("", RemotePointer()))
-        if "buffer" in action:
-            return adopted if action["buffer"] == name else self._noted(side)
-        if "block" in action:
-            numbered = [it for it in blocks if it.number is not None and it.number == action["block"]]
-            return numbered[0] if numbered else RemotePointer()
-        return blocks[-1] if blocks else adopted
-
-    def _pointer(self, side: str) -> RemotePointer | None:
-        """What is on a side now."""
-        blocks, adopted = self._blocks[side], self._adopted.get(side)
-        return blocks[-1] if blocks else adopted[1] if adopted else None
+    cpu_data = partialmethod(_get, "cpu_data", "cpu")
+    mutable_cpu_data = partialmethod(_get, "mutable_cpu_data", "cpu")
+    gpu_data = partialmethod(_get, "gpu_data", "gpu")
+    mutable_gpu_data = partialmethod(_get, "mutable_gpu_data", "gpu")
+    set_cpu_data = partialmethod(_adopt, "cpu")
+    set_gpu_data = partialmethod(_adopt, "gpu")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import tempfile
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from syncedmem.model import SyncedMemoryError
 from syncedmem.model.caffe import DEFAULT
 
 from ..engine.supervisor import Command, Death, Limits
+from ..engine.tail import Tail
 from ..engine.violation import Violation
 from .protocol import LARGEST, REQUESTS, VERSION, wrong
 
@@ -76,8 +77,9 @@ class Port:
         self.asked: int = 0
         self._edition = edition
         self._limits = replace(limits, answer=_LONGEST_ANSWER)
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the port
         self._command: Command | None = None
+        self._errors: Tail | None = None
+        self._process = ExitStack()
         self._lines: list[str] = []
         self._mark = 0
 
@@ -138,36 +140,32 @@ class Port:
 
     def renew(self) -> None:
         """End the process; the next request starts a new one, whose requests are not added to those of this one."""
-        if self._command is not None:
-            with self._command:
-                self._command = None
-
-    def close(self) -> None:
-        """End the process for good."""
-        self.renew()
-        self._errors.close()
+        self._command = None
+        self._process.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self.renew()
 
     def _start(self) -> Command:
         """Start the process, and have it say hello."""
         self._lines, self._mark = [], 0
-        self._errors.seek(0)
-        self._errors.truncate()
+        errors = self._errors = self._process.enter_context(Tail())
         try:
-            command = self._command = Command(self.arguments, limits=self._limits, errors=self._errors, group=True)
+            command = Command(self.arguments, limits=self._limits, errors=errors.end, group=True)
         except OSError as error:
-            raise PortError(f"{self.arguments[0]}: {error.strerror}") from error
-        asked = {"edition": self._edition} if self._edition else {}
-        try:
-            self.hello = self._exchange(command, "hello", {"version": VERSION, "level": self.level, **asked})
-        except Violation as found:
             self.renew()
-            raise PortError(f"{self._name} does not say hello: {found.message}") from found
+            raise PortError(f"{self.arguments[0]}: {error.strerror}") from error
+        self._command = self._process.enter_context(command)
+        errors.begin()
+        options = {"edition": self._edition} if self._edition else {}
+        try:
+            self.hello = self._exchange(command, "hello", {"version": VERSION, "level": self.level, **options})
+        except Violation as violation:
+            self.renew()
+            raise PortError(f"{self._name} does not say hello: {violation.message}") from violation
         version = self.hello.get("version", VERSION)
         if "refused" in self.hello or version != VERSION:
             self.renew()
@@ -189,15 +187,15 @@ class Port:
             raise self.violation(
                 "P02-one-answer", f"{op} was answered with {_short(reply)}, which is no JSON"
             ) from None
-        found = cast("dict[str, Any]", answer if type(answer) is dict else {})
-        given = found.get("id", number)
-        if type(given) is int and 0 < given < number:
-            raise self.violation("P02-one-answer", f"{op}: an earlier request, {given}, was answered twice")
-        if given != number:
-            raise self.violation("P02-one-answer", f"{op}: the answer has id {given!r}, expected {number}")
+        fields = cast("dict[str, Any]", answer if type(answer) is dict else {})
+        identity = fields.get("id", number)
+        if type(identity) is int and 0 < identity < number:
+            raise self.violation("P02-one-answer", f"{op}: an earlier request, {identity}, was answered twice")
+        if identity != number:
+            raise self.violation("P02-one-answer", f"{op}: the answer has id {identity!r}, expected {number}")
         if sentence := wrong(REQUESTS[op].answer, answer, self.level):
             raise self.violation("P02-one-answer", f"{op} was answered with {_short(reply)}: {sentence}")
-        return {name: value for name, value in found.items() if name != "refused" or value is not None}
+        return {name: value for name, value in fields.items() if name != "refused" or value is not None}
 
     def violation(self, requirement: str, message: str) -> Violation:
         """A violation with the requests that led to it."""
@@ -205,8 +203,7 @@ class Port:
 
     def _last_words(self) -> str:
         """The last line of its standard error, as the rest of a sentence."""
-        self._errors.seek(0)
-        lines = self._errors.read(1 << 16).decode(errors="replace").strip().splitlines()
+        lines = self._errors.text().strip().splitlines() if self._errors else []
         return f"; its last words: {_short(lines[-1])}" if lines else ""
 
 

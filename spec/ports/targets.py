@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..engine.supervisor import Limits
     from ..requirements import Level, Profile
 
-__all__ = ["MakerTarget", "ProgramTarget", "command_target", "maker_of", "subject_of", "target"]
+__all__ = ["MakerTarget", "ProgramTarget", "command_target", "library_target", "maker_of", "subject_of", "target"]
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def subject_of(port: Port, name: str, profile: Profile, level: Level, *, blobs: 
     port.level = level
     device = RemoteAllocator(port, "gpu") if port.edition != CPU_ONLY.name else None
     host: Any = RemoteAllocator(port, "cpu")
-    made: Any = RemoteBlob if blobs else RemoteMemory
-    return Subject(name, made, host, cast("Any", device), profile, level=level, edition=port.edition, program=port)
+    make: Any = RemoteBlob if blobs else RemoteMemory
+    return Subject(name, make, host, cast("Any", device), profile, level=level, edition=port.edition, program=port)
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ class MakerTarget:
         PortError
             As `subject`.
         """
-        found = maker_of(self.name)
-        return found.level if isinstance(found, Subject) else LEVELS[-1]
+        maker = maker_of(self.name)
+        return maker.level if isinstance(maker, Subject) else LEVELS[-1]
 
     def subject(self, profile: Profile, level: Level, edition: str) -> Subject:
         """The memories that it makes.
@@ -120,18 +120,18 @@ class MakerTarget:
         PortError
             If it cannot be imported, or is not a maker.
         """
-        found, source = maker_of(self.name), self._source(profile, level, edition)
+        maker, source = maker_of(self.name), self._source(profile, level, edition)
         host, device = self.allocators
         machine: AnyMachine = self._own_machine() if self.machine else edition
         policy = _policy_of(self.policy) if self.policy else None
-        if isinstance(found, Subject):
-            decided = {"edition": machine, "policy": policy} if self.machine else {"edition": machine or found.edition}
-            return replace(found, profile=profile, level=level, source=found.source or source, **decided)
+        if isinstance(maker, Subject):
+            options = {"edition": machine, "policy": policy} if self.machine else {"edition": machine or maker.edition}
+            return replace(maker, profile=profile, level=level, source=maker.source or source, **options)
         there = device() if machine != CPU_ONLY.name else None
         of = machine or DEFAULT.name
         try:
             return Subject(
-                self.name, found, host(), there, profile, level=level, edition=of, policy=policy, source=source
+                self.name, maker, host(), there, profile, level=level, edition=of, policy=policy, source=source
             )
         except InvalidArgumentError as error:
             raise PortError(str(error)) from error
@@ -151,8 +151,8 @@ class MakerTarget:
         name, machine, policy = map(_anywhere, (self.name, self.machine, self.policy))
         own = f", {machine!r}, {policy!r}" if machine else ""
         target = f"MakerTarget({name!r}, ({', '.join(names)}){own})"
-        made = f"subject = {target}.subject({profile!r}, {level!r}, {edition!r})"
-        return "\n".join((*imports, f"from {__name__} import MakerTarget", made))
+        subject = f"subject = {target}.subject({profile!r}, {level!r}, {edition!r})"
+        return "\n".join((*imports, f"from {__name__} import MakerTarget", subject))
 
 
 def _anywhere(text: str) -> str:
@@ -169,20 +169,20 @@ def maker_of(text: str) -> Any:
     PortError
         If there is no such module or object, or if it cannot be called.
     """
-    found = _object_named(text)
-    if not (callable(found) or isinstance(found, Subject)):
-        raise PortError(f"{text} makes nothing: it is {found!r}")
-    return found
+    maker = _object_named(text)
+    if not (callable(maker) or isinstance(maker, Subject)):
+        raise PortError(f"{text} makes nothing: it is {maker!r}")
+    return maker
 
 
 def _policy_of(text: str) -> Policy:
     try:
-        found = _object_named(text)
+        policy = _object_named(text)
     except PortError as error:
         raise PortError(f"--policy {text}: {error}") from error
-    if not isinstance(found, Policy):
-        raise PortError(f"--policy {text} is no policy: it is {found!r}")
-    return found
+    if not isinstance(policy, Policy):
+        raise PortError(f"--policy {text} is no policy: it is {policy!r}")
+    return policy
 
 
 def _object_named(text: str) -> Any:
@@ -193,14 +193,14 @@ def _object_named(text: str) -> Any:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     try:
-        found: Any = _of_file(Path(place).resolve()) if place.endswith(".py") else importlib.import_module(place)
+        named: Any = _of_file(Path(place).resolve()) if place.endswith(".py") else importlib.import_module(place)
     except Exception as error:  # whatever the module raises while it is imported
         raise PortError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(named, part):
             raise PortError(f"{place} has no {name}")
-        found = getattr(found, part)
-    return found
+        named = getattr(named, part)
+    return named
 
 
 def _of_file(path: Path) -> ModuleType:
@@ -236,6 +236,12 @@ def command_target(command: str) -> ProgramTarget:
     return ProgramTarget(command, arguments)
 
 
+def library_target(path: str) -> ProgramTarget:
+    """The harness, which tests the shared library at a path."""
+    harness = Path(__file__).with_name("harness")
+    return ProgramTarget(path, (sys.executable, "-I", "-S", str(harness), str(Path(path).resolve())))
+
+
 def target(text: str, allocators: tuple[Callable[[], Any], Callable[[], Any]]) -> ProgramTarget | MakerTarget:
     """What a text names: ``module:maker``, ``file.py:maker``, or the path of a shared library.
 
@@ -247,8 +253,7 @@ def target(text: str, allocators: tuple[Callable[[], Any], Callable[[], Any]]) -
     if Path(text).suffix in (".so", ".dylib", ".dll") or ".so." in Path(text).name:
         if not Path(text).is_file():
             raise PortError(f"{text}: there is no such file")
-        harness = Path(__file__).with_name("harness.py")
-        return ProgramTarget(text, (sys.executable, "-I", "-S", str(harness), str(Path(text).resolve())))
+        return library_target(text)
     place, colon, name = text.partition(":")
     if place.endswith(".py") or (place and colon and name):
         return MakerTarget(text, allocators)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 from syncedmem.model import FileFormatError
 from syncedmem.model.files import parsed_json, read_text
 
+from ..engine.fields import by_name, fault
 from .keys import BLOB_STEP, LINE, MEMORY_STEP
 from .replay import is_of_blobs
 from .vector import FORMAT
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from .keys import Key
 
 __all__ = ["holds_vectors", "json_lines", "read_vectors"]
 
@@ -67,38 +66,22 @@ def read_vectors(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+_LINE, _STEP = by_name(*LINE), {True: by_name(*BLOB_STEP), False: by_name(*MEMORY_STEP)}
+
+
 def _wrong(data: dict[str, Any]) -> str:
     """What is wrong with a vector, or an empty text."""
     if data.get("format") != FORMAT:
         return f"its format is {data.get('format')!r}, not {FORMAT}"
-    if problem := _keys(data, LINE, "it"):
-        return problem
-    kind, keys, made = ("blob", BLOB_STEP, "shapes") if is_of_blobs(data) else ("memory", MEMORY_STEP, "sizes")
-    things, steps = (data.get(name) for name in (made, "steps"))
-    if not isinstance(things, list) or not things or (kind == "blob" and "type" not in data):
+    if sentence := fault(data, _LINE):
+        return f"it {sentence}"
+    of_blobs = is_of_blobs(data)
+    number, objects = ("blob", data.get("shapes")) if of_blobs else ("memory", data.get("sizes"))
+    if not objects or (of_blobs and "type" not in data):
         return "it does not say what is made"
-    if not isinstance(steps, list) or not steps:
-        return "it has no steps"
-    count = len(cast("list[object]", things))
-    problems = (_step(step, keys, k, kind, count) for k, step in enumerate(cast("list[object]", steps)))
-    return next(filter(None, problems), "")
-
-
-def _step(step: Any, keys: tuple[Key, ...], k: int, which: str, count: int) -> str:
-    if not isinstance(step, dict):
-        return f"step {k} is no object"
-    known = cast("dict[str, Any]", step)
-    if problem := _keys(known, keys, f"step {k}"):
-        return problem
-    if known["call"] not in keys[0].schema["enum"]:
-        return f"step {k} has no call {known['call']!r}"
-    number: Any = known.get(which, 0)
-    return "" if type(number) is int and 0 <= number < count else f"step {k} has no {which} {number!r}"
-
-
-def _keys(data: dict[str, Any], keys: tuple[Key, ...], what: str) -> str:
-    missing = [key.name for key in keys if key.required and key.name not in data]
-    other = [name for name in data if name not in {key.name for key in keys}]
-    if missing:
-        return f"{what} has no {missing[0]!r}"
-    return f"{what} has a key {other[0]!r}, which is unknown" if other else ""
+    for k, step in enumerate(data["steps"]):
+        if sentence := fault(step, _STEP[of_blobs]):
+            return f"step {k} {sentence}"
+        if step.get(number, 0) >= len(objects):
+            return f"step {k} has no {number} {step[number]}"
+    return ""

@@ -175,12 +175,12 @@ GOOD: dict[str, Any] = json.loads((ROOT / "vectors" / "cpu_only" / "tour.jsonl")
     [
         ({"format": 1}, "line 1: it is no vector: its format is 1, not 3"),
         ({"id": None}, "it has no 'id'"),
-        ({"more": 1}, "it has a key 'more', which is unknown"),
-        ({"sizes": []}, "it does not say what is made"),
+        ({"more": 1}, "it has 'more', which is none of its fields"),
+        ({"sizes": []}, "it has a wrong 'sizes': [] is too short"),
         ({"shapes": [[1]]}, "it does not say what is made"),
-        ({"steps": [1]}, "step 0 is no object"),
-        ({"steps": [{"do": 1}]}, "step 0 has no 'call'"),
-        ({"steps": [{"call": "fly"}]}, "step 0 has no call 'fly'"),
+        ({"steps": [1]}, "step 0 is not a JSON object"),
+        ({"steps": [{}]}, "step 0 has no 'call'"),
+        ({"steps": [{"call": "fly"}]}, "step 0 has a wrong 'call': 'fly' is not one of"),
         ({"steps": [{"call": "look", "memory": 9}]}, "step 0 has no memory 9"),
     ],
 )
@@ -202,7 +202,7 @@ def test_a_file_that_has_no_vectors_is_said(
 
 def test_steps_that_are_none_are_said(tmp_path: Path) -> None:
     (tmp_path / "some.jsonl").write_text(json.dumps({**GOOD, "steps": []}) + "\n", encoding="utf-8")
-    with pytest.raises(FileFormatError, match="it has no steps"):
+    with pytest.raises(FileFormatError, match=r"it has a wrong .steps.: \[\] is too short"):
         read_vectors(tmp_path / "some.jsonl")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     assert not holds_vectors(tmp_path / "bytes")

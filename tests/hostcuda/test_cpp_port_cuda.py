@@ -13,9 +13,8 @@ from hostcuda_control import hostcuda
 from programs import program
 
 from syncedmem.spec.engine.supervisor import Limits
-from syncedmem.spec.ports import harness
-from syncedmem.spec.ports.conformance import Wanted, conform_program
-from syncedmem.spec.ports.targets import ProgramTarget
+from syncedmem.spec.ports.conformance import Claim, conform_program
+from syncedmem.spec.ports.targets import library_target
 
 ROOT = Path(__file__).parents[2]
 HEADERS = sorted(ROOT.glob(".venv*-hostcuda/lib/python*/site-packages/nvidia/*/include"))
@@ -45,7 +44,6 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_port_with_cuda_conforms_as_far_as_it_can_be_seen(port: Path) -> None:
     """Device memory cannot be read on the host, here as on a GPU; a push is done when somebody waits."""
     assert hostcuda.NAME == "hostcuda, not a GPU"
-    target = ProgramTarget(str(port), (sys.executable, "-I", "-S", harness.__file__, str(port)))
-    report = conform_program(target, Wanted("safe", steps=62, seed=1), Limits(seconds=30))
+    report = conform_program(library_target(str(port)), Claim("safe", steps=62, seed=1), Limits(seconds=30))
 
     assert re.fullmatch(r"conforms to safe/L1: (\d+) of \1 requirements, 558 of 558 transitions", report.line)

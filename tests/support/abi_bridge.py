@@ -16,20 +16,18 @@ from syncedmem.model import Mode, using_mode
 from syncedmem.spec.engine.call_log import TO_DEVICE, TO_HOST, InjectedFailure, StrayFree
 from syncedmem.spec.engine.contents import Watched, fetch, put
 from syncedmem.spec.engine.heads import FRESH
-from syncedmem.spec.ports.harness import (
+from syncedmem.spec.ports.harness.abi import (
     ABI_VERSION,
     BLOB_CALLS,
     BLOB_TYPES,
     BLOBS_VERSION,
     CALLS,
-    COPY_DIFF,
-    DEVICE,
     FLAGS,
     HEADS,
-    HOST,
-    PINNED,
-    BlobTable,
-    Table,
+    KINDS,
+    OPTIONS,
+    STATUSES,
+    STRUCTURES,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BlobBridge", "Bridge"]
 
-OK, REFUSED, FAILED = range(3)
+OK, REFUSED, FAILED = (STATUSES[name] for name in ("OK", "REFUSED", "FAILED"))
+HOST, PINNED, DEVICE = (KINDS[name] for name in ("HOST", "PINNED", "DEVICE"))
 _TAIL = 5
 """The bytes behind a caller's buffer that are compared too."""
 
@@ -51,6 +50,13 @@ class _Twin(NamedTuple):
     size: int
 
 
+def _functions(bridge: object, table: str) -> list[Any]:
+    """The functions of a table, which call the methods of a bridge."""
+    fields: Any = getattr(STRUCTURES[table], "_fields_")  # noqa: B009 -- the name that ctypes gives it
+    kinds: dict[str, Any] = dict(fields)
+    return [kinds[name](getattr(bridge, f"_{name}")) for name in ("create", "call", "state", "destroy")]
+
+
 class Bridge:
     """A table of functions for memories of a subject.
 
@@ -61,7 +67,7 @@ class Bridge:
 
     Attributes
     ----------
-    table : Table
+    table : Structure
         The ``smp_port``.
     """
 
@@ -70,10 +76,9 @@ class Bridge:
         self._memories: dict[int, _Memory] = {}
         self._buffers: dict[int, _Twin] = {}
         self._made = 0
-        fields: Any = getattr(Table, "_fields_")  # noqa: B009 -- the name that ctypes gives it
-        kinds: dict[str, Any] = dict(fields)
-        functions = [kinds[name](getattr(self, f"_{name}")) for name in ("create", "call", "state", "destroy")]
-        self.table: Any = Table(ABI_VERSION, 3, 2, b"bug", edition.encode(), None, *functions)
+        self.table: Any = STRUCTURES["port"](
+            ABI_VERSION, 3, 2, b"bug", edition.encode(), None, *_functions(self, "port")
+        )
 
     def _create(self, lent: Any, size: int, made: Any) -> int:
         self._made += 1
@@ -117,8 +122,9 @@ class Bridge:
         memory, state = self._memories[number].memory, seen.contents
         state.head, state.size = HEADS.index(memory.head.name), memory.size
         for name, bit in FLAGS.items():
-            state.known_flags |= bit
-            state.flags |= bit * bool(getattr(memory, name))
+            if hasattr(memory, name):
+                state.known_flags |= bit
+                state.flags |= bit * bool(getattr(memory, name))
 
     def _destroy(self, number: int) -> None:
         self._memories.pop(number).lent = None
@@ -213,9 +219,9 @@ class BlobBridge:
 
     Attributes
     ----------
-    port : Table
+    port : Structure
         The ``smp_port``.
-    table : BlobTable
+    table : Structure
         The ``smp_blobs``.
     """
 
@@ -226,10 +232,7 @@ class BlobBridge:
         self._made = 0
         self._place: Any = None  # of the vector that is replayed
         self.port: Any = self._memories.table
-        fields: Any = getattr(BlobTable, "_fields_")  # noqa: B009 -- the name that ctypes gives it
-        kinds: dict[str, Any] = dict(fields)
-        functions = [kinds[name](getattr(self, f"_{name}")) for name in ("create", "call", "state", "destroy")]
-        self.table: Any = BlobTable(BLOBS_VERSION, *functions)
+        self.table: Any = STRUCTURES["blobs"](BLOBS_VERSION, *_functions(self, "blobs"))
 
     def _create(self, lent: Any, _launch: Any, kind: int, made: Any) -> int:
         if not self._blobs:
@@ -247,7 +250,7 @@ class BlobBridge:
             arguments = [tuple(given.numbers[k] for k in range(given.count))]
         elif given.other:
             arguments = [self._blobs[given.other]]
-            options = {"copy_diff": bool(given.options & COPY_DIFF)} if name == "copy_from" else {}
+            options = {"copy_diff": bool(given.options & OPTIONS["copy_diff"])} if name == "copy_from" else {}
         elif name.startswith(("scale", "set")):
             arguments = [given.factor if name.startswith("scale") else None]
         self._place.pull()

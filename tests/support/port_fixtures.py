@@ -18,17 +18,25 @@ STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC"
 
 
 @pytest.fixture(scope="session")
-def c_port(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """Return a function that compiles ``ports/NAME.c`` and returns the path of the library."""
+def c_port(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Return a function that compiles ``ports/NAME.c``, perhaps with a mistake, and returns the path of the library."""
     compiler = program("gcc")
     folder = tmp_path_factory.mktemp("ports")
     (folder / "machine.h").write_text(exported("c"), encoding="utf-8")
     (folder / "syncedmem_port.h").write_text(exported("port-header"), encoding="utf-8")
 
-    def compiled(name: str) -> str:
-        library = folder / f"lib{name}.so"
+    def compiled(name: str, mistake: int = 0) -> str:
+        library = folder / f"lib{name}{mistake or ''}.so"
         if not library.exists():
-            command = [compiler, *STRICT, f"-I{folder}", str(SOURCES / f"{name}.c"), "-o", str(library)]
+            command = [
+                compiler,
+                *STRICT,
+                f"-DMISTAKE={mistake}",
+                f"-I{folder}",
+                str(SOURCES / f"{name}.c"),
+                "-o",
+                str(library),
+            ]
             subprocess.run(command, check=True)
         return str(library)
 

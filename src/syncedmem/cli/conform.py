@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from syncedmem.spec import Violation
     from syncedmem.spec.engine.supervisor import Limits
-    from syncedmem.spec.ports.conformance import PortReport, Wanted
+    from syncedmem.spec.ports.conformance import Claim, PortReport
     from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
 
 __all__ = ["conform"]
@@ -163,8 +163,8 @@ def _wanted(  # noqa: PLR0913, PLR0917 -- options
     keep_going: bool,
     excepted: list[str],
     blobs: bool,
-) -> Wanted:
-    from syncedmem.spec.ports.conformance import Wanted
+) -> Claim:
+    from syncedmem.spec.ports.conformance import Claim
     from syncedmem.spec.requirements import LEVELS, PROFILES
 
     one_of("--profile", profile, PROFILES)
@@ -172,7 +172,7 @@ def _wanted(  # noqa: PLR0913, PLR0917 -- options
     one_of("--edition", edition, EDITIONS)
     names = tuple(dict.fromkeys(map(_requirement, excepted)))
     found: Any = profile
-    return Wanted(found, level or "", edition or "", steps, seed, keep_going, names, blobs)
+    return Claim(found, level or "", edition or "", steps, seed, keep_going, names, blobs)
 
 
 def _requirement(text: str) -> str:
@@ -187,7 +187,7 @@ def _requirement(text: str) -> str:
 
 def _tested(
     found: ProgramTarget | MakerTarget,
-    wanted: Wanted,
+    wanted: Claim,
     limits: Limits,
     progress: Callable[[str, int], None],
     on_change: Callable[[PortReport], None],
@@ -290,7 +290,7 @@ def _is_requests(violation: Violation) -> bool:
 
 def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget | MakerTarget) -> None:
     widen(console)
-    profile = report.wanted.profile
+    profile = report.claim.profile
     rows = table("level", "", "requirements", "covered", "walks", "steps", "seconds")
     for column in rows.columns[2:]:
         column.justify = "right"
@@ -300,9 +300,9 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
             "[green]✓ conforms[/]" if result.passed else "[bold red]✗ does not[/]",
             result.counted,
             result.covered,
-            f"{result.found.walks:,}",
-            f"{result.found.steps:,}",
-            f"{result.found.seconds:.1f}",
+            f"{result.conformance.walks:,}",
+            f"{result.conformance.steps:,}",
+            f"{result.conformance.seconds:.1f}",
         )
     console.print(rows)
 
@@ -314,11 +314,11 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
     for line in _unreached(report):
         say(line)
     for level, violations in report.reasons.items():
-        if level and not report.wanted.level:
+        if level and not report.claim.level:
             say(f"What keeps it from {profile}/{level}:\n", "bold")
         for violation in violations:
             say(violation.sentence, "red")
-            for line in _shown(violation, report.wanted.seed, out, found):
+            for line in _shown(violation, report.claim.seed, out, found):
                 say(f"{line}\n")
 
 
@@ -327,7 +327,7 @@ def _unreached(report: PortReport) -> Iterator[str]:
     result = report.results[0] if report.results else None
     missing = result.unreached if result else []
     if result and missing:
-        yield f"Not taken at {report.wanted.profile}/{result.level}, the {result.found.coverage.unit}:"
+        yield f"Not taken at {report.claim.profile}/{result.level}, the {result.conformance.coverage.unit}:"
         yield from (f"  {line}" for line in missing[:_LISTED])
         if len(missing) > _LISTED:
             yield f"  and {len(missing) - _LISTED} more, which report.json has"

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from ctypes import c_void_p
+from ctypes import byref, c_void_p
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,11 @@ from port_bugs import HARMLESS, NOT_IN_VECTORS, PORT_BUGS, PortBug
 from programs import program
 
 from syncedmem.spec.engine.supervisor import Limits
-from syncedmem.spec.ports import harness
-from syncedmem.spec.ports.conformance import PortReport, Wanted, conform_program
-from syncedmem.spec.ports.targets import ProgramTarget
+from syncedmem.spec.ports.conformance import Claim, PortReport, conform_program
+from syncedmem.spec.ports.harness.abi import CALLS, HEADS, STATUSES, STRUCTURES
+from syncedmem.spec.ports.harness.heap import Heap
+from syncedmem.spec.ports.harness.library import load
+from syncedmem.spec.ports.targets import library_target
 from syncedmem.spec.requirements import requirements_of
 from syncedmem.spec.vectors import write
 from syncedmem.spec.vectors.blobs import BLOB_SUITES
@@ -90,10 +92,9 @@ def conformed(
     blobs: bool = False,
 ) -> PortReport:
     """Return the verdict on a library, which may take some seconds for an answer."""
-    arguments = (sys.executable, "-I", "-S", harness.__file__, str(library))
     limits = Limits(seconds=seconds, first=60)
-    wanted = Wanted("caffe" if blobs else "safe", level=level, steps=62, seed=1, blobs=blobs)
-    return conform_program(ProgramTarget(str(library), arguments), wanted, limits, on_change=on_change)
+    wanted = Claim("caffe" if blobs else "safe", level=level, steps=62, seed=1, blobs=blobs)
+    return conform_program(library_target(str(library)), wanted, limits, on_change=on_change)
 
 
 class Found(Exception):
@@ -108,7 +109,7 @@ def first_violation(library: Path, seconds: float, *, blobs: bool) -> Violation:
     """Return the first violation, without looking for others."""
 
     def stop(report: PortReport) -> None:
-        raise Found(report.found[0])
+        raise Found(report.unfinished[0])
 
     with pytest.raises(Found) as found:
         conformed(library, "L4", stop, seconds, blobs=blobs)
@@ -127,7 +128,7 @@ def test_an_example_port_reaches_the_highest_level(name: str, build: Build) -> N
     assert {name.partition("-")[0]: why for name, why in left.items()} == {
         number: why for why, numbers in NOT_JUDGED.items() for number in numbers.split()
     }
-    assert {*left, *report.reached.found.checked} == {*requirements_of("memory", "port")}
+    assert {*left, *report.reached.conformance.checked} == {*requirements_of("memory", "port")}
 
 
 @pytest.mark.parametrize("name", COMPILERS)
@@ -152,20 +153,20 @@ def test_the_memory_in_rust_is_safe() -> None:
 @pytest.mark.parametrize("name", COMPILERS)
 def test_an_example_port_refuses_its_own_buffer_and_one_that_is_too_small(name: str, build: Build) -> None:
     """Also a part of its own buffer, which the kit has no name for."""
-    library = harness.Library(str(build(name)))
-    heap, memory, table = harness.Heap(), c_void_p(), library.table
-    asked, result, seen = harness.Arguments(), harness.Result(), harness.State()
-    assert table.create(heap.table, 8, memory) == harness.OK
-    asked.call = harness.CALLS.index("mutable_cpu_data")
-    assert table.call(memory, asked, result) == harness.OK
-    asked.call, own = harness.CALLS.index("set_cpu_data"), result.view
+    table, _ = load(str(build(name)))
+    heap, memory = Heap(), c_void_p()
+    arguments, result, state = (STRUCTURES[name]() for name in ("arguments", "result", "state"))
+    assert table.create(byref(heap.table), 8, byref(memory)) == STATUSES["OK"]
+    arguments.call = CALLS.index("mutable_cpu_data")
+    assert table.call(memory, byref(arguments), byref(result)) == STATUSES["OK"]
+    arguments.call, own = CALLS.index("set_cpu_data"), result.view
     heap.buffer("mine", "cpu", bytes(7))
     for address, size in ((own, 8), (own + 7, 8), (heap.buffers["mine"].address, 7)):
-        asked.data, asked.data_size = address, size
-        assert table.call(memory, asked, result) == harness.REFUSED
-    table.state(memory, seen)
+        arguments.data, arguments.data_size = address, size
+        assert table.call(memory, byref(arguments), byref(result)) == STATUSES["REFUSED"]
+    table.state(memory, byref(state))
     table.destroy(memory)
-    assert harness.HEADS[seen.head] == "HEAD_AT_CPU"
+    assert HEADS[state.head] == "HEAD_AT_CPU"
     assert [action["action"] for action in heap.actions] == ["allocate_cpu", "zero_cpu", "free_cpu"]
 
 

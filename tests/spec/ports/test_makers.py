@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from multiprocessing import Pipe
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec.engine.supervisor import Death, Limits
-from syncedmem.spec.ports.conformance import PortReport, Wanted
-from syncedmem.spec.ports.makers import Journal, Last, conform_maker, judge_maker, run_again, shorten
+from syncedmem.spec.ports.conformance import Claim, PortReport
+from syncedmem.spec.ports.makers import Last, conform_maker, shorten
 from syncedmem.spec.ports.process import PortError
 from syncedmem.spec.ports.targets import MakerTarget
 
@@ -54,7 +53,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.deep
 def test_a_maker_that_ends_its_process_has_the_shortest_program(file: Path) -> None:
-    report = conform_maker(MakerTarget(f"{file}:Ends", ALLOCATORS), Wanted("safe", "L2"), LIMITS)
+    report = conform_maker(MakerTarget(f"{file}:Ends", ALLOCATORS), Claim("safe", "L2"), LIMITS)
 
     assert "does not conform to safe: P01-answers" == report.line
     (violation,) = report.violations
@@ -72,16 +71,16 @@ def test_a_maker_that_ends_its_process_has_the_shortest_program(file: Path) -> N
 def test_what_was_found_before_it_ended_is_kept(file: Path) -> None:
     reports: list[PortReport] = []
     target = MakerTarget(f"{file}:LooksAway", ALLOCATORS)
-    report = conform_maker(target, Wanted("safe", "L2", keep_going=True), LIMITS, on_change=reports.append)
+    report = conform_maker(target, Claim("safe", "L2", keep_going=True), LIMITS, on_change=reports.append)
 
-    assert [it.requirement for it in report.found][-1] == "P01-answers"
-    assert len(report.found) > 1
-    assert [len(it.found) for it in reports] == list(range(1, len(report.found)))
+    assert [it.requirement for it in report.unfinished][-1] == "P01-answers"
+    assert len(report.unfinished) > 1
+    assert [len(it.unfinished) for it in reports] == list(range(1, len(report.unfinished)))
 
 
 @pytest.mark.deep
 def test_what_the_statements_alone_do_not_end_is_said(file: Path) -> None:
-    report = conform_maker(MakerTarget(f"{file}:CountsMemories", ALLOCATORS), Wanted("safe", "L0"), LIMITS)
+    report = conform_maker(MakerTarget(f"{file}:CountsMemories", ALLOCATORS), Claim("safe", "L0"), LIMITS)
 
     (violation,) = report.violations
     assert "the process ended with status 7, in the suite cells (these statements alone did not end it again)" in (
@@ -96,7 +95,7 @@ def test_a_maker_that_conforms_is_reported_as_it_is_tested() -> None:
     stages: list[str] = []
     report = conform_maker(
         REFERENCE,
-        Wanted("caffe", "L0"),
+        Claim("caffe", "L0"),
         LIMITS,
         on_change=reports.append,
         progress=lambda stage, _: stages.append(stage),
@@ -109,65 +108,19 @@ def test_a_maker_that_conforms_is_reported_as_it_is_tested() -> None:
 
 def test_what_cannot_be_tested_is_said(tmp_path: Path) -> None:
     with pytest.raises(PortError, match="has no nothing"):
-        conform_maker(MakerTarget("syncedmem.spec:nothing", ALLOCATORS), Wanted("caffe", "L0"), LIMITS)
+        conform_maker(MakerTarget("syncedmem.spec:nothing", ALLOCATORS), Claim("caffe", "L0"), LIMITS)
+    with pytest.raises(PortError, match="blobs are tested at L4, not at L0"):
+        conform_maker(REFERENCE, Claim("caffe", "L0", blobs=True), LIMITS)
     (tmp_path / "early.py").write_text("import os\nos._exit(5)\n", encoding="utf-8")
-    report = conform_maker(MakerTarget(f"{tmp_path / 'early.py'}:maker", ALLOCATORS), Wanted("caffe", "L0"), LIMITS)
+    report = conform_maker(MakerTarget(f"{tmp_path / 'early.py'}:maker", ALLOCATORS), Claim("caffe", "L0"), LIMITS)
     assert report.violations[0].message == "the process ended with status 5, before anything was called"
 
 
 # --- what is done in the other processes
 
 
-def judged(target: MakerTarget, wanted: Wanted, folder: Path) -> tuple[Any, list[Any]]:
-    """What the other process answers, and what it sends."""
-    here, there = Pipe(duplex=False)
-    with here:
-        with there:
-            answer = judge_maker((target, wanted, there, folder / "journal"), progress=ignore)
-        sent: list[Any] = []
-        while here.poll():
-            try:
-                sent.append(here.recv())
-            except EOFError:
-                break
-    return answer, sent
-
-
-def test_what_is_done_in_the_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def tour(_: object) -> tuple[str, ...]:
-        return ("tour",)
-
-    monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", tour)
-    found, sent = judged(REFERENCE, Wanted("caffe", "L0"), tmp_path)
-    lacking, _ = judged(MakerTarget("syncedmem.spec:nothing", ALLOCATORS), Wanted("caffe"), tmp_path)
-    low, _ = judged(REFERENCE, Wanted("caffe", "L0", blobs=True), tmp_path)
-
-    assert found.passed
-    assert [found.line] == [it.line for it in sent]
-    more, lines = Journal.read(tmp_path / "journal")
-    assert more == ()
-    assert lines[0].startswith("log, host, device = recorded(subject)")
-    assert "has no nothing" in str(lacking)
-    assert "blobs are tested at L4, not at L0" in str(low)
-
-
 def last(lines: tuple[str, ...], death: Death) -> Last:
-    return Last(REFERENCE, Wanted("safe"), "L2", (), lines, death, LIMITS)
-
-
-def test_statements_are_run_until_one_raises(tmp_path: Path) -> None:
-    lines = (f"open({str(tmp_path / 'a')!r}, 'w').close()", "1 / 0", f"open({str(tmp_path / 'b')!r}, 'w').close()")
-
-    assert {} == run_again(last(lines, Death("exit", "1")))
-    assert ["a"] == [it.name for it in tmp_path.iterdir()]
-
-
-def test_a_process_must_end_in_the_same_way() -> None:
-    lines = ("import os", "import sys", "os._exit(4)")
-
-    assert ("import os", "os._exit(4)") == shorten(last(lines, Death("exit", "4")), progress=ignore)
-    assert () == shorten(last(lines, Death("exit", "5")), progress=ignore)
-    assert () == shorten(last(lines, Death("crash", "SIGABRT")), progress=ignore)
+    return Last(REFERENCE, Claim("safe"), "L2", (), lines, death, LIMITS)
 
 
 @pytest.mark.deep

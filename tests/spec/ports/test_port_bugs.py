@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import os
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
-from mutants.port import PORT_BUGS, RightPort, answers, main
+from mutants.port import PORT_BUGS, RightPort
 from wrong_port import PORT
 
 from syncedmem.model import Input, caffe
@@ -60,49 +57,6 @@ def test_a_wrong_port_is_refused_for_the_right_reason(bug: SeededBug) -> None:
 def test_every_requirement_of_ports_has_one() -> None:
     assert {bug.requirement for bug in PORT_BUGS.values()} == set(requirements_of("port"))
     assert all(bug.text and issubclass(bug.make, RightPort) for bug in PORT_BUGS.values())
-
-
-def said(name: str, op: str, **answer: object) -> str:
-    """What a wrong port says in place of an answer."""
-    bug: RightPort = PORT_BUGS[name].make()
-    return bug.said(op, answer)
-
-
-class Ended(Exception):
-    """The process would have ended, or slept."""
-
-
-def test_what_each_bug_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    def end(*_: object) -> None:
-        raise Ended
-
-    monkeypatch.setattr(os, "abort", end)
-    monkeypatch.setattr(os, "_exit", end)
-    monkeypatch.setattr(time, "sleep", end)
-    copied = {"actions": ["copy_to_gpu"]}
-    for name, op in (("AbortsInACopy", "gpu_data"), ("ExitsOnRelease", "release"), ("HangsInAPush", "async_gpu_push")):
-        with pytest.raises(Ended):
-            said(name, op, **copied)
-        assert said(name, "state", id=1) == '{"id": 1}\n'
-    assert said("PrintsWhatItCopies", "gpu_data", **copied).startswith("copied\n{")
-    assert said("PrintsWhatItCopies", "state").startswith("{")
-    assert len(said("AnswersTwice", "cpu_data").splitlines()) == 2
-    assert len(said("AnswersTwice", "gpu_data").splitlines()) == 1
-    assert said("ForgetsTheHead", "state", head="SYNCED") == "{}\n"
-    assert said("DropsWithoutFreeing", "drop", actions=["free_cpu"]) == '{"actions": []}\n'
-    failed = {"action": "zero_cpu", "failed": True}
-    assert '"failed": false' in said("SaysThatItSucceeded", "cpu_data", actions=["allocate_cpu", failed])
-    assert said("SaysThatItSucceeded", "state") == "{}\n"
-
-
-def test_requests_are_passed_on_to_a_right_port(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line = '{"id": 1, "op": "hello", "version": 1, "level": "L4"}\n'
-    assert '"level": "L3"' in next(iter(answers(RightPort(), RIGHT, [line])))
-    monkeypatch.setattr(sys, "stdin", io.StringIO(line))
-    main(["ForgetsTheHead", *RIGHT])
-    assert '"level": "L3"' in capsys.readouterr().out
 
 
 def test_a_bug_must_be_known() -> None:

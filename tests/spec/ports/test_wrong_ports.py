@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 from typing import TYPE_CHECKING
 
@@ -56,11 +57,11 @@ ANSWERS = {
     "number": ("P02-one-answer", "gpu_data was answered with '5': it is not a JSON object"),
     "id": ("P02-one-answer", "the answer has id 99, expected"),
     "text id": ("P02-one-answer", "the answer has id 'x', expected"),
-    "head": ("P02-one-answer", "'head' is 'AT_CPU', not one of UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU, SYNCED"),
+    "head": ("P02-one-answer", "'head': 'AT_CPU' is not one of UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU, SYNCED"),
     "no head": ("P02-one-answer", "the last answer has no 'head', and the memory is not released"),
-    "no actions": ("P02-one-answer", "it lacks 'actions'"),
+    "no actions": ("P02-one-answer", "it has no 'actions'"),
     "action": ("P02-one-answer", "'fly' is not one of allocate_cpu"),
-    "bytes": ("P02-one-answer", "'cpu' is 'XY', not pairs of lower-case hexadecimal digits"),
+    "bytes": ("P02-one-answer", "'cpu': 'XY' is not pairs of lower-case hexadecimal digits"),
     "view": ("R10-same-bytes", "gpu_data returned nothing"),
     "wrong view": ("R10-same-bytes", "gpu_data shows 0102030405, expected"),
     "free": ("R28-freed-once", "the port was asked to free memory that is not allocated"),
@@ -197,6 +198,17 @@ def test_a_program_must_say_hello(way: str, message: str) -> None:
 
     assert message in str(caught.value)
     assert 1 == len(str(caught.value).splitlines())
+
+
+def test_what_a_port_prints_fills_no_disk() -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    program = "import os; os.write(2, b'x' * (1 << 24) + b'\\nthe last word\\n'); os.abort()"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+    try:
+        with pytest.raises(PortError, match="SIGABRT; its last words: 'the last word'"):
+            ProgramTarget("noisy", (sys.executable, "-c", program)).connect(LIMITS, "")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_program_must_be_there_and_of_the_edition() -> None:
