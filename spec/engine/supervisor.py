@@ -219,6 +219,11 @@ class Child(Generic[AnswerT]):
         with suppress(OSError):
             self.connection.send(message)
 
+    def again(self, argument: object, progress: Progress | None = None) -> None:
+        """Have a process that has answered do its job once more, with another argument."""
+        self._stage, self._progress = ("its start", 0), progress
+        self.send(argument)
+
     def listen(self, seconds: float) -> bool:
         """Receive the next message, if it comes in time; return whether the process has ended or its time is up."""
         if not self.connection.poll(seconds):
@@ -265,9 +270,12 @@ class Child(Generic[AnswerT]):
 
 
 def serve(there: Connection, job: Callable[..., Any], argument: object) -> None:
-    """Do a job in this process, and send its progress and its answer."""
+    """Do a job in this process, and send its progress and its answer; then once more for each further argument."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
-    there.send(("answer", job(argument, progress=Reporter(there))))
+    with suppress(EOFError):  # nobody wants more
+        while True:
+            there.send(("answer", job(argument, progress=Reporter(there))))
+            argument = there.recv()
 
 
 def limit_memory(process: int, size: int) -> None:
@@ -279,7 +287,9 @@ def limit_memory(process: int, size: int) -> None:
 def side_by_side(
     job: Job[AnswerT], names: Iterable[str], *, processes: int, watch: Watch, limits: Limits = _NO_LIMITS
 ) -> Iterator[tuple[str, AnswerT | Death]]:
-    """Do a job for each name, each in its own process; when the caller stops iterating, all are ended.
+    """Do a job for each name in some processes, each of which does one at a time; one that ends loses only its job.
+
+    When the caller stops iterating, all are ended.  A process does several jobs because its start takes long.
 
     Parameters
     ----------
@@ -301,18 +311,26 @@ def side_by_side(
     """
     waiting = iter(names)
     running: dict[str, tuple[Child[AnswerT], ExitStack]] = {}
+    idle: list[Child[AnswerT]] = []
     with ExitStack() as everything:
         while True:
             for name in islice(waiting, processes - len(running)):
                 stack = everything.enter_context(ExitStack())
                 progress = stack.enter_context(watch(name))
-                running[name] = stack.enter_context(Child(job, name, limits=limits, progress=progress)), stack
+                if idle:
+                    child = idle.pop()
+                    child.again(name, progress)
+                else:
+                    child = everything.enter_context(Child(job, name, limits=limits, progress=progress))
+                running[name] = child, stack
             if not running:
                 return
             connection.wait([child.connection for child, _ in running.values()], _PAUSE)
             for name in [name for name, (child, _) in running.items() if child.listen(0)]:
                 child, stack = running.pop(name)
                 stack.close()
+                if not isinstance(child.answer, Death):
+                    idle.append(child)
                 yield name, child.answer
 
 

@@ -58,14 +58,14 @@ def unwatched(_: str) -> AbstractContextManager[None]:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("processes", [1, 2])
-def test_every_job_answers_from_a_process_of_its_own(processes: int) -> None:
-    """At most the requested number of processes runs at a time."""
+def test_every_job_answers_from_another_process(processes: int) -> None:
+    """There are as many processes as were asked for, and each does one job after the other."""
     watcher = Watcher()
     answers = dict(side_by_side(counted, ("a", "b", "c"), processes=processes, watch=watcher))
     pairs = [cast("tuple[str, int]", answers[name]) for name in ("a", "b", "c")]
 
     assert ["a", "b", "c"] == [name for name, _ in pairs]
-    assert 3 == len({process for _, process in pairs} - {os.getpid()})
+    assert 1 <= len({process for _, process in pairs} - {os.getpid()}) <= processes
     assert (processes, 0) == (watcher.most, watcher.running)
 
 
@@ -123,6 +123,9 @@ class Sent(list[object]):
 
     def send(self, message: object) -> None:
         self.append(message)
+
+    def recv(self) -> object:
+        raise EOFError
 
 
 def test_what_a_process_does_is_the_same_here(monkeypatch: pytest.MonkeyPatch) -> None:
