@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
@@ -241,7 +242,7 @@ class Subject:
         """
         return bool(getattr(self.device, "defers", False))
 
-    @property
+    @cached_property
     def machine(self) -> Machine:
         """The machine with which its memories are compared."""
         return machine_of(self.edition)
@@ -256,7 +257,7 @@ class Subject:
         """Whether its memories are judged by the machine's own table, because nobody says what the machine decides."""
         return self.policy is None and not self.is_caffe
 
-    @property
+    @cached_property
     def sides(self) -> tuple[str, ...]:
         """The sides of a memory here."""
         return tuple(side for side in self.machine.sides if self.place(side) is not None)
