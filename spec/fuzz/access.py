@@ -56,13 +56,7 @@ _STEP = 4099
 
 @lru_cache(maxsize=256)
 def windows(size: int) -> tuple[tuple[int, int, int], ...]:
-    """The windows of a large block: around each power of two, and both ends.
-
-    Returns
-    -------
-    tuple of (int, int, int)
-        The offset and the length of each, and the number that is added to the key of the block.
-    """
+    """The windows of a large block: around each power of two, and both ends."""
     half = _WINDOW // 2
     powers = [(1 << k) - half for k in range(17, (size - half).bit_length())]
     starts = [0, *powers, size - _WINDOW]

@@ -90,13 +90,7 @@ def _report(tests: Any) -> Report:
 
 
 def listed(path: str | Path | None) -> set[str]:
-    """The requirements that a file lists.
-
-    Raises
-    ------
-    TargetError
-        If it has a name that is not a requirement.
-    """
+    """The requirements that a file lists."""
     if path is None:
         return set()
     lines = Path(path).read_text(encoding="utf-8").splitlines()

@@ -34,26 +34,7 @@ _NO_MASK = Mask()
 
 @dataclass
 class Outcome:
-    """The result of some rounds.
-
-    Attributes
-    ----------
-    operations : int
-    seconds : float
-        The time of the rounds.
-    rounds : int
-        The number of rounds that were begun.
-    checked : Counter
-        How often each requirement was looked at.
-    unread : str or None
-        Why contents were not checked; empty if they were, None if there were none.
-    last : int
-        The position in the journal where the last round begins.
-    wrong : Violation or None
-        What was wrong in the last round.
-    kept : list of tuple of Step
-        The programs of rounds that reached new behaviour.
-    """
+    """The result of some rounds."""
 
     operations: int = 0
     seconds: float = 0.0
@@ -90,29 +71,7 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     behaviour: Behaviour | None = None,
     programs: Sequence[tuple[Step, ...]] = (),
 ) -> Outcome:
-    """Take random steps until something is wrong, or steps, rounds or seconds are used up.
-
-    Parameters
-    ----------
-    source : Source
-    capabilities : Capabilities
-    journal : Journal
-        Afterwards it has the steps of the last round, or of all rounds if these have the same target.
-    seed : int
-    steps : int
-    seconds : float
-    kind : {"fixed", "drawn"}
-    first_round : int
-        The first round to take; the rounds before it are left out.
-    rounds : int
-    ages : bool
-        Whether all rounds have the same target, also if the source makes fresh ones.
-    mask : Mask
-    behaviour : Behaviour or None
-        Notes what the rounds do.
-    programs : sequence of tuple of Step
-        The programs of the rounds, in place of drawn ones.
-    """
+    """Take random steps until something is wrong, or steps, rounds or seconds are used up."""
     outcome, target, access = Outcome(), None, None
     fresh = source.makes_fresh and not ages
     deadline = time.perf_counter() + seconds
@@ -175,21 +134,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
     threads: int,
     mask: Mask = _NO_MASK,
 ) -> Outcome:
-    """Run the fast generator in several threads on one target, with one shadow heap of addresses.
-
-    Parameters
-    ----------
-    source : Source
-    capabilities : Capabilities
-    journal : Journal
-        Afterwards it has the steps of the first thread.
-    seed : int
-    steps : int
-        The number of steps of all threads together.
-    seconds : float
-    threads : int
-    mask : Mask
-    """
+    """Run the fast generator in several threads on one target, with one shadow heap of addresses."""
     # A block that one thread frees twice may belong to another thread by then, so this cannot be judged.
     capabilities = replace(capabilities, double_free="undefined")
     outcome, shared, target = Outcome(), SharedIntervals(), source.open()

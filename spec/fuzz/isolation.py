@@ -108,15 +108,7 @@ def environment() -> dict[str, str]:
 
 
 class Isolated:
-    """A worker process, which does each job in its own child process.
-
-    Parameters
-    ----------
-    target : str
-        The name that the worker looks up.
-    hang : float
-        The seconds after which a call that has not returned counts as a hang.
-    """
+    """A worker process, which does each job in its own child process."""
 
     protects = True
 
@@ -206,12 +198,7 @@ _allocate: Callable[[int, int, int], None] = getattr(
 
 
 def _on_the_disk(path: Path) -> Journal:
-    """A journal in a file with room for all of it; without that, a full disk would end the process that writes to it.
-
-    Raises
-    ------
-    FileAccessError
-    """
+    """A journal in a file that has room; without that, a full disk would end the process that writes to it."""
     try:
         with path.open("wb") as file:
             _allocate(file.fileno(), 0, Journal.SIZE)

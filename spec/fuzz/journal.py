@@ -30,15 +30,7 @@ _FACTORS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 class Journal:
-    """The steps of one program after the other.
-
-    Parameters
-    ----------
-    path : Path or None
-        A file for the steps, which other processes can open too; None keeps them in this process.
-    capacity : int
-        The most steps of one program; of a longer program only the first steps are kept.
-    """
+    """The steps of one program after the other."""
 
     SIZE: ClassVar[int] = _HEADER.size + (_CAPACITY + 1) * _RECORD.size
     """The bytes of a journal of the usual capacity."""

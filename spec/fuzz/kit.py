@@ -358,11 +358,15 @@ class _Run:
             steps //= _SANITIZED
         try:
             promised, symbols = report.capabilities, self._symbols
-            driver = NativeDriver.of(report.target, promised, report.hang, symbols) if report.protected else None
+            place = self._place
+            driver = NativeDriver.of(place, report.target, promised, report.hang, symbols) if report.protected else None
             if driver is None:
                 return False
             self._show(generator, 0, steps, driver.taken)
-            for answer in driver.answers(seed=report.seed, steps=steps, seconds=seconds, threads=threads):
+            skipped = self._mask.unjudged
+            for answer in driver.answers(
+                seed=report.seed, steps=steps, seconds=seconds, threads=threads, unjudged=skipped
+            ):
                 finding = self._found(answer, generator, done)
                 done, rounds = done + answer["operations"], rounds + answer["rounds"]
                 spent += answer["seconds"]

@@ -23,12 +23,7 @@ _WANTED = "a list of known findings"
 
 
 def named(text: str) -> str:
-    """The requirement of allocators with this name or number: ``A22-no-crash`` or ``A22``.
-
-    Raises
-    ------
-    TargetError
-    """
+    """The requirement of allocators with this name or number: ``A22-no-crash`` or ``A22``."""
     for name in requirements_of("allocator"):
         if text in {name, name.partition("-")[0]}:
             return name
@@ -36,15 +31,7 @@ def named(text: str) -> str:
 
 
 def read_known(path: Path) -> dict[str, str]:
-    """The keys in a file, each with its reason.
-
-    Raises
-    ------
-    TargetError
-        If a line is not about a finding.
-    FileAccessError, FileFormatError
-        If the file cannot be read.
-    """
+    """The keys in a file, each with its reason."""
     found: dict[str, str] = {}
     for number, line in enumerate(read_text(path, _WANTED).splitlines(), 1):
         key, _, reason = line.partition("#")

@@ -30,15 +30,7 @@ _BLOCKS = ("block", "source")
 
 
 class Repeat(NamedTuple):
-    """Steps that are taken several times.
-
-    Attributes
-    ----------
-    times : int
-    body : tuple of Step
-    stride : int
-        What each time adds to the numbers of all blocks.
-    """
+    """Steps that are taken several times."""
 
     times: int
     body: tuple[Step, ...]
@@ -157,13 +149,7 @@ def _item_as_json(item: Item) -> list[Any]:
 
 
 def items_from_json(data: Iterable[Any]) -> tuple[Step, ...]:
-    """The steps of a program from data.
-
-    Raises
-    ------
-    TargetError
-        If there is something that is neither a step nor a loop, or if there are too many steps.
-    """
+    """The steps of a program from data."""
     found: list[Item] = []
     steps = 0
     for item in data:

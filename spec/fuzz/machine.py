@@ -83,18 +83,7 @@ def _always(_: Driver) -> bool:
 
 
 class Operation(NamedTuple):
-    """A rule: a step of the driver, the block that it is about, and what is drawn for it.
-
-    Attributes
-    ----------
-    name : str
-        The operation of the step.
-    block : {"new", "live", "leaving", "gone", ""}
-    numbers : SearchStrategy of tuple of int
-        The further numbers of the step.
-    offered : callable
-        Given the driver, whether its target has the operation.
-    """
+    """A rule: a step of the driver, the block that it is about, and what is drawn for it."""
 
     name: str
     block: Literal["new", "live", "leaving", "gone", ""] = ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .driver import Driver
     from .finding import Finding
 
-__all__ = ["Mask"]
+__all__ = ["DAMAGED", "Mask"]
 
 _NEEDED = frozenset({"allocate", "free", "check", "compare"})
 """What every round needs."""
@@ -27,7 +27,7 @@ _ONLY_FOR: dict[str, tuple[str, ...]] = {
 }
 """Operations that are left out with a requirement: after a violation the shadow heap would no longer be right."""
 
-_DAMAGED = frozenset({
+DAMAGED = frozenset({
     "A01-distinct-pointers", "A02-no-overlap", "A07-free-accepts", "A09-zero-size", "A15-copies", "A16-no-leaks",
 })  # fmt: skip
 """After a violation of one of these a round ends: nothing after it could be judged."""
@@ -35,15 +35,7 @@ _DAMAGED = frozenset({
 
 @dataclass(frozen=True)
 class Mask:
-    """What a round leaves out.
-
-    Attributes
-    ----------
-    unjudged : frozenset of str
-        Requirements whose violations are no findings.
-    without : frozenset of str
-        The kinds of steps that are not taken, as in the key of a finding.
-    """
+    """What a round leaves out."""
 
     unjudged: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
@@ -81,7 +73,7 @@ class Mask:
 
     def ease(self, oracle: Oracle) -> None:
         """Have an oracle let violations pass after which it can go on."""
-        let_pass = self.unjudged - _DAMAGED
+        let_pass = self.unjudged - DAMAGED
         for name, method in vars(Oracle).items() if let_pass else ():
             if callable(method) and name not in {"__init__", "admit", "_admit_nothing"}:
                 setattr(oracle, name, _tolerant(getattr(oracle, name), let_pass))

@@ -46,39 +46,7 @@ _SUSPECTS = 16
 
 
 class Oracle:
-    """The judge of one target in one run.
-
-    Parameters
-    ----------
-    target : Target
-    capabilities : Capabilities
-        The promises of the target.
-    intervals : Intervals or None
-        Shared intervals, if several drivers have one target.
-    access : HostAccess or None
-        The access that an earlier run against such a target found; finding it takes as long as a thousand steps.
-
-    Attributes
-    ----------
-    heap : ShadowHeap
-        The live blocks.
-    checked : Counter
-        How often each requirement was checked, without those that every step checks: `looked_at` has all.
-    limit : int
-        The most bytes that may be live at the same time; 0 if there is no known limit.
-    baseline : dict of Gauge to int
-        The statistics of the target at the start.
-    accepted : int
-        The number of freed blocks.
-    resized : bool
-        Whether a block may have been resized.
-    served : int
-        The number of requests for at least one byte that were met.
-    largest : int
-        The largest size that was met, as far as refusals are judged by it.
-    suspects : dict of (int, bool) to None
-        Refused sizes that are smaller than one that was met, and whether zeros were requested.
-    """
+    """The judge of one target in one run."""
 
     def __init__(
         self,
@@ -134,14 +102,7 @@ class Oracle:
     # --- requests that are met
 
     def admit(self, block: Block, alignment: int = 0) -> None:
-        """Accept a new block: it must be in a right place, and writable.
-
-        Parameters
-        ----------
-        block : Block
-        alignment : int
-            The requested alignment; 0 for none.
-        """
+        """Accept a new block: it must be in a right place, and writable."""
         size, address, plain = block.size, block.address, type(block.handle) is int
         if not plain and isinstance(block.handle, _NO_HANDLES):
             raise Violation("A05-served", f"a request for {size} bytes gave {block.handle!r:.60}, which is no memory")
@@ -295,17 +256,7 @@ class Oracle:
         )
 
     def judge_too_much(self, request: str, size: int, answer: object) -> None:
-        """Judge the answer to an impossible request: a handle or an exception.
-
-        Parameters
-        ----------
-        request : str
-            The request in words.
-        size : int
-            The bytes in all.
-        answer : object
-            The handle or the exception.
-        """
+        """Judge the answer to an impossible request: a handle or an exception."""
         self.checked["A06-out-of-memory"] += 1
         if isinstance(answer, Exception):
             no_size = size >= _UNREPRESENTABLE and isinstance(answer, OverflowError | ValueError)

@@ -20,17 +20,7 @@ _ROUNDS_OF_A_STAGE = 1 << 16
 
 
 class Stage(NamedTuple):
-    """The rounds that one process takes.
-
-    Attributes
-    ----------
-    kind : {"fixed", "drawn"}
-    first_round : int
-    steps : int
-        The steps after which it ends.
-    ages : bool
-        Whether all rounds have the same instance of the target.
-    """
+    """The rounds that one process takes."""
 
     kind: Kind
     first_round: int

@@ -92,13 +92,7 @@ class Source:
 
 
 def look_up(text: str) -> Any:
-    """The object that ``module:attr``, ``file.py:attr`` or ``module:alloc,free`` names.
-
-    Raises
-    ------
-    TargetError
-        If the module cannot be imported or has no such attribute.
-    """
+    """The object that ``module:attr``, ``file.py:attr`` or ``module:alloc,free`` names."""
     place, _, names = text.partition(":")
     if not place or not names:
         raise TargetError(f"{text!r} names no target; write module:attr, file.py:attr or path/to/lib.so:alloc,free")
@@ -177,13 +171,7 @@ def _is_factory(target: Any) -> bool:
 
 
 def recognise(target: Any) -> Target:
-    """The target for an object.
-
-    Raises
-    ------
-    TargetError
-        If it follows no convention, or if a first call fails.
-    """
+    """The target for an object."""
     if is_typed(target):
         return from_typed(target)
     for take, give in _METHODS:

@@ -293,15 +293,7 @@ def _finding(answer: Answer) -> Finding | None:
 
 
 def replay(path: Path, target: str) -> None:
-    """Run a replay file on a target.
-
-    Raises
-    ------
-    Violation
-        If it still fails.
-    TargetError
-        If it cannot be replayed.
-    """
+    """Run a replay file on a target."""
     found = Replay.read(path).aimed_at(target).run()
     if found is not None:
         raise Violation(found.requirement, found.message)

@@ -34,14 +34,7 @@ def resident() -> int:
 
 
 def may_reserve(driver: Driver, number: int) -> bool:
-    """Whether larger blocks than `MOST_TOUCHED` cost nothing until they are touched.
-
-    Parameters
-    ----------
-    driver : Driver
-    number : int
-        The number of a new block, which is allocated and freed to find out.
-    """
+    """Whether larger blocks than `MOST_TOUCHED` cost nothing until they are touched."""
     if driver.reserves is None:
         driver.reserves = _overcommits() and _leaves_untouched(driver, number)
     return driver.reserves

@@ -34,13 +34,7 @@ _RECORD = Capabilities(alignment=_ALIGNMENT, sized_free=True, out_of_memory=("nu
 
 
 def resource_target(functions: Functions) -> Target:
-    """The target for a new object.
-
-    Raises
-    ------
-    TargetError
-        If the object cannot be made.
-    """
+    """The target for a new object."""
     resource = _Resource(functions)
     return Target(
         kind="an object of a library (resource)",

@@ -76,24 +76,7 @@ _WRAP = 1 << 32
 
 
 def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, deadline: float) -> bool:  # noqa: PLR0913 -- what a round depends on
-    """Take one round to its end; False if there is no such round.
-
-    Parameters
-    ----------
-    driver : Driver
-    kind : {"fixed", "drawn"}
-    number, seed : int
-        They give the steps of a drawn round.
-    most : int
-        The most steps.
-    deadline : float
-        The time, as of ``time.perf_counter``, after which a drawn round takes no more steps.
-
-    Raises
-    ------
-    Violation
-        At the first step that shows a bug.
-    """
+    """Take one round to its end; False if there is no such round."""
     if kind == "fixed":
         fixed = fixed_rounds(driver)
         if number >= len(fixed):
@@ -164,17 +147,7 @@ def _climb(driver: Driver) -> None:
 
 
 class Round:
-    """Random steps with the mix of one round.
-
-    Parameters
-    ----------
-    driver : Driver
-    rng : random.Random
-    first : int
-        The first block number; threads use different numbers.
-    crowd : int
-        The number of live blocks that a crowded round reaches; 0 draws a number.
-    """
+    """Random steps with the mix of one round."""
 
     def __init__(self, driver: Driver, rng: random.Random, first: int = 0, crowd: int = 0) -> None:
         self._driver = driver
@@ -200,13 +173,7 @@ class Round:
         return [step for step, count in times.items() for _ in range(count)] or steps
 
     def take(self, steps: int, deadline: float = float("inf")) -> None:
-        """Take steps, until the deadline at most.
-
-        Raises
-        ------
-        Violation
-            At the first step that shows a bug.
-        """
+        """Take steps, until the deadline at most."""
         for start in range(0, steps, _CHUNK):
             self._take(range(start, min(start + _CHUNK, steps)))
             if time.perf_counter() > deadline:
@@ -351,14 +318,7 @@ class Round:
 
 
 def draw_sizes(rng: random.Random, most: int) -> list[int]:
-    """The sizes of a round in bytes: mostly small, sometimes only a few different ones, sometimes large.
-
-    Parameters
-    ----------
-    rng : random.Random
-    most : int
-        The number of live blocks; of very many, all must be small.
-    """
+    """The sizes of a round in bytes: mostly small, sometimes only a few different ones, sometimes large."""
     kind = rng.choice(_KINDS_OF_SIZES[: 4 if most > _LONGEST else 8 if most > _FEW else None])
     if kind == "alike":
         one = rng.choice((1, 16, 24, 64, 100, 256) if most > _LONGEST else (1, 16, 24, 64, 100, 256, 4096))

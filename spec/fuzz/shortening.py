@@ -55,24 +55,7 @@ def shortened(
     taken: Callable[[], int] | None = None,
     until: float = math.inf,
 ) -> Program:
-    """The shortest program that still fails, as far as it is found with this many tries.
-
-    Parameters
-    ----------
-    program : tuple of Step
-    fails : callable
-        Whether a program breaks the same requirement.
-    tries : int
-    taken : callable or None
-        After a program that fails: the number of steps that were taken until then.  None if that is not known.
-    until : float
-        The time, as of ``time.perf_counter``, after which no program is tried.
-
-    Returns
-    -------
-    tuple of Step
-        The program itself, without steps that do nothing, if it does not fail again.
-    """
+    """The shortest program that still fails, as far as it is found with this many tries."""
     asked = _Budget(_effective(program), fails, tries, taken, until)
     with suppress(_SpentError):
         if asked.fails(asked.shortest):
@@ -110,15 +93,7 @@ class _SpentError(Exception):
 
 
 class _Budget:
-    """The question whether a program fails, for a limited number of programs and of their steps.
-
-    Attributes
-    ----------
-    shortest : tuple of Step
-        The last program that failed: each one that is asked about is meant to be better than that.
-    steps : int
-        The number of steps that the last run took; if that is not known, all of its program.
-    """
+    """The question whether a program fails, for a limited number of programs and of their steps."""
 
     def __init__(
         self,
@@ -138,13 +113,7 @@ class _Budget:
         self._known: dict[int, bool] = {}
 
     def fails(self, items: Items) -> bool:
-        """Whether a program fails; a program is run only once.
-
-        Raises
-        ------
-        _SpentError
-            If the budget does not allow another one.
-        """
+        """Whether a program fails; a program is run only once."""
         if self._known.get(hash(items)) is False:  # the programs themselves would take much memory
             return False
         program = _effective(unfolded(items))

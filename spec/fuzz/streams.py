@@ -44,13 +44,7 @@ class Event:
 
 
 class Stream:
-    """A queue of work, which is only counted: `finished` of `queued` pieces have happened.
-
-    Attributes
-    ----------
-    number : int
-        Its number in the program, counted from 1.
-    """
+    """A queue of work, which is only counted: `finished` of `queued` pieces have happened."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -198,13 +198,7 @@ def _copying(subject: Any) -> Callable[[Any, Any, int], Any] | None:
 
 
 class _Call:
-    """The signature of a function, and calls of it.
-
-    Attributes
-    ----------
-    positions : int
-        The number of positional arguments; 1 if it is not known.
-    """
+    """The signature of a function, and calls of it."""
 
     def __init__(self, function: Callable[..., Any], first: str) -> None:
         self._function = function
@@ -233,13 +227,7 @@ class _Call:
         return any(it.name == name and it.kind is it.KEYWORD_ONLY for it in self._parameters)
 
     def plain(self, most: int, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
-        """The function, or another one with the same signature, as a function of only its first arguments.
-
-        Raises
-        ------
-        TargetError
-            If it needs other arguments.
-        """
+        """The function, or another one with the same signature, as a function of only its first arguments."""
         wanted = [*self._required, *self._only_by_name]
         if len(wanted) > most or self._only_by_name or (self._known and self.positions < most):
             names = ", ".join(it.name for it in wanted) or "no argument"

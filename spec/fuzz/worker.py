@@ -7,6 +7,7 @@ journal does.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from functools import partial
@@ -19,6 +20,7 @@ from ..engine.supervisor import Death, Limits
 from .finding import TargetError
 from .jobs import perform
 from .journal import Journal
+from .native_driver.running import NativeJournal
 from .recognition import Source
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ def _in_child(job: Job) -> Answer:
     """Do a job in a fork, and wait as long as it makes progress."""
     limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE, whole=job.get("whole"))
     journal = Path(job["journal"])
+    if job["job"] == "native":
+        return _natively(job, journal.with_name("answer"), limits)
     answer = in_fork(partial(answer_to, job), journal.with_name("answer"), limits, Journal(journal).mark)
     if not isinstance(answer, Death):
         return answer
@@ -54,6 +58,15 @@ def _in_child(job: Job) -> Answer:
         return {"late": job["whole"]}
     how = answer.detail if answer.kind == "crash" else f"exit status {answer.detail}"
     return {"crash": how, "said": answer.last_line}
+
+
+def _natively(job: Job, answer: Path, limits: Limits) -> Answer:
+    """Run the native driver in a fork, as another program."""
+    program, *_ = command = job["command"]
+    with NativeJournal(*job["layout"]) as journal:
+        run = partial(os.execve, program, command, {**os.environ, **job["environment"]})
+        death = in_fork(run, answer, limits, journal.mark)
+        return {"death": vars(death)} if isinstance(death, Death) else death
 
 
 def answer_to(job: Job) -> Answer:

@@ -35,17 +35,7 @@ _NEEDS = (
 
 @dataclass(frozen=True)
 class Built:
-    """A target that can be loaded.
-
-    Attributes
-    ----------
-    target : str
-        The target, without what says how to build it.
-    sanitizer : str
-        ``"thread"``, ``"address"`` or nothing.
-    sanitized : str
-        The target as it is compiled with the sanitizer; without one, the target.
-    """
+    """A target that can be loaded."""
 
     target: str
     sanitizer: str = ""
@@ -53,13 +43,7 @@ class Built:
 
 
 def built(text: str) -> Built:
-    """Compile a target if it is a source or has a build command; any other target stays as it is.
-
-    Raises
-    ------
-    TargetError
-        If it cannot be compiled.
-    """
+    """Compile a target if it is a source or has a build command; any other target stays as it is."""
     place, sanitizer, command = _split(text)
     path, colon, symbols = place.rpartition(":")
     if sanitizer is not None and sanitizer not in SANITIZERS:
@@ -134,13 +118,7 @@ def _digest(*texts: str | bytes) -> str:
 
 
 def _compiled(language: str, arguments: list[str], name: str, what: str) -> Path:
-    """Compile into the cache; another process may do the same at the same time.
-
-    Raises
-    ------
-    TargetError
-        If there is no compiler, or if it refuses.
-    """
+    """Compile into the cache; another process may do the same at the same time."""
     compiler = _words(language) or [_COMPILERS[language]]
     if shutil.which(compiler[0]) is None:
         raise TargetError(f"{what} cannot be compiled: there is no {compiler[0]}; install it, or set {language}")
@@ -219,13 +197,7 @@ def _has(path: str, sanitizer: str) -> bool:
 
 @cache
 def compiled_driver(sanitizer: str = "") -> Path:
-    """The native driver, compiled if this version of it is not in the cache.
-
-    Raises
-    ------
-    TargetError
-        If it cannot be compiled.
-    """
+    """The native driver, compiled if this version of it is not in the cache."""
     sources = [_HERE / "driver.c", _HERE / "oracle.h"]
     flags = [*_sanitizer_flags(sanitizer), "-std=gnu11", "-O3", "-g", "-pthread"]
     name = f"driver-{_digest(*(it.read_bytes() for it in sources), *flags, *_words('CC'))}"

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["OPTIONS", "STATUS", "trimmed"]
+__all__ = ["STATUS", "options_of", "trimmed"]
 
 STATUS = 66
 """The exit status of a process that a sanitizer ended."""
 
 _COMMON = f"exitcode={STATUS}:halt_on_error=1:allocator_may_return_null=1:abort_on_error=0:color=never:print_summary=1"
-OPTIONS = {
-    "TSAN_OPTIONS": f"{_COMMON}:report_signal_unsafe=0:history_size=4",
-    "ASAN_OPTIONS": f"{_COMMON}:detect_leaks=0",
-}
-"""The environment of a process with a sanitizer."""
+
+
+def options_of(reports: str) -> dict[str, str]:
+    """The environment of a process with a sanitizer, which writes to files whose names begin so."""
+    common = f"{_COMMON}:log_path={reports}"
+    return {
+        "TSAN_OPTIONS": f"{common}:report_signal_unsafe=0:history_size=4",
+        "ASAN_OPTIONS": f"{common}:detect_leaks=0",
+    }
+
 
 _BEGIN = re.compile(r"(?:WARNING|ERROR): (\w+Sanitizer: .*)")
 _SUMMARY = re.compile(r"SUMMARY: (\w+Sanitizer: .*)")
