@@ -250,7 +250,7 @@ class _Run:
 
     def _taken(self) -> int:
         """The steps of the present job."""
-        program, steps = self._place.moved()
+        program, steps = self._place.journal.moved()
         return steps if program != self._since else 0
 
     def _take_all(self) -> None:
@@ -333,9 +333,9 @@ class _Run:
                 rounds, steps, last = answer["rounds"], answer["operations"], answer["last"]
                 tally.seconds += answer["seconds"]
             else:
-                begun, before, last = self._place.entered()
+                begun, before, last = self._place.journal.entered()
                 self._note_spoilt(begun < 0)
-                rounds, steps = max(begun - number, 0) + 1, before + len(self._place.steps()) - last
+                rounds, steps = max(begun - number, 0) + 1, before + len(self._place.journal.steps()) - last
                 tally.seconds += time.perf_counter() - start
             left, number = left - steps, number + rounds
             tally.steps, tally.rounds = tally.steps + steps, tally.rounds + rounds
@@ -416,15 +416,15 @@ class _Run:
     # --- answers
 
     def _ask(self, job: Job, mask: Mask) -> Answer:
-        self._since = self._place.moved()[0]
+        self._since = self._place.journal.moved()[0]
         whole = max(self._over() + _FOR_THE_LAST - time.perf_counter(), 0.0)
         promises, seed = self._report.promises, self._report.seed
         return self._place.perform({**job, "promises": promises, "seed": seed, "mask": mask.as_json(), "whole": whole})
 
     def _programs_since(self) -> Callable[[], int]:
         """Counts the programs that begin from now on."""
-        now = self._place.moved()[0]
-        return lambda: self._place.moved()[0] - now
+        now = self._place.journal.moved()[0]
+        return lambda: self._place.journal.moved()[0] - now
 
     def _over(self) -> float:
         """When nothing more is shortened."""
@@ -435,11 +435,11 @@ class _Run:
         self._report.checked += Counter(answer.get("checked", {}))
         if answer.get("unread") is not None:
             self._report.unread = answer["unread"]
-        steps = self._place.steps() if "operations" not in answer else ()
+        steps = self._place.journal.steps() if "operations" not in answer else ()
         finding = died(answer, steps)
         if finding is not None:
             self._report.lost = True
-            _, earlier, start = self._place.entered()
+            _, earlier, start = self._place.journal.entered()
             operations = before + (earlier + len(steps) - start if generator in _OF_ROUNDS else len(steps))
             return replace(finding, generator=generator, operations=operations)
         if answer.get("finding") is None:
@@ -565,7 +565,7 @@ class _Run:
             program,
             lambda it: self._again(it, requirement, mask, quick) is not None,
             tries,
-            lambda: len(self._place.steps()),
+            lambda: len(self._place.journal.steps()),
             self._over(),
         )
         return self._again(shortest, requirement, mask)
@@ -581,7 +581,7 @@ class _Run:
         if "hang" in answer:
             answer["hang"] = self._report.hang
         if "finding" not in answer:
-            found = died(answer, self._place.steps() or program)
+            found = died(answer, self._place.journal.steps() or program)
             found = None if found is None else replace(found, program=program)  # without the frees at its end
         else:
             found = None if answer["finding"] is None else Finding.from_json(answer["finding"])

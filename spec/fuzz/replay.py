@@ -213,7 +213,7 @@ class Replay:
                 job = {"job": "campaign", "seconds": _LONGEST, **rounds}
             mask = Mask.of(self.skip).as_json()
             answer = place.perform({**job, "promises": dict(self.promises), "mask": mask})
-            return died(answer, place.steps()) or _finding(answer)
+            return died(answer, place.journal.steps()) or _finding(answer)
 
     def _run_again(self) -> Finding | None:
         """Repeat the run, and return its finding about the same requirement."""

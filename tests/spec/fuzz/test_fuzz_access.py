@@ -12,14 +12,13 @@ import pytest
 from mutants.allocator import Pool
 
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.fuzz.access import HandleAccess, NoAccess, Pattern, host_can_write, through_handle
+from syncedmem.spec.fuzz.access import HandleAccess, Pattern, through_handle
 from syncedmem.spec.fuzz.oracle import OF_CONTENTS
 from syncedmem.spec.fuzz.shadow_heap import Block
 from syncedmem.spec.fuzz.targets import address_of, giving_of, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 def test_where_a_handle_is_and_how_large() -> None:
@@ -133,32 +132,6 @@ def test_bytes_are_reached_through_the_handle(kind: str, monkeypatch: pytest.Mon
     assert Pattern().of(5, 8) == access.read(block, 8)
     functions[1](handle, bytes(8))
     assert "byte 0 is 00" in access.differs(block, 8)
-
-
-def test_what_cannot_be_read_is_not_checked() -> None:
-    nothing = NoAccess("no way in")
-    block = Block(0, object(), 0, 8, 5, 0)
-    nothing.fill(block)
-
-    assert ("", b"", "no way in") == (nothing.differs(block, 8), nothing.read(block, 8), nothing.reason)
-    assert () == nothing.parts(block)
-    assert through_handle(object()) is None
-    assert through_handle(b"read-only") is None
-
-
-def test_the_operating_system_says_what_can_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    buffer = ctypes.create_string_buffer(100)
-
-    assert host_can_write(ctypes.addressof(buffer), 100)
-    assert not host_can_write(64, 8)
-    maps = tmp_path / "maps"
-    maps.write_text("1000-2000 rw-p\n2000-3000 rw-p\n4000-5000 r--p\n", encoding="utf-8")
-    monkeypatch.setattr("syncedmem.spec.fuzz.access._MAPS", maps)
-    assert [True, True, False, False] == [
-        host_can_write(*it) for it in ((0x1000, 8), (0x1F00, 0x200), (0x2F00, 0x200), (0x4000, 8))
-    ]
-    monkeypatch.setattr("syncedmem.spec.fuzz.access._MAPS", tmp_path / "nothing")
-    assert not host_can_write(ctypes.addressof(buffer), 100)
 
 
 def test_a_target_without_readable_memory_is_checked_for_the_rest() -> None:

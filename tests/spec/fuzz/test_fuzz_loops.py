@@ -56,12 +56,6 @@ def test_what_repeats_is_written_as_a_loop(name: str) -> None:
     assert program == unfolded(items) == items_from_json(items_as_json(items))
 
 
-def test_a_very_long_program_is_left_as_it_is() -> None:
-    program = (taken(0),) * ((1 << 18) + 1)
-
-    assert program is folded(program)
-
-
 def test_a_loop_is_written_in_python_and_in_files(tmp_path: Path) -> None:
     program = (*(taken(number) for number in range(40)), *(taken(50), gone(50)) * 50)
     replay = Replay(POOL, {}, Finding("A01-distinct-pointers", "", program), skip=("A17-statistics",))
@@ -145,22 +139,6 @@ def test_an_alignment_stays_a_power_of_two() -> None:
     assert all(it & (it - 1) == 0 for it in seen)
 
 
-def test_a_request_for_something_never_becomes_one_for_nothing() -> None:
-    assert (taken(0, 1),) == shortened((taken(0, 100),), bool)
-
-
-def test_a_size_is_found_by_halves() -> None:
-    """Few tries are needed, wherever the limit is."""
-    tried: list[int] = []
-
-    def fails(program: tuple[Step, ...]) -> bool:
-        tried.append(program[0].numbers[1] if program else 0)
-        return bool(program) and program[0].numbers[1] >= 777_777
-
-    assert (taken(0, 777_777),) == shortened((taken(0, 1 << 22),), fails)
-    assert len(tried) < 250
-
-
 def test_the_same_finding_always_becomes_the_same_program() -> None:
     """The effort is counted, and not timed; a long program has more of it."""
     program = tuple(taken(number, number * 37 % 1000 + 1) for number in range(300))
@@ -233,30 +211,6 @@ def test_a_step_after_a_loop_needs_only_some_of_its_times() -> None:
         return steps[-1].operation == "copy"
 
     assert (taken(0, 1), taken(1, 1), Step("copy", (1, 0))) == shortened(program, fails)
-
-
-def test_a_loop_without_plain_requests_is_found() -> None:
-    program = tuple(Step("calloc", (number, number * number % 97 + 1)) for number in range(60))
-
-    assert 40 == len(shortened(program, counts_to(40, "calloc")))
-
-
-def test_a_freed_number_is_taken_again() -> None:
-    program = (taken(3, 1), gone(3), taken(5, 1))
-
-    assert (taken(0, 1), gone(0), taken(0, 1)) == shortened(program, lambda steps: len(steps) == 3)
-
-
-def test_a_bug_that_shows_at_the_end_leaves_out_the_start_first() -> None:
-    program = (*(taken(number, number * number % 1009 + 1) for number in range(50_000)), Step("copy_nothing", ()))
-    tried: list[int] = []
-
-    def fails(steps: tuple[Step, ...]) -> bool:
-        tried.append(len(steps))
-        return steps[-1].operation == "copy_nothing"
-
-    assert (Step("copy_nothing", ()),) == shortened(program, fails)
-    assert sum(tried) < 51_000
 
 
 def test_freed_blocks_keep_their_numbers_where_they_are_freed_again() -> None:
