@@ -21,12 +21,11 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from mutants.allocator import Pool
 
-from syncedmem.spec.fuzz.campaign import campaign
+from syncedmem.spec.fuzz.campaign import campaign, stages
 from syncedmem.spec.fuzz.isolation import Isolated
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.mask import Mask
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver
-from syncedmem.spec.fuzz.plan import stages
 from syncedmem.spec.fuzz.recognition import Source
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "rmm_pool.py"

@@ -1,4 +1,8 @@
-"""The fast generator: seeded rounds of steps, from one thread or from several."""
+"""The fast generator: seeded rounds of steps, from one thread or from several, and the plan of its processes.
+
+Some bugs show only in the first calls of a process, others only in an old one.  So a run begins many processes, and one
+of them grows old.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.violation import Violation
 from .driver import Driver
@@ -26,7 +30,36 @@ if TYPE_CHECKING:
     from .recognition import Source
     from .rounds import Kind
 
-__all__ = ["Outcome", "campaign", "threaded"]
+__all__ = ["Outcome", "Stage", "campaign", "stages", "threaded"]
+
+_YOUNG_PROCESSES = 16
+_SHORTEST_LIFE = 1 << 11
+"""The fewest steps of a process; a short run begins fewer processes."""
+_ROUNDS_OF_A_STAGE = 1 << 16
+
+
+class Stage(NamedTuple):
+    """The rounds that one process takes."""
+
+    kind: Kind
+    first_round: int
+    steps: int
+    ages: bool
+
+
+def stages(steps: int) -> list[Stage]:
+    """The stages of a run: the fixed rounds, sixteen young processes, and an old one with half of the steps.
+
+    A process is young in its own process only if the target has a name; an object stays in this process.
+    """
+    young = max(1, min(_YOUNG_PROCESSES, steps // 2 // _SHORTEST_LIFE))
+    each = -(-steps // 2 // young)
+    return [
+        Stage("fixed", 0, steps, ages=False),
+        *(Stage("drawn", (1 + index) * _ROUNDS_OF_A_STAGE, each, ages=False) for index in range(young)),
+        Stage("drawn", 0, -(-steps // 2), ages=True),
+    ]
+
 
 _CHUNK = 128
 _NO_MASK = Mask()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .capabilities import Capabilities
     from .targets import Target
 
-__all__ = ["Answer", "Job", "main", "perform", "serve"]
+__all__ = ["Answer", "Job", "finding_of", "main", "perform", "serve"]
 
 Job = dict[str, Any]
 Answer = dict[str, Any]
@@ -141,6 +141,20 @@ def _answer(outcome: Outcome, generator: GeneratorName, program: tuple[Step, ...
         "last": last,
         "finding": None if finding is None else finding.as_json(),
     }
+
+
+def finding_of(answer: Answer, steps: tuple[Step, ...]) -> Finding | None:
+    """The finding of an answer; if the target has ended its process or hangs, these steps led to it."""
+    if answer.get("finding") is not None:
+        return Finding.from_json(answer["finding"])
+    if "hang" in answer:
+        last = f"after {steps[-1]}" if steps else "before the first step"
+        return Finding("A23-no-hang", f"{answer['hang']:g} seconds {last} nothing had happened", steps)
+    if "crash" not in answer:
+        return None
+    last_line = f" ({answer['said']})" if answer.get("said") else ""
+    last = f"in {steps[-1]}" if steps else "before the first step"
+    return Finding("A22-no-crash", f"the process ended with {answer['crash']} {last}{last_line}", steps)
 
 
 def _program(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:

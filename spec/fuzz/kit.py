@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from syncedmem.model import FileAccessError
 from syncedmem.model.defaults import FUZZ
 
+from .campaign import Stage, stages
 from .capabilities import Capabilities
 from .corpus import Corpus
 from .finding import EngineError, Finding, Step, TargetError, kind_of
 from .isolation import Inline, Isolated
-from .known import named, read_known, reason_of
+from .jobs import finding_of
 from .logs import programs_of
 from .loops import folded, items_as_json
-from .mask import Mask
+from .mask import Mask, read_known, reason_of, requirement_named
 from .native_driver.building import sanitizer_of
 from .native_driver.running import NativeDriver
-from .plan import Stage, stages
 from .recognition import spelling
-from .replay import died
 from .report import Report
 from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, shortened
 
@@ -137,15 +136,15 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         If the fuzzer fails before there is a report; a later failure is in the report.
     """
     _check_numbers(steps=steps, seconds=seconds, threads=threads, hang=hang)
-    skipped = tuple(dict.fromkeys(map(named, skip)))
+    skipped = tuple(dict.fromkeys(map(requirement_named, skip)))
     reasons = {} if known is None else read_known(Path(known))
     programs = None if corpus is None else Corpus(Path(corpus))
     place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
     with place:
         described = place.perform({"job": "describe", "promises": dict(promises or {}), "threads": threads})
         if "kind" not in described:
-            died_how = died(described, ())
-            raise TargetError(f"{target} cannot be opened: {died_how.message if died_how else described}")
+            death = finding_of(described, ())
+            raise TargetError(f"{target} cannot be opened: {death.message if death else described}")
         name = target if isinstance(target, str) else spelling(target)
         report = Report(
             name or _called(target),
@@ -192,6 +191,10 @@ class _Tally:
     seconds: float = 0.0
     failures: int = 0
     wasted: int = 0
+
+    def add(self, rounds: int, steps: int, seconds: float) -> None:
+        """Add what a job has done."""
+        self.rounds, self.steps, self.seconds = self.rounds + rounds, self.steps + steps, self.seconds + seconds
 
 
 class _Options(NamedTuple):
@@ -330,52 +333,51 @@ class _Run:
             answer = self._ask(job, mask)
             finding = self._found(answer, generator, tally.steps)
             if "operations" in answer:
-                rounds, steps, last = answer["rounds"], answer["operations"], answer["last"]
-                tally.seconds += answer["seconds"]
+                rounds, steps, last, spent = (answer[name] for name in ("rounds", "operations", "last", "seconds"))
             else:
                 begun, before, last = self._place.journal.entered()
                 self._note_spoilt(begun < 0)
                 rounds, steps = max(begun - number, 0) + 1, before + len(self._place.journal.steps()) - last
-                tally.seconds += time.perf_counter() - start
+                spent = time.perf_counter() - start
             left, number = left - steps, number + rounds
-            tally.steps, tally.rounds = tally.steps + steps, tally.rounds + rounds
+            tally.add(rounds, steps, spent)
             self._remember(answer)
             if finding is not None:
-                cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
-                tally.failures += 1
-                rounds = {"generator": generator, "seed": self._report.seed, **chosen._asdict(), "count": steps}
-                finding = replace(finding, rounds=rounds)
-                tally.wasted = 0 if self._keep(finding, last, mask) else tally.wasted + cost
+                its = {"generator": generator, "seed": self._report.seed, **chosen._asdict(), "count": steps}
+                self._count(tally, replace(finding, rounds=its), last, mask)
             if finding is None or self._ends():
                 break
 
     def _natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
         generator, report = "native" if threads == 1 else "threads", self._report
-        done, rounds, spent, wasted = 0, 0, 0.0, 0
-        steps = report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS)
+        tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         if sanitizer_of(report.target):
-            steps //= _SANITIZED
+            tally.planned //= _SANITIZED
+        mask = self._mask
         try:
-            promised, symbols = report.capabilities, self._symbols
-            place = self._place
-            driver = NativeDriver.of(place, report.target, promised, report.hang, symbols) if report.protected else None
+            options = self._place, report.target, report.capabilities, report.hang, self._symbols
+            driver = NativeDriver.of(*options) if report.protected else None
             if driver is None:
                 return False
-            self._show(generator, 0, steps, driver.taken)
-            skipped = self._mask.unjudged
-            for answer in driver.answers(
-                seed=report.seed, steps=steps, seconds=seconds, threads=threads, unjudged=skipped
-            ):
-                finding = self._found(answer, generator, done)
-                done, rounds = done + answer["operations"], rounds + answer["rounds"]
-                spent += answer["seconds"]
+            self._show(generator, 0, tally.planned, driver.taken)
+            answers = driver.answers(
+                seed=report.seed,
+                steps=tally.planned,
+                seconds=seconds,
+                threads=threads,
+                unjudged=lambda: mask.unjudged,
+            )
+            for answer in answers:
+                finding = self._found(answer, generator, tally.steps)
+                tally.add(answer["rounds"], answer["operations"], answer["seconds"])
                 self._note_spoilt(answer["spoilt"])
                 if finding is not None:
-                    its = {"generator": generator, "seed": report.seed, **answer["rounds_of"]}
-                    wasted += self._wasted(replace(finding, rounds=its), answer["last"])
-                self._show(generator, min(done, steps), steps, driver.taken)
-                if wasted >= _PATIENCE or self._ends():
+                    rounds = {"generator": generator, "seed": report.seed, **answer["rounds_of"]}
+                    self._count(tally, replace(finding, rounds=rounds), answer["last"], mask)
+                    mask = self._beyond() if tally.failures % 2 and threads == 1 else self._mask
+                self._show(generator, min(tally.steps, tally.planned), tally.planned, driver.taken)
+                if tally.wasted >= _PATIENCE or self._ends():
                     break
         except TargetError as error:
             if sanitizer_of(report.target):
@@ -383,18 +385,21 @@ class _Run:
             report.notes.append(f"the native driver has not run: {error}")
             return False
         finally:
-            if done:
-                report.ran(generator, rounds, done, spent)
+            if tally.steps:
+                report.ran(generator, tally.rounds, tally.steps, tally.seconds)
         return True
 
-    def _wasted(self, finding: Finding, last: int) -> int:
-        """Keep a finding of the native driver; return its cost if it is not new.  One of several threads is enough."""
-        if not finding.program:
+    def _count(self, tally: _Tally, finding: Finding, last: int, mask: Mask) -> None:
+        """Keep a finding, and count what it has cost if it is not new; one of several threads is enough."""
+        tally.failures += 1
+        if finding.requirement == "A20-threads":
             if finding.requirement not in self._report.skipped:
                 self._add(finding)
-            return _PATIENCE
-        cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
-        return 0 if self._keep(finding, last, self._mask) else cost
+            tally.wasted = _PATIENCE
+        elif self._keep(finding, last, mask):
+            tally.wasted = 0
+        else:
+            tally.wasted += _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
 
     def _threads(self, seconds: float) -> None:
         if self._natively(self._report.threads, seconds):
@@ -436,16 +441,15 @@ class _Run:
         if answer.get("unread") is not None:
             self._report.unread = answer["unread"]
         steps = self._place.journal.steps() if "operations" not in answer else ()
-        finding = died(answer, steps)
-        if finding is not None:
+        finding = finding_of(answer, steps)
+        if finding is None:
+            return None
+        operations = finding.operations
+        if "operations" not in answer:
             self._report.lost = True
             _, earlier, start = self._place.journal.entered()
-            operations = before + (earlier + len(steps) - start if generator in _OF_ROUNDS else len(steps))
-            return replace(finding, generator=generator, operations=operations)
-        if answer.get("finding") is None:
-            return None
-        found = Finding.from_json(answer["finding"])
-        return replace(found, generator=generator, operations=before + found.operations)
+            operations = earlier + len(steps) - start if generator in _OF_ROUNDS else len(steps)
+        return replace(finding, generator=generator, operations=before + operations)
 
     def _note_spoilt(self, spoilt: bool) -> None:
         """Say that counts are too small."""
@@ -527,7 +531,7 @@ class _Run:
         if rounds is not None and rounds["generator"] == "fast" and len(finding.program) > _MOST_TRIED:
             self._show("looking again", 0, rounds["count"], self._taken)
             answer = self._ask({"job": "campaign", "seconds": self._seconds, **rounds}, mask)
-            again = died(answer, ()) or (Finding.from_json(answer["finding"]) if answer.get("finding") else None)
+            again = finding_of(answer, ())
             return finding if again is not None and again.requirement == finding.requirement else self._unseen(finding)
         for program in (finding.program[last:], finding.program) if last else (finding.program,):
             short = self._shortest(finding.requirement, program, mask)
@@ -553,7 +557,7 @@ class _Run:
             left = self._over() - time.perf_counter()
             job: Job = {"job": "shorten", "requirement": requirement, "program": _data(program), "seconds": left}
             answer = self._ask(job, mask)
-            short = None if answer.get("finding") is None else Finding.from_json(answer["finding"])
+            short = finding_of(answer, ())
             # If it shows only after the programs before it, or they hinder, it is made short in processes of their own.
             if short is not None and self._again(short.program, requirement, mask) is not None:
                 if len(folded(short.program)) <= _SHORT:
@@ -580,12 +584,10 @@ class _Run:
         answer = self._ask(job, mask)
         if "hang" in answer:
             answer["hang"] = self._report.hang
-        if "finding" not in answer:
-            found = died(answer, self._place.journal.steps() or program)
-            found = None if found is None else replace(found, program=program)  # without the frees at its end
-        else:
-            found = None if answer["finding"] is None else Finding.from_json(answer["finding"])
-        return found if found is not None and found.requirement == requirement else None
+        finding = finding_of(answer, self._place.journal.steps() or program)
+        if finding is None or finding.requirement != requirement:
+            return None
+        return replace(finding, program=program)  # without the frees at its end
 
 
 def _data(program: tuple[Step, ...]) -> list[object]:

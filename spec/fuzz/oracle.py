@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from syncedmem.model.errors import said
 
 from ..engine.violation import Violation
-from .access import PATTERN, HostAccess, access_to
+from .access import HostAccess, access_to, contents
 from .shadow_heap import Block, ShadowHeap
 from .statistics import Gauge, device_of, gauges, limit_of
 from .targets import is_null, size_of
@@ -307,7 +307,7 @@ class Oracle:
     def _rest_differs(self, block: Block, size: int) -> str:
         """A sentence if bytes after a copy were changed; else empty."""
         found = self._reach(block).read(block, block.size)
-        expected = PATTERN.of(block.key, block.size)
+        expected = contents(block.key, block.size)
         return "" if found[size:] == expected[size:] or not found else "bytes beyond it were changed"
 
     def judge_copy_of_nothing(self, error: Exception | None) -> None:

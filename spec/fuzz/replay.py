@@ -17,20 +17,20 @@ from syncedmem.model.files import parsed_json, read_text
 
 from ..engine.violation import Violation
 from ..requirements import requirements_of
+from .campaign import Stage
 from .driver import Driver
-from .finding import Finding, Step, TargetError
+from .finding import Finding, TargetError
 from .isolation import Isolated
-from .known import named as requirement_named
+from .jobs import finding_of
 from .loops import Repeat, folded, items_as_json, items_from_json
-from .mask import Mask
-from .plan import Stage
+from .mask import Mask, requirement_named
 from .recognition import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
     from pathlib import Path
 
-    from .jobs import Answer, Job
+    from .jobs import Job
     from .loops import Item
 
 __all__ = ["MOST_STEPS", "Replay", "driver_of"]
@@ -213,7 +213,7 @@ class Replay:
                 job = {"job": "campaign", "seconds": _LONGEST, **rounds}
             mask = Mask.of(self.skip).as_json()
             answer = place.perform({**job, "promises": dict(self.promises), "mask": mask})
-            return died(answer, place.journal.steps()) or _finding(answer)
+            return finding_of(answer, place.journal.steps())
 
     def _run_again(self) -> Finding | None:
         """Repeat the run, and return its finding about the same requirement."""
@@ -274,22 +274,6 @@ def _packed(statements: list[str]) -> list[str]:
     while each < len(statements) and sum(-(-len(line) // each) for line in lines) > _MOST_LINES:
         each += 1
     return ["; ".join(line[at : at + each]) for line in lines for at in range(0, len(line), each)]
-
-
-def died(answer: Answer, steps: tuple[Step, ...]) -> Finding | None:
-    """The finding for a target that ended its process or hangs, with the steps until then."""
-    if "hang" in answer:
-        last = f"after {steps[-1]}" if steps else "before the first step"
-        return Finding("A23-no-hang", f"{answer['hang']:g} seconds {last} nothing had happened", steps)
-    if "crash" not in answer:
-        return None
-    said = f" ({answer['said']})" if answer.get("said") else ""
-    last = f"in {steps[-1]}" if steps else "before the first step"
-    return Finding("A22-no-crash", f"the process ended with {answer['crash']} {last}{said}", steps)
-
-
-def _finding(answer: Answer) -> Finding | None:
-    return None if answer["finding"] is None else Finding.from_json(answer["finding"])
 
 
 def replay(path: Path, target: str) -> None:

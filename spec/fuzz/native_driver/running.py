@@ -19,7 +19,7 @@ from .journal import RUNNING, UNUSABLE, WRONG, Header, NativeJournal
 from .sanitizers import STATUS, options_of, trimmed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..capabilities import Capabilities
     from ..isolation import Place
@@ -75,11 +75,12 @@ class NativeDriver:
         return cls(place, library, capabilities, hang, build.sanitizer)
 
     def answers(
-        self, *, seed: int, steps: int, seconds: float, threads: int = 1, unjudged: Iterable[str] = ()
+        self, *, seed: int, steps: int, seconds: float, threads: int = 1, unjudged: Callable[[], Iterable[str]] = tuple
     ) -> Iterator[Answer]:
         """Take random steps; there is an answer for each process, like that of a job.
 
-        The steps are those of all threads and processes together, and the seconds those of all processes.
+        The steps are those of all threads and processes together, and the seconds those of all processes.  What is
+        left unjudged is asked for before each process.
         """
         deadline = time.perf_counter() + seconds
         done = number = 0
@@ -95,7 +96,7 @@ class NativeDriver:
                     "milliseconds": int(left * 1000) + 1,
                     # Every second process of several threads is interrupted; some calls of the system notice it.
                     "interrupts": int(threads > 1 and not self._sanitizer and number % 2 == 0),
-                    "unjudged": ",".join(set(unjudged) - DAMAGED),
+                    "unjudged": ",".join(set(unjudged()) - DAMAGED),
                 }
                 answer = self._answer(journal, self._run(journal, options, left))
                 answer["rounds_of"] = {"first_round": first_round, "count": answer["operations"]}

@@ -12,7 +12,7 @@ import pytest
 from mutants.allocator import Pool
 
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.fuzz.access import HandleAccess, Pattern, through_handle
+from syncedmem.spec.fuzz.access import HandleAccess, contents, through_handle
 from syncedmem.spec.fuzz.oracle import OF_CONTENTS
 from syncedmem.spec.fuzz.shadow_heap import Block
 from syncedmem.spec.fuzz.targets import address_of, giving_of, size_of
@@ -124,12 +124,12 @@ def test_bytes_are_reached_through_the_handle(kind: str, monkeypatch: pytest.Mon
     handle: Any = HANDLES[kind]
     functions = through_handle(handle)
     assert functions is not None
-    access = HandleAccess(Pattern(), *functions)
+    access = HandleAccess(*functions)
     block = Block(0, handle, 0, 8, 5, 0)
     access.fill(block)
 
     assert not access.differs(block, 8)
-    assert Pattern().of(5, 8) == access.read(block, 8)
+    assert contents(5, 8) == access.read(block, 8)
     functions[1](handle, bytes(8))
     assert "byte 0 is 00" in access.differs(block, 8)
 

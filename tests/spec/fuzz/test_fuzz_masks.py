@@ -12,7 +12,7 @@ from syncedmem.model import FileAccessError
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import Step, TargetError, driver_of, fuzz
 from syncedmem.spec.fuzz.corpus import Corpus
-from syncedmem.spec.fuzz.known import named, read_known
+from syncedmem.spec.fuzz.mask import read_known, requirement_named
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,7 @@ def test_a_skipped_requirement_is_left_unjudged() -> None:
     assert report.passed
     assert report.as_json()["skipped"] == ["A17-statistics"]
     with pytest.raises(TargetError, match="there is no requirement 'A99' of allocators"):
-        named("A99")
+        requirement_named("A99")
 
 
 @pytest.mark.deep

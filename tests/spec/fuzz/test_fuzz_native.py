@@ -72,7 +72,7 @@ def answers(  # noqa: PLR0913 -- the options of a run
         driver = NativeDriver.of(place, target, record, hang, None if "sanitizer=" in target else source.symbols)
         assert driver is not None
         found: list[Any] = []
-        for answer in driver.answers(seed=0, steps=steps, seconds=60, threads=threads, unjudged=unjudged):
+        for answer in driver.answers(seed=0, steps=steps, seconds=60, threads=threads, unjudged=lambda: unjudged):
             found.append(answer)
             if answer["finding"] is not None:
                 break
