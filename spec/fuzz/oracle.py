@@ -135,74 +135,69 @@ class Oracle:
 
     def _admit_nothing(self, block: Block) -> None:
         """Judge a block of zero bytes, which must not share memory with another block."""
-        self._nothings += 1
-        self.checked["A09-zero-size"] += 1
-        promised = self._capabilities.zero_size
-        if promised in ("null", "error"):
-            raise Violation(
-                "A09-zero-size", f"a request for zero bytes gave {block.handle!r:.60}; {promised} was promised"
-            )
+        self._judge_nothing(f"gave {block.handle!r:.60}", ("null", "error"))
         other = self.heap.at(block.address)
-        if promised == "unique" and other is None:
+        if self._capabilities.zero_size == "unique" and other is None and block.address:
             same = (it for it in self.heap.blocks.values() if not it.size and it.address == block.address)
-            other = next(same, None) if block.address else None
+            other = next(same, None)
         if other is not None:
             raise Violation("A09-zero-size", f"a request for zero bytes gave the memory of {other}")
         self.heap.add_nothing(block)
 
+    def _judge_nothing(self, answer: str, wrong: tuple[str, ...]) -> None:
+        """Judge the answer to a request for zero bytes, which is wrong if one of these was promised."""
+        self._nothings += 1
+        promised = self._capabilities.zero_size
+        problem = f"a request for zero bytes {answer}; {promised} was promised" if promised in wrong else None
+        self._check("A09-zero-size", problem)
+
+    def _check(self, requirement: str, problem: object, error: Exception | None = None) -> None:
+        """Count a check of a requirement, which is broken if there is a problem."""
+        self.checked[requirement] += 1
+        if problem:
+            raise Violation(requirement, str(problem)) from error
+
     def _check_alignment(self, block: Block, alignment: int) -> None:
-        if block.address & self._mask or (alignment and block.address % alignment):
-            wanted = max(alignment, self._mask + 1)
-            raise Violation("A03-aligned", f"{block} is not at a multiple of {wanted}")
-        self.checked["A03-aligned"] += 1
+        wrong = block.address & self._mask or (alignment and block.address % alignment)
+        self._check("A03-aligned", wrong and f"{block} is not at a multiple of {max(alignment, self._mask + 1)}")
 
     def _check_size(self, block: Block) -> None:
-        found = size_of(block.handle)
-        if found is None:
-            return
-        self.checked["A08-size-known"] += 1
-        if found < block.size:
-            raise Violation("A08-size-known", f"{block} says that it has {found} bytes")
+        size = size_of(block.handle)
+        if size is not None:
+            self._check("A08-size-known", f"{block} says that it has {size} bytes" if size < block.size else None)
 
     def judge_usable(self, block: Block, usable: object) -> None:
         """Judge the usable size that the target reports of a block: from now on, all of it belongs to the block."""
-        self.checked["A08-size-known"] += 1
         if not isinstance(usable, int):
-            raise Violation("A08-size-known", f"the usable size of {block} is {usable!r:.60}")
-        if usable < block.size:
-            raise Violation("A08-size-known", f"{block} has a usable size of {usable} bytes")
+            self._check("A08-size-known", f"the usable size of {block} is {usable!r:.60}")
+            return
+        what = f"{block} has a usable size of {usable} bytes"
+        self._check("A08-size-known", what if usable < block.size else None)
         self.heap.extend(block, usable)
         try:
             self._reach(block).fill(block)
         except Exception as error:
-            raise Violation(
-                "A08-size-known", f"{block} has a usable size of {usable} bytes, which cannot be written: {said(error)}"
-            ) from error
+            raise Violation("A08-size-known", f"{what}, which cannot be written: {said(error)}") from error
 
     def judge_zeros(self, block: Block) -> None:
         """Judge whether a new block is zero, as requested or as promised for new memory."""
-        if not block.size:
-            return
-        self.checked["A13-zeroed"] += 1
-        for start, content in self._reach(block).parts(block):
+        self.checked["A13-zeroed"] += bool(block.size)
+        for start, content in self._reach(block).parts(block) if block.size else ():
             if content.count(0) != len(content):
                 at = len(content) - len(content.lstrip(b"\0"))
                 raise Violation("A13-zeroed", f"byte {start + at} of {block} is {content[at]:02x}")
 
     def _check_streams(self, block: Block) -> None:
-        self.checked["A19-stream-order"] += 1
         self._pending = [it for it in self._pending if it[2].finished < it[3]]
-        for start, end, stream, _ in self._pending:
-            if start < block.address + block.size and block.address < end and stream.number != block.stream:
-                raise Violation(
-                    "A19-stream-order",
-                    f"{block} for stream {block.stream} is memory that {stream} still writes to",
-                )
+        start, end = block.address, block.address + block.size
+        busy = (it[2] for it in self._pending if it[0] < end and start < it[1] and it[2].number != block.stream)
+        stream = next(busy, None)
+        problem = stream and f"{block} for stream {block.stream} is memory that {stream} still writes to"
+        self._check("A19-stream-order", problem)
 
     def _check_limit(self) -> None:
-        self.checked["A18-limit"] += 1
-        if self.heap.bytes > self.limit and self.heap.alone:
-            raise Violation("A18-limit", f"{self.heap.bytes} bytes are in use, the limit is {self.limit}")
+        wrong = self.heap.bytes > self.limit and self.heap.alone
+        self._check("A18-limit", f"{self.heap.bytes} bytes are in use, the limit is {self.limit}" if wrong else None)
 
     # --- requests that are refused
 
@@ -222,15 +217,10 @@ class Oracle:
     def judge_null(self, size: int) -> None:
         """Judge a null pointer."""
         if not size:
-            self._nothings += 1
-            self.checked["A09-zero-size"] += 1
-            promised = self._capabilities.zero_size
-            if promised in ("unique", "error"):
-                raise Violation("A09-zero-size", f"a request for zero bytes gave null; {promised} was promised")
+            self._judge_nothing("gave null", ("unique", "error"))
         elif "null" not in self._capabilities.out_of_memory:
-            raise Violation(
-                "A05-served", f"a request for {size} bytes gave null; {self._promised_errors()} was promised"
-            )
+            what = f"a request for {size} bytes gave null; {self._promised_errors()} was promised"
+            raise Violation("A05-served", what)
 
     def note_refusal(self, size: int, *, zeroed: bool) -> None:
         """Note a refused request, which may be one that is refused for ever."""
@@ -288,19 +278,17 @@ class Oracle:
 
     def judge_resize(self, old: Block, new: Block) -> None:
         """Judge a resized block, which may have moved; call `admit` for it too."""
-        self.checked["A14-resize-keeps"] += 1
-        if difference := self._reach(new).differs(new, min(new.size, old.size), old.extent):
-            raise Violation("A14-resize-keeps", f"{old} resized to {new.size} bytes: {difference}")
+        difference = self._reach(new).differs(new, min(new.size, old.size), old.extent)
+        self._check("A14-resize-keeps", difference and f"{old} resized to {new.size} bytes: {difference}")
 
     def judge_copy(self, origin: Block, target: Block, size: int, error: Exception | None) -> None:
         """Judge a copy of `size` bytes from one block to another, or its error."""
-        self.checked["A15-copies"] += 1
         if error is not None:
-            raise Violation("A15-copies", f"copying {size} bytes: {said(error)}") from error
+            self._check("A15-copies", f"copying {size} bytes: {said(error)}", error)
         copied = Block(target.number, target.handle, target.address, target.size, origin.key, 0)
         access = self._reach(target)
-        if difference := access.differs(copied, size) or self._rest_differs(target, size):
-            raise Violation("A15-copies", f"{size} bytes of {origin} copied to {target}: {difference}")
+        difference = access.differs(copied, size) or self._rest_differs(target, size)
+        self._check("A15-copies", difference and f"{size} bytes of {origin} copied to {target}: {difference}")
         access.fill(target)
         self.look(origin)
 
@@ -312,9 +300,7 @@ class Oracle:
 
     def judge_copy_of_nothing(self, error: Exception | None) -> None:
         """Judge a copy of zero bytes from null to null."""
-        self.checked["A15-copies"] += 1
-        if error is not None:
-            raise Violation("A15-copies", f"copying zero bytes from null to null: {said(error)}") from error
+        self._check("A15-copies", error and f"copying zero bytes from null to null: {said(error)}", error)
 
     # --- frees
 
@@ -328,12 +314,10 @@ class Oracle:
 
     def judge_misuse(self, requirement: str, promised: Misuse, what: str, error: Exception | None) -> None:
         """Judge a free that was wrong on purpose."""
-        self.checked[requirement] += 1
-        if error is None:
-            if promised == "detect":
-                raise Violation(requirement, f"{what}: it went unnoticed")
-        elif promised == "ignore":
-            raise Violation(requirement, f"{what}: {said(error)}; to be ignored was promised") from error
+        problem = f"{what}: it went unnoticed" if error is None and promised == "detect" else None
+        if error is not None and promised == "ignore":
+            problem = f"{what}: {said(error)}; to be ignored was promised"
+        self._check(requirement, problem, error)
 
     def grew(self, size: int, times: int, growth: int) -> bool:
         """Whether a process grew by more than other reasons explain, while a block was freed many times."""
@@ -342,9 +326,7 @@ class Oracle:
 
     def judge_close(self, error: Exception | None) -> None:
         """Judge the close of a target without live blocks."""
-        self.checked["A24-closes"] += 1
-        if error is not None:
-            raise Violation("A24-closes", f"closing with nothing in use: {said(error)}") from error
+        self._check("A24-closes", error and f"closing with nothing in use: {said(error)}", error)
 
     # --- statistics of the target
 

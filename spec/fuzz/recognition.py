@@ -21,8 +21,7 @@ from syncedmem.model.errors import said
 from .finding import TargetError
 from .native import LibraryAddress, by_position, makes_fresh, open_library
 from .native_driver.building import built
-from .targets import Target, from_callable, from_methods, from_pair, giving_of
-from .typed import from_typed, is_typed
+from .targets import Target, from_callable, from_methods, from_pair, from_typed, giving_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,8 +171,9 @@ def _is_factory(target: Any) -> bool:
 
 def recognise(target: Any) -> Target:
     """The target for an object."""
-    if is_typed(target):
-        return from_typed(target)
+    typed = from_typed(target)
+    if typed is not None:
+        return typed
     for take, give in _METHODS:
         if callable(getattr(target, take, None)) and callable(getattr(target, give, None)):
             return from_methods(target, getattr(target, take), getattr(target, give), f"{take} and {give}")
