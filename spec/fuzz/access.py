@@ -213,9 +213,9 @@ def _mapped(address: int, size: int, access: str) -> int:
     """The number of bytes from an address on that are mapped with this access; counting ends after `size` bytes."""
     end = address
     for line in _MAPS.read_text(encoding="utf-8").splitlines():
-        found = re.match(rf"([0-9a-f]+)-([0-9a-f]+) {access}", line)
-        if found and int(found[1], 16) <= end < int(found[2], 16):
-            end = int(found[2], 16)
+        match = re.match(rf"([0-9a-f]+)-([0-9a-f]+) {access}", line)
+        if match and int(match[1], 16) <= end < int(match[2], 16):
+            end = int(match[2], 16)
             if end >= address + size:
                 break
     return end - address

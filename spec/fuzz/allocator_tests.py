@@ -85,8 +85,8 @@ def _report(tests: Any) -> Report:
     if tests.target is None:
         raise TargetError(f"{tests.__qualname__} says no target")
     target = tests.__dict__.get("target", tests.target)
-    made = target.__func__ if isinstance(target, staticmethod) else target
-    return fuzz(made, promises=tests.promises, steps=tests.steps, seed=tests.seed, threads=tests.threads)
+    target = target.__func__ if isinstance(target, staticmethod) else target
+    return fuzz(target, promises=tests.promises, steps=tests.steps, seed=tests.seed, threads=tests.threads)
 
 
 def listed(path: str | Path | None) -> set[str]:

@@ -206,9 +206,9 @@ class _Relatives:
 
     def give(self, handle: int, size: int) -> None:
         """Free a block."""
-        alignment, asked = self._requests.pop(handle, (-1, size))
+        alignment, whole = self._requests.pop(handle, (-1, size))
         if alignment > 0 and self._free_aligned_sized is not None:
-            self._free_aligned_sized(handle, alignment, asked)
+            self._free_aligned_sized(handle, alignment, whole)
         elif alignment < 0 and not size % 2:
             self.free_sized(handle, size)
         else:

@@ -119,8 +119,8 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         outcome.last = journal.length
         journal.enter(number, outcome.operations)
         # A target that ages is closed after its last round.
-        its = replace(target, owned=fresh and target.owned)
-        driver = Driver(its, capabilities, journal, access=access, mask=mask)
+        opened = replace(target, owned=fresh and target.owned)
+        driver = Driver(opened, capabilities, journal, access=access, mask=mask)
         if behaviour is not None:
             behaviour.watch(driver)
         start, spoilt = time.perf_counter(), False

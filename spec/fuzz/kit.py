@@ -343,8 +343,8 @@ class _Run:
             tally.add(rounds, steps, spent)
             self._remember(answer)
             if finding is not None:
-                its = {"generator": generator, "seed": self._report.seed, **chosen._asdict(), "count": steps}
-                self._count(tally, replace(finding, rounds=its), last, mask)
+                rounds_taken = {"generator": generator, "seed": self._report.seed, **chosen._asdict(), "count": steps}
+                self._count(tally, replace(finding, rounds=rounds_taken), last, mask)
             if finding is None or self._ends():
                 break
 

@@ -113,9 +113,9 @@ def _number(path: Path, line: int, value: object) -> int:
     """A size or an address: decimal, or hexadecimal after 0x."""
     text = str(value)
     with suppress(ValueError):
-        found = int(text, 16 if text[:2].lower() == "0x" else 10)
-        if 0 <= found <= _MOST_SIZE:
-            return found
+        number = int(text, 16 if text[:2].lower() == "0x" else 10)
+        if 0 <= number <= _MOST_SIZE:
+            return number
     raise TargetError(f"{path}, line {line}: {text!r:.60} is no size and no address")
 
 

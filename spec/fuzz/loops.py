@@ -61,14 +61,14 @@ def folded(program: tuple[Step, ...]) -> tuple[Item, ...]:
     """The program with its repeated blocks of steps as loops, from its start; the longest loop first."""
     if len(program) > _MOST_FOLDED:
         return program
-    found: list[Item] = []
+    items: list[Item] = []
     shapes = [_shape(step) for step in program]
     at = 0
     while at < len(program):
         longest = _longest_at(program, shapes, at)
-        found.append(longest or program[at])
+        items.append(longest or program[at])
         at += longest.times * len(longest.body) if longest else 1
-    return tuple(found)
+    return tuple(items)
 
 
 def _shape(step: Step) -> tuple[str | int, ...]:
@@ -150,14 +150,14 @@ def _item_as_json(item: Item) -> list[Any]:
 
 def items_from_json(data: Iterable[Any]) -> tuple[Step, ...]:
     """The steps of a program from data."""
-    found: list[Item] = []
+    items: list[Item] = []
     steps = 0
     for item in data:
-        found.append(read := _item_from_json(item))
+        items.append(read := _item_from_json(item))
         steps += read.times * len(read.body) if isinstance(read, Repeat) else 1
         if steps > _MOST_STEPS:
             raise TargetError(f"a program has at most {_MOST_STEPS:,} steps, and this one has more")
-    return unfolded(found)
+    return unfolded(items)
 
 
 def _item_from_json(given: Any) -> Item:

@@ -69,14 +69,14 @@ class LibraryAddress(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> LibraryAddress | None:
         """Read ``path/to/lib.so:alloc,free[,calloc[,realloc]][?abi=malloc]``; None for a text of another form."""
-        found = _SPELLING.fullmatch(text)
-        if found is None:
+        match = _SPELLING.fullmatch(text)
+        if match is None:
             return None
-        symbols = tuple(name.strip() for name in found["symbols"].split(","))
-        abi: Any = found["abi"] or "malloc"
+        symbols = tuple(name.strip() for name in match["symbols"].split(","))
+        abi: Any = match["abi"] or "malloc"
         if abi not in get_args(Abi):
             raise TargetError(f"{text}: there is no abi {abi!r}; there are {', '.join(get_args(Abi))}")
-        address = cls(found["path"], symbols, abi)
+        address = cls(match["path"], symbols, abi)
         by_position = [name for name in symbols if "=" not in name and "*" not in name]
         named = len(by_position) < len(symbols)
         most = min(len(address.parts), _MOST_BY_POSITION)
@@ -96,7 +96,7 @@ class LibraryAddress(NamedTuple):
 
 def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
     """The symbol of a library for each part that has one."""
-    found: dict[str, str] = {}
+    symbols: dict[str, str] = {}
     free_parts = iter(address.parts)
     for text in address.symbols:
         part, equals, symbol = (it.strip() for it in text.partition("="))
@@ -105,18 +105,18 @@ def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
                 raise TargetError(
                     f"{text}: {address.abi} has no part {part!r}; it has {', '.join(address.parts)}, reset"
                 )
-            found[part] = symbol
+            symbols[part] = symbol
         elif "*" in text:
-            found = _fitting(library, {part: text.replace("*", part) for part in address.parts}) | found
+            symbols = _fitting(library, {part: text.replace("*", part) for part in address.parts}) | symbols
         else:
-            found[next(free_parts)] = text
-    found = {part: symbol for part, symbol in found.items() if symbol}  # `part=` leaves a part out
-    missing = [symbol for symbol in found.values() if not hasattr(library, symbol)]
+            symbols[next(free_parts)] = text
+    symbols = {part: symbol for part, symbol in symbols.items() if symbol}  # `part=` leaves a part out
+    missing = [symbol for symbol in symbols.values() if not hasattr(library, symbol)]
     pattern = next((text for text in address.symbols if "*" in text), "*")
-    missing += [pattern.replace("*", part) for part in _CONVENTIONS[address.abi].needed if part not in found]
+    missing += [pattern.replace("*", part) for part in _CONVENTIONS[address.abi].needed if part not in symbols]
     if missing:
         raise TargetError(f"{address.path} has no symbol {', '.join(missing)}")
-    return found
+    return symbols
 
 
 def by_position(address: LibraryAddress) -> LibraryAddress | None:
@@ -144,8 +144,8 @@ def _file_of(function: Any) -> bytes | None:
     """The file that the loader took a function from."""
     place, find = _Place(), ctypes.CDLL(None).dladdr
     find.argtypes = (c_void_p, ctypes.POINTER(_Place))
-    found: bytes | None = place.file if find(ctypes.cast(function, c_void_p), ctypes.byref(place)) else None
-    return found
+    file: bytes | None = place.file if find(ctypes.cast(function, c_void_p), ctypes.byref(place)) else None
+    return file
 
 
 def makes_fresh(address: LibraryAddress) -> bool:

@@ -75,19 +75,19 @@ class Oracle:
 
     def looked_at(self) -> Counter[str]:
         """How often each requirement was checked."""
-        found = Counter(self.checked)
-        found["A01-distinct-pointers"] = found["A02-no-overlap"] = self.heap.placed
-        found["A05-served"], found["A07-free-accepts"] = self.served, self.accepted
+        counts = Counter(self.checked)
+        counts["A01-distinct-pointers"] = counts["A02-no-overlap"] = self.heap.placed
+        counts["A05-served"], counts["A07-free-accepts"] = self.served, self.accepted
         if self._access is not None and self._access.reason:
             for requirement in OF_CONTENTS:
-                found.pop(requirement, None)  # without the bytes nothing shows whether it is kept
+                counts.pop(requirement, None)  # without the bytes nothing shows whether it is kept
         elif self._access is not None:
-            found["A04-contents-kept"] += self.accepted
+            counts["A04-contents-kept"] += self.accepted
             if self._capabilities.zeroed:
-                found["A13-zeroed"] += self.served
+                counts["A13-zeroed"] += self.served
         if self._mask:
-            found["A03-aligned"] += self.served
-        return +found
+            counts["A03-aligned"] += self.served
+        return +counts
 
     @property
     def contents_reason(self) -> str | None:
@@ -294,9 +294,9 @@ class Oracle:
 
     def _rest_differs(self, block: Block, size: int) -> str:
         """A sentence if bytes after a copy were changed; else empty."""
-        found = self._reach(block).read(block, block.size)
+        present = self._reach(block).read(block, block.size)
         expected = contents(block.key, block.size)
-        return "" if found[size:] == expected[size:] or not found else "bytes beyond it were changed"
+        return "" if present[size:] == expected[size:] or not present else "bytes beyond it were changed"
 
     def judge_copy_of_nothing(self, error: Exception | None) -> None:
         """Judge a copy of zero bytes from null to null."""

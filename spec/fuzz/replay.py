@@ -178,12 +178,12 @@ class Replay:
         wrong = [name for name, fits in _FIELDS.items() if not fits(data.get(name))]
         if wrong:
             raise TargetError(f"{path} is no replay: {wrong[0]!r} is missing or wrong; wanted is {_WANTED}")
-        found: dict[str, Any] = {name: data.get(name) for name in _FIELDS}
-        program = items_from_json(found["program"])
-        chosen = {name: found[name] for name in ("repeats", "rounds")}
-        finding = Finding(found["property"], found["message"], program, **chosen)
-        chosen = {name: found[name] for name in ("seed", "steps", "threads", "hang", "named")}
-        return cls(found["target"], found["promises"], finding, skip=tuple(found["skip"]), **chosen)
+        values: dict[str, Any] = {name: data.get(name) for name in _FIELDS}
+        program = items_from_json(values["program"])
+        chosen = {name: values[name] for name in ("repeats", "rounds")}
+        finding = Finding(values["property"], values["message"], program, **chosen)
+        chosen = {name: values[name] for name in ("seed", "steps", "threads", "hang", "named")}
+        return cls(values["target"], values["promises"], finding, skip=tuple(values["skip"]), **chosen)
 
     def aimed_at(self, target: str) -> Self:
         """The same steps for another target, for example if the target has moved or had no name."""
@@ -278,6 +278,6 @@ def _packed(statements: list[str]) -> list[str]:
 
 def replay(path: Path, target: str) -> None:
     """Run a replay file on a target."""
-    found = Replay.read(path).aimed_at(target).run()
-    if found is not None:
-        raise Violation(found.requirement, found.message)
+    finding = Replay.read(path).aimed_at(target).run()
+    if finding is not None:
+        raise Violation(finding.requirement, finding.message)

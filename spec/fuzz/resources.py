@@ -85,10 +85,10 @@ class _Resource:
 
     def take_aligned(self, size: int, alignment: int) -> int | None:
         """Allocate with an alignment, which the free names too."""
-        found = self._answer(self._allocate(self._first.address, size, alignment))
-        if found is not None:
-            self._alignments[found] = alignment
-        return found
+        address = self._answer(self._allocate(self._first.address, size, alignment))
+        if address is not None:
+            self._alignments[address] = alignment
+        return address
 
     def take_zeroed(self, size: int) -> int | None:
         """Allocate memory that must be zero."""
@@ -97,10 +97,10 @@ class _Resource:
     def resized(self, handle: int, size: int, old: int) -> int | None:
         """Change the size of a block; its alignment stays."""
         alignment = self._alignments.pop(handle, _ALIGNMENT)
-        found = self._answer(self.resize(self._first.address, handle, old, alignment, size))
+        address = self._answer(self.resize(self._first.address, handle, old, alignment, size))
         if alignment != _ALIGNMENT:
-            self._alignments[handle if found is None else found] = alignment
-        return found
+            self._alignments[handle if address is None else address] = alignment
+        return address
 
     def give(self, handle: int, size: int) -> None:
         """Free a block: an even size through the second object, if that is equal, because an equal one may free it."""

@@ -137,8 +137,8 @@ def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, de
         rng = random.Random(f"{seed}:{number}")  # noqa: S311 -- replayable
         crowded = number % _CROWDED == 0 and most >= _CROWD_STEPS
         length = min(_SHORTEST << rng.randrange(7), _LONGEST, most)
-        made = Round(driver, rng, crowd=rng.randint(*_CROWD) if crowded else 0)
-        made.take(_CROWD_STEPS if crowded else length, deadline)
+        mix = Round(driver, rng, crowd=rng.randint(*_CROWD) if crowded else 0)
+        mix.take(_CROWD_STEPS if crowded else length, deadline)
     driver.end()
     return True
 

@@ -56,36 +56,36 @@ def shortened(
     until: float = math.inf,
 ) -> Program:
     """The shortest program that still fails, as far as it is found with this many tries."""
-    asked = _Budget(_effective(program), fails, tries, taken, until)
+    budget = _Budget(_effective(program), fails, tries, taken, until)
     with suppress(_SpentError):
-        if asked.fails(asked.shortest):
-            _shorten(asked)
-    return asked.shortest
+        if budget.fails(budget.shortest):
+            _shorten(budget)
+    return budget.shortest
 
 
-def _shorten(asked: _Budget) -> None:
+def _shorten(budget: _Budget) -> None:
     """Ask about shorter programs, until no one fails."""
-    if len(asked.shortest) > _LONG:
-        _from_later(asked)
-        if not _as_loop(asked):
-            _alike(asked)
+    if len(budget.shortest) > _LONG:
+        _from_later(budget)
+        if not _as_loop(budget):
+            _alike(budget)
     before: Items = ()
-    items = folded(asked.shortest)
+    items = folded(budget.shortest)
     while items != before:  # a shorter program may have more that repeats
         before = items
-        items = _reduced(items, asked)
+        items = _reduced(items, budget)
         for at, item in enumerate(items):
             if isinstance(item, Repeat):
-                items = _fewer_times(items, at, item, asked)
-        if len(asked.shortest) <= _FEW:
-            _reduced(asked.shortest, asked)  # a step may need only the last time of a loop
-        items = folded(asked.shortest)
-    asked.fails(_renumbered(asked.shortest))
+                items = _fewer_times(items, at, item, budget)
+        if len(budget.shortest) <= _FEW:
+            _reduced(budget.shortest, budget)  # a step may need only the last time of a loop
+        items = folded(budget.shortest)
+    budget.fails(_renumbered(budget.shortest))
 
 
-def _reduced(items: Items, asked: _Budget) -> Items:
+def _reduced(items: Items, budget: _Budget) -> Items:
     """Without the steps and loops that are not needed, and the others as simple as they may be."""
-    return shrink(items, asked.fails, simpler=_simpler)
+    return shrink(items, budget.fails, simpler=_simpler)
 
 
 class _SpentError(Exception):
@@ -117,26 +117,26 @@ class _Budget:
         if self._known.get(hash(items)) is False:  # the programs themselves would take much memory
             return False
         program = _effective(unfolded(items))
-        found = self._known.get(hash(program))
-        if found is None:
-            found = bool(program) and self._run(program)
-        if found:
+        fails = self._known.get(hash(program))
+        if fails is None:
+            fails = bool(program) and self._run(program)
+        if fails:
             self.shortest = program
-        self._known[hash(items)] = self._known[hash(program)] = found
-        return found
+        self._known[hash(items)] = self._known[hash(program)] = fails
+        return fails
 
     def _run(self, program: Program) -> bool:
         if self._tries <= 0 or self._left <= 0 or time.perf_counter() > self._until:
             raise _SpentError
         self._tries -= 1
-        found = self._fails(program)
-        if found and self._taken is not None:
+        fails = self._fails(program)
+        if fails and self._taken is not None:
             self.steps = min(self._taken(), len(program))
             self._left -= self.steps
         else:
             self.steps = len(program)
             self._left -= _calls(program)
-        return found
+        return fails
 
 
 def _effective(program: Program) -> Program:
@@ -163,30 +163,30 @@ def _calls(program: Program) -> int:
 # --- long programs
 
 
-def _from_later(asked: _Budget) -> None:
+def _from_later(budget: _Budget) -> None:
     """Leave out the start, if a bug does not depend on how much was done before; a short end is tried first."""
-    program, length = asked.shortest, _LONG
-    while length < len(program) and not asked.fails(program[-length:]):
+    program, length = budget.shortest, _LONG
+    while length < len(program) and not budget.fails(program[-length:]):
         length *= 4
 
 
-def _as_loop(asked: _Budget) -> bool:
+def _as_loop(budget: _Budget) -> bool:
     """Find a loop that fails too, with the fewest times; return whether there is one."""
-    for loop in _loops(asked.shortest):
-        if asked.fails((loop,)):
-            reached = loop._replace(times=-(-asked.steps // len(loop.body)))
-            shorter = reached if asked.fails((reached,)) else loop
-            _fewer_times((shorter,), 0, shorter, asked)
+    for loop in _loops(budget.shortest):
+        if budget.fails((loop,)):
+            reached = loop._replace(times=-(-budget.steps // len(loop.body)))
+            shorter = reached if budget.fails((reached,)) else loop
+            _fewer_times((shorter,), 0, shorter, budget)
             return True
     return False
 
 
-def _fewer_times(items: Items, at: int, loop: Repeat, asked: _Budget) -> Items:
+def _fewer_times(items: Items, at: int, loop: Repeat, budget: _Budget) -> Items:
     """The items with the fewest times of a loop, found by halves; if one time less is too few, so are all."""
 
     def fails(times: int) -> Items | None:
         fewer = (*items[:at], loop._replace(times=times), *items[at + 1 :])
-        return fewer if asked.fails(fewer) else None
+        return fewer if budget.fails(fewer) else None
 
     low, high = 0, loop.times - 1
     found = fails(high)
@@ -232,13 +232,13 @@ def _around(step: Step) -> Program:
     return (*there, Step(step.operation, tuple(numbers)), *gone)
 
 
-def _alike(asked: _Budget) -> None:
+def _alike(budget: _Budget) -> None:
     """Leave out whole operations, make all sizes the same, and requests plain, as far as it fails."""
     for operation in OPERATIONS:
-        asked.fails(tuple(it for it in asked.shortest if it.operation != operation))
+        budget.fails(tuple(it for it in budget.shortest if it.operation != operation))
     for change in (_plain, _of_one_size):
-        asked.fails(tuple(map(change, asked.shortest)))
-    asked.fails(_renumbered(asked.shortest))
+        budget.fails(tuple(map(change, budget.shortest)))
+    budget.fails(_renumbered(budget.shortest))
 
 
 def _plain(step: Step) -> Step:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,14 +16,12 @@ from typer.testing import CliRunner
 from syncedmem.cli import app, main
 from syncedmem.cli.display import progress_bars
 from syncedmem.spec.fuzz import (
-    AllocatorTests,
     Capabilities,
     Finding,
     Replay,
     Report,
     Step,
     TargetError,
-    allocator_machine,
     fuzz,
 )
 
@@ -91,21 +88,6 @@ def test_what_cannot_be_used_is_refused_in_a_line_before_anything_is_tested(
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("target", ["no.such:Thing", "missing.py:Pool", "./missing.so:alloc,free", "./missing.c:a,b"])
-def test_a_target_that_is_not_there_is_refused_in_a_line(
-    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", target])
-    with pytest.raises(SystemExit) as left:
-        main()
-    output, error = capsys.readouterr()
-
-    assert (2, "", 1) == (left.value.code, output, error.count("\n"))
-    assert target.partition(":")[0].removeprefix("./") in error
-
-
-@pytest.mark.deep
 def test_a_full_disk_under_a_report_costs_only_that_report(tmp_path: Path) -> None:
     arguments = ["fuzz", POOL, "--steps", "200", "--seconds", "0.1", "--out", str(tmp_path / "out")]
     run = CliRunner().invoke(app, [*arguments, "--json", "/dev/full", "--junit", str(tmp_path / "report.xml")])
@@ -158,37 +140,6 @@ def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path)
     assert (tmp_path / "out" / "A05-served.json").is_file()
 
 
-@pytest.mark.deep
-def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
-    file = tmp_path / "crowded.py"
-    file.write_text(
-        "from mutants.allocator import Pool\n"
-        "class Crowded(Pool):\n"
-        "    def allocate(self, size, alignment=16, stream=None):\n"
-        "        if len(set(self.sizes.values())) == 70:\n"
-        "            raise RuntimeError('too many')\n"
-        "        return super().allocate(size, alignment, stream)\n",
-        encoding="utf-8",
-    )
-    arguments = ["fuzz", f"{file}:Crowded", "--steps", "20000", "--out", str(tmp_path / "out"), "--first"]
-    shown = " ".join(CliRunner().invoke(app, arguments).output.split())
-
-    assert re.search(r"It takes \d+ steps, which are in the file\. These lines make the whole run again:", shown)
-
-
-def test_long_reproducers_are_printed_as_the_run_that_found_them() -> None:
-    """Every finding is printed in at most ten lines; sizes without a period are no loop."""
-    steps = tuple(Step("allocate", (number, number * number % 1009 + 1, 0, 0)) for number in range(5_000))
-    found = Replay(TWICE, {"zero_size": "null"}, Finding("A01-distinct-pointers", "", steps), seed=3, steps=9_000)
-
-    assert len(found.python().splitlines()) <= 10
-    assert max(map(len, found.python().splitlines())) < 250
-    assert (
-        f"fuzz({TWICE!r}, seed=3, steps=9000, threads=1, promises={{'zero_size': 'null'}}).require()" in found.python()
-    )
-    assert 5_000 == sum(line.strip().startswith('["allocate"') for line in found.text().splitlines())
-
-
 def test_an_object_is_replayed_where_it_is(tmp_path: Path) -> None:
     class Local(Pool):
         """A class that cannot be imported by name."""
@@ -206,42 +157,6 @@ def test_an_object_is_replayed_where_it_is(tmp_path: Path) -> None:
         exec(found.python(), {"target": Local})  # noqa: S102 -- what is printed has to run
     with pytest.raises(TargetError, match="was an object in a program"):
         Replay.read(file).run()
-
-
-def test_a_misspelt_promise_is_refused_with_the_class() -> None:
-    """The class itself is refused, so the error comes once and not in each test."""
-    with pytest.raises(TargetError, match="there is no promise 'speed'"):
-        type("Misspelt", (AllocatorTests,), {"target": Pool, "promises": {"speed": "64"}})
-
-
-def test_the_machine_stops_at_one_bug_and_soon() -> None:
-    """A user's test should not need minutes to report a bug."""
-    bug = ALLOCATOR_BUGS["OneByteShort"]  # all examples show it by the same requirement
-    machine: Any = allocator_machine(bug.make)
-    settings = machine.TestCase.settings
-
-    assert (60, 30, False) == (settings.max_examples, settings.stateful_step_count, settings.report_multiple_bugs)
-    with pytest.raises(AssertionError, match=bug.requirement):
-        machine.TestCase().runTest()
-
-
-@pytest.mark.deep
-def test_the_report_of_a_sanitizer_is_printed(tmp_path: Path) -> None:
-    source = tmp_path / "pool.c"
-    source.write_text(
-        "#include <stdlib.h>\nstatic int *table, calls;\n"
-        "void *take(size_t n) { if (!table) table = malloc(64); if (++calls > 99) table[16] = 1; return malloc(n); }\n"
-        "void give(void *p) { free(p); }\n",
-        encoding="utf-8",
-    )
-    arguments = ["fuzz", f"{source}:take,give", "--steps", "500", "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, [*arguments, "--sanitizer", "address"])
-
-    assert 1 == result.exit_code
-    assert "AddressSanitizer: heap-buffer-overflow" in result.output
-    assert "    #0 take " in result.output
-    assert "LD_PRELOAD" not in result.output
-    assert f"'{source}:take,give?sanitizer=address'" in result.output
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, report: Report, error: Exception | None = None) -> Result:
@@ -278,17 +193,16 @@ def test_what_is_to_be_known_of_a_finding_is_printed(tmp_path: Path, monkeypatch
     assert f"replay {tmp_path}/out/A22-no-crash-2.json" in shown
 
 
-def test_a_target_that_cannot_be_used_any_more_is_an_error_after_the_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = Finding("A17-statistics", "wrong", (Step("compare", ()),))
-    result = printed(monkeypatch, tmp_path, report_of(found), TargetError("it is gone"))
-    kept = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+def test_a_finding_of_another_target_in_the_same_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = Finding("A17-statistics", "wrong", (Step("compare", ()),))
+    printed(monkeypatch, tmp_path, replace(report_of(finding), target="a:b"))
+    shown = printed(monkeypatch, tmp_path, report_of(finding)).output
+    again = printed(monkeypatch, tmp_path, report_of(finding)).output
 
-    assert (2, "syncedmem: it is gone\n") == (result.exit_code, result.stderr)
-    assert "A17-statistics: wrong" in result.stdout
-    assert "failed. Seed 0." in result.stdout
-    assert (["it is gone"], False) == (kept["errors"], kept["passed"])
+    assert "a:b" == Replay.read(tmp_path / "out" / "A17-statistics.json").target
+    assert f"{tmp_path}/out/A17-statistics-2.json" in shown
+    assert f"{tmp_path}/out/A17-statistics-2.json" in again
+    assert 3 == len(list((tmp_path / "out").iterdir()))
 
 
 @pytest.mark.deep

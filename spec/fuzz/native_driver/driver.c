@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <time.h>
 
 /* The numbers of the operations are those of running.py. */

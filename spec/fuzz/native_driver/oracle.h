@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -219,35 +220,15 @@ static ssize_t refused_part(
     return -1;
 }
 
-static const char *hex(char *text, uint64_t value) {
-    char digits[16];
-    int count = 0, length = 0;
-    do digits[count++] = "0123456789abcdef"[value & 15]; while (value >>= 4);
-    while (count) text[length++] = digits[--count];
-    text[length] = 0;
-    return text;
-}
-
-static const char *decimal(char *text, uint64_t value) {
-    char digits[20];
-    int count = 0, length = 0;
-    do digits[count++] = (char)('0' + value % 10); while (value /= 10);
-    while (count) text[length++] = digits[--count];
-    text[length] = 0;
-    return text;
-}
-
 /* Report the first wrong byte from a part on. */
 static void wrong_byte(const char *requirement, const struct block *block, size_t from, int zero) {
-    char what[128] = "", text[24];
+    char what[128];
     for (size_t at = from; at < block->size; at++) {
         uint8_t found = *(const volatile uint8_t *)(block->address + at);
-        uint64_t word = zero ? 0 : block->key + at / 8 * STRIDE;
-        uint8_t expected = (uint8_t)(word >> at % 8 * 8);
+        uint8_t expected = zero ? 0 : (uint8_t)((block->key + at / 8 * STRIDE) >> at % 8 * 8);
         if (found == expected) continue;
-        strcat(strcat(strcpy(what, "byte "), decimal(text, at)), " is ");
-        strcat(strcat(what, hex(text, found)), zero ? ", not 0" : ", ");
-        if (!zero) strcat(strcat(what, hex(text, expected)), " was written");
+        if (zero) snprintf(what, sizeof what, "byte %zu is %x, not 0", at, found);
+        else snprintf(what, sizeof what, "byte %zu is %x, %x was written", at, found, expected);
         wrong(requirement, block, what);
         return;
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from array_allocators import Buffers, Cached, Crooked, Device, Overlapping, Storage, Twice, cut, empty
+from array_allocators import Buffers, Cached, Crooked, Device, Overlapping, Twice, cut, empty
 
 from syncedmem.spec.fuzz import Source, TargetError, driver_of, fuzz
 from syncedmem.spec.fuzz.campaign import Outcome, campaign
@@ -292,23 +292,6 @@ def test_wrong_pools_and_providers_are_caught(umf: Path, names: str, requirement
     assert broken(f"{umf}:{names}?abi=umf", alignment="8" if "crooked" in names else "1")[0] == requirement
 
 
-def test_what_a_pool_does_not_support_is_not_tried(umf: Path) -> None:
-    bare, good = (Source(f"{umf}:pool={name}PoolOps?abi=umf").open() for name in ("bare", "good"))
-
-    assert (bare.resize, bare.take_zeroed, bare.take_many) == (None, None, None)
-    assert None not in (good.resize, good.take_zeroed, good.take_many)
-
-
-@pytest.mark.parametrize("name", ["good", "old"])
-def test_the_usable_size_of_a_pool_is_read_in_both_ways(umf: Path, name: str) -> None:
-    target = Source(f"{umf}:pool={name}PoolOps?abi=umf").open()
-    handle = target.take(100)
-
-    assert target.usable_size is not None
-    assert 100 <= target.usable_size(handle) < 200
-    target.give(handle, 100)
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -335,18 +318,6 @@ def test_tensors_are_measured_through_their_storage() -> None:
 
 def test_tensors_of_a_device_are_read_through_the_host() -> None:
     passed(Device(), host_readable="no")
-
-
-def test_a_storage_is_a_target_too() -> None:
-    class Freed(Storage):
-        def free(self) -> None:
-            """Do nothing: Python frees it."""
-
-    def make(size: int) -> Freed:
-        return Freed(size)
-
-    with driver_of(make) as driver:
-        assert driver.allocate(0, 100)
 
 
 @pytest.mark.parametrize(("target", "requirement"), [(cut, "A08-size-known"), (Cached(), "A01-distinct-pointers")])

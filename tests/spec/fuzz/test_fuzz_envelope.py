@@ -100,13 +100,6 @@ def test_python_may_refuse_what_is_no_size_as_a_wrong_value() -> None:
             driver.request_too_much(1 << 50)
 
 
-def test_sizes_that_a_function_cannot_be_told_are_left_out() -> None:
-    driver = started("libc.so.6:malloc,free?abi=torch")
-
-    assert not driver.request_too_much(1 << 63)
-    assert not driver.resize_too_much(0, 1 << 63)
-
-
 @pytest.mark.parametrize("touches", [True, False])
 def test_an_allocator_that_writes_to_its_blocks_is_asked_for_none_that_are_huge(touches: bool) -> None:
     sizes: list[int] = []
@@ -230,24 +223,6 @@ def test_a_class_that_is_refused_while_blocks_are_live_is_asked_for_again() -> N
         assert {(100, False): None} == driver.oracle.suspects
     assert 5 == asked.count(128)
     assert 1 == driver.oracle.checked["A25-no-starvation"]
-
-
-def test_an_error_of_a_free_between_two_requests_is_a_finding() -> None:
-    class Stuck(Pool):
-        """Refuses once, and then cannot free."""
-
-        refused = 0
-
-        def place(self, room: int, alignment: int) -> int:
-            self.refused += 1
-            return 0 if self.refused == 1 else super().place(room, alignment)
-
-        def deallocate(self, pointer: int, size: int, stream: object = None) -> None:
-            raise ValueError(pointer, size, stream)
-
-    opened = Source(Stuck).open()
-    with pytest.raises(Violation, match="A07-free-accepts"):
-        Driver(opened, opened.capabilities).allocate(0, 8)
 
 
 # --- rounds, processes and age

@@ -70,14 +70,6 @@ def test_a_loop_is_written_in_python_and_in_files(tmp_path: Path) -> None:
     assert replay.as_json() == Replay.read(file).as_json()
 
 
-def test_a_program_with_too_many_loops_is_not_shown() -> None:
-    program = tuple(step for size in range(1, 9) for step in (taken(0, size), gone(0)) * 3)
-    replay = Replay(POOL, {}, Finding("A01-distinct-pointers", "", program))
-
-    assert not replay.shows_steps
-    assert len(replay.python().splitlines()) <= 10
-
-
 NO_LOOPS: list[tuple[list[Any], str]] = [
     (["repeat"], "not a loop"),
     (["repeat", 0, [["compare"]]], "not a loop"),
@@ -160,36 +152,6 @@ def test_the_same_finding_always_becomes_the_same_program() -> None:
     assert program == shortened(program, fails, until=0.0)
 
 
-class Crowd:
-    """A bug that shows when more blocks are live than a limit."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.taken = 0
-        self.steps_of_all_tries = 0
-
-    def shows(self, program: tuple[Step, ...]) -> bool:
-        """Whether a program shows it; `taken` is the number of steps until then."""
-        live = 0
-        for self.taken, step in enumerate(program, 1):
-            live += {"allocate": 1, "free": -1}[step.operation]
-            if live > self.most:
-                break
-        self.steps_of_all_tries += self.taken
-        return live > self.most
-
-
-@pytest.mark.parametrize("most", [200, 1000, pytest.param(1 << 14, marks=pytest.mark.deep)])
-def test_a_crowd_becomes_a_loop_within_a_few_times_its_steps(most: int) -> None:
-    """How far a loop went until it failed gives its times; halving would run the loop another sixteen times."""
-    program = tuple(taken(number, number * number % 97 + 1) for number in range(most + most // 8))
-    bug = Crowd(most)
-    short = shortened(program, bug.shows, taken=lambda: bug.taken)
-
-    assert [f"repeat {most + 1} with i: allocate(i, 1)"] == [str(it) for it in folded(short)]
-    assert bug.steps_of_all_tries <= 12 * len(program)
-
-
 def test_the_steps_of_all_tries_have_a_limit() -> None:
     """A long program that is no loop, and of which nearly all is needed, was once shortened for minutes."""
     program = tuple(taken(number, number * number % 1009 + 1) for number in range(30_000))
@@ -201,22 +163,3 @@ def test_the_steps_of_all_tries_have_a_limit() -> None:
 
     assert program == shortened(program, fails)
     assert sum(tried) <= 1_030_000
-
-
-def test_a_step_after_a_loop_needs_only_some_of_its_times() -> None:
-    """A copy between two of ten blocks was once left with all ten."""
-    program = (*(taken(number, 4096) for number in range(10)), Step("copy", (9, 2)))
-
-    def fails(steps: tuple[Step, ...]) -> bool:
-        return steps[-1].operation == "copy"
-
-    assert (taken(0, 1), taken(1, 1), Step("copy", (1, 0))) == shortened(program, fails)
-
-
-def test_freed_blocks_keep_their_numbers_where_they_are_freed_again() -> None:
-    program = (taken(7), gone(7), taken(9), gone(9), Step("free_again", (7,)))
-
-    def fails(steps: tuple[Step, ...]) -> bool:
-        return len(steps) == 5
-
-    assert (taken(0, 1), gone(0), taken(1, 1), gone(1), Step("free_again", (0,))) == shortened(program, fails)

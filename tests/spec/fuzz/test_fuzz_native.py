@@ -14,7 +14,6 @@ from syncedmem.spec.fuzz.isolation import Isolated
 from syncedmem.spec.fuzz.native_driver import building
 from syncedmem.spec.fuzz.native_driver.building import built
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver
-from syncedmem.spec.fuzz.native_driver.sanitizers import trimmed
 from syncedmem.spec.fuzz.recognition import Source
 
 if TYPE_CHECKING:
@@ -248,14 +247,6 @@ def test_what_only_the_native_driver_saw_is_a_note(
     assert passed == any(f"did not show it: {requirement}: seen once" in note for note in found.notes)
 
 
-def test_a_finding_of_one_thread_has_a_short_program() -> None:
-    """Only the native driver takes enough steps for it."""
-    report = fuzz(f"{SUPPORT / 'faulty_allocators.c'}:dirty_malloc,dirty_free,dirty_calloc", steps=1, seconds=5)
-
-    assert ["A13-zeroed"] == [it.requirement for it in report.findings]
-    assert len(report.findings[0].program) <= 3
-
-
 def test_without_a_compiler_the_python_generator_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     report = fuzz("libc.so.6:malloc,free", steps=500, threads=2)
@@ -367,17 +358,3 @@ def test_a_library_is_built_with_a_sanitizer_and_without(tmp_path: Path) -> None
         built(target.replace("$CFLAGS", "").replace("$LDFLAGS", ""))
     with pytest.raises(TargetError, match=r"did not build .*libpool\.so again: .* make -B"):
         built(target.replace("cc ", f"grep -q __tsan_ {library} || cc "))
-
-
-def test_a_report_is_trimmed() -> None:
-    frames = "\n".join(f"    #{i} f{i} /a/pool.c:{i} (pool.so+0x12) (BuildId: abc)" for i in range(9))
-    text = f"==7==\nWARNING: ThreadSanitizer: data race (pid=7)\n  Write of size 8\n{frames}\n\n==================\n"
-    sentence, report = trimmed(f"{text}SUMMARY: ThreadSanitizer: data race /a/pool.c:0 in f0\nmore\n")
-
-    assert "ThreadSanitizer: data race /a/pool.c:0 in f0" == sentence
-    assert ["ThreadSanitizer: data race (pid=7)", "  Write of size 8", "    #0 f0 /a/pool.c:0"] == report.split("\n")[
-        :3
-    ]
-    assert 7 == len(report.split("\n"))
-    assert ("ThreadSanitizer: data race (pid=7)", report) == trimmed(text)
-    assert ("", "") == trimmed("all is well")

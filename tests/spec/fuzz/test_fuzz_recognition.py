@@ -28,7 +28,6 @@ from allocator_conventions import (
 )
 
 from syncedmem.spec.fuzz import Source, TargetError, driver_of, fuzz
-from syncedmem.spec.fuzz.access import WHOLE
 from syncedmem.spec.fuzz.recognition import look_up, spelling
 
 if TYPE_CHECKING:
@@ -63,30 +62,6 @@ def test_every_convention_is_recognised_and_fuzzed(target: object, kind: str) ->
     assert {"passed"} == {it.status for it in report.verdicts() if it.requirement == "A04-contents-kept"}
 
 
-@pytest.mark.parametrize("sized", [True, False])
-def test_a_free_names_the_stream_of_the_driver(sized: bool) -> None:
-    calls: list[tuple[object, ...]] = []
-
-    class Sized(Memory):
-        def allocate(self, size: int, *, stream: object = None) -> int:
-            calls.append((size, str(stream)))
-            return self.take(size)
-
-        def deallocate(self, ptr: int, size: int, *, stream: object = None) -> None:
-            calls.append((size, str(stream)))
-            self.give(ptr)
-
-    class Unsized(Sized):
-        def deallocate(self, ptr: int, *, stream: object = None) -> None:  # type: ignore[override]
-            super().deallocate(ptr, 0, stream=stream)
-
-    with driver_of(Sized() if sized else Unsized(), stream_ordered="yes") as driver:
-        driver.allocate(0, 100, 0, 1)
-        driver.free(0, 2)
-
-    assert [(100, "<stream 1>"), (100 if sized else 0, "<stream 2>")] == calls
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -115,18 +90,6 @@ def test_what_cannot_be_used_is_said_in_one_line(text: str, said: str) -> None:
 
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_method_that_wants_more_is_said() -> None:
-    class Typed:
-        def allocate(self, shape: object, dtype: object) -> int:
-            raise AssertionError((shape, dtype))
-
-        def deallocate(self, pointer: int) -> None:
-            raise AssertionError(pointer)
-
-    with pytest.raises(TargetError, match=r"Typed\.allocate wants shape, dtype; the fuzzer has a size"):
-        Source(Typed()).open()
 
 
 class Wrong:
@@ -176,18 +139,6 @@ def test_a_file_that_is_no_library_is_named(there: bool, tmp_path: Path) -> None
         assert f"there is no file {file}" == str(caught.value)
 
 
-def test_variable_arguments_take_a_size() -> None:
-    class Loose(Memory):
-        def allocate(self, *arguments: int) -> int:
-            return self.take(*arguments)
-
-        def deallocate(self, *arguments: int) -> None:
-            assert len(arguments) == 2
-            self.give(arguments[0])
-
-    assert fuzz(Loose(), steps=500).passed
-
-
 def test_a_file_of_python_can_be_named(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def make():\n    raise ValueError('two\\nlines')\n", encoding="utf-8")
@@ -206,26 +157,6 @@ def test_what_a_file_defines_lives_as_long_as_the_process(tmp_path: Path) -> Non
 
     assert first() is not None
     assert second() is not first()
-
-
-def test_blocks_that_are_not_written_whole_are_not_copied() -> None:
-    """What a copy has changed could not be seen."""
-    copied: list[tuple[int, ...]] = []
-
-    class Copying(Memory):
-        malloc = Memory.take
-        free = Memory.give
-
-        def memcpy(self, dst: int, src: int, size: int) -> None:
-            copied.append((dst, src, size))
-
-    with driver_of(Copying()) as driver:
-        assert driver.allocate(0, WHOLE + 1)
-        assert driver.allocate(1, 100)
-        assert not driver.copy(0, 1)
-        assert not driver.copy(1, 0)
-
-    assert not copied
 
 
 def test_a_method_without_its_object_is_told_from_a_function() -> None:

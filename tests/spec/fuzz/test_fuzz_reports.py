@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 from syncedmem.cli import app, main
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
-    AllocatorMachine,
     AllocatorTests,
     Finding,
     Replay,
@@ -141,25 +140,6 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 
     assert (2, "", 1) == (stopped.value.code, said.out, said.err.count("\n"))
     return said.err
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"[" * 100_000, "is no replay: this is broken JSON: it is nested too deeply"),
-        (b"\xff", "is no replay: it is not text; expected a replay of fuzz"),
-        (b"", "is no replay: the file is empty"),
-    ],
-)
-def test_what_is_no_replay_is_one_line_and_status_two(
-    content: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Status 1 would mean that the replay still fails."""
-    file = tmp_path / "replay.json"
-    file.write_bytes(content)
-
-    assert f"syncedmem: {file} {said}" in refused(monkeypatch, capsys, "replay", str(file), POOL)
-    assert f"syncedmem: {tmp_path}: it is a directory\n" == refused(monkeypatch, capsys, "replay", str(tmp_path), POOL)
 
 
 @pytest.mark.deep
@@ -295,21 +275,6 @@ def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
     Twice.skips = listing(tmp_path, "A99-nonsense")
     with pytest.raises(TargetError, match="lists A99-nonsense, which is no requirement of allocators"):
         Twice().check(broken)
-
-
-def test_a_target_may_be_a_function_and_has_to_be_said() -> None:
-    class Made(AllocatorTests):
-        target = staticmethod(Pool)
-        steps = 500
-
-    class Forgotten(AllocatorTests):
-        pass
-
-    assert Made.report().passed
-    with pytest.raises(TargetError, match="Forgotten says no target"):
-        Forgotten.report()
-    with pytest.raises(TargetError, match="has no target"):
-        AllocatorMachine()
 
 
 def test_the_page_says_how_many_bugs_there_are_at_least() -> None:
