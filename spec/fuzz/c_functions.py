@@ -106,7 +106,12 @@ def plain_target(abi: str, functions: Functions) -> Target:
         function = bind(part, result, *(c_size_t if it in "s1" else c_void_p for it in wanted))
         if function is None or not wanted:
             return None
-        return lambda *given: function(*(map((numbers | dict(zip(values, given, strict=False))).__getitem__, wanted)))
+
+        def called(*arguments: int) -> Any:
+            named = numbers | dict(zip(values, arguments, strict=False))
+            return function(*(named[letter] for letter in wanted))
+
+        return called
 
     kind, record, most = _PLAIN[abi]
     return Target(

@@ -69,7 +69,7 @@ class AllocatorMachine(RuleBasedStateMachine):
             gone += number
         elif row.block:
             number = (rng.choice(self._blocks[row.block]),)
-        numbers = row.numbers(rng, lambda: rng.choice(_SIZES), lambda: rng.randrange(_OTHERS))
+        numbers = row.draw(rng, _SIZES, range(_OTHERS))
         try:
             self.driver.perform(Step(row.operation, (*number, *numbers)))
         except Violation:

@@ -53,15 +53,14 @@ TOO_MANY = (
 class Drawn(NamedTuple):
     """A step that is drawn: the block that it is about, how often in rounds, what it needs, and its other numbers.
 
-    It needs a function of the target, or a promise that is not the default.  The numbers come from a source of random
-    numbers, and functions that draw a size and the number of a live block.
+    It needs a function of the target, or a promise that is not the default.  A number that is a word is drawn.
     """
 
     operation: str
     block: Literal["new", "live", "leaving", "gone", ""] = ""
     weight: int = 0
     needs: str = ""
-    numbers: Callable[[random.Random, Callable[[], int], Callable[[], int]], tuple[int, ...]] = lambda *_: ()
+    numbers: tuple[int | str, ...] = ()
 
     def is_offered(self, driver: Driver) -> bool:
         """Whether the target of a driver has what it needs."""
@@ -69,35 +68,47 @@ class Drawn(NamedTuple):
             return getattr(driver.capabilities, self.needs) not in (False, "undefined")
         return not self.needs or getattr(driver.target, self.needs) is not None
 
+    def draw(self, rng: random.Random, sizes: Sequence[int], blocks: Sequence[int]) -> tuple[int, ...]:
+        """Draw its other numbers: sizes are among these, and another block is one of these."""
+        drawn: list[int] = []
+        for number in self.numbers:
+            if isinstance(number, int):
+                drawn.append(number)
+            elif number == "too_many":
+                drawn += rng.choice(TOO_MANY)
+            else:
+                among = {"size": sizes, "block": blocks or (-1,), **_AMONG}[number]
+                drawn.append(rng.choice(among))
+        return tuple(drawn)
 
-_STREAMS = 3
 
-
-def _stream(rng: random.Random, *_: object) -> tuple[int, ...]:
-    return (rng.randint(1, _STREAMS),)
-
+_AMONG: dict[str, Sequence[int]] = {
+    "alignment": [1 << power for power in range(4, 13)],
+    "stream": range(1, 4),
+    "too_much": TOO_MUCH,
+}
 
 DRAWN = (
-    Drawn("allocate", "new", 1, "", lambda *_: (0, 0, 0)),
-    Drawn("allocate", "new", 0, "", lambda _, size, __: (size(), 0, 0)),
-    Drawn("allocate", "new", 2, "take_aligned", lambda rng, size, _: (size(), 1 << rng.randrange(4, 13), 0)),
-    Drawn("allocate", "new", 0, "stream_ordered", lambda rng, size, _: (size(), 0, *_stream(rng))),
-    Drawn("calloc", "new", 2, "take_zeroed", lambda _, size, __: (size(),)),
-    Drawn("free", "leaving", 0, "", lambda *_: (0,)),
-    Drawn("free", "leaving", 0, "stream_ordered", _stream),
+    Drawn("allocate", "new", 1, "", (0, 0, 0)),
+    Drawn("allocate", "new", 0, "", ("size", 0, 0)),
+    Drawn("allocate", "new", 2, "take_aligned", ("size", "alignment", 0)),
+    Drawn("allocate", "new", 0, "stream_ordered", ("size", 0, "stream")),
+    Drawn("calloc", "new", 2, "take_zeroed", ("size",)),
+    Drawn("free", "leaving", 0, "", (0,)),
+    Drawn("free", "leaving", 0, "stream_ordered", ("stream",)),
     Drawn("check", "live"),
     Drawn("compare", "", 1),
-    Drawn("request_too_much", "", 1, "", lambda rng, *_: (rng.choice(TOO_MUCH),)),
-    Drawn("request_too_many", "", 1, "take_many", lambda rng, *_: rng.choice(TOO_MANY)),
-    Drawn("resize", "live", 4, "resize", lambda _, size, __: (size(),)),
-    Drawn("resize_too_much", "live", 1, "resize", lambda rng, *_: (rng.choice(TOO_MUCH),)),
+    Drawn("request_too_much", "", 1, "", ("too_much",)),
+    Drawn("request_too_many", "", 1, "take_many", ("too_many",)),
+    Drawn("resize", "live", 4, "resize", ("size",)),
+    Drawn("resize_too_much", "live", 1, "resize", ("too_much",)),
     Drawn("use_all", "live", 2, "usable_size"),
-    Drawn("copy", "live", 2, "copy", lambda _, __, some: (some(),)),
+    Drawn("copy", "live", 2, "copy", ("block",)),
     Drawn("free_again", "gone", 2, "double_free"),
     Drawn("free_foreign", "", 1, "foreign_free"),
-    Drawn("free_wrong_size", "live", 1, "wrong_size", lambda _, size, __: (size(),)),
-    Drawn("work", "live", 0, "stream_ordered", _stream),
-    Drawn("finish", "", 0, "stream_ordered", _stream),
+    Drawn("free_wrong_size", "live", 1, "wrong_size", ("size",)),
+    Drawn("work", "live", 0, "stream_ordered", ("stream",)),
+    Drawn("finish", "", 0, "stream_ordered", ("stream",)),
 )
 """The steps that rounds and the machine of Hypothesis draw."""
 
@@ -282,7 +293,7 @@ class Round:
         number = self._new() if row.block == "new" else self._leaving() if row.block == "gone" else self._some()
         if row.block == "gone":
             driver.free(number)
-        numbers = row.numbers(self._rng, self._size, self._some)
+        numbers = row.draw(self._rng, self._sizes, live)
         done = driver.perform(Step(row.operation, (number, *numbers) if row.block else numbers))
         if row.block == "new":
             self._note_new(number, done)
@@ -317,7 +328,7 @@ class Round:
     def _on_streams(self) -> None:
         """Allocate on one stream, queue work, free, and allocate the same size on the same or another stream."""
         driver, rng, size = self._driver, self._rng, self._size()
-        first, second = rng.sample(range(1, _STREAMS + 1), 2)
+        first, second = rng.sample(_AMONG["stream"], 2)
         number = self._new()
         if driver.allocate(number, size, 0, first):
             driver.work(number, first)

@@ -38,9 +38,11 @@ def umf_target(functions: Functions) -> Target:
         return _provider_target(call, provider)
     symbol = functions.symbols["pool"]
     create = call("umfPoolCreate", c_int, c_void_p, c_void_p, c_void_p, c_uint32, _PLACE)
-    with_provider: Callable[..., int] = lambda table, parameters, place: create(  # noqa: E731 -- in the order of a provider
-        table, provider.address, parameters, 0, place
-    )
+
+    def with_provider(table: int, parameters: int | None, place: Any) -> int:
+        status: int = create(table, provider.address, parameters, 0, place)
+        return status
+
     drop = call("umfPoolDestroy", None, c_void_p)
     return _pool_target(call, Instance(_created(functions, symbol, with_provider), drop, base=provider))
 
