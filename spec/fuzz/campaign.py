@@ -73,10 +73,10 @@ class Outcome:
     seconds: float = 0.0
     rounds: int = 0
     checked: Counter[str] = field(default_factory=Counter[str])
-    unread: str | None = None
-    last: int = 0
+    unread: str | None = None  # why contents were not checked; None if there were none
+    last: int = 0  # the position in the journal where the last round begins
     wrong: Violation | None = None
-    kept: list[tuple[Step, ...]] = field(default_factory=list["tuple[Step, ...]"])
+    kept: list[tuple[Step, ...]] = field(default_factory=list["tuple[Step, ...]"])  # those with new behaviour
 
     def add(self, driver: Driver, seconds: float) -> None:
         """Add the result of a driver."""
@@ -104,7 +104,11 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     behaviour: Behaviour | None = None,
     programs: Sequence[tuple[Step, ...]] = (),
 ) -> Outcome:
-    """Take random steps until something is wrong, or steps, rounds or seconds are used up."""
+    """Take random steps, or these programs, until something is wrong, or steps, rounds or seconds are used up.
+
+    Afterwards the journal has the steps of the last round, or of all rounds if these have the same target: if it ages,
+    or if the source makes no new ones.  The same numbers take the same steps.
+    """
     outcome, target, access = Outcome(), None, None
     fresh = source.makes_fresh and not ages
     deadline = time.perf_counter() + seconds

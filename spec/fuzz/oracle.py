@@ -57,19 +57,19 @@ class Oracle:
     ) -> None:
         self.heap: ShadowHeap = ShadowHeap(intervals)
         self._add = self.heap.add
-        self.checked: Counter[str] = Counter()
+        self.checked: Counter[str] = Counter()  # without what every step checks: `looked_at` has all
         self.limit: int = capabilities.limit or limit_of(target.subject)
-        self.baseline: dict[Gauge, int] = gauges(target.subject)
-        self.accepted = 0
-        self.resized = False
+        self.baseline: dict[Gauge, int] = gauges(target.subject)  # at the start
+        self.accepted = 0  # frees
+        self.resized = False  # whether a block may have been resized
         self._target = target
         self._capabilities = capabilities
         self._access: Access | None = access
         self._mask = capabilities.alignment - 1
-        self.served: int = 0
-        self.largest: int = 0
+        self.served: int = 0  # requests for at least one byte
+        self.largest: int = 0  # that was met, as far as refusals are judged by it
         self._nothings = 0
-        self.suspects: dict[tuple[int, bool], None] = {}
+        self.suspects: dict[tuple[int, bool], None] = {}  # refused sizes, and whether zeros were requested
         self._pending: list[tuple[int, int, Stream, int]] = []
         self._device = device_of(target.subject)
 

@@ -25,8 +25,8 @@ class Block:
         self.handle: Any = handle
         self.address: int = address
         self.size: int = size
-        self.extent: int = size
-        self.key: int = key
+        self.extent: int = size  # the bytes that are written: these, or all that are usable
+        self.key: int = key  # of its contents
         self.stream: int = stream
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class ShadowHeap:
         self.bytes: int = 0
         self.peak_bytes: int = 0
         self.peak_count: int = 0
-        self.placed: int = 0
+        self.placed: int = 0  # blocks with a known address that overlapped no other
         self.alone: bool = intervals is None
         self._intervals = Intervals() if intervals is None else intervals
 

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from ..engine.shrinking import shrink
-from .finding import OPERATIONS, Step
+from .finding import BLOCKS_OF, OPERATIONS, TAKES, Step
 from .loops import Item, Repeat, folded, unfolded
 
 if TYPE_CHECKING:
@@ -35,13 +35,6 @@ _LONG = 24
 _FEW = 128
 """So many steps can be left out one by one, also those of loops."""
 _SIZE = 64
-_NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work", "use_all")
-_BLOCKS_OF = {
-    operation: [at for at, name in enumerate(names) if name in {"block", "source"}]
-    for operation, names in OPERATIONS.items()
-}
-"""The positions of the blocks among the numbers of each operation."""
-_TAKES = ("allocate", "calloc")
 _SIZED = ("allocate", "calloc", "resize")
 _SMALLEST_ALIGNMENT = 16
 _ROUND = (1, 8, 64, 4096)
@@ -145,9 +138,9 @@ def _effective(program: Program) -> Program:
     kept: list[Step] = []
     for step in program:
         operation, numbers = step
-        if operation in _TAKES:
+        if operation in TAKES:
             there.add(numbers[0])
-        elif operation in _NEEDS_BLOCKS and not there.issuperset(numbers[at] for at in _BLOCKS_OF[operation]):
+        elif operation != "free_again" and not there.issuperset(numbers[at] for at in BLOCKS_OF[operation]):
             continue
         elif operation == "free":
             there.remove(numbers[0])
@@ -203,7 +196,7 @@ def _loops(program: Program) -> Iterator[Repeat]:
     """The loops that may show a bug that depends on how often something was done, or on how many blocks are live."""
     example = {step.operation: step for step in program}  # the last of each
     times = Counter(step.operation for step in program)
-    blocks = sum(times[operation] for operation in _TAKES)
+    blocks = sum(times[operation] for operation in TAKES)
     if "allocate" in example:  # its size may be the one that shows the bug
         yield from _of_blocks(blocks, example["allocate"].numbers[1])
     for operation, step in example.items():
@@ -224,10 +217,10 @@ def _of_blocks(blocks: int, size: int) -> Iterator[Repeat]:
 def _around(step: Step) -> Program:
     """A step with its blocks, which are allocated before it and freed after it."""
     numbers = list(step.numbers)
-    blocks = _BLOCKS_OF[step.operation]
+    blocks = BLOCKS_OF[step.operation]
     for block, at in enumerate(blocks):
         numbers[at] = block
-    there = () if step.operation in _TAKES else tuple(Step("allocate", (it, _SIZE, 0, 0)) for it in range(len(blocks)))
+    there = () if step.operation in TAKES else tuple(Step("allocate", (it, _SIZE, 0, 0)) for it in range(len(blocks)))
     gone = tuple(Step("free", (it, 0)) for it in range(len(blocks)))
     return (*there, Step(step.operation, tuple(numbers)), *gone)
 
@@ -312,9 +305,9 @@ def _renumbered(program: Program) -> Program:
     found: list[Step] = []
     for step in program:
         numbers = list(step.numbers)
-        for at in _BLOCKS_OF[step.operation]:
+        for at in BLOCKS_OF[step.operation]:
             old = numbers[at]
-            if old not in new or (step.operation in _TAKES and new[old] not in live):
+            if old not in new or (step.operation in TAKES and new[old] not in live):
                 new[old] = heappop(unused) if unused else len(new) if keeps else len(live)
                 live.add(new[old])
             numbers[at] = new[old]

@@ -14,9 +14,8 @@ from ..mask import DAMAGED
 from ..native import LibraryAddress
 from ..oracle import OF_CONTENTS
 from ..rounds import TOO_MUCH
-from .building import built, compiled_driver
+from .building import STATUS, built, compiled_driver, options_of, trimmed
 from .journal import RUNNING, UNUSABLE, WRONG, Header, NativeJournal
-from .sanitizers import STATUS, options_of, trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -45,20 +45,6 @@ def test_a_change_in_a_window_of_a_large_block_is_seen(at: int) -> None:
         driver.blocks.clear()
 
 
-def test_a_block_that_is_cut_to_32_bits_is_seen() -> None:
-    class Narrow(Pool):
-        """Cuts sizes to 32 bits, and knows no limit."""
-
-        def allocate(self, size: int, alignment: int = 64, stream: object = None) -> int:
-            return super().allocate(size % (1 << 32), alignment, stream)
-
-    driver = started(Narrow)
-    driver.oracle.limit = 0
-    driver.allocate(0, 8)
-    with pytest.raises(Violation, match=r"A04-contents-kept: .* cannot be written: .* has no memory at byte"):
-        driver.allocate(1, (1 << 46) + 8)
-
-
 # --- how much may be asked for
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deep_bugs import DEEP, OF_A_NEW_PROCESS
 from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from mutants.allocator import ALLOCATOR_BUGS, CachingPool, Pool
@@ -28,14 +27,9 @@ from syncedmem.spec.fuzz.journal import Journal
 if TYPE_CHECKING:
     from mutants.registry import SeededBug
 
-INLINE = [
-    it
-    for it in ALLOCATOR_BUGS.values()
-    if it.requirement not in ("A22-no-crash", "A23-no-hang") and it.name not in {*DEEP, *OF_A_NEW_PROCESS}
-]
+INLINE = [ALLOCATOR_BUGS[name] for name in ("OneByteShort", "PutBackTwice", "CallocInWords", "NoLocks", "PeakIsNow")]
 
 
-@pytest.mark.deep(quick=6)
 @pytest.mark.parametrize("bug", INLINE, ids=lambda it: it.name)
 def test_a_bug_is_caught_in_this_process_too(bug: SeededBug) -> None:
     """An object has no name by which a worker process could find it, so it is tested in this process."""
@@ -89,13 +83,6 @@ def test_memory_behind_get_and_set_is_checked() -> None:
     report.require()
 
     assert report.checked["A04-contents-kept"]
-
-
-def test_small_pools_refuse_often_and_pass() -> None:
-    report = fuzz(lambda: Pool(4096), steps=20_000, promises={"stream_ordered": "yes"})
-    report.require()
-
-    assert report.checked["A18-limit"]
 
 
 def test_a_finding_that_could_not_be_made_short_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-from mutants.allocator import ALLOCATOR_BUGS, Pool
+from mutants.allocator import Pool
 
 from syncedmem.spec.fuzz import Step, TargetError, fuzz
 from syncedmem.spec.fuzz.isolation import Isolated
@@ -70,21 +70,6 @@ def test_a_target_that_dies_when_it_is_opened_is_said(tmp_path: Path) -> None:
 
     with pytest.raises(TargetError, match="cannot be opened: the process ended with SIGABRT before the first step"):
         fuzz(f"{file}:x")
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(
-    ("name", "requirement"),
-    [("EndsTheProcess", "A22"), pytest.param("WaitsForItself", "A23", marks=pytest.mark.deep)],
-)
-def test_crashes_and_hangs_are_findings_with_their_steps(name: str, requirement: str) -> None:
-    """The campaign continues after them."""
-    report = fuzz(ALLOCATOR_BUGS[name].target, steps=8_000, hang=2 if requirement == "A23" else 30)
-    finding = next(it for it in report.findings if it.requirement.startswith(requirement))
-
-    assert finding.program
-    assert finding.shrunk
-    assert report.operations > finding.operations
 
 
 def test_a_finding_that_does_not_come_again_is_kept_as_it_was() -> None:

@@ -98,17 +98,6 @@ def counts_to(most: int, operation: str = "allocate") -> Callable[[tuple[Step, .
     return question
 
 
-def test_a_counter_becomes_a_loop() -> None:
-    program = tuple(
-        step
-        for number in range(900)
-        for step in (taken(number, number % 7 + 1), Step("check", (number,)), gone(number))
-    )
-
-    assert ((taken(0, 1),) * 300) == tuple(it for it in shortened(program, counts_to(300)) if it.operation != "free")
-    assert len(folded(shortened(program, counts_to(300)))) == 1
-
-
 @pytest.mark.parametrize("operation", ["calloc", "resize", "request_too_much", "copy"])
 def test_a_counter_of_any_operation_becomes_a_loop(operation: str) -> None:
     numbers = {"calloc": (7, 16), "resize": (1, 9), "request_too_much": (1 << 50,), "copy": (1, 2)}[operation]

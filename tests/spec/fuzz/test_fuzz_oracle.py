@@ -95,21 +95,6 @@ def test_zero_bytes_do_what_is_promised(zero_size: str, gives: Any, wrong: bool)
         driver.end()
 
 
-def test_unique_addresses_of_nothing_differ_from_each_other() -> None:
-    class Zero:
-        def allocate(self, size: int) -> int:
-            return 64 + size
-
-        def deallocate(self, pointer: int) -> None:
-            raise AssertionError(pointer)
-
-    opened = Source(Zero()).open()
-    driver = Driver(opened, opened.capabilities.with_promises({"zero_size": "unique"}))
-    driver.allocate(0, 0)
-    with pytest.raises(Violation, match="A09-zero-size: a request for zero bytes gave the memory of block 0"):
-        driver.allocate(1, 0)
-
-
 class Scripted:
     """Has the methods that a test passes in."""
 

@@ -27,7 +27,7 @@ from allocator_conventions import (
     sized_give,
 )
 
-from syncedmem.spec.fuzz import Source, TargetError, driver_of, fuzz
+from syncedmem.spec.fuzz import Source, TargetError, fuzz
 from syncedmem.spec.fuzz.recognition import look_up, spelling
 
 if TYPE_CHECKING:
@@ -188,13 +188,6 @@ def test_a_library_in_this_folder_is_pointed_out(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(TargetError) as caught:
         Source("yours.so:a,b").open()
     assert "this folder" not in str(caught.value)
-
-
-@pytest.mark.parametrize("symbols", ["malloc,free", "malloc,free,calloc,realloc"])
-def test_a_library_can_be_driven_by_hand(symbols: str) -> None:
-    with driver_of(f"libc.so.6:{symbols}") as driver:
-        assert driver.allocate(0, 100)
-        assert driver.resize(0, 1000) is driver.calloc(1, 100) is ("calloc" in symbols)
 
 
 def test_a_copy_is_called_as_its_parameters_say() -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from bugs_in_c import IN_C, BugInC
-from deep_bugs import DEEP, STEPS
 from mutants.allocator import ALLOCATOR_BUGS
 
 from syncedmem.spec.fuzz import Finding, driver_of, fuzz
@@ -19,6 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mutants.registry import SeededBug
+
+STEPS = 20_000
+"""The steps within which each other bug is caught; that takes seconds."""
+
+DEEP = {"FailsAtVeryManyBlocks": 500_000, "GrowsOld": 500_000}
+"""The steps within which these are caught: half of them are those of one old process."""
 
 SECONDS = 600.0
 """The limit in seconds, for a machine that has other work."""
