@@ -585,8 +585,8 @@ static void open_target(void) {
         name[length] = 0;
         if (length && !(places[i]->address = dlsym(library, name))) unusable(dlerror());
         rest += length + (rest[length] == ',');
-        for (int at = 0; *call && *call != ','; at++, call++)
-            places[i]->arguments[at] = *call == 'p' ? 3 : *call == 's' ? 2 : *call == '1';
+        for (; *call && *call != ','; call++)
+            places[i]->arguments[places[i]->count++] = *call == 'p' ? 3 : *call == 's' ? 2 : *call == '1';
         call += *call == ',';
     }
 }

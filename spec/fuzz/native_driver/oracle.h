@@ -19,7 +19,7 @@
    function does not have lies in a register that it does not look at. */
 struct function {
     void *address; /* null if the target has none */
-    unsigned arguments[4];
+    unsigned count, arguments[4];
 };
 
 struct target {
@@ -28,6 +28,8 @@ struct target {
 
 static void *called(const struct function *function, void *pointer, size_t size) {
     const unsigned *at = function->arguments;
+    if (function->count == 1) /* nearly always */
+        return ((void *(*)(uintptr_t))function->address)(at[0] == 2 ? size : (uintptr_t)pointer);
     uintptr_t values[] = {0, 1, size, (uintptr_t)pointer};
     return ((void *(*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t))function->address)(
         values[at[0]], values[at[1]], values[at[2]], values[at[3]]
