@@ -21,11 +21,11 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from mutants.allocator import Pool
 
-from syncedmem.spec.fuzz.campaign import campaign
+from syncedmem.spec.fuzz.campaign import campaign, stages
+from syncedmem.spec.fuzz.isolation import Isolated
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.mask import Mask
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver
-from syncedmem.spec.fuzz.plan import stages
 from syncedmem.spec.fuzz.recognition import Source
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "rmm_pool.py"
@@ -79,12 +79,13 @@ def rate_alone(allocator: Any) -> float:
 def native_rates(seed: int) -> tuple[float, float]:
     """Calls a second of the C library's allocator alone, and operations a second of the native driver on it."""
     target = "libc.so.6:malloc,free,calloc,realloc"
-    driver = NativeDriver.of(target, Source(target).open().capabilities, 5.0)
-    if driver is None:
-        raise SystemExit(f"{target} has no native driver")
-    answers = list(driver.answers(seed=seed, steps=NATIVE_STEPS, seconds=60))
-    steps, seconds = sum(it["operations"] for it in answers), sum(it["busy"] for it in answers)
-    return driver.alone(NATIVE_STEPS), steps / seconds
+    with Isolated(target, 5.0) as place:
+        driver = NativeDriver.of(place, target, Source(target).open().capabilities, 5.0)
+        if driver is None:
+            raise SystemExit(f"{target} has no native driver")
+        answers = list(driver.answers(seed=seed, steps=NATIVE_STEPS, seconds=60))
+        steps, seconds = sum(it["operations"] for it in answers), sum(it["busy"] for it in answers)
+        return driver.alone(NATIVE_STEPS), steps / seconds
 
 
 def measure() -> dict[str, dict[str, float]]:

@@ -1,10 +1,10 @@
 """Finds bugs in any allocator, without code for it.
 
-``recognition`` finds out from its attributes which convention a target follows.  ``targets`` and ``native`` make a
-`Target` of it, and ``capabilities`` has its promises.  A ``driver`` takes steps.  It has an ``oracle``, which judges
-the result of each step and has a ``shadow_heap``.  ``campaign`` draws steps.  ``kit`` tests a target with it, in a
-``worker`` process that may crash, and makes a ``report``.  ``machine`` is for tests with Hypothesis.  Nothing here
-imports the runtime.
+``recognition`` finds out from its attributes which convention a target follows.  ``targets`` makes a `Target` of it, or
+``native`` of functions in a library; ``capabilities`` has its promises.  A ``driver`` takes steps.  It has an
+``oracle``, which judges the result of each step and has a ``shadow_heap``.  ``campaign`` draws steps.  ``kit`` tests a
+target with it, in a process that may crash and does its ``jobs``, and makes a ``report``.  ``machine`` is for tests of
+Hypothesis.  Nothing here imports the runtime.
 """
 
 from .allocator_tests import AllocatorTests

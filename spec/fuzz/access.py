@@ -13,7 +13,7 @@ import re
 import sys
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,19 +22,7 @@ if TYPE_CHECKING:
     from .shadow_heap import Block
     from .targets import Target
 
-__all__ = [
-    "PATTERN",
-    "WHOLE",
-    "Access",
-    "HandleAccess",
-    "HostAccess",
-    "NoAccess",
-    "Pattern",
-    "access_to",
-    "first_gap",
-    "host_can_write",
-    "windows",
-]
+__all__ = ["WHOLE", "Access", "HandleAccess", "HostAccess", "access_to", "contents", "through_handle"]
 
 _MAPS = Path("/proc/self/maps")
 _MSYNC: Callable[[int, int, int], int] = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(
@@ -55,14 +43,13 @@ _STEP = 4099
 
 
 @lru_cache(maxsize=256)
-def windows(size: int) -> tuple[tuple[int, int, int], ...]:
-    """The windows of a large block: around each power of two, and both ends.
+def _pieces(size: int) -> tuple[tuple[int, int, int], ...]:
+    """The pieces of a block that are written: all of it in tiles, or of a large block its ends and each power of two.
 
-    Returns
-    -------
-    tuple of (int, int, int)
-        The offset and the length of each, and the number that is added to the key of the block.
+    Each has an offset, a length, and a number that is added to the key of the block.
     """
+    if size <= WHOLE:
+        return tuple((start, min(TILE, size - start), 0) for start in range(0, size, TILE))
     half = _WINDOW // 2
     powers = [(1 << k) - half for k in range(17, (size - half).bit_length())]
     starts = [0, *powers, size - _WINDOW]
@@ -70,81 +57,54 @@ def windows(size: int) -> tuple[tuple[int, int, int], ...]:
     return tuple((start, _WINDOW, index * _STEP) for index, start in enumerate(kept))
 
 
-class Pattern:
-    """Bytes that differ for every key: a window of one sequence of random bytes, repeated."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.bytes: bytes = random.Random(seed).randbytes(2 * TILE)  # noqa: S311 -- a pattern, not a secret
-
-    def of(self, key: int, size: int) -> bytes:
-        """The contents of a block with this key and size."""
-        key %= TILE
-        tile = self.bytes[key : key + TILE]
-        return tile[:size] if size <= TILE else (tile * (size // TILE + 1))[:size]
+PATTERN = random.Random(0).randbytes(2 * TILE)  # noqa: S311 -- a pattern, not a secret
+"""The contents of a block are a tile of it, which repeats: each key has another one."""
 
 
-PATTERN = Pattern()
+def contents(key: int, size: int) -> bytes:
+    """The contents of a block with this key and size."""
+    key %= TILE
+    tile = PATTERN[key : key + TILE]
+    return tile[:size] if size <= TILE else (tile * (size // TILE + 1))[:size]
 
 
-class Access(Protocol):
-    """Writes the contents of blocks, and checks whether they have changed."""
+class Access:
+    """Writes the contents of blocks, and checks whether they have changed; this one is for memory that nobody can read.
 
-    reason: str
-    """Why contents are not checked; empty if they are."""
+    The reason is why contents are not checked; it is empty if they are.
+    """
+
+    reason: str = "the host cannot read the memory, and the target has no read and write"
 
     def fill(self, block: Block) -> None:
         """Fill a block with the pattern of its key."""
-        ...
 
     def differs(self, block: Block, size: int, written: int = 0) -> str:
         """A sentence about the first difference in the first `size` bytes; empty if there is none.
 
         `written` is the size of the block when it was filled, if that was another size.
         """
-        ...
-
-    def read(self, block: Block, size: int) -> bytes:
-        """The first bytes of a block."""
-        ...
-
-    def parts(self, block: Block) -> Iterable[tuple[int, bytes]]:
-        """The parts that `fill` writes, each with its offset."""
-        ...
-
-
-class NoAccess:
-    """For memory that can neither be read nor written."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-
-    def fill(self, block: Block) -> None:
-        """Do nothing."""
-
-    def differs(self, block: Block, size: int, written: int = 0) -> str:
-        """Report no difference, because nothing can be read."""
         del block, size, written
         return ""
 
-    def read(self, block: Block, size: int) -> bytes:
-        """Return nothing, because nothing can be read."""
-        del block, size
+    def read(self, block: Block, size: int, start: int = 0) -> bytes:
+        """Bytes of a block, from one on."""
+        del block, size, start
         return b""
 
     def parts(self, block: Block) -> Iterable[tuple[int, bytes]]:
-        """Return nothing, because nothing can be read."""
+        """The parts that `fill` writes, each with its offset."""
         del block
         return ()
 
 
-class HostAccess:
+class HostAccess(Access):
     """For host memory: the C library copies and compares."""
 
     reason = ""
 
-    def __init__(self, pattern: Pattern) -> None:
-        self._pattern = pattern
-        self._buffer = ctypes.create_string_buffer(pattern.bytes, len(pattern.bytes))
+    def __init__(self) -> None:
+        self._buffer = ctypes.create_string_buffer(PATTERN, len(PATTERN))
         self._base = ctypes.addressof(self._buffer)
         # PYFUNCTYPE keeps the interpreter's lock.  For a few bytes that is faster, and no other thread can free a
         # block between two calls.
@@ -156,57 +116,36 @@ class HostAccess:
     def fill(self, block: Block) -> None:
         """Fill a block with the pattern of its key."""
         size, source, target = block.extent, self._base + block.key, block.address
-        if size > WHOLE:
-            self._fill_windows(block)
+        if size <= TILE:  # nearly always
+            self._move(target, source, size)
             return
-        while size > TILE:
-            self._move(target, source, TILE)
-            size -= TILE
-            target += TILE
-        self._move(target, source, size)
-
-    def _fill_windows(self, block: Block) -> None:
-        gap = first_gap(block.address, block.extent)
+        gap = first_gap(target, size) if size > WHOLE else None
         if gap is not None:
             raise MemoryError(f"the system has no memory at byte {gap}")
-        for start, length, shift in windows(block.extent):
-            self._move(block.address + start, self._base + (block.key + shift) % TILE, length)
+        for start, length, shift in _pieces(size):
+            self._move(target + start, self._base + (block.key + shift) % TILE, length)
 
     def differs(self, block: Block, size: int, written: int = 0) -> str:
         """A sentence about the first difference in the first `size` bytes; empty if there is none."""
-        if size > WHOLE or written > WHOLE:
-            return self._windows_differ(block, size, max(size, written))
-        left, source, target = size, self._base + block.key, block.address
-        while left > TILE:
-            if self._compare(target, source, TILE):
-                return self._difference(block, size)
-            left -= TILE
-            target += TILE
-        return self._difference(block, size) if self._compare(target, source, left) else ""
-
-    def _windows_differ(self, block: Block, size: int, written: int) -> str:
-        for start, length, shift in windows(written):
-            found = ctypes.string_at(block.address + start, max(min(length, size - start), 0))
-            expected = self._pattern.of(block.key + shift, len(found))
-            if found != expected:
-                return _difference(expected, found, start)
+        if size <= TILE and written <= WHOLE:
+            same = not self._compare(block.address, self._base + block.key, size)
+            return "" if same else _difference(contents(block.key, size), self.read(block, size))
+        for start, whole, shift in _pieces(max(size, written)):
+            length = max(min(whole, size - start), 0)
+            if self._compare(block.address + start, self._base + (block.key + shift) % TILE, length):
+                return _difference(contents(block.key + shift, length), self.read(block, length, start), start)
         return ""
 
-    def _difference(self, block: Block, size: int) -> str:
-        return _difference(self._pattern.of(block.key, size), self.read(block, size))
-
-    def read(self, block: Block, size: int) -> bytes:
-        """The first bytes of a block."""
-        return ctypes.string_at(block.address, size)
+    def read(self, block: Block, size: int, start: int = 0) -> bytes:
+        """Bytes of a block, from one on."""
+        return ctypes.string_at(block.address + start, size)
 
     def parts(self, block: Block) -> Iterable[tuple[int, bytes]]:
         """The parts that `fill` writes, each with its offset."""
-        if block.extent <= WHOLE:
-            return [(0, self.read(block, block.extent))]
-        return ((at, ctypes.string_at(block.address + at, length)) for at, length, _ in windows(block.extent))
+        return ((start, self.read(block, length, start)) for start, length, _ in _pieces(block.extent))
 
 
-class HandleAccess:
+class HandleAccess(Access):
     """For memory that functions read and write: those of a device array, or the target's own.
 
     They begin at the first byte, so a large block has a single window there.
@@ -214,56 +153,46 @@ class HandleAccess:
 
     reason = ""
 
-    def __init__(
-        self, pattern: Pattern, read: Callable[[Any, int], bytes], write: Callable[[Any, bytes], object]
-    ) -> None:
-        self._pattern = pattern
-        self._read = read
-        self._write = write
+    def __init__(self, read: Callable[[Any, int], bytes], write: Callable[[Any, bytes], object]) -> None:
+        self._read, self._write = read, write
 
     def fill(self, block: Block) -> None:
         """Fill a block with the pattern of its key."""
-        self._write(block.handle, self._pattern.of(block.key, min(block.extent, WHOLE)))
+        self._write(block.handle, contents(block.key, min(block.extent, WHOLE)))
 
     def differs(self, block: Block, size: int, written: int = 0) -> str:
         """A sentence about the first difference in the first `size` bytes; empty if there is none."""
         del written
         size = min(size, WHOLE)
-        expected, found = self._pattern.of(block.key, size), self.read(block, size)
-        return "" if expected == found else _difference(expected, found)
+        expected, present = contents(block.key, size), self.read(block, size)
+        return "" if expected == present else _difference(expected, present)
 
-    def read(self, block: Block, size: int) -> bytes:
+    def read(self, block: Block, size: int, start: int = 0) -> bytes:
         """The first bytes of a block."""
-        return self._read(block.handle, size)
+        return self._read(block.handle, size)[start:]
 
     def parts(self, block: Block) -> Iterable[tuple[int, bytes]]:
         """The part that `fill` writes."""
         return [(0, self.read(block, min(block.extent, WHOLE)))]
 
 
-def _difference(expected: bytes, found: bytes, start: int = 0) -> str:
-    at = first_difference(expected, found)
-    wrong = sum(a != b for a, b in zip(expected, found, strict=False))
-    is_now = found[at : at + 1].hex() or "missing"
+def _difference(expected: bytes, present: bytes, start: int = 0) -> str:
+    pairs = enumerate(zip(expected, present, strict=False))
+    at = next((at for at, (one, other) in pairs if one != other), len(present))
+    wrong = sum(a != b for a, b in zip(expected, present, strict=False))
+    is_now = present[at : at + 1].hex() or "missing"
     return f"byte {start + at} is {is_now}, {expected[at]:02x} was written; {wrong} are wrong"
-
-
-def first_difference(expected: bytes, found: bytes) -> int:
-    """The index of the first byte that differs."""
-    return next((at for at, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]), len(found))
 
 
 def access_to(block: Block, target: Target, capabilities: Capabilities) -> Access:
     """The access for blocks like this one."""
     readable = capabilities.host_readable
     if readable or (readable is None and block.address and host_can_write(block.address, block.size)):
-        return HostAccess(PATTERN)
+        return HostAccess()
     if target.read is not None and target.write is not None:
-        return HandleAccess(PATTERN, target.read, target.write)
+        return HandleAccess(target.read, target.write)
     functions = through_handle(block.handle)
-    if functions is not None:
-        return HandleAccess(PATTERN, *functions)
-    return NoAccess("the host cannot read the memory, and the target has no read and write")
+    return Access() if functions is None else HandleAccess(*functions)
 
 
 def host_can_write(address: int, size: int) -> bool:
@@ -284,9 +213,9 @@ def _mapped(address: int, size: int, access: str) -> int:
     """The number of bytes from an address on that are mapped with this access; counting ends after `size` bytes."""
     end = address
     for line in _MAPS.read_text(encoding="utf-8").splitlines():
-        found = re.match(rf"([0-9a-f]+)-([0-9a-f]+) {access}", line)
-        if found and int(found[1], 16) <= end < int(found[2], 16):
-            end = int(found[2], 16)
+        match = re.match(rf"([0-9a-f]+)-([0-9a-f]+) {access}", line)
+        if match and int(match[1], 16) <= end < int(match[2], 16):
+            end = int(match[2], 16)
             if end >= address + size:
                 break
     return end - address

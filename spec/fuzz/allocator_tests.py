@@ -85,18 +85,12 @@ def _report(tests: Any) -> Report:
     if tests.target is None:
         raise TargetError(f"{tests.__qualname__} says no target")
     target = tests.__dict__.get("target", tests.target)
-    made = target.__func__ if isinstance(target, staticmethod) else target
-    return fuzz(made, promises=tests.promises, steps=tests.steps, seed=tests.seed, threads=tests.threads)
+    target = target.__func__ if isinstance(target, staticmethod) else target
+    return fuzz(target, promises=tests.promises, steps=tests.steps, seed=tests.seed, threads=tests.threads)
 
 
 def listed(path: str | Path | None) -> set[str]:
-    """The requirements that a file lists.
-
-    Raises
-    ------
-    TargetError
-        If it has a name that is not a requirement.
-    """
+    """The requirements that a file lists."""
     if path is None:
         return set()
     lines = Path(path).read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,8 @@
-"""The fast generator: seeded rounds of steps, from one thread or from several."""
+"""The fast generator: seeded rounds of steps, from one thread or from several, and the plan of its processes.
+
+Some bugs show only in the first calls of a process, others only in an old one.  So a run begins many processes, and one
+of them grows old.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.violation import Violation
 from .driver import Driver
@@ -26,7 +30,36 @@ if TYPE_CHECKING:
     from .recognition import Source
     from .rounds import Kind
 
-__all__ = ["Outcome", "campaign", "threaded"]
+__all__ = ["Outcome", "Stage", "campaign", "stages", "threaded"]
+
+_YOUNG_PROCESSES = 16
+_SHORTEST_LIFE = 1 << 11
+"""The fewest steps of a process; a short run begins fewer processes."""
+_ROUNDS_OF_A_STAGE = 1 << 16
+
+
+class Stage(NamedTuple):
+    """The rounds that one process takes."""
+
+    kind: Kind
+    first_round: int
+    steps: int
+    ages: bool
+
+
+def stages(steps: int) -> list[Stage]:
+    """The stages of a run: the fixed rounds, sixteen young processes, and an old one with half of the steps.
+
+    A process is young in its own process only if the target has a name; an object stays in this process.
+    """
+    young = max(1, min(_YOUNG_PROCESSES, steps // 2 // _SHORTEST_LIFE))
+    each = -(-steps // 2 // young)
+    return [
+        Stage("fixed", 0, steps, ages=False),
+        *(Stage("drawn", (1 + index) * _ROUNDS_OF_A_STAGE, each, ages=False) for index in range(young)),
+        Stage("drawn", 0, -(-steps // 2), ages=True),
+    ]
+
 
 _CHUNK = 128
 _NO_MASK = Mask()
@@ -34,35 +67,16 @@ _NO_MASK = Mask()
 
 @dataclass
 class Outcome:
-    """The result of some rounds.
-
-    Attributes
-    ----------
-    operations : int
-    seconds : float
-        The time of the rounds.
-    rounds : int
-        The number of rounds that were begun.
-    checked : Counter
-        How often each requirement was looked at.
-    unread : str or None
-        Why contents were not checked; empty if they were, None if there were none.
-    last : int
-        The position in the journal where the last round begins.
-    wrong : Violation or None
-        What was wrong in the last round.
-    kept : list of tuple of Step
-        The programs of rounds that reached new behaviour.
-    """
+    """The result of some rounds."""
 
     operations: int = 0
     seconds: float = 0.0
     rounds: int = 0
     checked: Counter[str] = field(default_factory=Counter[str])
-    unread: str | None = None
-    last: int = 0
+    unread: str | None = None  # why contents were not checked; None if there were none
+    last: int = 0  # the position in the journal where the last round begins
     wrong: Violation | None = None
-    kept: list[tuple[Step, ...]] = field(default_factory=list["tuple[Step, ...]"])
+    kept: list[tuple[Step, ...]] = field(default_factory=list["tuple[Step, ...]"])  # those with new behaviour
 
     def add(self, driver: Driver, seconds: float) -> None:
         """Add the result of a driver."""
@@ -90,28 +104,10 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     behaviour: Behaviour | None = None,
     programs: Sequence[tuple[Step, ...]] = (),
 ) -> Outcome:
-    """Take random steps until something is wrong, or steps, rounds or seconds are used up.
+    """Take random steps, or these programs, until something is wrong, or steps, rounds or seconds are used up.
 
-    Parameters
-    ----------
-    source : Source
-    capabilities : Capabilities
-    journal : Journal
-        Afterwards it has the steps of the last round, or of all rounds if these have the same target.
-    seed : int
-    steps : int
-    seconds : float
-    kind : {"fixed", "drawn"}
-    first_round : int
-        The first round to take; the rounds before it are left out.
-    rounds : int
-    ages : bool
-        Whether all rounds have the same target, also if the source makes fresh ones.
-    mask : Mask
-    behaviour : Behaviour or None
-        Notes what the rounds do.
-    programs : sequence of tuple of Step
-        The programs of the rounds, in place of drawn ones.
+    Afterwards the journal has the steps of the last round, or of all rounds if these have the same target: if it ages,
+    or if the source makes no new ones.  The same numbers take the same steps.
     """
     outcome, target, access = Outcome(), None, None
     fresh = source.makes_fresh and not ages
@@ -127,8 +123,8 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         outcome.last = journal.length
         journal.enter(number, outcome.operations)
         # A target that ages is closed after its last round.
-        its = replace(target, owned=fresh and target.owned)
-        driver = Driver(its, capabilities, journal, access=access, mask=mask)
+        opened = replace(target, owned=fresh and target.owned)
+        driver = Driver(opened, capabilities, journal, access=access, mask=mask)
         if behaviour is not None:
             behaviour.watch(driver)
         start, spoilt = time.perf_counter(), False
@@ -175,21 +171,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
     threads: int,
     mask: Mask = _NO_MASK,
 ) -> Outcome:
-    """Run the fast generator in several threads on one target, with one shadow heap of addresses.
-
-    Parameters
-    ----------
-    source : Source
-    capabilities : Capabilities
-    journal : Journal
-        Afterwards it has the steps of the first thread.
-    seed : int
-    steps : int
-        The number of steps of all threads together.
-    seconds : float
-    threads : int
-    mask : Mask
-    """
+    """Run the fast generator in several threads on one target, with one shadow heap of addresses."""
     # A block that one thread frees twice may belong to another thread by then, so this cannot be judged.
     capabilities = replace(capabilities, double_free="undefined")
     outcome, shared, target = Outcome(), SharedIntervals(), source.open()

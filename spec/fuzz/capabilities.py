@@ -120,12 +120,7 @@ class Capabilities:
 
 
 def check_names(promises: Iterable[str]) -> None:
-    """Refuse unknown names of promises.
-
-    Raises
-    ------
-    TargetError
-    """
+    """Refuse unknown names of promises."""
     known = [it.name for it in fields(Capabilities)]
     for name in promises:
         if name not in known:

@@ -29,25 +29,7 @@ _WANTED = "a program of a corpus of fuzz"
 
 
 class Corpus:
-    """A folder of programs.
-
-    Parameters
-    ----------
-    folder : Path
-        It is made if it is not there.
-
-    Attributes
-    ----------
-    programs : list of tuple of Step
-        The programs that were there.
-
-    Raises
-    ------
-    TargetError
-        If a file in it is not a program.
-    FileAccessError
-        If it cannot be read or made.
-    """
+    """A folder of programs."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -61,12 +43,7 @@ class Corpus:
         self.programs: list[tuple[Step, ...]] = [_read(file) for file in files]
 
     def add(self, program: tuple[Step, ...]) -> None:
-        """Keep a program.
-
-        Raises
-        ------
-        FileAccessError
-        """
+        """Keep a program."""
         data = {"format": FORMAT, "kind": _KIND, "program": items_as_json(folded(program))}
         text = json.dumps(data).encode() + b"\n"
         path = self._folder / f"{sha256(text).hexdigest()[:16]}.json"
@@ -89,18 +66,7 @@ def _read(path: Path) -> tuple[Step, ...]:
 
 
 class Behaviour:
-    """What rounds have done: each operation with its outcome and the class of its size, and which came after which.
-
-    Parameters
-    ----------
-    seen : iterable of str
-        What earlier rounds have done.
-
-    Attributes
-    ----------
-    seen : set of str
-        What all rounds have done.
-    """
+    """What rounds have done: each operation with its outcome and the class of its size, and which came after which."""
 
     def __init__(self, seen: list[str]) -> None:
         self.seen: set[str] = set(seen)

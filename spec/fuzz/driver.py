@@ -124,20 +124,20 @@ class Driver:
 
     def free(self, block: int, stream: int = 0) -> bool:
         """Check the contents of a block, and free it."""
-        found = self.blocks.get(block)
-        if found is None:
+        live = self.blocks.get(block)
+        if live is None:
             return False
         self._note(_FREE, block, stream)
-        self._give_back(found, stream)
+        self._give_back(live, stream)
         return True
 
     def check(self, block: int) -> bool:
         """Check whether the contents of a block are unchanged."""
-        found = self.blocks.get(block)
-        if found is None:
+        live = self.blocks.get(block)
+        if live is None:
             return False
         self._note(_CHECK, block)
-        self._look(found)
+        self._look(live)
         return True
 
     def calloc(self, block: int, size: int) -> bool:
@@ -181,12 +181,12 @@ class Driver:
 
     def use_all(self, block: int) -> bool:
         """Ask for the usable size of a block, and write all of it; from now on all of it must stay."""
-        usable_size, found = self.target.usable_size, self.blocks.get(block)
-        if usable_size is None or found is None or not found.size:
+        usable_size, live = self.target.usable_size, self.blocks.get(block)
+        if usable_size is None or live is None or not live.size:
             return False
         self._note(code("use_all"), block)
-        self._look(found)
-        self.oracle.judge_usable(found, _answer_of(lambda: usable_size(found.handle)))
+        self._look(live)
+        self.oracle.judge_usable(live, _answer_of(lambda: usable_size(live.handle)))
         return True
 
     def compare(self) -> bool:
@@ -234,13 +234,13 @@ class Driver:
 
     def free_wrong_size(self, block: int, size: int) -> bool:
         """Free a block with a wrong size; if that is refused, the block stays."""
-        promised, found = self.capabilities.wrong_size, self.blocks.get(block)
-        if promised == "undefined" or found is None or not found.size or size == found.size:
+        promised, live = self.capabilities.wrong_size, self.blocks.get(block)
+        if promised == "undefined" or live is None or not live.size or size == live.size:
             return False
         self._note(code("free_wrong_size"), block, size)
         if promised == "ignore":
-            self._forget(found)
-        self._misuse("A10-wrong-size", promised, found.handle, size, f"{found}, given back as {size} bytes")
+            self._forget(live)
+        self._misuse("A10-wrong-size", promised, live.handle, size, f"{live}, given back as {size} bytes")
         return True
 
     def _misuse(self, requirement: str, promised: Misuse, handle: Any, size: int, what: str) -> None:

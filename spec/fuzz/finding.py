@@ -11,7 +11,7 @@ from syncedmem.model.errors import shown
 from ..engine.violation import Violation
 from ..requirements import REQUIREMENTS
 
-__all__ = ["OPERATIONS", "EngineError", "Finding", "Step", "TargetError", "kind_of"]
+__all__ = ["BLOCKS_OF", "OPERATIONS", "TAKES", "EngineError", "Finding", "Step", "TargetError", "kind_of"]
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
     "allocate": ("block", "size", "alignment", "stream"),
@@ -36,6 +36,15 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
 }
 """The operations on an allocator, with the names of the numbers that each takes."""
 
+
+BLOCKS_OF = {
+    operation: tuple(at for at, name in enumerate(names) if name in ("block", "source"))
+    for operation, names in OPERATIONS.items()
+}
+"""The positions of the blocks among the numbers of each operation."""
+
+TAKES = ("allocate", "calloc")
+"""The operations that make a new block."""
 
 _OPTIONAL = ("alignment", "stream", "how")
 """Numbers that are zero by default."""

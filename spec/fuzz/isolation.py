@@ -23,7 +23,6 @@ from .recognition import Source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .finding import Step
     from .jobs import Answer, Job
 
 __all__ = ["Inline", "Isolated", "Place", "environment"]
@@ -32,25 +31,17 @@ _FAILED = "the fuzzer itself has failed, which says nothing about the target"
 
 
 class Place(Protocol):
-    """Does jobs on one target."""
+    """Does jobs on one target.
+
+    It is in a context; with `protects` it survives a crash or a hang, and so can report it.  The journal has the steps
+    of the last program, up to the one that ended the process.
+    """
 
     protects: bool
-    """Whether it survives a crash or a hang, and so can report it."""
+    journal: Journal
 
     def perform(self, job: Job) -> Answer:
         """Do a job; an answer with ``"crash"`` or ``"hang"`` means that the target ended the process."""
-        ...
-
-    def steps(self) -> tuple[Step, ...]:
-        """The steps of the last program, up to the one that ended the process."""
-        ...
-
-    def entered(self) -> tuple[int, int, int]:
-        """The number of the last round, the steps before it, and where it begins in the last program."""
-        ...
-
-    def moved(self) -> tuple[int, int]:
-        """The number of the present program, and of the steps of its job of rounds; from any thread."""
         ...
 
 
@@ -61,40 +52,22 @@ class Inline:
 
     def __init__(self, target: object) -> None:
         self._source = Source(target)
-        self._journal = Journal()
+        self.journal = Journal()
 
     def perform(self, job: Job) -> Answer:
-        """Do a job in this process.
-
-        Raises
-        ------
-        EngineError
-            If the fuzzer itself fails.
-        """
+        """Do a job in this process."""
         try:
-            return perform(self._source, job, self._journal)
+            return perform(self._source, job, self.journal)
         except TargetError:
             raise
         except Exception as error:
             raise EngineError(f"{_FAILED}: {failure(error)}") from error
 
-    def steps(self) -> tuple[Step, ...]:
-        """The steps of the last program."""
-        return self._journal.steps()
-
-    def entered(self) -> tuple[int, int, int]:
-        """The number of the last round, the steps before it, and where it begins in the last program."""
-        return self._journal.entered()
-
-    def moved(self) -> tuple[int, int]:
-        """The number of the present program, and of the steps of its job of rounds; from any thread."""
-        return self._journal.moved()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._journal.close()
+        self.journal.close()
 
 
 _STATIC_TLS = "glibc.rtld.optional_static_tls"
@@ -108,15 +81,7 @@ def environment() -> dict[str, str]:
 
 
 class Isolated:
-    """A worker process, which does each job in its own child process.
-
-    Parameters
-    ----------
-    target : str
-        The name that the worker looks up.
-    hang : float
-        The seconds after which a call that has not returned counts as a hang.
-    """
+    """A worker process, which does each job in its own child process."""
 
     protects = True
 
@@ -126,7 +91,7 @@ class Isolated:
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         self._path = Path(self._folder.name) / "journal"
         try:
-            self._journal = _on_the_disk(self._path)
+            self.journal = _on_the_disk(self._path)
         except FileAccessError:
             self._folder.cleanup()
             raise
@@ -166,18 +131,6 @@ class Isolated:
         with self.worker:
             self.worker = _worker()
 
-    def steps(self) -> tuple[Step, ...]:
-        """The steps of the last program, up to the one that ended the process."""
-        return self._journal.steps()
-
-    def entered(self) -> tuple[int, int, int]:
-        """The number of the last round, the steps before it, and where it begins in the last program."""
-        return self._journal.entered()
-
-    def moved(self) -> tuple[int, int]:
-        """The number of the present program, and of the steps of its job of rounds; from any thread."""
-        return self._journal.moved()
-
     def __enter__(self) -> Self:
         return self
 
@@ -189,11 +142,11 @@ class Isolated:
             with self.worker:
                 pass
         finally:
-            self._journal.close()
+            self.journal.close()
             self._folder.cleanup()
 
 
-_PROGRAM = "from syncedmem.spec.fuzz.worker import main; main()"
+_PROGRAM = "from syncedmem.spec.fuzz.jobs import main; main()"
 
 
 def _worker() -> Command:
@@ -206,12 +159,7 @@ _allocate: Callable[[int, int, int], None] = getattr(
 
 
 def _on_the_disk(path: Path) -> Journal:
-    """A journal in a file with room for all of it; without that, a full disk would end the process that writes to it.
-
-    Raises
-    ------
-    FileAccessError
-    """
+    """A journal in a file that has room; without that, a full disk would end the process that writes to it."""
     try:
         with path.open("wb") as file:
             _allocate(file.fileno(), 0, Journal.SIZE)

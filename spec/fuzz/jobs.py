@@ -1,27 +1,43 @@
-"""The jobs of a worker: a job and its answer are mappings of values that JSON has."""
+"""The jobs on targets, and the worker that does them.  A job and its answer are mappings of values that JSON has.
+
+`main` reads jobs from standard input, one on each line, and forks for each.  A fork makes progress as long as its
+journal does.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import sys
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
 
+from ..engine.descendants import adopt_orphans, end_children
+from ..engine.fork import in_fork
+from ..engine.supervisor import Death, Limits
 from ..engine.violation import Violation
 from .campaign import Outcome, campaign, threaded
 from .corpus import Behaviour
 from .driver import Driver
 from .finding import Finding, Step, TargetError
+from .journal import Journal
 from .loops import items_from_json
 from .mask import Mask
+from .native_driver.journal import NativeJournal
+from .recognition import Source
 from .shortening import shortened
 from .statistics import limit_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .capabilities import Capabilities
-    from .journal import Journal
-    from .recognition import Source
     from .targets import Target
 
-__all__ = ["Answer", "Job", "perform"]
+__all__ = ["Answer", "Job", "finding_of", "main", "perform", "serve"]
 
 Job = dict[str, Any]
 Answer = dict[str, Any]
@@ -127,6 +143,20 @@ def _answer(outcome: Outcome, generator: GeneratorName, program: tuple[Step, ...
     }
 
 
+def finding_of(answer: Answer, steps: tuple[Step, ...]) -> Finding | None:
+    """The finding of an answer; if the target has ended its process or hangs, these steps led to it."""
+    if answer.get("finding") is not None:
+        return Finding.from_json(answer["finding"])
+    if "hang" in answer:
+        last = f"after {steps[-1]}" if steps else "before the first step"
+        return Finding("A23-no-hang", f"{answer['hang']:g} seconds {last} nothing had happened", steps)
+    if "crash" not in answer:
+        return None
+    last_line = f" ({answer['said']})" if answer.get("said") else ""
+    last = f"in {steps[-1]}" if steps else "before the first step"
+    return Finding("A22-no-crash", f"the process ended with {answer['crash']} {last}{last_line}", steps)
+
+
 def _program(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
     program = items_from_json(job["program"])
     wrong = run_program(source, record, program, journal, Mask.from_json(job.get("mask")))
@@ -163,3 +193,61 @@ def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -
 
 
 _JOBS = {"campaign": _campaign, "program": _program, "shorten": _shorten}
+
+
+# --- the worker: a process that does each job in a fork, so that it survives a crash of a target
+
+_PATIENCE = 12
+"""The time for importing and making a target, as a multiple of the limit of a call."""
+
+
+def serve(requests: IO[str], replies: IO[str], clear: Callable[[], None] = lambda: None) -> None:
+    """Answer jobs until there are no more; after each job, clear up what it has left."""
+    for line in requests:
+        answer = _in_child(json.loads(line))
+        clear()
+        replies.write(json.dumps(answer) + "\n")
+        replies.flush()
+
+
+def _in_child(job: Job) -> Answer:
+    """Do a job in a fork, and wait as long as it makes progress."""
+    limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE, whole=job.get("whole"))
+    journal = Path(job["journal"])
+    if job["job"] == "native":
+        return _natively(job, journal.with_name("answer"), limits)
+    answer = in_fork(partial(answer_to, job), journal.with_name("answer"), limits, Journal(journal).mark)
+    if not isinstance(answer, Death):
+        return answer
+    if answer.kind == "hang":
+        return {"hang": job["hang"]}
+    if answer.kind == "late":
+        return {"late": job["whole"]}
+    how = answer.detail if answer.kind == "crash" else f"exit status {answer.detail}"
+    return {"crash": how, "said": answer.last_line}
+
+
+def _natively(job: Job, answer: Path, limits: Limits) -> Answer:
+    """Run the native driver in a fork, as another program."""
+    program, *_ = command = job["command"]
+    with NativeJournal(*job["layout"]) as journal:
+        run = partial(os.execve, program, command, {**os.environ, **job["environment"]})
+        death = in_fork(run, answer, limits, journal.mark)
+        return {"death": vars(death)} if isinstance(death, Death) else death
+
+
+def answer_to(job: Job) -> Answer:
+    """Do a job in this process; a target that cannot be used gives an answer too."""
+    journal = Journal(Path(job["journal"]))
+    journal.stay()
+    try:
+        return perform(Source(job["target"]), job, journal)
+    except TargetError as error:
+        return {"error": str(error)}
+
+
+def main() -> None:
+    """Answer jobs from standard input; the output of targets goes elsewhere."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
+    adopt_orphans()
+    serve(sys.stdin, sys.stdout, end_children)

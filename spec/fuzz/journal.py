@@ -30,15 +30,7 @@ _FACTORS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 class Journal:
-    """The steps of one program after the other.
-
-    Parameters
-    ----------
-    path : Path or None
-        A file for the steps, which other processes can open too; None keeps them in this process.
-    capacity : int
-        The most steps of one program; of a longer program only the first steps are kept.
-    """
+    """The steps of one program after the other."""
 
     SIZE: ClassVar[int] = _HEADER.size + (_CAPACITY + 1) * _RECORD.size
     """The bytes of a journal of the usual capacity."""
@@ -113,15 +105,15 @@ class Journal:
     def steps(self) -> tuple[Step, ...]:
         """The steps of the present program, recorded by any process."""
         program, _ = _COUNTS.unpack_from(self._memory)
-        found: list[Step] = []
+        program_steps: list[Step] = []
         for position in range(_HEADER.size, self._last, _RECORD.size):
             record: tuple[int, ...] = _RECORD.unpack_from(self._memory, position)
             tag, numbers = record[0], record[1:]
             if tag >> 8 != program or not 0 < tag & 0xFF <= len(_NAMES):
                 break
             name = _NAMES[(tag & 0xFF) - 1]
-            found.append(Step(name, numbers[: len(OPERATIONS[name])]))
-        return tuple(found)
+            program_steps.append(Step(name, numbers[: len(OPERATIONS[name])]))
+        return tuple(program_steps)
 
     def mark(self) -> tuple[int, int, int]:
         """A value that changes with every step and every `move`; a watching process notices a hang by it."""

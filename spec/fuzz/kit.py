@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from syncedmem.model import FileAccessError
 from syncedmem.model.defaults import FUZZ
 
+from .campaign import Stage, stages
 from .capabilities import Capabilities
 from .corpus import Corpus
 from .finding import EngineError, Finding, Step, TargetError, kind_of
 from .isolation import Inline, Isolated
-from .known import named, read_known, reason_of
+from .jobs import finding_of
 from .logs import programs_of
 from .loops import folded, items_as_json
-from .mask import Mask
+from .mask import Mask, read_known, reason_of, requirement_named
 from .native_driver.building import sanitizer_of
 from .native_driver.running import NativeDriver
-from .plan import Stage, stages
 from .recognition import spelling
-from .replay import died
 from .report import Report
 from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, shortened
 
@@ -137,18 +136,18 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         If the fuzzer fails before there is a report; a later failure is in the report.
     """
     _check_numbers(steps=steps, seconds=seconds, threads=threads, hang=hang)
-    skipped = tuple(dict.fromkeys(map(named, skip)))
+    skipped = tuple(dict.fromkeys(map(requirement_named, skip)))
     reasons = {} if known is None else read_known(Path(known))
     programs = None if corpus is None else Corpus(Path(corpus))
     place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
     with place:
         described = place.perform({"job": "describe", "promises": dict(promises or {}), "threads": threads})
         if "kind" not in described:
-            died_how = died(described, ())
-            raise TargetError(f"{target} cannot be opened: {died_how.message if died_how else described}")
+            death = finding_of(described, ())
+            raise TargetError(f"{target} cannot be opened: {death.message if death else described}")
         name = target if isinstance(target, str) else spelling(target)
         report = Report(
-            name or _called(target),
+            name or _describe(target),
             described["kind"],
             Capabilities().with_promises(described["capabilities"]),
             dict(promises or {}),
@@ -165,12 +164,12 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         streams = report.capabilities.stream_ordered
         logged = [program for log in logs for program in programs_of(log, seed, streams=streams)]
         options = _Options(seconds, tuple(described["symbols"]), described["fresh"], first)
-        run = _Run(place, report, options, programs, logged)
-        run.take(on_progress or _to_nobody, on_change or _to_nobody)
+        run = _Campaigns(place, report, options, programs, logged)
+        run.take(on_progress or _tell_nobody, on_change or _tell_nobody)
         return report
 
 
-def _to_nobody(*_: object) -> None:
+def _tell_nobody(*_: object) -> None:
     """Tell nobody."""
 
 
@@ -193,6 +192,10 @@ class _Tally:
     failures: int = 0
     wasted: int = 0
 
+    def add(self, rounds: int, steps: int, seconds: float) -> None:
+        """Add what a job has done."""
+        self.rounds, self.steps, self.seconds = self.rounds + rounds, self.steps + steps, self.seconds + seconds
+
 
 class _Options(NamedTuple):
     """The time, the symbols for the native driver, whether each target is new, and whether one finding is enough."""
@@ -203,7 +206,7 @@ class _Options(NamedTuple):
     first: bool
 
 
-class _Run:
+class _Campaigns:
     """One call of `fuzz`: all generators on one target."""
 
     def __init__(
@@ -217,10 +220,10 @@ class _Run:
         self._mask = Mask.of(report.skipped)
         self._seen: list[str] = []
         self._alike: Counter[tuple[str, str]] = Counter()
-        self._tell: Callable[[str, int, int], None] = _to_nobody
+        self._tell: Callable[[str, int, int], None] = _tell_nobody
         self._shown: tuple[str, int, int, Callable[[], int]] = ("", 0, 0, int)
         self._since = 0
-        self._changed: Callable[[Report], None] = _to_nobody
+        self._changed: Callable[[Report], None] = _tell_nobody
         self._until = 0.0
 
     def take(self, tell: Callable[[str, int, int], None], changed: Callable[[Report], None]) -> None:
@@ -228,13 +231,13 @@ class _Run:
         self._tell, self._changed = tell, changed
         ended = threading.Event()
         beat = threading.Thread(target=self._beat, args=(ended,), daemon=True)
-        if tell is not _to_nobody:  # nobody else needs a thread
+        if tell is not _tell_nobody:  # nobody else needs a thread
             beat.start()
         try:
             self._take_all()
         finally:
             ended.set()
-            if tell is not _to_nobody:
+            if tell is not _tell_nobody:
                 beat.join()
 
     def _show(self, what: str, done: int, of: int, live: Callable[[], int] = int) -> None:
@@ -250,7 +253,7 @@ class _Run:
 
     def _taken(self) -> int:
         """The steps of the present job."""
-        program, steps = self._place.moved()
+        program, steps = self._place.journal.moved()
         return steps if program != self._since else 0
 
     def _take_all(self) -> None:
@@ -263,9 +266,9 @@ class _Run:
             try:
                 generator(left * parts / sum(it for it, _ in generators[index:]))
             except EngineError as error:
-                self._failed(error)
+                self._note_failure(error)
             self._changed(self._report)
-            if self._ends():
+            if self._is_over():
                 break
 
     def _generators(self) -> Iterable[tuple[int, Callable[[float], object]]]:
@@ -280,10 +283,10 @@ class _Run:
         if self._report.threads > 1:
             yield _OF_OTHERS, self._threads
 
-    def _ends(self) -> bool:
+    def _is_over(self) -> bool:
         return time.perf_counter() >= self._until or (self._first and bool(self._report.findings))
 
-    def _failed(self, error: EngineError) -> None:
+    def _note_failure(self, error: EngineError) -> None:
         if str(error) not in self._report.errors:
             self._report.errors.append(str(error))
 
@@ -302,7 +305,7 @@ class _Run:
         deadline = time.perf_counter() + seconds
         try:
             for index, stage in enumerate(plan):
-                if self._ends():
+                if self._is_over():
                     break
                 # Each stage has its share of the time that is left.
                 left = max(deadline - time.perf_counter(), 0.0)
@@ -318,60 +321,63 @@ class _Run:
         Once something was found, every second job leaves it out, because it may hide something else.
         """
         left, number, deadline = stage.steps, stage.first_round, time.perf_counter() + seconds
-        given = {"programs": [_data(program) for program in programs]} if programs else {}
+        given = {"programs": [_as_data(program) for program in programs]} if programs else {}
         while (left > 0 or programs) and time.perf_counter() < deadline and tally.wasted < _PATIENCE:
             chosen = stage._replace(first_round=number, steps=left)
             job: Job = {"job": "campaign", **chosen._asdict(), **given, "seconds": deadline - time.perf_counter()}
             if self._corpus is not None:
                 job["seen"] = self._seen
-            mask = self._beyond() if tally.failures % 2 else self._mask
+            mask = self._mask_of_findings() if tally.failures % 2 else self._mask
             self._show(generator, tally.steps, max(tally.steps, tally.planned), self._taken)
             start = time.perf_counter()
             answer = self._ask(job, mask)
-            finding = self._found(answer, generator, tally.steps)
+            finding = self._take_answer(answer, generator, tally.steps)
             if "operations" in answer:
-                rounds, steps, last = answer["rounds"], answer["operations"], answer["last"]
-                tally.seconds += answer["seconds"]
+                rounds, steps, last, spent = (answer[name] for name in ("rounds", "operations", "last", "seconds"))
             else:
-                begun, before, last = self._place.entered()
+                begun, before, last = self._place.journal.entered()
                 self._note_spoilt(begun < 0)
-                rounds, steps = max(begun - number, 0) + 1, before + len(self._place.steps()) - last
-                tally.seconds += time.perf_counter() - start
+                rounds, steps = max(begun - number, 0) + 1, before + len(self._place.journal.steps()) - last
+                spent = time.perf_counter() - start
             left, number = left - steps, number + rounds
-            tally.steps, tally.rounds = tally.steps + steps, tally.rounds + rounds
+            tally.add(rounds, steps, spent)
             self._remember(answer)
             if finding is not None:
-                cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
-                tally.failures += 1
-                rounds = {"generator": generator, "seed": self._report.seed, **chosen._asdict(), "count": steps}
-                finding = replace(finding, rounds=rounds)
-                tally.wasted = 0 if self._keep(finding, last, mask) else tally.wasted + cost
-            if finding is None or self._ends():
+                rounds_taken = {"generator": generator, "seed": self._report.seed, **chosen._asdict(), "count": steps}
+                self._count(tally, replace(finding, rounds=rounds_taken), last, mask)
+            if finding is None or self._is_over():
                 break
 
     def _natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
         generator, report = "native" if threads == 1 else "threads", self._report
-        done, rounds, spent, wasted = 0, 0, 0.0, 0
-        steps = report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS)
+        tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         if sanitizer_of(report.target):
-            steps //= _SANITIZED
+            tally.planned //= _SANITIZED
+        mask = self._mask
         try:
-            promised, symbols = report.capabilities, self._symbols
-            driver = NativeDriver.of(report.target, promised, report.hang, symbols) if report.protected else None
+            options = self._place, report.target, report.capabilities, report.hang, self._symbols
+            driver = NativeDriver.of(*options) if report.protected else None
             if driver is None:
                 return False
-            self._show(generator, 0, steps, driver.taken)
-            for answer in driver.answers(seed=report.seed, steps=steps, seconds=seconds, threads=threads):
-                finding = self._found(answer, generator, done)
-                done, rounds = done + answer["operations"], rounds + answer["rounds"]
-                spent += answer["seconds"]
+            self._show(generator, 0, tally.planned, driver.taken)
+            answers = driver.answers(
+                seed=report.seed,
+                steps=tally.planned,
+                seconds=seconds,
+                threads=threads,
+                unjudged=lambda: mask.unjudged,
+            )
+            for answer in answers:
+                finding = self._take_answer(answer, generator, tally.steps)
+                tally.add(answer["rounds"], answer["operations"], answer["seconds"])
                 self._note_spoilt(answer["spoilt"])
                 if finding is not None:
-                    its = {"generator": generator, "seed": report.seed, **answer["rounds_of"]}
-                    wasted += self._wasted(replace(finding, rounds=its), answer["last"])
-                self._show(generator, min(done, steps), steps, driver.taken)
-                if wasted >= _PATIENCE or self._ends():
+                    rounds = {"generator": generator, "seed": report.seed, **answer["rounds_of"]}
+                    self._count(tally, replace(finding, rounds=rounds), answer["last"], mask)
+                    mask = self._mask_of_findings() if tally.failures % 2 and threads == 1 else self._mask
+                self._show(generator, min(tally.steps, tally.planned), tally.planned, driver.taken)
+                if tally.wasted >= _PATIENCE or self._is_over():
                     break
         except TargetError as error:
             if sanitizer_of(report.target):
@@ -379,18 +385,21 @@ class _Run:
             report.notes.append(f"the native driver has not run: {error}")
             return False
         finally:
-            if done:
-                report.ran(generator, rounds, done, spent)
+            if tally.steps:
+                report.ran(generator, tally.rounds, tally.steps, tally.seconds)
         return True
 
-    def _wasted(self, finding: Finding, last: int) -> int:
-        """Keep a finding of the native driver; return its cost if it is not new.  One of several threads is enough."""
-        if not finding.program:
+    def _count(self, tally: _Tally, finding: Finding, last: int, mask: Mask) -> None:
+        """Keep a finding, and count what it has cost if it is not new; one of several threads is enough."""
+        tally.failures += 1
+        if finding.requirement == "A20-threads":
             if finding.requirement not in self._report.skipped:
                 self._add(finding)
-            return _PATIENCE
-        cost = _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
-        return 0 if self._keep(finding, last, self._mask) else cost
+            tally.wasted = _PATIENCE
+        elif self._keep(finding, last, mask):
+            tally.wasted = 0
+        else:
+            tally.wasted += _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
 
     def _threads(self, seconds: float) -> None:
         if self._natively(self._report.threads, seconds):
@@ -399,49 +408,48 @@ class _Run:
         self._show("threads", 0, steps, self._taken)
         job = {"job": "campaign", "steps": steps, "seconds": seconds, "first_round": 0}
         answer = self._ask({**job, "threads": self._report.threads}, self._mask)
-        finding = self._found(answer, "threads", 0)
+        finding = self._take_answer(answer, "threads", 0)
         if finding is not None and "A20-threads" not in self._report.skipped:
             self._add(Finding("A20-threads", finding.message, (), "threads", finding.operations, repeats=False))
         done = answer.get("operations", 0)
         self._report.ran("threads", answer.get("rounds", 0), done, answer.get("seconds", 0.0))
 
-    def _beyond(self) -> Mask:
+    def _mask_of_findings(self) -> Mask:
         """The mask that leaves out what was found; in this process nothing, because what follows could end it."""
         return self._mask | Mask.after(self._report.findings) if self._report.protected else self._mask
 
     # --- answers
 
     def _ask(self, job: Job, mask: Mask) -> Answer:
-        self._since = self._place.moved()[0]
-        whole = max(self._over() + _FOR_THE_LAST - time.perf_counter(), 0.0)
+        self._since = self._place.journal.moved()[0]
+        whole = max(self._end_of_shortening() + _FOR_THE_LAST - time.perf_counter(), 0.0)
         promises, seed = self._report.promises, self._report.seed
         return self._place.perform({**job, "promises": promises, "seed": seed, "mask": mask.as_json(), "whole": whole})
 
-    def _programs_since(self) -> Callable[[], int]:
+    def _count_programs(self) -> Callable[[], int]:
         """Counts the programs that begin from now on."""
-        now = self._place.moved()[0]
-        return lambda: self._place.moved()[0] - now
+        now = self._place.journal.moved()[0]
+        return lambda: self._place.journal.moved()[0] - now
 
-    def _over(self) -> float:
+    def _end_of_shortening(self) -> float:
         """When nothing more is shortened."""
         return self._until + _FOR_SHORTENING
 
-    def _found(self, answer: Answer, generator: str, before: int) -> Finding | None:
+    def _take_answer(self, answer: Answer, generator: str, before: int) -> Finding | None:
         """The finding of an answer; its counts go into the report."""
         self._report.checked += Counter(answer.get("checked", {}))
         if answer.get("unread") is not None:
             self._report.unread = answer["unread"]
-        steps = self._place.steps() if "operations" not in answer else ()
-        finding = died(answer, steps)
-        if finding is not None:
-            self._report.lost = True
-            _, earlier, start = self._place.entered()
-            operations = before + (earlier + len(steps) - start if generator in _OF_ROUNDS else len(steps))
-            return replace(finding, generator=generator, operations=operations)
-        if answer.get("finding") is None:
+        steps = self._place.journal.steps() if "operations" not in answer else ()
+        finding = finding_of(answer, steps)
+        if finding is None:
             return None
-        found = Finding.from_json(answer["finding"])
-        return replace(found, generator=generator, operations=before + found.operations)
+        operations = finding.operations
+        if "operations" not in answer:
+            self._report.lost = True
+            _, earlier, start = self._place.journal.entered()
+            operations = earlier + len(steps) - start if generator in _OF_ROUNDS else len(steps)
+        return replace(finding, generator=generator, operations=before + operations)
 
     def _note_spoilt(self, spoilt: bool) -> None:
         """Say that counts are too small."""
@@ -472,20 +480,20 @@ class _Run:
         alike = [it for it in self._report.findings if it.requirement == finding.requirement]
         look = finding.requirement, kind_of(finding.program[-1]) if finding.program else ""
         if len(alike) >= _MOST_OF_ONE or self._alike[look] >= _ENOUGH or any(not it.repeats for it in alike):
-            self._again_seen(alike[0])
+            self._count_again(alike[0])
             return False
         raw = replace(finding, program=finding.program[-_LAST:], repeats=False)
         self._report.findings.append(raw)  # it must not be lost if the run is interrupted now
         self._changed(self._report)
         try:
-            short = self._shrunk(finding, last, mask)
+            short = self._shrink(finding, last, mask)
         except EngineError as error:
-            self._failed(error)
+            self._note_failure(error)
             short = raw
         self._report.findings.remove(raw)
         if short is None:
             outside = "its steps, taken again, did not show it, so something outside has ended the process"
-            self._failed(EngineError(f"{finding.message}; {outside}"))
+            self._note_failure(EngineError(f"{finding.message}; {outside}"))
             return False
         dies = short.requirement in _DEATHS
         if short.generator == "native" and not (short.repeats or short.report or dies):
@@ -497,12 +505,12 @@ class _Run:
         same = next((it for it in self._report.findings if it.key == short.key), None)
         if same is not None:
             self._alike[look] += 1
-            self._again_seen(same)
+            self._count_again(same)
             return False
         self._add(short)
         return True
 
-    def _again_seen(self, finding: Finding) -> None:
+    def _count_again(self, finding: Finding) -> None:
         at = self._report.findings.index(finding)
         self._report.findings[at] = replace(finding, times=finding.times + 1)
 
@@ -516,42 +524,46 @@ class _Run:
         self._store(finding.program)
         self._changed(self._report)
 
-    def _shrunk(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
+    def _shrink(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
         """The finding with the shortest program; None if it is not one, because something outside ended the process."""
-        self._show(f"shortening {finding.requirement.partition('-')[0]}", 0, TRIES, self._programs_since())
+        self._show(f"shortening {finding.requirement.partition('-')[0]}", 0, TRIES, self._count_programs())
         rounds = finding.rounds
         if rounds is not None and rounds["generator"] == "fast" and len(finding.program) > _MOST_TRIED:
             self._show("looking again", 0, rounds["count"], self._taken)
             answer = self._ask({"job": "campaign", "seconds": self._seconds, **rounds}, mask)
-            again = died(answer, ()) or (Finding.from_json(answer["finding"]) if answer.get("finding") else None)
-            return finding if again is not None and again.requirement == finding.requirement else self._unseen(finding)
+            again = finding_of(answer, ())
+            return (
+                finding
+                if again is not None and again.requirement == finding.requirement
+                else self._judge_unseen(finding)
+            )
         for program in (finding.program[last:], finding.program) if last else (finding.program,):
-            short = self._shortest(finding.requirement, program, mask)
+            short = self._shorten(finding.requirement, program, mask)
             if short is None:
                 continue
-            plain = short if mask == self._mask else self._again(short.program, finding.requirement, self._mask)
+            plain = short if mask == self._mask else self._repeat(short.program, finding.requirement, self._mask)
             others = mask.unjudged - self._mask.unjudged - {finding.requirement}
             after = () if plain is not None else tuple(sorted(others))
             return replace(finding, message=(plain or short).message, program=short.program, shrunk=True, after=after)
-        return self._unseen(finding)
+        return self._judge_unseen(finding)
 
-    def _unseen(self, finding: Finding) -> Finding | None:
+    def _judge_unseen(self, finding: Finding) -> Finding | None:
         """A finding that was not seen again, unless something outside has ended the process."""
-        if time.perf_counter() > self._over():
+        if time.perf_counter() > self._end_of_shortening():
             return finding  # there was no time to look
         if any(f" {signal} " in f"{finding.message} " for signal in _FROM_OUTSIDE):
             return None
         return replace(finding, program=finding.program[-_LAST:], repeats=False)
 
-    def _shortest(self, requirement: str, program: tuple[Step, ...], mask: Mask) -> Finding | None:
+    def _shorten(self, requirement: str, program: tuple[Step, ...], mask: Mask) -> Finding | None:
         """The shortest program that breaks a requirement; None if it does not do so again."""
         if self._fresh and requirement not in _DEATHS:
-            left = self._over() - time.perf_counter()
-            job: Job = {"job": "shorten", "requirement": requirement, "program": _data(program), "seconds": left}
+            left = self._end_of_shortening() - time.perf_counter()
+            job: Job = {"job": "shorten", "requirement": requirement, "program": _as_data(program), "seconds": left}
             answer = self._ask(job, mask)
-            short = None if answer.get("finding") is None else Finding.from_json(answer["finding"])
+            short = finding_of(answer, ())
             # If it shows only after the programs before it, or they hinder, it is made short in processes of their own.
-            if short is not None and self._again(short.program, requirement, mask) is not None:
+            if short is not None and self._repeat(short.program, requirement, mask) is not None:
                 if len(folded(short.program)) <= _SHORT:
                     return short
                 program = short.program
@@ -559,14 +571,14 @@ class _Run:
         quick = min(self._report.hang, _QUICK_HANG)
         shortest = shortened(
             program,
-            lambda it: self._again(it, requirement, mask, quick) is not None,
+            lambda it: self._repeat(it, requirement, mask, quick) is not None,
             tries,
-            lambda: len(self._place.steps()),
-            self._over(),
+            lambda: len(self._place.journal.steps()),
+            self._end_of_shortening(),
         )
-        return self._again(shortest, requirement, mask)
+        return self._repeat(shortest, requirement, mask)
 
-    def _again(
+    def _repeat(
         self, program: tuple[Step, ...], requirement: str, mask: Mask, hang: float | None = None
     ) -> Finding | None:
         """The finding of a program in its own process, if it breaks the same requirement."""
@@ -576,17 +588,15 @@ class _Run:
         answer = self._ask(job, mask)
         if "hang" in answer:
             answer["hang"] = self._report.hang
-        if "finding" not in answer:
-            found = died(answer, self._place.steps() or program)
-            found = None if found is None else replace(found, program=program)  # without the frees at its end
-        else:
-            found = None if answer["finding"] is None else Finding.from_json(answer["finding"])
-        return found if found is not None and found.requirement == requirement else None
+        finding = finding_of(answer, self._place.journal.steps() or program)
+        if finding is None or finding.requirement != requirement:
+            return None
+        return replace(finding, program=program)  # without the frees at its end
 
 
-def _data(program: tuple[Step, ...]) -> list[object]:
+def _as_data(program: tuple[Step, ...]) -> list[object]:
     return [step.as_json() for step in program]
 
 
-def _called(target: object) -> str:
+def _describe(target: object) -> str:
     return str(getattr(target, "__qualname__", None) or f"an object of type {type(target).__qualname__}")

@@ -41,23 +41,7 @@ class _Event(NamedTuple):
 
 
 def programs_of(path: Path, seed: int, *, streams: bool) -> list[tuple[Step, ...]]:
-    """The programs of a log: all of it, in parts if it is long; and one of varied pieces of it, one after the other.
-
-    Parameters
-    ----------
-    path : Path
-    seed : int
-        The same seed gives the same variations.
-    streams : bool
-        Whether the steps have the streams of the log.
-
-    Raises
-    ------
-    TargetError
-        If it is no log, or at the first bad line, with its number.
-    FileAccessError
-        If it cannot be read.
-    """
+    """The programs of a log: all of it, in parts if it is long; and one of varied pieces of it, one after the other."""
     whole = read_log(path)
     if not streams:
         whole = [Step(step.operation, (*step.numbers[:-1], 0)) for step in whole]
@@ -67,15 +51,7 @@ def programs_of(path: Path, seed: int, *, streams: bool) -> list[tuple[Step, ...
 
 
 def read_log(path: Path) -> list[Step]:
-    """The allocations and frees of a log, in its order; streams are numbered as they appear, from 1.
-
-    Raises
-    ------
-    TargetError
-        If it is no log, or at the first bad line, with its number.
-    FileAccessError
-        If it cannot be read.
-    """
+    """The allocations and frees of a log, in its order; streams are numbered as they appear, from 1."""
     try:
         check_regular(str(path), path.stat().st_mode)
         with path.open(encoding="utf-8", newline="") as file:
@@ -137,9 +113,9 @@ def _number(path: Path, line: int, value: object) -> int:
     """A size or an address: decimal, or hexadecimal after 0x."""
     text = str(value)
     with suppress(ValueError):
-        found = int(text, 16 if text[:2].lower() == "0x" else 10)
-        if 0 <= found <= _MOST_SIZE:
-            return found
+        number = int(text, 16 if text[:2].lower() == "0x" else 10)
+        if 0 <= number <= _MOST_SIZE:
+            return number
     raise TargetError(f"{path}, line {line}: {text!r:.60} is no size and no address")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from syncedmem.model.errors import shown
 
-from .finding import OPERATIONS, Step, TargetError
+from .finding import BLOCKS_OF, Step, TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,19 +26,10 @@ _MOST_STEPS = 1 << 20
 """The most steps of a program, as many as a journal holds."""
 _LOOP = (3, 4)
 """The lengths of a loop as data, with and without a stride."""
-_BLOCKS = ("block", "source")
 
 
 class Repeat(NamedTuple):
-    """Steps that are taken several times.
-
-    Attributes
-    ----------
-    times : int
-    body : tuple of Step
-    stride : int
-        What each time adds to the numbers of all blocks.
-    """
+    """Steps that are taken several times."""
 
     times: int
     body: tuple[Step, ...]
@@ -69,20 +60,20 @@ def folded(program: tuple[Step, ...]) -> tuple[Item, ...]:
     """The program with its repeated blocks of steps as loops, from its start; the longest loop first."""
     if len(program) > _MOST_FOLDED:
         return program
-    found: list[Item] = []
+    items: list[Item] = []
     shapes = [_shape(step) for step in program]
     at = 0
     while at < len(program):
         longest = _longest_at(program, shapes, at)
-        found.append(longest or program[at])
+        items.append(longest or program[at])
         at += longest.times * len(longest.body) if longest else 1
-    return tuple(found)
+    return tuple(items)
 
 
 def _shape(step: Step) -> tuple[str | int, ...]:
     """What is the same each time that a step is taken: all but its blocks."""
-    numbers = zip(OPERATIONS[step.operation], step.numbers, strict=True)
-    return (step.operation, *(number for name, number in numbers if name not in _BLOCKS))
+    blocks = BLOCKS_OF[step.operation]
+    return (step.operation, *(number for at, number in enumerate(step.numbers) if at not in blocks))
 
 
 def _longest_at(program: tuple[Step, ...], shapes: list[tuple[str | int, ...]], at: int) -> Repeat | None:
@@ -116,19 +107,15 @@ def _loop_at(program: tuple[Step, ...], at: int, length: int) -> Repeat:
 
 
 def _block_pairs(one: Step, other: Step) -> Iterator[tuple[int, int]]:
-    names = OPERATIONS[one.operation]
-    return ((a, b) for name, a, b in zip(names, one.numbers, other.numbers, strict=True) if name in _BLOCKS)
+    return ((one.numbers[at], other.numbers[at]) for at in BLOCKS_OF[one.operation])
 
 
 def _moved(step: Step, by: int) -> Step:
     """The step with other blocks."""
     if not by:
         return step
-    names = OPERATIONS[step.operation]
-    return Step(
-        step.operation,
-        tuple(number + by if name in _BLOCKS else number for name, number in zip(names, step.numbers, strict=True)),
-    )
+    blocks = BLOCKS_OF[step.operation]
+    return Step(step.operation, tuple(it + by if at in blocks else it for at, it in enumerate(step.numbers)))
 
 
 def _call(step: Step, stride: int) -> str:
@@ -137,10 +124,9 @@ def _call(step: Step, stride: int) -> str:
         return str(step)
     _, *numbers = step.as_json()
     index = "i" if stride == 1 else f"{stride} * i"
-    texts = [
-        (index if not number else f"{index} + {number}") if name in _BLOCKS else str(number)
-        for name, number in zip(OPERATIONS[step.operation], numbers, strict=False)
-    ]
+    blocks = BLOCKS_OF[step.operation]
+    moving = (index if not number else f"{index} + {number}" for number in numbers)
+    texts = [text if at in blocks else str(numbers[at]) for at, text in enumerate(moving)]
     return f"{step.operation}({', '.join(texts)})"
 
 
@@ -157,21 +143,15 @@ def _item_as_json(item: Item) -> list[Any]:
 
 
 def items_from_json(data: Iterable[Any]) -> tuple[Step, ...]:
-    """The steps of a program from data.
-
-    Raises
-    ------
-    TargetError
-        If there is something that is neither a step nor a loop, or if there are too many steps.
-    """
-    found: list[Item] = []
+    """The steps of a program from data."""
+    items: list[Item] = []
     steps = 0
     for item in data:
-        found.append(read := _item_from_json(item))
+        items.append(read := _item_from_json(item))
         steps += read.times * len(read.body) if isinstance(read, Repeat) else 1
         if steps > _MOST_STEPS:
             raise TargetError(f"a program has at most {_MOST_STEPS:,} steps, and this one has more")
-    return unfolded(found)
+    return unfolded(items)
 
 
 def _item_from_json(given: Any) -> Item:

@@ -1,21 +1,29 @@
-"""A mask leaves requirements unjudged and operations out, so that one bug does not hide the others."""
+"""What is left out: a mask, so that one bug does not hide the others; and findings that are known.
+
+A line of a file of known findings has the key of a finding, as a report prints it, or only its requirement, for all
+findings about it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from syncedmem.model.files import read_text
+
 from ..engine.violation import Violation
-from .finding import kind_of
+from ..requirements import requirements_of
+from .finding import OPERATIONS, TargetError, kind_of
 from .oracle import Oracle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from .driver import Driver
     from .finding import Finding
 
-__all__ = ["Mask"]
+__all__ = ["DAMAGED", "Mask", "read_known", "reason_of", "requirement_named"]
 
 _NEEDED = frozenset({"allocate", "free", "check", "compare"})
 """What every round needs."""
@@ -27,7 +35,7 @@ _ONLY_FOR: dict[str, tuple[str, ...]] = {
 }
 """Operations that are left out with a requirement: after a violation the shadow heap would no longer be right."""
 
-_DAMAGED = frozenset({
+DAMAGED = frozenset({
     "A01-distinct-pointers", "A02-no-overlap", "A07-free-accepts", "A09-zero-size", "A15-copies", "A16-no-leaks",
 })  # fmt: skip
 """After a violation of one of these a round ends: nothing after it could be judged."""
@@ -35,15 +43,7 @@ _DAMAGED = frozenset({
 
 @dataclass(frozen=True)
 class Mask:
-    """What a round leaves out.
-
-    Attributes
-    ----------
-    unjudged : frozenset of str
-        Requirements whose violations are no findings.
-    without : frozenset of str
-        The kinds of steps that are not taken, as in the key of a finding.
-    """
+    """What a round leaves out."""
 
     unjudged: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
@@ -81,7 +81,7 @@ class Mask:
 
     def ease(self, oracle: Oracle) -> None:
         """Have an oracle let violations pass after which it can go on."""
-        let_pass = self.unjudged - _DAMAGED
+        let_pass = self.unjudged - DAMAGED
         for name, method in vars(Oracle).items() if let_pass else ():
             if callable(method) and name not in {"__init__", "admit", "_admit_nothing"}:
                 setattr(oracle, name, _tolerant(getattr(oracle, name), let_pass))
@@ -118,3 +118,40 @@ def _narrowed(method: Callable[..., bool], kind: str) -> Callable[..., bool]:
         return method(block, size, alignment, stream) if operation == "allocate" else method(block, size)
 
     return call
+
+
+# --- findings that are known: a file with a key on each line, and the reason after #
+
+_WANTED = "a list of known findings"
+
+
+def requirement_named(text: str) -> str:
+    """The requirement of allocators with this name or number: ``A22-no-crash`` or ``A22``."""
+    for name in requirements_of("allocator"):
+        if text in {name, name.partition("-")[0]}:
+            return name
+    raise TargetError(f"there is no requirement {text!r} of allocators; a name is like A22-no-crash, or A22")
+
+
+def read_known(path: Path) -> dict[str, str]:
+    """The keys in a file, each with its reason."""
+    reasons: dict[str, str] = {}
+    for number, line in enumerate(read_text(path, _WANTED).splitlines(), 1):
+        key, _, reason = line.partition("#")
+        if not key.strip():
+            continue
+        requirement, colon, kinds = key.strip().partition(":")
+        try:
+            name = requirement_named(requirement)
+        except TargetError as error:
+            raise TargetError(f"{path}, line {number}: {error}") from None
+        wrong = [kind for kind in kinds.split("+") if kind.partition("-")[0] not in OPERATIONS] if colon else []
+        if wrong:
+            raise TargetError(f"{path}, line {number}: there is no operation {wrong[0]!r}")
+        reasons[name + colon + kinds] = reason.strip()
+    return reasons
+
+
+def reason_of(known: dict[str, str], finding: Finding) -> str | None:
+    """Why a finding is known; None if it is not."""
+    return known.get(finding.key, known.get(finding.requirement))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import re
 from ctypes import c_char_p, c_void_p
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from .c_functions import Functions, cupy_target, malloc_target, nep49_target, torch_target
+from .c_functions import CALLS, Functions, malloc_target, plain_target
 from .finding import TargetError
 from .resources import resource_target
 from .umf import umf_target
@@ -27,17 +28,7 @@ _SPELLING = re.compile(r"(?P<path>[^?]*\.(?:so|dylib)[^:?]*):(?P<symbols>[^?]*)(
 
 
 class _Convention(NamedTuple):
-    """The parts that functions of a convention can play.
-
-    Attributes
-    ----------
-    needed : tuple of str
-        The parts without which there is no allocator.
-    more : tuple of str
-        The other parts.
-    target : callable
-        Makes the target of the functions.
-    """
+    """The parts that functions of a convention can play."""
 
     needed: tuple[str, ...]
     more: tuple[str, ...]
@@ -55,9 +46,9 @@ _RELATIVES = (
 _PLAIN = ("malloc", "free")
 _CONVENTIONS: dict[Abi, _Convention] = {
     "malloc": _Convention(_PLAIN, ("calloc", "realloc", *_RELATIVES), malloc_target),
-    "nep49": _Convention(_PLAIN, ("calloc", "realloc", "make", "drop"), nep49_target),
-    "torch": _Convention(_PLAIN, (), torch_target),
-    "cupy": _Convention(_PLAIN, (), cupy_target),
+    "nep49": _Convention(_PLAIN, ("calloc", "realloc", "make", "drop"), partial(plain_target, "nep49")),
+    "torch": _Convention(_PLAIN, (), partial(plain_target, "torch")),
+    "cupy": _Convention(_PLAIN, (), partial(plain_target, "cupy")),
     "resource": _Convention(
         ("make", "allocate", "deallocate"), ("drop", "zeroed", "resize", "is_equal", "error"), resource_target
     ),
@@ -69,17 +60,7 @@ _MOST_BY_POSITION = 4
 
 
 class LibraryAddress(NamedTuple):
-    """A target in a shared library.
-
-    Attributes
-    ----------
-    path : str
-        A path for the dynamic loader, or a name that it searches for.
-    symbols : tuple of str
-        Its functions, as they were written: a symbol, ``part=symbol``, or a pattern with ``*`` for the name of a part.
-    abi : {"malloc", "torch", "cupy", "nep49", "resource", "umf"}
-        The convention of the functions.
-    """
+    """A target in a shared library."""
 
     path: str
     symbols: tuple[str, ...]
@@ -87,21 +68,15 @@ class LibraryAddress(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> LibraryAddress | None:
-        """Read ``path/to/lib.so:alloc,free[,calloc[,realloc]][?abi=malloc]``; None for a text of another form.
-
-        Raises
-        ------
-        TargetError
-            If it names a library, but not the symbols or a known convention.
-        """
-        found = _SPELLING.fullmatch(text)
-        if found is None:
+        """Read ``path/to/lib.so:alloc,free[,calloc[,realloc]][?abi=malloc]``; None for a text of another form."""
+        match = _SPELLING.fullmatch(text)
+        if match is None:
             return None
-        symbols = tuple(name.strip() for name in found["symbols"].split(","))
-        abi: Any = found["abi"] or "malloc"
+        symbols = tuple(name.strip() for name in match["symbols"].split(","))
+        abi: Any = match["abi"] or "malloc"
         if abi not in get_args(Abi):
             raise TargetError(f"{text}: there is no abi {abi!r}; there are {', '.join(get_args(Abi))}")
-        address = cls(found["path"], symbols, abi)
+        address = cls(match["path"], symbols, abi)
         by_position = [name for name in symbols if "=" not in name and "*" not in name]
         named = len(by_position) < len(symbols)
         most = min(len(address.parts), _MOST_BY_POSITION)
@@ -120,14 +95,8 @@ class LibraryAddress(NamedTuple):
 
 
 def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
-    """The symbol of a library for each part that has one.
-
-    Raises
-    ------
-    TargetError
-        If the library lacks a symbol, if a part is not known, or if one that is needed has no symbol.
-    """
-    found: dict[str, str] = {}
+    """The symbol of a library for each part that has one."""
+    symbols: dict[str, str] = {}
     free_parts = iter(address.parts)
     for text in address.symbols:
         part, equals, symbol = (it.strip() for it in text.partition("="))
@@ -136,33 +105,26 @@ def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
                 raise TargetError(
                     f"{text}: {address.abi} has no part {part!r}; it has {', '.join(address.parts)}, reset"
                 )
-            found[part] = symbol
+            symbols[part] = symbol
         elif "*" in text:
-            found = _fitting(library, {part: text.replace("*", part) for part in address.parts}) | found
+            symbols = _fitting(library, {part: text.replace("*", part) for part in address.parts}) | symbols
         else:
-            found[next(free_parts)] = text
-    found = {part: symbol for part, symbol in found.items() if symbol}  # `part=` leaves a part out
-    missing = [symbol for symbol in found.values() if not hasattr(library, symbol)]
+            symbols[next(free_parts)] = text
+    symbols = {part: symbol for part, symbol in symbols.items() if symbol}  # `part=` leaves a part out
+    missing = [symbol for symbol in symbols.values() if not hasattr(library, symbol)]
     pattern = next((text for text in address.symbols if "*" in text), "*")
-    missing += [pattern.replace("*", part) for part in _CONVENTIONS[address.abi].needed if part not in found]
+    missing += [pattern.replace("*", part) for part in _CONVENTIONS[address.abi].needed if part not in symbols]
     if missing:
         raise TargetError(f"{address.path} has no symbol {', '.join(missing)}")
-    return found
+    return symbols
 
 
 def by_position(address: LibraryAddress) -> LibraryAddress | None:
-    """The same functions, named only by position, for what knows no other names; None if it could not call them.
-
-    Raises
-    ------
-    TargetError
-        As `open_library`.
-    """
-    if address.abi in ("resource", "umf") or makes_fresh(address):
+    """The same functions, named only by position, for what knows no other names; None if it could not call them."""
+    if address.abi not in CALLS or makes_fresh(address):
         return None
     symbols = _load(address).symbols
-    found = list(takewhile(bool, (symbols.get(part, "") for part in address.parts[:_MOST_BY_POSITION])))
-    return address._replace(symbols=tuple(found))
+    return address._replace(symbols=tuple(takewhile(bool, (symbols.get(part, "") for part in CALLS[address.abi]))))
 
 
 def _fitting(library: ctypes.CDLL, symbols: dict[str, str]) -> dict[str, str]:
@@ -182,29 +144,17 @@ def _file_of(function: Any) -> bytes | None:
     """The file that the loader took a function from."""
     place, find = _Place(), ctypes.CDLL(None).dladdr
     find.argtypes = (c_void_p, ctypes.POINTER(_Place))
-    found: bytes | None = place.file if find(ctypes.cast(function, c_void_p), ctypes.byref(place)) else None
-    return found
+    file: bytes | None = place.file if find(ctypes.cast(function, c_void_p), ctypes.byref(place)) else None
+    return file
 
 
 def makes_fresh(address: LibraryAddress) -> bool:
-    """Whether each target has a state of its own: a function makes it, or makes that of the library as new.
-
-    Raises
-    ------
-    TargetError
-        As `open_library`.
-    """
+    """Whether each target has a state of its own: a function makes it, or makes that of the library as new."""
     return address.abi == "umf" or not _load(address).symbols.keys().isdisjoint(("make", _RESET))
 
 
 def open_library(address: LibraryAddress) -> Target:
-    """Load a library and bind its functions.
-
-    Raises
-    ------
-    TargetError
-        If it cannot be loaded, lacks a symbol, or makes no allocator.
-    """
+    """Load a library and bind its functions."""
     functions = _load(address)
     reset = functions.bind(_RESET, None)
     if reset is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from syncedmem.model.errors import said
 
 from ..engine.violation import Violation
-from .access import PATTERN, HostAccess, access_to
+from .access import HostAccess, access_to, contents
 from .shadow_heap import Block, ShadowHeap
 from .statistics import Gauge, device_of, gauges, limit_of
 from .targets import is_null, size_of
@@ -46,39 +46,7 @@ _SUSPECTS = 16
 
 
 class Oracle:
-    """The judge of one target in one run.
-
-    Parameters
-    ----------
-    target : Target
-    capabilities : Capabilities
-        The promises of the target.
-    intervals : Intervals or None
-        Shared intervals, if several drivers have one target.
-    access : HostAccess or None
-        The access that an earlier run against such a target found; finding it takes as long as a thousand steps.
-
-    Attributes
-    ----------
-    heap : ShadowHeap
-        The live blocks.
-    checked : Counter
-        How often each requirement was checked, without those that every step checks: `looked_at` has all.
-    limit : int
-        The most bytes that may be live at the same time; 0 if there is no known limit.
-    baseline : dict of Gauge to int
-        The statistics of the target at the start.
-    accepted : int
-        The number of freed blocks.
-    resized : bool
-        Whether a block may have been resized.
-    served : int
-        The number of requests for at least one byte that were met.
-    largest : int
-        The largest size that was met, as far as refusals are judged by it.
-    suspects : dict of (int, bool) to None
-        Refused sizes that are smaller than one that was met, and whether zeros were requested.
-    """
+    """The judge of one target in one run."""
 
     def __init__(
         self,
@@ -89,37 +57,37 @@ class Oracle:
     ) -> None:
         self.heap: ShadowHeap = ShadowHeap(intervals)
         self._add = self.heap.add
-        self.checked: Counter[str] = Counter()
+        self.checked: Counter[str] = Counter()  # without what every step checks: `looked_at` has all
         self.limit: int = capabilities.limit or limit_of(target.subject)
-        self.baseline: dict[Gauge, int] = gauges(target.subject)
-        self.accepted = 0
-        self.resized = False
+        self.baseline: dict[Gauge, int] = gauges(target.subject)  # at the start
+        self.accepted = 0  # frees
+        self.resized = False  # whether a block may have been resized
         self._target = target
         self._capabilities = capabilities
         self._access: Access | None = access
         self._mask = capabilities.alignment - 1
-        self.served: int = 0
-        self.largest: int = 0
+        self.served: int = 0  # requests for at least one byte
+        self.largest: int = 0  # that was met, as far as refusals are judged by it
         self._nothings = 0
-        self.suspects: dict[tuple[int, bool], None] = {}
+        self.suspects: dict[tuple[int, bool], None] = {}  # refused sizes, and whether zeros were requested
         self._pending: list[tuple[int, int, Stream, int]] = []
         self._device = device_of(target.subject)
 
     def looked_at(self) -> Counter[str]:
         """How often each requirement was checked."""
-        found = Counter(self.checked)
-        found["A01-distinct-pointers"] = found["A02-no-overlap"] = self.heap.placed
-        found["A05-served"], found["A07-free-accepts"] = self.served, self.accepted
+        counts = Counter(self.checked)
+        counts["A01-distinct-pointers"] = counts["A02-no-overlap"] = self.heap.placed
+        counts["A05-served"], counts["A07-free-accepts"] = self.served, self.accepted
         if self._access is not None and self._access.reason:
             for requirement in OF_CONTENTS:
-                found.pop(requirement, None)  # without the bytes nothing shows whether it is kept
+                counts.pop(requirement, None)  # without the bytes nothing shows whether it is kept
         elif self._access is not None:
-            found["A04-contents-kept"] += self.accepted
+            counts["A04-contents-kept"] += self.accepted
             if self._capabilities.zeroed:
-                found["A13-zeroed"] += self.served
+                counts["A13-zeroed"] += self.served
         if self._mask:
-            found["A03-aligned"] += self.served
-        return +found
+            counts["A03-aligned"] += self.served
+        return +counts
 
     @property
     def contents_reason(self) -> str | None:
@@ -134,14 +102,7 @@ class Oracle:
     # --- requests that are met
 
     def admit(self, block: Block, alignment: int = 0) -> None:
-        """Accept a new block: it must be in a right place, and writable.
-
-        Parameters
-        ----------
-        block : Block
-        alignment : int
-            The requested alignment; 0 for none.
-        """
+        """Accept a new block: it must be in a right place, and writable."""
         size, address, plain = block.size, block.address, type(block.handle) is int
         if not plain and isinstance(block.handle, _NO_HANDLES):
             raise Violation("A05-served", f"a request for {size} bytes gave {block.handle!r:.60}, which is no memory")
@@ -174,74 +135,69 @@ class Oracle:
 
     def _admit_nothing(self, block: Block) -> None:
         """Judge a block of zero bytes, which must not share memory with another block."""
-        self._nothings += 1
-        self.checked["A09-zero-size"] += 1
-        promised = self._capabilities.zero_size
-        if promised in ("null", "error"):
-            raise Violation(
-                "A09-zero-size", f"a request for zero bytes gave {block.handle!r:.60}; {promised} was promised"
-            )
+        self._judge_nothing(f"gave {block.handle!r:.60}", ("null", "error"))
         other = self.heap.at(block.address)
-        if promised == "unique" and other is None:
+        if self._capabilities.zero_size == "unique" and other is None and block.address:
             same = (it for it in self.heap.blocks.values() if not it.size and it.address == block.address)
-            other = next(same, None) if block.address else None
+            other = next(same, None)
         if other is not None:
             raise Violation("A09-zero-size", f"a request for zero bytes gave the memory of {other}")
         self.heap.add_nothing(block)
 
+    def _judge_nothing(self, answer: str, wrong: tuple[str, ...]) -> None:
+        """Judge the answer to a request for zero bytes, which is wrong if one of these was promised."""
+        self._nothings += 1
+        promised = self._capabilities.zero_size
+        problem = f"a request for zero bytes {answer}; {promised} was promised" if promised in wrong else None
+        self._check("A09-zero-size", problem)
+
+    def _check(self, requirement: str, problem: object, error: Exception | None = None) -> None:
+        """Count a check of a requirement, which is broken if there is a problem."""
+        self.checked[requirement] += 1
+        if problem:
+            raise Violation(requirement, str(problem)) from error
+
     def _check_alignment(self, block: Block, alignment: int) -> None:
-        if block.address & self._mask or (alignment and block.address % alignment):
-            wanted = max(alignment, self._mask + 1)
-            raise Violation("A03-aligned", f"{block} is not at a multiple of {wanted}")
-        self.checked["A03-aligned"] += 1
+        wrong = block.address & self._mask or (alignment and block.address % alignment)
+        self._check("A03-aligned", wrong and f"{block} is not at a multiple of {max(alignment, self._mask + 1)}")
 
     def _check_size(self, block: Block) -> None:
-        found = size_of(block.handle)
-        if found is None:
-            return
-        self.checked["A08-size-known"] += 1
-        if found < block.size:
-            raise Violation("A08-size-known", f"{block} says that it has {found} bytes")
+        size = size_of(block.handle)
+        if size is not None:
+            self._check("A08-size-known", f"{block} says that it has {size} bytes" if size < block.size else None)
 
     def judge_usable(self, block: Block, usable: object) -> None:
         """Judge the usable size that the target reports of a block: from now on, all of it belongs to the block."""
-        self.checked["A08-size-known"] += 1
         if not isinstance(usable, int):
-            raise Violation("A08-size-known", f"the usable size of {block} is {usable!r:.60}")
-        if usable < block.size:
-            raise Violation("A08-size-known", f"{block} has a usable size of {usable} bytes")
+            self._check("A08-size-known", f"the usable size of {block} is {usable!r:.60}")
+            return
+        what = f"{block} has a usable size of {usable} bytes"
+        self._check("A08-size-known", what if usable < block.size else None)
         self.heap.extend(block, usable)
         try:
             self._reach(block).fill(block)
         except Exception as error:
-            raise Violation(
-                "A08-size-known", f"{block} has a usable size of {usable} bytes, which cannot be written: {said(error)}"
-            ) from error
+            raise Violation("A08-size-known", f"{what}, which cannot be written: {said(error)}") from error
 
     def judge_zeros(self, block: Block) -> None:
         """Judge whether a new block is zero, as requested or as promised for new memory."""
-        if not block.size:
-            return
-        self.checked["A13-zeroed"] += 1
-        for start, content in self._reach(block).parts(block):
+        self.checked["A13-zeroed"] += bool(block.size)
+        for start, content in self._reach(block).parts(block) if block.size else ():
             if content.count(0) != len(content):
                 at = len(content) - len(content.lstrip(b"\0"))
                 raise Violation("A13-zeroed", f"byte {start + at} of {block} is {content[at]:02x}")
 
     def _check_streams(self, block: Block) -> None:
-        self.checked["A19-stream-order"] += 1
         self._pending = [it for it in self._pending if it[2].finished < it[3]]
-        for start, end, stream, _ in self._pending:
-            if start < block.address + block.size and block.address < end and stream.number != block.stream:
-                raise Violation(
-                    "A19-stream-order",
-                    f"{block} for stream {block.stream} is memory that {stream} still writes to",
-                )
+        start, end = block.address, block.address + block.size
+        busy = (it[2] for it in self._pending if it[0] < end and start < it[1] and it[2].number != block.stream)
+        stream = next(busy, None)
+        problem = stream and f"{block} for stream {block.stream} is memory that {stream} still writes to"
+        self._check("A19-stream-order", problem)
 
     def _check_limit(self) -> None:
-        self.checked["A18-limit"] += 1
-        if self.heap.bytes > self.limit and self.heap.alone:
-            raise Violation("A18-limit", f"{self.heap.bytes} bytes are in use, the limit is {self.limit}")
+        wrong = self.heap.bytes > self.limit and self.heap.alone
+        self._check("A18-limit", f"{self.heap.bytes} bytes are in use, the limit is {self.limit}" if wrong else None)
 
     # --- requests that are refused
 
@@ -261,15 +217,10 @@ class Oracle:
     def judge_null(self, size: int) -> None:
         """Judge a null pointer."""
         if not size:
-            self._nothings += 1
-            self.checked["A09-zero-size"] += 1
-            promised = self._capabilities.zero_size
-            if promised in ("unique", "error"):
-                raise Violation("A09-zero-size", f"a request for zero bytes gave null; {promised} was promised")
+            self._judge_nothing("gave null", ("unique", "error"))
         elif "null" not in self._capabilities.out_of_memory:
-            raise Violation(
-                "A05-served", f"a request for {size} bytes gave null; {self._promised_errors()} was promised"
-            )
+            what = f"a request for {size} bytes gave null; {self._promised_errors()} was promised"
+            raise Violation("A05-served", what)
 
     def note_refusal(self, size: int, *, zeroed: bool) -> None:
         """Note a refused request, which may be one that is refused for ever."""
@@ -295,17 +246,7 @@ class Oracle:
         )
 
     def judge_too_much(self, request: str, size: int, answer: object) -> None:
-        """Judge the answer to an impossible request: a handle or an exception.
-
-        Parameters
-        ----------
-        request : str
-            The request in words.
-        size : int
-            The bytes in all.
-        answer : object
-            The handle or the exception.
-        """
+        """Judge the answer to an impossible request: a handle or an exception."""
         self.checked["A06-out-of-memory"] += 1
         if isinstance(answer, Exception):
             no_size = size >= _UNREPRESENTABLE and isinstance(answer, OverflowError | ValueError)
@@ -337,33 +278,29 @@ class Oracle:
 
     def judge_resize(self, old: Block, new: Block) -> None:
         """Judge a resized block, which may have moved; call `admit` for it too."""
-        self.checked["A14-resize-keeps"] += 1
-        if difference := self._reach(new).differs(new, min(new.size, old.size), old.extent):
-            raise Violation("A14-resize-keeps", f"{old} resized to {new.size} bytes: {difference}")
+        difference = self._reach(new).differs(new, min(new.size, old.size), old.extent)
+        self._check("A14-resize-keeps", difference and f"{old} resized to {new.size} bytes: {difference}")
 
     def judge_copy(self, origin: Block, target: Block, size: int, error: Exception | None) -> None:
         """Judge a copy of `size` bytes from one block to another, or its error."""
-        self.checked["A15-copies"] += 1
         if error is not None:
-            raise Violation("A15-copies", f"copying {size} bytes: {said(error)}") from error
+            self._check("A15-copies", f"copying {size} bytes: {said(error)}", error)
         copied = Block(target.number, target.handle, target.address, target.size, origin.key, 0)
         access = self._reach(target)
-        if difference := access.differs(copied, size) or self._rest_differs(target, size):
-            raise Violation("A15-copies", f"{size} bytes of {origin} copied to {target}: {difference}")
+        difference = access.differs(copied, size) or self._rest_differs(target, size)
+        self._check("A15-copies", difference and f"{size} bytes of {origin} copied to {target}: {difference}")
         access.fill(target)
         self.look(origin)
 
     def _rest_differs(self, block: Block, size: int) -> str:
         """A sentence if bytes after a copy were changed; else empty."""
-        found = self._reach(block).read(block, block.size)
-        expected = PATTERN.of(block.key, block.size)
-        return "" if found[size:] == expected[size:] or not found else "bytes beyond it were changed"
+        present = self._reach(block).read(block, block.size)
+        expected = contents(block.key, block.size)
+        return "" if present[size:] == expected[size:] or not present else "bytes beyond it were changed"
 
     def judge_copy_of_nothing(self, error: Exception | None) -> None:
         """Judge a copy of zero bytes from null to null."""
-        self.checked["A15-copies"] += 1
-        if error is not None:
-            raise Violation("A15-copies", f"copying zero bytes from null to null: {said(error)}") from error
+        self._check("A15-copies", error and f"copying zero bytes from null to null: {said(error)}", error)
 
     # --- frees
 
@@ -377,12 +314,10 @@ class Oracle:
 
     def judge_misuse(self, requirement: str, promised: Misuse, what: str, error: Exception | None) -> None:
         """Judge a free that was wrong on purpose."""
-        self.checked[requirement] += 1
-        if error is None:
-            if promised == "detect":
-                raise Violation(requirement, f"{what}: it went unnoticed")
-        elif promised == "ignore":
-            raise Violation(requirement, f"{what}: {said(error)}; to be ignored was promised") from error
+        problem = f"{what}: it went unnoticed" if error is None and promised == "detect" else None
+        if error is not None and promised == "ignore":
+            problem = f"{what}: {said(error)}; to be ignored was promised"
+        self._check(requirement, problem, error)
 
     def grew(self, size: int, times: int, growth: int) -> bool:
         """Whether a process grew by more than other reasons explain, while a block was freed many times."""
@@ -391,9 +326,7 @@ class Oracle:
 
     def judge_close(self, error: Exception | None) -> None:
         """Judge the close of a target without live blocks."""
-        self.checked["A24-closes"] += 1
-        if error is not None:
-            raise Violation("A24-closes", f"closing with nothing in use: {said(error)}") from error
+        self._check("A24-closes", error and f"closing with nothing in use: {said(error)}", error)
 
     # --- statistics of the target
 

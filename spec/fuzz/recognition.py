@@ -21,8 +21,7 @@ from syncedmem.model.errors import said
 from .finding import TargetError
 from .native import LibraryAddress, by_position, makes_fresh, open_library
 from .native_driver.building import built
-from .targets import Target, from_callable, from_methods, from_pair, giving_of
-from .typed import from_typed, is_typed
+from .targets import Target, from_callable, from_methods, from_pair, from_typed, giving_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,12 +56,12 @@ class Source:
         self.name: str = target if isinstance(target, str) else _name(target)
         target = built(target).target if isinstance(target, str) else target
         self._library = LibraryAddress.parse(target) if isinstance(target, str) else None
-        self._found = look_up(target) if isinstance(target, str) and self._library is None else target
+        self._subject = look_up(target) if isinstance(target, str) and self._library is None else target
 
     @cached_property
     def makes_fresh(self) -> bool:
         """Whether each target is new, with nothing left from the last one."""
-        return _is_factory(self._found) if self._library is None else makes_fresh(self._library)
+        return _is_factory(self._subject) if self._library is None else makes_fresh(self._library)
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -81,30 +80,24 @@ class Source:
         if self._library is not None:
             return open_library(self._library)
         if not self.makes_fresh:
-            return recognise(self._found)
+            return recognise(self._subject)
         try:
-            made = cast("Callable[[], Any]", self._found)()
+            subject = cast("Callable[[], Any]", self._subject)()
         except Exception as error:
             raise TargetError(
                 f"{self.name} cannot be called without arguments ({said(error)}); name a function that makes it"
             ) from error
-        return replace(recognise(made), owned=True)
+        return replace(recognise(subject), owned=True)
 
 
 def look_up(text: str) -> Any:
-    """The object that ``module:attr``, ``file.py:attr`` or ``module:alloc,free`` names.
-
-    Raises
-    ------
-    TargetError
-        If the module cannot be imported or has no such attribute.
-    """
+    """The object that ``module:attr``, ``file.py:attr`` or ``module:alloc,free`` names."""
     place, _, names = text.partition(":")
     if not place or not names:
         raise TargetError(f"{text!r} names no target; write module:attr, file.py:attr or path/to/lib.so:alloc,free")
     module = _imported(place)
-    found = [_attribute(module, place, name.strip()) for name in names.split(",")]
-    return found[0] if len(found) == 1 else tuple(found)
+    objects = [_attribute(module, place, name.strip()) for name in names.split(",")]
+    return objects[0] if len(objects) == 1 else tuple(objects)
 
 
 def _imported(place: str) -> Any:
@@ -135,13 +128,13 @@ _KEPT: list[object] = []
 
 
 def _attribute(module: Any, place: str, name: str) -> Any:
-    found = module
+    value = module
     for part in name.split("."):
         try:
-            found = getattr(found, part)
+            value = getattr(value, part)
         except AttributeError:
             raise TargetError(f"{place} has no attribute {name}") from None
-    return found
+    return value
 
 
 def spelling(target: object) -> str | None:
@@ -152,10 +145,10 @@ def spelling(target: object) -> str | None:
         names = [text.partition(":")[2] for text in spelt if text is not None]
         return f"{places.pop()}:{','.join(names)}" if len(places) == 1 and len(names) == len(spelt) else None
     module, name = str(getattr(target, "__module__", "")), str(getattr(target, "__qualname__", ""))
-    found: Any = sys.modules.get(module)
+    value: Any = sys.modules.get(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is None or found is not target:
+        value = getattr(value, part, None)
+    if value is None or value is not target:
         return None
     place = module if module != "__main__" else getattr(sys.modules[module], "__file__", None)
     return None if place is None else f"{place}:{name}"
@@ -177,15 +170,10 @@ def _is_factory(target: Any) -> bool:
 
 
 def recognise(target: Any) -> Target:
-    """The target for an object.
-
-    Raises
-    ------
-    TargetError
-        If it follows no convention, or if a first call fails.
-    """
-    if is_typed(target):
-        return from_typed(target)
+    """The target for an object."""
+    typed = from_typed(target)
+    if typed is not None:
+        return typed
     for take, give in _METHODS:
         if callable(getattr(target, take, None)) and callable(getattr(target, give, None)):
             return from_methods(target, getattr(target, take), getattr(target, give), f"{take} and {give}")

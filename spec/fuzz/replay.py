@@ -17,20 +17,20 @@ from syncedmem.model.files import parsed_json, read_text
 
 from ..engine.violation import Violation
 from ..requirements import requirements_of
+from .campaign import Stage
 from .driver import Driver
-from .finding import Finding, Step, TargetError
+from .finding import Finding, TargetError
 from .isolation import Isolated
-from .known import named as requirement_named
+from .jobs import finding_of
 from .loops import Repeat, folded, items_as_json, items_from_json
-from .mask import Mask
-from .plan import Stage
+from .mask import Mask, requirement_named
 from .recognition import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
     from pathlib import Path
 
-    from .jobs import Answer, Job
+    from .jobs import Job
     from .loops import Item
 
 __all__ = ["MOST_STEPS", "Replay", "driver_of"]
@@ -178,12 +178,12 @@ class Replay:
         wrong = [name for name, fits in _FIELDS.items() if not fits(data.get(name))]
         if wrong:
             raise TargetError(f"{path} is no replay: {wrong[0]!r} is missing or wrong; wanted is {_WANTED}")
-        found: dict[str, Any] = {name: data.get(name) for name in _FIELDS}
-        program = items_from_json(found["program"])
-        chosen = {name: found[name] for name in ("repeats", "rounds")}
-        finding = Finding(found["property"], found["message"], program, **chosen)
-        chosen = {name: found[name] for name in ("seed", "steps", "threads", "hang", "named")}
-        return cls(found["target"], found["promises"], finding, skip=tuple(found["skip"]), **chosen)
+        values: dict[str, Any] = {name: data.get(name) for name in _FIELDS}
+        program = items_from_json(values["program"])
+        chosen = {name: values[name] for name in ("repeats", "rounds")}
+        finding = Finding(values["property"], values["message"], program, **chosen)
+        chosen = {name: values[name] for name in ("seed", "steps", "threads", "hang", "named")}
+        return cls(values["target"], values["promises"], finding, skip=tuple(values["skip"]), **chosen)
 
     def aimed_at(self, target: str) -> Self:
         """The same steps for another target, for example if the target has moved or had no name."""
@@ -213,7 +213,7 @@ class Replay:
                 job = {"job": "campaign", "seconds": _LONGEST, **rounds}
             mask = Mask.of(self.skip).as_json()
             answer = place.perform({**job, "promises": dict(self.promises), "mask": mask})
-            return died(answer, place.steps()) or _finding(answer)
+            return finding_of(answer, place.journal.steps())
 
     def _run_again(self) -> Finding | None:
         """Repeat the run, and return its finding about the same requirement."""
@@ -276,32 +276,8 @@ def _packed(statements: list[str]) -> list[str]:
     return ["; ".join(line[at : at + each]) for line in lines for at in range(0, len(line), each)]
 
 
-def died(answer: Answer, steps: tuple[Step, ...]) -> Finding | None:
-    """The finding for a target that ended its process or hangs, with the steps until then."""
-    if "hang" in answer:
-        last = f"after {steps[-1]}" if steps else "before the first step"
-        return Finding("A23-no-hang", f"{answer['hang']:g} seconds {last} nothing had happened", steps)
-    if "crash" not in answer:
-        return None
-    said = f" ({answer['said']})" if answer.get("said") else ""
-    last = f"in {steps[-1]}" if steps else "before the first step"
-    return Finding("A22-no-crash", f"the process ended with {answer['crash']} {last}{said}", steps)
-
-
-def _finding(answer: Answer) -> Finding | None:
-    return None if answer["finding"] is None else Finding.from_json(answer["finding"])
-
-
 def replay(path: Path, target: str) -> None:
-    """Run a replay file on a target.
-
-    Raises
-    ------
-    Violation
-        If it still fails.
-    TargetError
-        If it cannot be replayed.
-    """
-    found = Replay.read(path).aimed_at(target).run()
-    if found is not None:
-        raise Violation(found.requirement, found.message)
+    """Run a replay file on a target."""
+    finding = Replay.read(path).aimed_at(target).run()
+    if finding is not None:
+        raise Violation(finding.requirement, finding.message)

@@ -87,8 +87,8 @@ class Report:
 
     def ran(self, generator: str, cases: int, steps: int, seconds: float) -> None:
         """Record the result of a generator; its findings must be recorded before."""
-        found = (it.violation(self.replay(it).python()) for it in self.failures if it.generator == generator)
-        self.suites.append(SuiteResult(generator, cases, steps, seconds, next(found, None)))
+        violations = (it.violation(self.replay(it).python()) for it in self.failures if it.generator == generator)
+        self.suites.append(SuiteResult(generator, cases, steps, seconds, next(violations, None)))
 
     @property
     def passed(self) -> bool:
@@ -103,8 +103,8 @@ class Report:
     @property
     def unseen(self) -> list[str]:
         """The keys of known findings that were not found."""
-        found = {name for it in self.findings for name in (it.key, it.requirement)}
-        return [key for key in self.known if key not in found]
+        keys = {name for it in self.findings for name in (it.key, it.requirement)}
+        return [key for key in self.known if key not in keys]
 
     @property
     def operations(self) -> int:
@@ -205,9 +205,15 @@ class Report:
         }
 
     def _finding(self, finding: Finding) -> dict[str, Any]:
-        found = self.replay(finding)
+        replay = self.replay(finding)
         program = {"program": items_as_json(folded(finding.program))}
-        return {**finding.as_json(), **program, "key": finding.key, "python": found.python(), "replay": found.as_json()}
+        return {
+            **finding.as_json(),
+            **program,
+            "key": finding.key,
+            "python": replay.python(),
+            "replay": replay.as_json(),
+        }
 
     def as_junit(self) -> str:
         """The report as JUnit XML: a requirement is a test case."""

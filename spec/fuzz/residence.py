@@ -34,14 +34,7 @@ def resident() -> int:
 
 
 def may_reserve(driver: Driver, number: int) -> bool:
-    """Whether larger blocks than `MOST_TOUCHED` cost nothing until they are touched.
-
-    Parameters
-    ----------
-    driver : Driver
-    number : int
-        The number of a new block, which is allocated and freed to find out.
-    """
+    """Whether larger blocks than `MOST_TOUCHED` cost nothing until they are touched."""
     if driver.reserves is None:
         driver.reserves = _overcommits() and _leaves_untouched(driver, number)
     return driver.reserves
@@ -70,5 +63,5 @@ def _leaves_untouched(driver: Driver, number: int) -> bool:
 
 def _peak() -> int:
     """The most memory that this process has had at once, in bytes; 0 if it is not known."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", _STATUS.read_text(encoding="utf-8"))
-    return int(found[1]) * 1024 if found else 0
+    match = re.search(r"VmHWM:\s+(\d+) kB", _STATUS.read_text(encoding="utf-8"))
+    return int(match[1]) * 1024 if match else 0

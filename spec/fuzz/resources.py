@@ -34,13 +34,7 @@ _RECORD = Capabilities(alignment=_ALIGNMENT, sized_free=True, out_of_memory=("nu
 
 
 def resource_target(functions: Functions) -> Target:
-    """The target for a new object.
-
-    Raises
-    ------
-    TargetError
-        If the object cannot be made.
-    """
+    """The target for a new object."""
     resource = _Resource(functions)
     return Target(
         kind="an object of a library (resource)",
@@ -68,21 +62,21 @@ class _Resource:
         self.zeroed: Any = bind("zeroed", place, place, size, size)
         self.resize: Any = bind("resize", place, place, place, size, size, size)
         self._is_equal = bind("is_equal", c_int, place, place)
-        self._first = self._made()
-        self._second = self._first if self._is_equal is None else self._made()
+        self._first = self._new()
+        self._second = self._first if self._is_equal is None else self._new()
         self._alignments: dict[int, int] = {}
 
-    def _made(self) -> Instance:
+    def _new(self) -> Instance:
         address: int | None = self._make()
-        return Instance(address, self._drop, self._said() or "null")
+        return Instance(address, self._drop, self._read_error() or "null")
 
-    def _said(self) -> str:
+    def _read_error(self) -> str:
         return (self._error() or b"").decode(errors="replace")
 
     def _answer(self, handle: int | None) -> int | None:
         """A result; null means out of memory, unless something else was thrown."""
-        if handle is None and (said := self._said()):
-            raise RuntimeError(said)
+        if handle is None and (reason := self._read_error()):
+            raise RuntimeError(reason)
         return handle
 
     def take(self, size: int) -> int | None:
@@ -91,10 +85,10 @@ class _Resource:
 
     def take_aligned(self, size: int, alignment: int) -> int | None:
         """Allocate with an alignment, which the free names too."""
-        found = self._answer(self._allocate(self._first.address, size, alignment))
-        if found is not None:
-            self._alignments[found] = alignment
-        return found
+        address = self._answer(self._allocate(self._first.address, size, alignment))
+        if address is not None:
+            self._alignments[address] = alignment
+        return address
 
     def take_zeroed(self, size: int) -> int | None:
         """Allocate memory that must be zero."""
@@ -103,21 +97,21 @@ class _Resource:
     def resized(self, handle: int, size: int, old: int) -> int | None:
         """Change the size of a block; its alignment stays."""
         alignment = self._alignments.pop(handle, _ALIGNMENT)
-        found = self._answer(self.resize(self._first.address, handle, old, alignment, size))
+        address = self._answer(self.resize(self._first.address, handle, old, alignment, size))
         if alignment != _ALIGNMENT:
-            self._alignments[handle if found is None else found] = alignment
-        return found
+            self._alignments[handle if address is None else address] = alignment
+        return address
 
     def give(self, handle: int, size: int) -> None:
         """Free a block: an even size through the second object, if that is equal, because an equal one may free it."""
         alignment = self._alignments.pop(handle, _ALIGNMENT)
-        equal = self._is_equal is not None and self._compared()
+        equal = self._is_equal is not None and self._are_equal()
         resource = self._second if equal and not size % 2 else self._first
         self._deallocate(resource.address, handle, size, alignment)
-        if said := self._said():
-            raise RuntimeError(said)
+        if reason := self._read_error():
+            raise RuntimeError(reason)
 
-    def _compared(self) -> bool:
+    def _are_equal(self) -> bool:
         """Whether the two objects are equal."""
         first, second = self._first.address, self._second.address
         if not self._is_equal(first, first):

@@ -12,7 +12,7 @@ import random
 import time
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .driver import PLAIN, RESIZED, ZEROED
 from .finding import Step
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .driver import Driver
 
-__all__ = ["TOO_MANY", "TOO_MUCH", "Kind", "Round", "draw_sizes", "fixed_rounds", "take_round"]
+__all__ = ["DRAWN", "TOO_MUCH", "Drawn", "Kind", "Round", "take_round"]
 
 Kind = Literal["fixed", "drawn"]
 
@@ -49,13 +49,75 @@ TOO_MANY = (
 )
 """Counts and sizes whose products overflow: to 0, 2, 0, 1, 16 and 16 in a size_t, and the last to 1 in half of it."""
 
+
+class Drawn(NamedTuple):
+    """A step that is drawn: the block that it is about, how often in rounds, what it needs, and its other numbers.
+
+    It needs a function of the target, or a promise that is not the default.  A number that is a word is drawn.
+    """
+
+    operation: str
+    block: Literal["new", "live", "leaving", "gone", ""] = ""
+    weight: int = 0
+    needs: str = ""
+    numbers: tuple[int | str, ...] = ()
+
+    def is_offered(self, driver: Driver) -> bool:
+        """Whether the target of a driver has what it needs."""
+        if hasattr(driver.capabilities, self.needs):
+            return getattr(driver.capabilities, self.needs) not in (False, "undefined")
+        return not self.needs or getattr(driver.target, self.needs) is not None
+
+    def draw(self, rng: random.Random, sizes: Sequence[int], blocks: Sequence[int]) -> tuple[int, ...]:
+        """Draw its other numbers: sizes are among these, and another block is one of these."""
+        drawn: list[int] = []
+        for number in self.numbers:
+            if isinstance(number, int):
+                drawn.append(number)
+            elif number == "too_many":
+                drawn += rng.choice(TOO_MANY)
+            else:
+                among = {"size": sizes, "block": blocks or (-1,), **_AMONG}[number]
+                drawn.append(rng.choice(among))
+        return tuple(drawn)
+
+
+_AMONG: dict[str, Sequence[int]] = {
+    "alignment": [1 << power for power in range(4, 13)],
+    "stream": range(1, 4),
+    "too_much": TOO_MUCH,
+}
+
+DRAWN = (
+    Drawn("allocate", "new", 1, "", (0, 0, 0)),
+    Drawn("allocate", "new", 0, "", ("size", 0, 0)),
+    Drawn("allocate", "new", 2, "take_aligned", ("size", "alignment", 0)),
+    Drawn("allocate", "new", 0, "stream_ordered", ("size", 0, "stream")),
+    Drawn("calloc", "new", 2, "take_zeroed", ("size",)),
+    Drawn("free", "leaving", 0, "", (0,)),
+    Drawn("free", "leaving", 0, "stream_ordered", ("stream",)),
+    Drawn("check", "live"),
+    Drawn("compare", "", 1),
+    Drawn("request_too_much", "", 1, "", ("too_much",)),
+    Drawn("request_too_many", "", 1, "take_many", ("too_many",)),
+    Drawn("resize", "live", 4, "resize", ("size",)),
+    Drawn("resize_too_much", "live", 1, "resize", ("too_much",)),
+    Drawn("use_all", "live", 2, "usable_size"),
+    Drawn("copy", "live", 2, "copy", ("block",)),
+    Drawn("free_again", "gone", 2, "double_free"),
+    Drawn("free_foreign", "", 1, "foreign_free"),
+    Drawn("free_wrong_size", "live", 1, "wrong_size", ("size",)),
+    Drawn("work", "live", 0, "stream_ordered", ("stream",)),
+    Drawn("finish", "", 0, "stream_ordered", ("stream",)),
+)
+"""The steps that rounds and the machine of Hypothesis draw."""
+
 _SIZES = 1024
 _RARE = 0.03
 _CYCLES = ((2 * MIB, 48), (64 * KIB, 512))
 _REFUSALS = 256
 """So many that a leak in each is noticed."""
 _LARGEST_FILLED = 256 * MIB
-_STREAMS = 3
 _MANY = 1100
 _SHORTEST, _LONGEST = 128, 8192
 _CROWD, _CROWD_STEPS, _CROWDED = (66_000, 100_000), 240_000, 128
@@ -76,24 +138,7 @@ _WRAP = 1 << 32
 
 
 def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, deadline: float) -> bool:  # noqa: PLR0913 -- what a round depends on
-    """Take one round to its end; False if there is no such round.
-
-    Parameters
-    ----------
-    driver : Driver
-    kind : {"fixed", "drawn"}
-    number, seed : int
-        They give the steps of a drawn round.
-    most : int
-        The most steps.
-    deadline : float
-        The time, as of ``time.perf_counter``, after which a drawn round takes no more steps.
-
-    Raises
-    ------
-    Violation
-        At the first step that shows a bug.
-    """
+    """Take one round to its end; False if there is no such round."""
     if kind == "fixed":
         fixed = fixed_rounds(driver)
         if number >= len(fixed):
@@ -103,8 +148,8 @@ def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, de
         rng = random.Random(f"{seed}:{number}")  # noqa: S311 -- replayable
         crowded = number % _CROWDED == 0 and most >= _CROWD_STEPS
         length = min(_SHORTEST << rng.randrange(7), _LONGEST, most)
-        made = Round(driver, rng, crowd=rng.randint(*_CROWD) if crowded else 0)
-        made.take(_CROWD_STEPS if crowded else length, deadline)
+        mix = Round(driver, rng, crowd=rng.randint(*_CROWD) if crowded else 0)
+        mix.take(_CROWD_STEPS if crowded else length, deadline)
     driver.end()
     return True
 
@@ -164,24 +209,13 @@ def _climb(driver: Driver) -> None:
 
 
 class Round:
-    """Random steps with the mix of one round.
-
-    Parameters
-    ----------
-    driver : Driver
-    rng : random.Random
-    first : int
-        The first block number; threads use different numbers.
-    crowd : int
-        The number of live blocks that a crowded round reaches; 0 draws a number.
-    """
+    """Random steps with the mix of one round."""
 
     def __init__(self, driver: Driver, rng: random.Random, first: int = 0, crowd: int = 0) -> None:
         self._driver = driver
         self._rng = rng
         self._next = first
         self._live: list[int] = []
-        self._freed: list[int] = []
         self._alone = driver.oracle.heap.alone
         self._most = crowd or rng.choice(_LIVE if self._alone else _LIVE_OF_A_THREAD)
         # A first-fit list with thousands of holes is slow, so very many blocks leave no gaps between them.
@@ -200,13 +234,7 @@ class Round:
         return [step for step, count in times.items() for _ in range(count)] or steps
 
     def take(self, steps: int, deadline: float = float("inf")) -> None:
-        """Take steps, until the deadline at most.
-
-        Raises
-        ------
-        Violation
-            At the first step that shows a bug.
-        """
+        """Take steps, until the deadline at most."""
         for start in range(0, steps, _CHUNK):
             self._take(range(start, min(start + _CHUNK, steps)))
             if time.perf_counter() > deadline:
@@ -251,20 +279,26 @@ class Round:
 
     def _rare_steps(self) -> list[Callable[[], None]]:
         """The rare steps of this target, drawn with equal chances."""
-        target, promised = self._driver.target, self._driver.capabilities
-        found = [self._compare, self._request_too_much, self._nothing]
-        found += [self._calloc] * 2 if target.take_zeroed else []
-        found += [self._request_too_many] if target.take_many else []
-        found += [self._resize] * 4 + [self._resize_too_much] if target.resize else []
-        found += [self._use_all] * 2 if target.usable_size else []
-        found += [self._copy] * 2 if target.copy else []
-        found += [self._aligned] * 2 if target.take_aligned else []
-        found += [self._free_again] * 2 if promised.double_free != "undefined" else []
-        found += [self._free_foreign] if promised.foreign_free != "undefined" else []
-        found += [self._free_wrong_size] if promised.wrong_size != "undefined" else []
-        found += [self._on_streams] * 8 if promised.stream_ordered else []
-        found += [self._reserve] if self._alone and self._most <= _FEW else []
-        return found
+        rows = [row for row in DRAWN if row.weight and row.is_offered(self._driver)]
+        rare: list[Callable[[], None]] = [step for row in rows for step in [partial(self._take_one, row)] * row.weight]
+        rare += [self._on_streams] * 8 if self._driver.capabilities.stream_ordered else []
+        rare += [self._reserve] if self._alone and self._most <= _FEW else []
+        return rare
+
+    def _take_one(self, row: Drawn) -> None:
+        """Take a step of a row of the table."""
+        driver, live = self._driver, self._live
+        if row.block == "gone" and not live:
+            return
+        number = self._new() if row.block == "new" else self._leaving() if row.block == "gone" else self._some()
+        if row.block == "gone":
+            driver.free(number)
+        numbers = row.draw(self._rng, self._sizes, live)
+        done = driver.perform(Step(row.operation, (number, *numbers) if row.block else numbers))
+        if row.block == "new":
+            self._note_new(number, done)
+        elif row.block == "live" and number in live and number not in driver.blocks:
+            live.remove(number)
 
     def _new(self) -> int:
         self._next += 1
@@ -276,31 +310,9 @@ class Round:
     def _size(self) -> int:
         return self._rng.choice(self._sizes)
 
-    def _obtained(self, number: int, got: bool) -> None:
-        if got:
+    def _note_new(self, number: int, done: bool) -> None:
+        if done:
             self._live.append(number)
-
-    def _compare(self) -> None:
-        self._driver.compare()
-
-    def _request_too_much(self) -> None:
-        self._driver.request_too_much(self._rng.choice(TOO_MUCH))
-
-    def _request_too_many(self) -> None:
-        self._driver.request_too_many(*self._rng.choice(TOO_MANY))
-
-    def _nothing(self) -> None:
-        self._obtained(number := self._new(), self._driver.allocate(number, 0))
-
-    def _calloc(self) -> None:
-        self._obtained(number := self._new(), self._driver.calloc(number, self._size()))
-
-    def _aligned(self) -> None:
-        alignment = 1 << self._rng.randrange(4, 13)
-        self._obtained(number := self._new(), self._driver.allocate(number, self._size(), alignment))
-
-    def _use_all(self) -> None:
-        self._driver.use_all(self._some())
 
     def _reserve(self) -> None:
         """Allocate a block that is much larger than what is written, or resize one to that size; and a small one."""
@@ -310,55 +322,24 @@ class Round:
         if self._rng.random() < 1 / 4:
             self._driver.resize(self._some(), size)
         else:
-            self._obtained(number := self._new(), self._driver.allocate(number, size))
-        self._obtained(number := self._new(), self._driver.allocate(number, self._size()))
-
-    def _resize(self) -> None:
-        self._driver.resize(self._some(), self._size())
-
-    def _resize_too_much(self) -> None:
-        self._driver.resize_too_much(self._some(), self._rng.choice(TOO_MUCH))
-
-    def _copy(self) -> None:
-        self._driver.copy(self._some(), self._some())
-
-    def _free_again(self) -> None:
-        if self._live:
-            number = self._leaving()
-            self._driver.free(number)
-            self._driver.free_again(number)
-
-    def _free_foreign(self) -> None:
-        self._driver.free_foreign()
-
-    def _free_wrong_size(self) -> None:
-        number = self._some()
-        self._driver.free_wrong_size(number, self._size())
-        if number not in self._driver.blocks and number in self._live:
-            self._live.remove(number)
+            self._note_new(number := self._new(), self._driver.allocate(number, size))
+        self._note_new(number := self._new(), self._driver.allocate(number, self._size()))
 
     def _on_streams(self) -> None:
         """Allocate on one stream, queue work, free, and allocate the same size on the same or another stream."""
         driver, rng, size = self._driver, self._rng, self._size()
-        first, second = rng.sample(range(1, _STREAMS + 1), 2)
+        first, second = rng.sample(_AMONG["stream"], 2)
         number = self._new()
         if driver.allocate(number, size, 0, first):
             driver.work(number, first)
             driver.free(number, first)
-            self._obtained(number := self._new(), driver.allocate(number, size, 0, rng.choice((first, second))))
+            self._note_new(number := self._new(), driver.allocate(number, size, 0, rng.choice((first, second))))
         if rng.random() < 1 / 2:
             driver.finish(first)
 
 
 def draw_sizes(rng: random.Random, most: int) -> list[int]:
-    """The sizes of a round in bytes: mostly small, sometimes only a few different ones, sometimes large.
-
-    Parameters
-    ----------
-    rng : random.Random
-    most : int
-        The number of live blocks; of very many, all must be small.
-    """
+    """The sizes of a round in bytes: mostly small, sometimes only a few different ones, sometimes large."""
     kind = rng.choice(_KINDS_OF_SIZES[: 4 if most > _LONGEST else 8 if most > _FEW else None])
     if kind == "alike":
         one = rng.choice((1, 16, 24, 64, 100, 256) if most > _LONGEST else (1, 16, 24, 64, 100, 256, 4096))

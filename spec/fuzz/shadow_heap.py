@@ -16,25 +16,7 @@ __all__ = ["Block", "Intervals", "ShadowHeap", "SharedIntervals"]
 
 
 class Block:
-    """A live block, as the shadow heap records it.
-
-    Attributes
-    ----------
-    number : int
-        Its number in the program.
-    handle : object
-        The result of the target.
-    address : int
-        Its start address; 0 if not known.
-    size : int
-        The requested size in bytes.
-    extent : int
-        The bytes that are written: the requested ones, or all that the target says are usable.
-    key : int
-        The key from which its contents are computed.
-    stream : int
-        The stream on which it was allocated.
-    """
+    """A live block, as the shadow heap records it."""
 
     __slots__ = ("address", "extent", "handle", "key", "number", "size", "stream")
 
@@ -43,8 +25,8 @@ class Block:
         self.handle: Any = handle
         self.address: int = address
         self.size: int = size
-        self.extent: int = size
-        self.key: int = key
+        self.extent: int = size  # the bytes that are written: these, or all that are usable
+        self.key: int = key  # of its contents
         self.stream: int = stream
 
     def __str__(self) -> str:
@@ -60,13 +42,7 @@ class Intervals:
         self._blocks: dict[int, Block] = {}
 
     def add(self, block: Block) -> None:
-        """Note a block of at least one byte.
-
-        Raises
-        ------
-        Violation
-            If another block is at the same place; nothing is recorded.
-        """
+        """Note a block of at least one byte."""
         start, starts, blocks = block.address, self._starts, self._blocks
         index = bisect_right(starts, start)
         if index:
@@ -126,44 +102,19 @@ def _conflict(block: Block, other: Block) -> Violation:
 
 
 class ShadowHeap:
-    """The live blocks of one driver.
-
-    Parameters
-    ----------
-    intervals : Intervals or None
-        Shared intervals, if several drivers have one target.
-
-    Attributes
-    ----------
-    blocks : dict of int to Block
-        The blocks by number, the oldest first, also those of zero bytes.
-    bytes : int
-        The total size of the blocks.
-    peak_bytes, peak_count : int
-        The largest totals at any time.
-    placed : int
-        The number of blocks with a known address that did not overlap another block.
-    alone : bool
-        Whether only this driver has memory of the target.
-    """
+    """The live blocks of one driver."""
 
     def __init__(self, intervals: Intervals | None = None) -> None:
         self.blocks: dict[int, Block] = {}
         self.bytes: int = 0
         self.peak_bytes: int = 0
         self.peak_count: int = 0
-        self.placed: int = 0
+        self.placed: int = 0  # blocks with a known address that overlapped no other
         self.alone: bool = intervals is None
         self._intervals = Intervals() if intervals is None else intervals
 
     def add(self, block: Block) -> None:
-        """Note a block of at least one byte.
-
-        Raises
-        ------
-        Violation
-            If it overlaps another block.
-        """
+        """Note a block of at least one byte."""
         if block.address:
             self._intervals.add(block)
             self.placed += 1
@@ -202,13 +153,7 @@ class ShadowHeap:
             self._intervals.add(block)
 
     def extend(self, block: Block, extent: int) -> None:
-        """Note that more bytes belong to a block.
-
-        Raises
-        ------
-        Violation
-            If they overlap another block.
-        """
+        """Note that more bytes belong to a block."""
         self.vacate(block)
         block.extent = extent
         self.occupy(block)

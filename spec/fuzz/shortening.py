@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from ..engine.shrinking import shrink
-from .finding import OPERATIONS, Step
+from .finding import BLOCKS_OF, OPERATIONS, TAKES, Step
 from .loops import Item, Repeat, folded, unfolded
 
 if TYPE_CHECKING:
@@ -35,13 +35,6 @@ _LONG = 24
 _FEW = 128
 """So many steps can be left out one by one, also those of loops."""
 _SIZE = 64
-_NEEDS_BLOCKS = ("free", "check", "resize", "resize_too_much", "copy", "free_wrong_size", "work", "use_all")
-_BLOCKS_OF = {
-    operation: [at for at, name in enumerate(names) if name in {"block", "source"}]
-    for operation, names in OPERATIONS.items()
-}
-"""The positions of the blocks among the numbers of each operation."""
-_TAKES = ("allocate", "calloc")
 _SIZED = ("allocate", "calloc", "resize")
 _SMALLEST_ALIGNMENT = 16
 _ROUND = (1, 8, 64, 4096)
@@ -55,54 +48,37 @@ def shortened(
     taken: Callable[[], int] | None = None,
     until: float = math.inf,
 ) -> Program:
-    """The shortest program that still fails, as far as it is found with this many tries.
-
-    Parameters
-    ----------
-    program : tuple of Step
-    fails : callable
-        Whether a program breaks the same requirement.
-    tries : int
-    taken : callable or None
-        After a program that fails: the number of steps that were taken until then.  None if that is not known.
-    until : float
-        The time, as of ``time.perf_counter``, after which no program is tried.
-
-    Returns
-    -------
-    tuple of Step
-        The program itself, without steps that do nothing, if it does not fail again.
-    """
-    asked = _Budget(_effective(program), fails, tries, taken, until)
+    """The shortest program that still fails, as far as it is found with this many tries."""
+    budget = _Budget(_effective(program), fails, tries, taken, until)
     with suppress(_SpentError):
-        if asked.fails(asked.shortest):
-            _shorten(asked)
-    return asked.shortest
+        if budget.fails(budget.shortest):
+            _shorten(budget)
+    return budget.shortest
 
 
-def _shorten(asked: _Budget) -> None:
+def _shorten(budget: _Budget) -> None:
     """Ask about shorter programs, until no one fails."""
-    if len(asked.shortest) > _LONG:
-        _from_later(asked)
-        if not _as_loop(asked):
-            _alike(asked)
+    if len(budget.shortest) > _LONG:
+        _from_later(budget)
+        if not _as_loop(budget):
+            _alike(budget)
     before: Items = ()
-    items = folded(asked.shortest)
+    items = folded(budget.shortest)
     while items != before:  # a shorter program may have more that repeats
         before = items
-        items = _reduced(items, asked)
+        items = _reduced(items, budget)
         for at, item in enumerate(items):
             if isinstance(item, Repeat):
-                items = _fewer_times(items, at, item, asked)
-        if len(asked.shortest) <= _FEW:
-            _reduced(asked.shortest, asked)  # a step may need only the last time of a loop
-        items = folded(asked.shortest)
-    asked.fails(_renumbered(asked.shortest))
+                items = _fewer_times(items, at, item, budget)
+        if len(budget.shortest) <= _FEW:
+            _reduced(budget.shortest, budget)  # a step may need only the last time of a loop
+        items = folded(budget.shortest)
+    budget.fails(_renumbered(budget.shortest))
 
 
-def _reduced(items: Items, asked: _Budget) -> Items:
+def _reduced(items: Items, budget: _Budget) -> Items:
     """Without the steps and loops that are not needed, and the others as simple as they may be."""
-    return shrink(items, asked.fails, simpler=_simpler)
+    return shrink(items, budget.fails, simpler=_simpler)
 
 
 class _SpentError(Exception):
@@ -110,15 +86,7 @@ class _SpentError(Exception):
 
 
 class _Budget:
-    """The question whether a program fails, for a limited number of programs and of their steps.
-
-    Attributes
-    ----------
-    shortest : tuple of Step
-        The last program that failed: each one that is asked about is meant to be better than that.
-    steps : int
-        The number of steps that the last run took; if that is not known, all of its program.
-    """
+    """The question whether a program fails, for a limited number of programs and of their steps."""
 
     def __init__(
         self,
@@ -138,36 +106,30 @@ class _Budget:
         self._known: dict[int, bool] = {}
 
     def fails(self, items: Items) -> bool:
-        """Whether a program fails; a program is run only once.
-
-        Raises
-        ------
-        _SpentError
-            If the budget does not allow another one.
-        """
+        """Whether a program fails; a program is run only once."""
         if self._known.get(hash(items)) is False:  # the programs themselves would take much memory
             return False
         program = _effective(unfolded(items))
-        found = self._known.get(hash(program))
-        if found is None:
-            found = bool(program) and self._run(program)
-        if found:
+        fails = self._known.get(hash(program))
+        if fails is None:
+            fails = bool(program) and self._run(program)
+        if fails:
             self.shortest = program
-        self._known[hash(items)] = self._known[hash(program)] = found
-        return found
+        self._known[hash(items)] = self._known[hash(program)] = fails
+        return fails
 
     def _run(self, program: Program) -> bool:
         if self._tries <= 0 or self._left <= 0 or time.perf_counter() > self._until:
             raise _SpentError
         self._tries -= 1
-        found = self._fails(program)
-        if found and self._taken is not None:
+        fails = self._fails(program)
+        if fails and self._taken is not None:
             self.steps = min(self._taken(), len(program))
             self._left -= self.steps
         else:
             self.steps = len(program)
             self._left -= _calls(program)
-        return found
+        return fails
 
 
 def _effective(program: Program) -> Program:
@@ -176,9 +138,9 @@ def _effective(program: Program) -> Program:
     kept: list[Step] = []
     for step in program:
         operation, numbers = step
-        if operation in _TAKES:
+        if operation in TAKES:
             there.add(numbers[0])
-        elif operation in _NEEDS_BLOCKS and not there.issuperset(numbers[at] for at in _BLOCKS_OF[operation]):
+        elif operation != "free_again" and not there.issuperset(numbers[at] for at in BLOCKS_OF[operation]):
             continue
         elif operation == "free":
             there.remove(numbers[0])
@@ -194,30 +156,30 @@ def _calls(program: Program) -> int:
 # --- long programs
 
 
-def _from_later(asked: _Budget) -> None:
+def _from_later(budget: _Budget) -> None:
     """Leave out the start, if a bug does not depend on how much was done before; a short end is tried first."""
-    program, length = asked.shortest, _LONG
-    while length < len(program) and not asked.fails(program[-length:]):
+    program, length = budget.shortest, _LONG
+    while length < len(program) and not budget.fails(program[-length:]):
         length *= 4
 
 
-def _as_loop(asked: _Budget) -> bool:
+def _as_loop(budget: _Budget) -> bool:
     """Find a loop that fails too, with the fewest times; return whether there is one."""
-    for loop in _loops(asked.shortest):
-        if asked.fails((loop,)):
-            reached = loop._replace(times=-(-asked.steps // len(loop.body)))
-            shorter = reached if asked.fails((reached,)) else loop
-            _fewer_times((shorter,), 0, shorter, asked)
+    for loop in _loops(budget.shortest):
+        if budget.fails((loop,)):
+            reached = loop._replace(times=-(-budget.steps // len(loop.body)))
+            shorter = reached if budget.fails((reached,)) else loop
+            _fewer_times((shorter,), 0, shorter, budget)
             return True
     return False
 
 
-def _fewer_times(items: Items, at: int, loop: Repeat, asked: _Budget) -> Items:
+def _fewer_times(items: Items, at: int, loop: Repeat, budget: _Budget) -> Items:
     """The items with the fewest times of a loop, found by halves; if one time less is too few, so are all."""
 
     def fails(times: int) -> Items | None:
         fewer = (*items[:at], loop._replace(times=times), *items[at + 1 :])
-        return fewer if asked.fails(fewer) else None
+        return fewer if budget.fails(fewer) else None
 
     low, high = 0, loop.times - 1
     found = fails(high)
@@ -234,7 +196,7 @@ def _loops(program: Program) -> Iterator[Repeat]:
     """The loops that may show a bug that depends on how often something was done, or on how many blocks are live."""
     example = {step.operation: step for step in program}  # the last of each
     times = Counter(step.operation for step in program)
-    blocks = sum(times[operation] for operation in _TAKES)
+    blocks = sum(times[operation] for operation in TAKES)
     if "allocate" in example:  # its size may be the one that shows the bug
         yield from _of_blocks(blocks, example["allocate"].numbers[1])
     for operation, step in example.items():
@@ -255,21 +217,21 @@ def _of_blocks(blocks: int, size: int) -> Iterator[Repeat]:
 def _around(step: Step) -> Program:
     """A step with its blocks, which are allocated before it and freed after it."""
     numbers = list(step.numbers)
-    blocks = _BLOCKS_OF[step.operation]
+    blocks = BLOCKS_OF[step.operation]
     for block, at in enumerate(blocks):
         numbers[at] = block
-    there = () if step.operation in _TAKES else tuple(Step("allocate", (it, _SIZE, 0, 0)) for it in range(len(blocks)))
+    there = () if step.operation in TAKES else tuple(Step("allocate", (it, _SIZE, 0, 0)) for it in range(len(blocks)))
     gone = tuple(Step("free", (it, 0)) for it in range(len(blocks)))
     return (*there, Step(step.operation, tuple(numbers)), *gone)
 
 
-def _alike(asked: _Budget) -> None:
+def _alike(budget: _Budget) -> None:
     """Leave out whole operations, make all sizes the same, and requests plain, as far as it fails."""
     for operation in OPERATIONS:
-        asked.fails(tuple(it for it in asked.shortest if it.operation != operation))
+        budget.fails(tuple(it for it in budget.shortest if it.operation != operation))
     for change in (_plain, _of_one_size):
-        asked.fails(tuple(map(change, asked.shortest)))
-    asked.fails(_renumbered(asked.shortest))
+        budget.fails(tuple(map(change, budget.shortest)))
+    budget.fails(_renumbered(budget.shortest))
 
 
 def _plain(step: Step) -> Step:
@@ -343,9 +305,9 @@ def _renumbered(program: Program) -> Program:
     found: list[Step] = []
     for step in program:
         numbers = list(step.numbers)
-        for at in _BLOCKS_OF[step.operation]:
+        for at in BLOCKS_OF[step.operation]:
             old = numbers[at]
-            if old not in new or (step.operation in _TAKES and new[old] not in live):
+            if old not in new or (step.operation in TAKES and new[old] not in live):
                 new[old] = heappop(unused) if unused else len(new) if keeps else len(live)
                 live.add(new[old])
             numbers[at] = new[old]

@@ -11,16 +11,7 @@ Meaning = Literal["count", "bytes", "peak count", "peak bytes"]
 
 
 class Gauge(NamedTuple):
-    """A number that a target reports.
-
-    Attributes
-    ----------
-    name : str
-    meaning : {"count", "bytes", "peak count", "peak bytes"}
-        A count or the bytes of live blocks, now or at the peak.
-    exact : bool
-        Whether it counts the requested bytes; others count the used bytes, which may be more.
-    """
+    """A number that a target reports."""
 
     name: str
     meaning: Meaning

@@ -9,72 +9,45 @@ from __future__ import annotations
 __all__ = ["Event", "Stream"]
 
 
-class Event:
-    """A point in a stream, which is done when the work before it has happened."""
+class _Point:
+    """A point in a stream, under the names of CUDA, OpenCL and cuda.core."""
 
-    def __init__(self, stream: Stream, point: int) -> None:
-        self._stream = stream
-        self._point = point
+    stream: Stream
+    queued: int
 
     @property
     def done(self) -> bool:
         """Whether everything before the point has happened; never blocks."""
-        return self._stream.finished >= self._point
+        return self.stream.finished >= self.queued
 
-    @property
-    def is_done(self) -> bool:
-        """As `done`: the name in cuda.core."""
-        return self.done
+    is_done = done
 
     def query(self) -> bool:
-        """As `done`: the name in CUDA."""
+        """As `done`."""
         return self.done
 
     def synchronize(self) -> None:
         """Let everything before the point happen."""
-        self._stream.finished = max(self._stream.finished, self._point)
+        self.stream.finished = max(self.stream.finished, self.queued)
 
-    def sync(self) -> None:
-        """As `synchronize`: the name in cuda.core."""
-        self.synchronize()
-
-    def wait(self) -> None:
-        """As `synchronize`: the name in OpenCL."""
-        self.synchronize()
+    sync = wait = synchronize
 
 
-class Stream:
-    """A queue of work, which is only counted: `finished` of `queued` pieces have happened.
+class Event(_Point):
+    """A point in a stream."""
 
-    Attributes
-    ----------
-    number : int
-        Its number in the program, counted from 1.
-    """
+    def __init__(self, stream: Stream, queued: int) -> None:
+        self.stream, self.queued = stream, queued
+
+
+class Stream(_Point):
+    """A queue of work, which is only counted: `finished` of `queued` pieces have happened; `number` is from 1."""
 
     def __init__(self, number: int) -> None:
-        self.number = number
+        self.stream = self
+        self.number = self.ptr = self.handle = number
         self.queued: int = 0
         self.finished: int = 0
-
-    @property
-    def ptr(self) -> int:
-        """The number, for allocators that identify streams by an address."""
-        return self.number
-
-    @property
-    def handle(self) -> int:
-        """As `ptr`: the name in cuda.core."""
-        return self.number
-
-    @property
-    def done(self) -> bool:
-        """Whether all work has happened."""
-        return self.finished >= self.queued
-
-    def query(self) -> bool:
-        """As `done`: the name in CUDA."""
-        return self.done
 
     def record(self, event: object = None) -> Event:
         """An event after everything that has been queued."""
@@ -82,12 +55,6 @@ class Stream:
         return Event(self, self.queued)
 
     record_event = record
-
-    def synchronize(self) -> None:
-        """Let everything happen."""
-        self.finished = self.queued
-
-    sync = synchronize
 
     def __int__(self) -> int:
         return self.number

@@ -6,6 +6,7 @@ makes a `Target` for one convention; ``recognition`` decides which function is u
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import operator
 import sys
@@ -20,9 +21,7 @@ from .finding import TargetError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Target", "from_callable", "from_methods", "from_pair"]
-
-_DEVICE_TO_DEVICE, _HOST_TO_HOST = MemcpyKind.CUDA2CUDA, MemcpyKind.CPU2CPU
+__all__ = ["Signature", "Target", "from_callable", "from_methods", "from_pair", "from_typed"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,26 +107,72 @@ def size_of(handle: Any) -> int | None:
     return next((size for name in ("nbytes", "size") if isinstance(size := getattr(handle, name, None), int)), None)
 
 
+class Signature:
+    """What can be called with which arguments; of functions in another language it is often not known."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self.name = getattr(function, "__qualname__", None) or repr(function)
+        self.known = callable(function)
+        self.parameters: list[inspect.Parameter] = []
+        try:
+            self.parameters = list(inspect.signature(function).parameters.values()) if self.known else []
+        except (TypeError, ValueError):  # written in another language
+            self.known = False
+        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self.positional = [it for it in self.parameters if it.kind in by_position]
+        self.variable = any(it.kind is it.VAR_POSITIONAL for it in self.parameters)
+        variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        self.required = [it for it in self.parameters if it.default is it.empty and it.kind not in variable]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a parameter with this name."""
+        return any(it.name == name for it in self.parameters)
+
+    @property
+    def positions(self) -> int:
+        """The number of positional arguments without a stream; 1 if it is not known."""
+        named = sum(it.name != "stream" for it in self.positional)
+        return max(named, 2 if self.variable else 0) if self.known else 1
+
+    def first(self, most: int, what: str, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
+        """The function, or another one with the same signature, as a function of only its first arguments."""
+        wanted = [it for it in self.required if it.name != "stream"]
+        too_few = self.known and self.positions < most
+        if len(wanted) > most or too_few or any(it.kind is it.KEYWORD_ONLY for it in wanted):
+            names = ", ".join(it.name for it in wanted) or "no argument"
+            raise TargetError(f"{self.name} wants {names}; the fuzzer has a {what}{' and a size' * (most > 1)}")
+        called = function or self._function
+        if any(it.name == "stream" for it in self.required):
+            return lambda *arguments: called(*arguments, stream=None)
+        return called
+
+
 def from_methods(subject: Any, take: Callable[..., Any], give: Callable[..., Any], kind: str) -> Target:
     """The target for an object with a method that allocates and one that frees: RMM, Warp, cuda.core, ours.
 
     The signatures show how many arguments each takes, and whether one is a stream.
     """
-    taking, giving = _Call(take, "size"), _Call(give, "pointer")
+    taking, giving = Signature(take), Signature(give)
     sized = giving.positions > 1
-    if giving.keyword_only("stream"):
+    if any(it.name == "stream" and it.kind is it.KEYWORD_ONLY for it in giving.parameters):
         give = _closing(give)
+    plain = giving.first(1 + sized, "pointer", give)
+    calloc, realloc = (getattr(subject, name, None) for name in ("calloc", "realloc"))
+    resize = None if realloc is None else Signature(realloc).first(2, "pointer")
     return Target(
         kind=kind,
         subject=subject,
         capabilities=Capabilities(sized_free=sized),
-        take=taking.plain(1),
-        give=giving.plain(2, give) if sized else _without_size(giving.plain(1, give)),
+        take=taking.first(1, "size"),
+        give=plain if sized else lambda handle, _: plain(handle),
         take_aligned=(lambda size, alignment: take(size, alignment=alignment)) if taking.has("alignment") else None,
         take_on=(lambda size, stream: take(size, stream=stream)) if taking.has("stream") else None,
-        give_on=_giving_on(give, sized) if giving.has("stream") else None,
-        take_zeroed=_zeroing(subject),
-        resize=_resizing(subject),
+        give_on=(lambda handle, size, stream: give(handle, *[size] * sized, stream=stream))
+        if giving.has("stream")
+        else None,
+        take_zeroed=None if calloc is None else Signature(calloc).first(1, "size"),
+        resize=None if resize is None else lambda handle, size, _: resize(handle, size),
         copy=_copying(subject),
         read=getattr(subject, "read", None),
         write=getattr(subject, "write", None),
@@ -145,109 +190,28 @@ def _closing(give: Callable[..., Any]) -> Callable[..., Any]:
     return close
 
 
-def _without_size(give: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
-    return lambda handle, _: give(handle)
-
-
-def _giving_on(give: Callable[..., Any], sized: bool) -> Callable[[Any, int, Any], Any]:
-    if sized:
-        return lambda handle, size, stream: give(handle, size, stream=stream)
-    return lambda handle, _, stream: give(handle, stream=stream)
-
-
-def _resizing(subject: Any) -> Callable[[Any, int, int], Any] | None:
-    if getattr(subject, "realloc", None) is None:
-        return None
-    resize = _Call(subject.realloc, "pointer").plain(2)
-    return lambda handle, size, _: resize(handle, size)
-
-
-def _zeroing(subject: Any) -> Callable[[int], Any] | None:
-    calloc = getattr(subject, "calloc", None)
-    return None if calloc is None else _Call(calloc, "size").plain(1)
-
-
 def _copying(subject: Any) -> Callable[[Any, Any, int], Any] | None:
     """The copy between two blocks of one device: KuiperLLama's interface, or C's order of arguments.
 
     The names of the parameters show whether the destination comes first, and whether there are a kind and a wish to
     wait.  Without them, or with others that are required, the copy is not tried.
     """
-    copy = getattr(subject, "memcpy", None)
-    if copy is None:
-        return None
-    try:
-        parameters = list(inspect.signature(copy).parameters.values())
-    except (TypeError, ValueError):  # written in another language
-        return None
-    names = [it.name for it in parameters if it.kind in (it.POSITIONAL_ONLY, it.POSITIONAL_OR_KEYWORD)]
-    if any(it.kind is it.VAR_POSITIONAL for it in parameters):
+    copy: Any = getattr(subject, "memcpy", None)
+    signature = Signature(copy)
+    names = [it.name for it in signature.positional]
+    if signature.variable:
         names += ["source", "target", "size"][len(names) :]
     extra: list[Any] = []
     if "kind" in names[3:4]:
         on_host = getattr(getattr(subject, "device_type", None), "name", "CPU") == "CPU"
-        extra.append(_HOST_TO_HOST if on_host else _DEVICE_TO_DEVICE)
+        extra.append(MemcpyKind.CPU2CPU if on_host else MemcpyKind.CUDA2CUDA)
     given = {*names[: 3 + len(extra)], "need_sync"}
-    wanted = [it for it in parameters if it.default is it.empty and it.kind not in (it.VAR_KEYWORD, it.VAR_POSITIONAL)]
-    if len(names) < 3 or any(it.name not in given for it in wanted):  # noqa: PLR2004 -- source, destination and size
+    if len(names) < 3 or any(it.name not in given for it in signature.required):  # noqa: PLR2004 -- source, destination and size
         return None
-    waits = {"need_sync": True} if any(it.name == "need_sync" for it in parameters) else {}
+    waits = {"need_sync": True} if signature.has("need_sync") else {}
     if names[0].lower().startswith(("d", "to")):
         return lambda source, target, size: copy(target, source, size, *extra, **waits)
     return lambda source, target, size: copy(source, target, size, *extra, **waits)
-
-
-class _Call:
-    """The signature of a function, and calls of it.
-
-    Attributes
-    ----------
-    positions : int
-        The number of positional arguments; 1 if it is not known.
-    """
-
-    def __init__(self, function: Callable[..., Any], first: str) -> None:
-        self._function = function
-        self._first = first
-        self._known = True
-        try:
-            self._parameters = list(inspect.signature(function).parameters.values())
-        except (TypeError, ValueError):  # written in another language
-            self._known, self._parameters = False, []
-        by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        named = [it for it in self._parameters if it.kind in by_position and it.name != "stream"]
-        self._required = [it for it in named if it.default is it.empty]
-        variable = any(it.kind is it.VAR_POSITIONAL for it in self._parameters)
-        self.positions = max(len(named), 2 if variable else 0) if self._known else 1
-        self._only_by_name = [
-            it for it in self._parameters
-            if it.kind is it.KEYWORD_ONLY and it.default is it.empty and it.name != "stream"
-        ]  # fmt: skip
-
-    def has(self, name: str) -> bool:
-        """Whether there is a parameter with this name."""
-        return any(it.name == name for it in self._parameters)
-
-    def keyword_only(self, name: str) -> bool:
-        """Whether there is a parameter that must be given by this name."""
-        return any(it.name == name and it.kind is it.KEYWORD_ONLY for it in self._parameters)
-
-    def plain(self, most: int, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
-        """The function, or another one with the same signature, as a function of only its first arguments.
-
-        Raises
-        ------
-        TargetError
-            If it needs other arguments.
-        """
-        wanted = [*self._required, *self._only_by_name]
-        if len(wanted) > most or self._only_by_name or (self._known and self.positions < most):
-            names = ", ".join(it.name for it in wanted) or "no argument"
-            name = getattr(self._function, "__qualname__", repr(self._function))
-            raise TargetError(f"{name} wants {names}; the fuzzer has a {self._first}{' and a size' * (most > 1)}")
-        needed = [it.name for it in self._parameters if it.default is it.empty and it.name == "stream"]
-        called = function or self._function
-        return (lambda *arguments: called(*arguments, stream=None)) if needed else called
 
 
 def from_pair(take: Callable[..., Any], give: Callable[..., Any]) -> Target:
@@ -255,43 +219,32 @@ def from_pair(take: Callable[..., Any], give: Callable[..., Any]) -> Target:
 
     CuPy's ``PythonFunctionAllocator`` and RMM's ``CallbackMemoryResource`` take such pairs.
     """
-    taking, giving = _arguments(take, {"size": 0, "device": 0, "stream": None}), _arguments(give, {"pointer": 0})
+    taking, giving = _arguments(take), _arguments(give)
     sized = any("size" in name or "bytes" in name for name in giving[1:])
-    extra_take = tuple(_neutral(name) for name in taking[1:])
-    extra_give = tuple(_neutral(name) for name in (giving[2:] if sized else giving[1:]))
-
-    def give_back(handle: Any, size: int) -> Any:
-        return give(handle, size, *extra_give) if sized else give(handle, *extra_give)
-
+    # A device is 0; of a stream, or of what is not known, there is none.
+    extra_take, extra_give = ([0 if "dev" in name else None for name in it] for it in (taking[1:], giving[1 + sized :]))
     return Target(
         kind="a pair of callables",
         subject=None,
         capabilities=Capabilities(sized_free=sized),
         take=(lambda size: take(size, *extra_take)) if extra_take else take,
-        give=give if sized and not extra_give else give_back,
+        give=give if sized and not extra_give else lambda handle, size: give(handle, *[size] * sized, *extra_give),
     )
 
 
-def _arguments(function: Callable[..., Any], fallback: dict[str, Any]) -> list[str]:
-    """The names of the required arguments; if they are not known, the first of the fallback."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return list(fallback)[:1]
-    names = [it.name for it in parameters if it.default is it.empty and it.kind is not it.VAR_KEYWORD]
-    most = 3
+def _arguments(function: Callable[..., Any]) -> list[str]:
+    """The names of the required arguments; if they are not known, only one."""
+    signature = Signature(function)
+    if not signature.known:
+        return [""]
+    variable = [it.name for it in signature.parameters if it.kind is it.VAR_POSITIONAL]
+    names = [*(it.name for it in signature.required), *variable]
     if names[:1] == ["self"]:
-        name = getattr(function, "__qualname__", repr(function))
-        raise TargetError(f"{name} is a method without its object: name the class, or a function that makes the object")
-    if not 1 <= len(names) <= most:
-        name = getattr(function, "__qualname__", repr(function))
-        raise TargetError(f"{name} takes {len(names)} arguments; one to three were expected")
+        what = "is a method without its object: name the class, or a function that makes the object"
+        raise TargetError(f"{signature.name} {what}")
+    if not 1 <= len(names) <= 3:  # noqa: PLR2004 -- a size, a device and a stream
+        raise TargetError(f"{signature.name} takes {len(names)} arguments; one to three were expected")
     return names
-
-
-def _neutral(name: str) -> int | None:
-    """A neutral value for an argument for which the fuzzer has none."""
-    return 0 if "dev" in name else None
 
 
 Giving = Literal["release", "free", "close", "drop"]
@@ -325,7 +278,75 @@ class _Dropped:
 def giving_of(handle: Any) -> Giving | None:
     """How an object that an allocator returned is freed; None for a plain address."""
     methods: tuple[Giving, ...] = ("release", "free", "close")
-    found: Giving | None = next((name for name in methods if callable(getattr(handle, name, None))), None)
-    if found is not None or handle is None or isinstance(handle, int | str | bytes):
-        return found
+    method: Giving | None = next((name for name in methods if callable(getattr(handle, name, None))), None)
+    if method is not None or handle is None or isinstance(handle, int | str | bytes):
+        return method
     return "drop" if address_of(handle) else None
+
+
+# --- allocators of arrays: ``allocate(shape, dtype, device_id, layout_map, byte_alignment)``, as gt4py has them
+
+
+def from_typed(subject: Any) -> Target | None:
+    """The target for an object that allocates arrays by shape, type and alignment; None for another one.
+
+    A request for bytes becomes one for an array of bytes: with one dimension if the size is odd, else with two, in the
+    order of C or of Fortran.  Contents are written and read through the array, so its shape and its strides are tested
+    too.
+    """
+    allocate: Any = getattr(subject, "allocate", None)
+    signature = Signature(allocate)
+    if not all(map(signature.has, ("shape", "dtype", "byte_alignment"))):
+        return None
+    numpy: Any = importlib.import_module("numpy")
+    gt4py: Any = sys.modules.get("gt4py._core.definitions")  # which has its own description of types
+    dtype = numpy.dtype("uint8") if gt4py is None else gt4py.dtype(numpy.uint8)
+
+    def take(size: int, alignment: int = 1) -> _Array:
+        shape, layout = ((2, size // 2), ((0, 1) if size % 4 else (1, 0))) if size % 2 == 0 else ((size,), (0,))
+        offered = {"shape": shape, "dtype": dtype, "byte_alignment": alignment, "device_id": 0, "layout_map": layout}
+        return _Array(allocate(**{name: value for name, value in offered.items() if signature.has(name)}))
+
+    return Target(
+        kind="allocate with a shape",
+        subject=subject,
+        capabilities=Capabilities(host_readable=False),
+        take=take,
+        give=lambda handle, _: handle.drop(),
+        take_aligned=take,
+        read=lambda handle, size: b"".join(row.tobytes() for row in handle.rows(size)),
+        write=lambda handle, data: handle.write(data),
+    )
+
+
+class _Array(_Dropped):
+    """Holds the only reference to an array."""
+
+    @property
+    def ndarray(self) -> Any:
+        """The array itself."""
+        return getattr(self._held, "ndarray", self._held)
+
+    @property
+    def ptr(self) -> int:
+        """The address of its first element."""
+        return address_of(self.ndarray)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements."""
+        return int(self.ndarray.nbytes)
+
+    def rows(self, size: int) -> list[Any]:
+        """Its first bytes, row by row: of a large block only some are written and read."""
+        rows = self.ndarray if self.ndarray.ndim > 1 else self.ndarray[None]
+        starts = range(0, size, max(rows.shape[1], 1))
+        return [row[: size - start] for row, start in zip(rows, starts, strict=False)]
+
+    def write(self, data: bytes) -> None:
+        """Write its first bytes."""
+        library: Any = sys.modules[type(self.ndarray).__module__.partition(".")[0]]  # NumPy or CuPy
+        written = 0
+        for row in self.rows(len(data)):
+            row[...] = library.frombuffer(data[written : written + len(row)], dtype="uint8")
+            written += len(row)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import mmap
-import re
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,27 +15,15 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
 from syncedmem.cli.display import progress_bars
-from syncedmem.runtime import CPUDeviceAllocator, FailingAllocator
-from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
-    AllocatorTests,
     Capabilities,
     Finding,
     Replay,
     Report,
     Step,
     TargetError,
-    allocator_machine,
-    driver_of,
     fuzz,
 )
-from syncedmem.spec.fuzz.campaign import campaign
-from syncedmem.spec.fuzz.driver import RESIZED, ZEROED, Driver
-from syncedmem.spec.fuzz.journal import Journal
-from syncedmem.spec.fuzz.native_driver.building import compiled_driver
-from syncedmem.spec.fuzz.recognition import Source
-from syncedmem.spec.fuzz.rounds import TOO_MANY
-from syncedmem.spec.fuzz.shortening import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,21 +88,6 @@ def test_what_cannot_be_used_is_refused_in_a_line_before_anything_is_tested(
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("target", ["no.such:Thing", "missing.py:Pool", "./missing.so:alloc,free", "./missing.c:a,b"])
-def test_a_target_that_is_not_there_is_refused_in_a_line(
-    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", target])
-    with pytest.raises(SystemExit) as left:
-        main()
-    output, error = capsys.readouterr()
-
-    assert (2, "", 1) == (left.value.code, output, error.count("\n"))
-    assert target.partition(":")[0].removeprefix("./") in error
-
-
-@pytest.mark.deep
 def test_a_full_disk_under_a_report_costs_only_that_report(tmp_path: Path) -> None:
     arguments = ["fuzz", POOL, "--steps", "200", "--seconds", "0.1", "--out", str(tmp_path / "out")]
     run = CliRunner().invoke(app, [*arguments, "--json", "/dev/full", "--junit", str(tmp_path / "report.xml")])
@@ -126,16 +97,6 @@ def test_a_full_disk_under_a_report_costs_only_that_report(tmp_path: Path) -> No
     assert "passed. Seed 0." in run.stdout
     assert (tmp_path / "report.xml").read_text(encoding="utf-8").startswith("<?xml")
     assert (tmp_path / "out" / "report.json").is_file()
-
-
-@pytest.mark.deep
-def test_both_reports_may_go_to_standard_output(tmp_path: Path) -> None:
-    """Nothing else is written there."""
-    run: Any = CliRunner().invoke
-    common = ["fuzz", POOL, "--steps", "200", "--out", str(tmp_path)]
-
-    assert run(app, [*common, "--junit", "-"]).stdout.startswith("<?xml")
-    assert 3 == json.loads(run(app, [*common, "--json", "-"]).stdout)["format"]
 
 
 @pytest.mark.deep
@@ -179,37 +140,6 @@ def test_a_finding_that_does_not_repeat_is_shown_with_what_to_do(tmp_path: Path)
     assert (tmp_path / "out" / "A05-served.json").is_file()
 
 
-@pytest.mark.deep
-def test_a_finding_of_many_steps_says_where_they_are(tmp_path: Path) -> None:
-    file = tmp_path / "crowded.py"
-    file.write_text(
-        "from mutants.allocator import Pool\n"
-        "class Crowded(Pool):\n"
-        "    def allocate(self, size, alignment=16, stream=None):\n"
-        "        if len(set(self.sizes.values())) == 70:\n"
-        "            raise RuntimeError('too many')\n"
-        "        return super().allocate(size, alignment, stream)\n",
-        encoding="utf-8",
-    )
-    arguments = ["fuzz", f"{file}:Crowded", "--steps", "20000", "--out", str(tmp_path / "out"), "--first"]
-    shown = " ".join(CliRunner().invoke(app, arguments).output.split())
-
-    assert re.search(r"It takes \d+ steps, which are in the file\. These lines make the whole run again:", shown)
-
-
-def test_long_reproducers_are_printed_as_the_run_that_found_them() -> None:
-    """Every finding is printed in at most ten lines; sizes without a period are no loop."""
-    steps = tuple(Step("allocate", (number, number * number % 1009 + 1, 0, 0)) for number in range(5_000))
-    found = Replay(TWICE, {"zero_size": "null"}, Finding("A01-distinct-pointers", "", steps), seed=3, steps=9_000)
-
-    assert len(found.python().splitlines()) <= 10
-    assert max(map(len, found.python().splitlines())) < 250
-    assert (
-        f"fuzz({TWICE!r}, seed=3, steps=9000, threads=1, promises={{'zero_size': 'null'}}).require()" in found.python()
-    )
-    assert 5_000 == sum(line.strip().startswith('["allocate"') for line in found.text().splitlines())
-
-
 def test_an_object_is_replayed_where_it_is(tmp_path: Path) -> None:
     class Local(Pool):
         """A class that cannot be imported by name."""
@@ -227,158 +157,6 @@ def test_an_object_is_replayed_where_it_is(tmp_path: Path) -> None:
         exec(found.python(), {"target": Local})  # noqa: S102 -- what is printed has to run
     with pytest.raises(TargetError, match="was an object in a program"):
         Replay.read(file).run()
-
-
-@pytest.mark.deep
-def test_a_class_is_named_so_that_its_lines_run() -> None:
-    bug = ALLOCATOR_BUGS["PutBackTwice"]
-    report = fuzz(bug.make, promises=bug.promises, steps=2_000)
-
-    with pytest.raises(AssertionError, match="A01"):
-        exec(report.replay(report.findings[0]).python(), {"target": bug.make})  # noqa: S102 -- as above
-
-
-def test_a_misspelt_promise_is_refused_with_the_class() -> None:
-    """The class itself is refused, so the error comes once and not in each test."""
-    with pytest.raises(TargetError, match="there is no promise 'speed'"):
-        type("Misspelt", (AllocatorTests,), {"target": Pool, "promises": {"speed": "64"}})
-
-
-def test_the_machine_stops_at_one_bug_and_soon() -> None:
-    """A user's test should not need minutes to report a bug."""
-    bug = ALLOCATOR_BUGS["OneByteShort"]  # all examples show it by the same requirement
-    machine: Any = allocator_machine(bug.make)
-    settings = machine.TestCase.settings
-
-    assert (60, 30, False) == (settings.max_examples, settings.stateful_step_count, settings.report_multiple_bugs)
-    with pytest.raises(AssertionError, match=bug.requirement):
-        machine.TestCase().runTest()
-
-
-def test_time_ends_a_run() -> None:
-    report = fuzz(Pool, steps=200, seconds=1e-6)
-
-    assert report.passed
-    assert not report.operations
-
-
-def test_who_refuses_now_and_then_does_not_leak() -> None:
-    """`FailingAllocator` refuses requests on purpose."""
-    fuzz(lambda: FailingAllocator(CPUDeviceAllocator(), probability=0.2, seed=3), steps=6_000).require()
-
-
-def test_a_calloc_that_leaks_is_seen() -> None:
-    class Leaks(Pool):
-        """Keeps one more block for each block that it zeroes, and never gives it back."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self._kept: list[mmap.mmap] = []
-
-        def calloc(self, size: int) -> int:
-            self._kept.append(mmap.mmap(-1, size))  # from the system, because the heap may reuse pages
-            self._kept[-1].write(b"x" * size)
-            return super().calloc(size)
-
-    with driver_of(Leaks()) as driver, pytest.raises(Violation, match="A16-no-leaks"):
-        driver.cycle(1 << 16, 512, ZEROED)
-
-
-def test_cycles_need_what_they_turn_over() -> None:
-    with driver_of("libc.so.6:malloc,free") as driver:
-        assert not driver.cycle(64, 8, RESIZED)
-        assert not driver.cycle(64, 8, ZEROED)
-        assert not driver.resize_too_much(0, 1 << 50)
-    with driver_of(Pool(64)) as driver:
-        assert not driver.cycle(128, 8, RESIZED)  # half the size fits
-    with driver_of(Pool()) as driver:
-        assert driver.cycle(64, 8, ZEROED)
-
-
-def test_shortening_drops_steps_on_blocks_that_are_not_there() -> None:
-    """No run is needed to drop these steps. It saves time if each run hangs."""
-    program = (
-        Step("free", (7, 0)),
-        Step("allocate", (0, 8, 0, 0)),
-        Step("copy", (0, 5)),
-        Step("free", (0, 0)),
-        Step("check", (0,)),
-        Step("free_again", (0,)),
-    )
-    asked: list[tuple[Step, ...]] = []
-
-    def fails(steps: tuple[Step, ...]) -> bool:
-        asked.append(steps)
-        return False
-
-    assert (program[1], program[3], program[5]) == shortened(program, fails) == asked[0]
-
-
-@pytest.mark.deep
-def test_a_hang_is_said_to_be_one_and_what_was_lost_too() -> None:
-    bug = ALLOCATOR_BUGS["WaitsForItself"]
-    report = fuzz(bug.target, steps=3_000, hang=1, first=True)
-    found = report.replay(report.findings[0])
-    reasons = {it.requirement: it.detail for it in report.verdicts() if it.status == "not checked"}
-
-    assert "# this does not return" in found.python()
-    assert "what was looked at was lost with the process" == reasons["A05-served"]
-    assert "undefined: nothing is promised of it" == reasons["A11-foreign-free"]
-
-
-@pytest.mark.deep
-def test_a_crash_at_the_end_is_told_by_the_call_that_crashed(tmp_path: Path) -> None:
-    """The report does not name the last step: all blocks are given back after it."""
-    file = tmp_path / "dying.py"
-    file.write_text(
-        "import os\nfrom mutants.allocator import Pool\n"
-        "class Dying(Pool):\n    def deallocate(self, pointer, size=0, stream=None):\n        os.abort()\n",
-        encoding="utf-8",
-    )
-    report = fuzz(f"{file}:Dying", steps=500, first=True)
-
-    assert "the process ended with SIGABRT in free(" in report.findings[0].message
-
-
-def test_drawn_rounds_ask_for_more_than_can_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: set[tuple[int, int]] = set()
-    source, journal = Source("libc.so.6:malloc,free,calloc,realloc"), Journal()
-    record = source.open().capabilities
-
-    def ask(_: Driver, count: int, size: int) -> bool:
-        asked.add((count, size))
-        return True
-
-    monkeypatch.setattr(Driver, "request_too_many", ask)
-    campaign(source, record, journal, seed=0, steps=20_000, seconds=60, first_round=50)
-    assert set(TOO_MANY) == asked
-
-
-def test_more_than_can_be_counted_is_asked_for_where_blocks_are_counted() -> None:
-    with driver_of("libc.so.6:malloc,free,calloc,realloc") as driver:
-        assert driver.request_too_many(1 << 32, 1 << 32)
-        assert 1 == driver.oracle.checked["A06-out-of-memory"]
-    with driver_of(Pool()) as driver:
-        assert not driver.request_too_many(2, 2)
-
-
-@pytest.mark.deep
-def test_the_report_of_a_sanitizer_is_printed(tmp_path: Path) -> None:
-    source = tmp_path / "pool.c"
-    source.write_text(
-        "#include <stdlib.h>\nstatic int *table, calls;\n"
-        "void *take(size_t n) { if (!table) table = malloc(64); if (++calls > 99) table[16] = 1; return malloc(n); }\n"
-        "void give(void *p) { free(p); }\n",
-        encoding="utf-8",
-    )
-    arguments = ["fuzz", f"{source}:take,give", "--steps", "500", "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, [*arguments, "--sanitizer", "address"])
-
-    assert 1 == result.exit_code
-    assert "AddressSanitizer: heap-buffer-overflow" in result.output
-    assert "    #0 take " in result.output
-    assert "LD_PRELOAD" not in result.output
-    assert f"'{source}:take,give?sanitizer=address'" in result.output
 
 
 def printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, report: Report, error: Exception | None = None) -> Result:
@@ -415,17 +193,16 @@ def test_what_is_to_be_known_of_a_finding_is_printed(tmp_path: Path, monkeypatch
     assert f"replay {tmp_path}/out/A22-no-crash-2.json" in shown
 
 
-def test_a_target_that_cannot_be_used_any_more_is_an_error_after_the_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = Finding("A17-statistics", "wrong", (Step("compare", ()),))
-    result = printed(monkeypatch, tmp_path, report_of(found), TargetError("it is gone"))
-    kept = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+def test_a_finding_of_another_target_in_the_same_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = Finding("A17-statistics", "wrong", (Step("compare", ()),))
+    printed(monkeypatch, tmp_path, replace(report_of(finding), target="a:b"))
+    shown = printed(monkeypatch, tmp_path, report_of(finding)).output
+    again = printed(monkeypatch, tmp_path, report_of(finding)).output
 
-    assert (2, "syncedmem: it is gone\n") == (result.exit_code, result.stderr)
-    assert "A17-statistics: wrong" in result.stdout
-    assert "failed. Seed 0." in result.stdout
-    assert (["it is gone"], False) == (kept["errors"], kept["passed"])
+    assert "a:b" == Replay.read(tmp_path / "out" / "A17-statistics.json").target
+    assert f"{tmp_path}/out/A17-statistics-2.json" in shown
+    assert f"{tmp_path}/out/A17-statistics-2.json" in again
+    assert 3 == len(list((tmp_path / "out").iterdir()))
 
 
 @pytest.mark.deep
@@ -448,17 +225,6 @@ def test_a_target_that_a_sanitizer_cannot_run_ends_the_run_with_a_report(tmp_pat
     assert "failed. Seed 0." in result.stdout
     assert (kept, [error], False) == (asked, asked["errors"], asked["passed"])
     assert {"fast"} == {it["generator"] for it in asked["generators"]}
-
-
-@pytest.mark.deep
-def test_a_run_without_a_compiler_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", "no-such-compiler")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    compiled_driver.cache_clear()
-    result = CliRunner().invoke(app, ["fuzz", "libc.so.6:malloc,free", "--steps", "200", "--out", str(tmp_path)])
-
-    assert 0 == result.exit_code
-    assert "the native driver has not run: the native driver cannot be compiled: there is no no-such" in result.output
 
 
 @pytest.mark.deep

@@ -89,7 +89,7 @@ def test_an_interrupt_in_the_first_job_gives_a_report(tmp_path: Path, monkeypatc
                 caught.append(type(error))
         raise caught[0]
 
-    monkeypatch.setattr("syncedmem.spec.fuzz.kit._Run._rounds", interrupt_twice)
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit._Campaigns._rounds", interrupt_twice)
     result = CliRunner().invoke(app, ["fuzz", POOL, "--out", str(tmp_path)])
 
     assert 143 == result.exit_code

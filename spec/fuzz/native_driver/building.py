@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from ..finding import TargetError
 
-__all__ = ["SANITIZERS", "Built", "built", "compiled_driver", "folder", "sanitizer_of", "with_sanitizer"]
+__all__ = ["STATUS", "built", "compiled_driver", "options_of", "sanitizer_of", "trimmed", "with_sanitizer"]
 
 SANITIZERS = {"thread": b"__tsan_", "address": b"__asan_"}
 """The sanitizers, each with a name that is only in what was compiled with it."""
@@ -35,17 +36,7 @@ _NEEDS = (
 
 @dataclass(frozen=True)
 class Built:
-    """A target that can be loaded.
-
-    Attributes
-    ----------
-    target : str
-        The target, without what says how to build it.
-    sanitizer : str
-        ``"thread"``, ``"address"`` or nothing.
-    sanitized : str
-        The target as it is compiled with the sanitizer; without one, the target.
-    """
+    """A target that can be loaded."""
 
     target: str
     sanitizer: str = ""
@@ -53,13 +44,7 @@ class Built:
 
 
 def built(text: str) -> Built:
-    """Compile a target if it is a source or has a build command; any other target stays as it is.
-
-    Raises
-    ------
-    TargetError
-        If it cannot be compiled.
-    """
+    """Compile a target if it is a source or has a build command; any other target stays as it is."""
     place, sanitizer, command = _split(text)
     path, colon, symbols = place.rpartition(":")
     if sanitizer is not None and sanitizer not in SANITIZERS:
@@ -134,13 +119,7 @@ def _digest(*texts: str | bytes) -> str:
 
 
 def _compiled(language: str, arguments: list[str], name: str, what: str) -> Path:
-    """Compile into the cache; another process may do the same at the same time.
-
-    Raises
-    ------
-    TargetError
-        If there is no compiler, or if it refuses.
-    """
+    """Compile into the cache; another process may do the same at the same time."""
     compiler = _words(language) or [_COMPILERS[language]]
     if shutil.which(compiler[0]) is None:
         raise TargetError(f"{what} cannot be compiled: there is no {compiler[0]}; install it, or set {language}")
@@ -219,16 +198,56 @@ def _has(path: str, sanitizer: str) -> bool:
 
 @cache
 def compiled_driver(sanitizer: str = "") -> Path:
-    """The native driver, compiled if this version of it is not in the cache.
-
-    Raises
-    ------
-    TargetError
-        If it cannot be compiled.
-    """
+    """The native driver, compiled if this version of it is not in the cache."""
     sources = [_HERE / "driver.c", _HERE / "oracle.h"]
     flags = [*_sanitizer_flags(sanitizer), "-std=gnu11", "-O3", "-g", "-pthread"]
     name = f"driver-{_digest(*(it.read_bytes() for it in sources), *flags, *_words('CC'))}"
     if os.access(folder() / name, os.X_OK):
         return folder() / name
     return _compiled("CC", [*flags, str(sources[0]), "-ldl"], name, "the native driver")
+
+
+# --- what a sanitizer says
+
+STATUS = 66
+"""The exit status of a process that a sanitizer ended."""
+
+_COMMON = f"exitcode={STATUS}:halt_on_error=1:allocator_may_return_null=1:abort_on_error=0:color=never:print_summary=1"
+
+
+def options_of(reports: str) -> dict[str, str]:
+    """The environment of a process with a sanitizer, which writes to files whose names begin so."""
+    common = f"{_COMMON}:log_path={reports}"
+    return {
+        "TSAN_OPTIONS": f"{common}:report_signal_unsafe=0:history_size=4",
+        "ASAN_OPTIONS": f"{common}:detect_leaks=0",
+    }
+
+
+_BEGIN = re.compile(r"(?:WARNING|ERROR): (\w+Sanitizer: .*)")
+_SUMMARY = re.compile(r"SUMMARY: (\w+Sanitizer: .*)")
+_FRAME = re.compile(r"\s*#(\d+) ")
+_NOISE = re.compile(r"^=+\d*=*$|^==\d+==|\(BuildId: \w+\)|\((?:\S+\+)?0x[0-9a-f]+\)|\b0x[0-9a-f]+ in ")
+_END = re.compile(r"Shadow bytes around|^HINT:|^\s*Thread T\d+ .*created by|Register values:")
+_MOST_FRAMES, _MOST_LINES = 5, 40
+
+
+def trimmed(output: str) -> tuple[str, str]:
+    """The sentence and the stacks of the first report in an output; both are empty if there is none."""
+    found = _BEGIN.search(output)
+    if found is None:
+        return "", ""
+    text, *rest = output[found.start(1) :].splitlines()
+    summary = _SUMMARY.search(output)
+    lines: list[str] = [_clean(text)]
+    for line in rest:
+        frame = _FRAME.match(line)
+        if _END.search(line) or line.startswith("SUMMARY:") or len(lines) == _MOST_LINES:
+            break
+        if _clean(line) and not (frame and int(frame[1]) >= _MOST_FRAMES):
+            lines.append(_clean(line))
+    return _clean(summary[1] if summary else text), "\n".join(lines)
+
+
+def _clean(line: str) -> str:
+    return _NOISE.sub("", line).rstrip()

@@ -1,8 +1,8 @@
 /* The native driver: takes random steps on a C target, from one thread or from several, with the oracle of oracle.h.
 
-   It is run by running.py, with NAME=VALUE arguments, and does one campaign in one process.  All that it finds is in
-   the journal, a file that both map: so nothing is lost when the target ends the process.  A line on its standard output
-   says that it is done. */
+   The worker runs it, with the NAME=VALUE arguments of running.py, and watches whether its steps go on.  It does one
+   campaign in one process.  All that it finds is in the journal, a file that others map too: so nothing is lost when the
+   target ends the process. */
 
 #include "oracle.h"
 
@@ -12,10 +12,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 
 /* The numbers of the operations are those of running.py. */
@@ -23,7 +19,7 @@ enum operation { NOTHING, ALLOCATE, FREE, CHECK, CALLOC, RESIZE, TOO_MUCH, HAND_
 
 /* ------------------------------------------------------------------------------------------------- journal */
 
-enum state { RUNNING, DONE, WRONG, HANG, UNUSABLE };
+enum state { RUNNING, DONE, WRONG, UNUSABLE };
 
 struct header {
     uint64_t state, finder, rounds, nanoseconds, busy, readable; /* busy: nanoseconds of processors */
@@ -38,7 +34,7 @@ struct record {
 
 /* What a thread has done.  Only this thread writes it. */
 struct counts {
-    uint64_t steps, round_start, served, freed, zeroed, resized, refused, nothings, done, waits, thread, unused[5];
+    uint64_t steps, round_start, served, freed, zeroed, resized, refused, nothings, done, waits, unused[6];
 };
 
 static struct header *header;
@@ -50,8 +46,9 @@ static struct record *all_records;
 static struct target target;
 static struct promises promises = {.alignment = 1};
 static struct {
-    uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, hang, interrupts, bare, attempts;
-    const char *journal, *library, *symbols;
+    uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, interrupts, bare, attempts;
+    const char *journal, *library, *symbols, *calls, *unjudged;
+    size_t too_much[128], too_many;
 } options = {.rounds = ~(uint64_t)0, .steps = ~(uint64_t)0, .threads = 1, .capacity = 1 << 14};
 
 /* ----------------------------------------------------------------------------------------------- randomness */
@@ -106,9 +103,9 @@ static void draw_mix(struct mix *mix, uint64_t state) {
     for (int i = 0; i < SIZES; i++) mix->sizes[i] = drawn_size(&state, kind, only);
     memset(mix->steps, NOTHING, sizeof mix->steps);
     for (unsigned i = below(&state, 8); i; i--) mix->steps[at++] = CHECK;
-    if (target.take_zeroed) for (unsigned i = below(&state, 3) * 24; i; i--) mix->steps[at++] = CALLOC;
-    if (target.change) for (unsigned i = below(&state, 3) * 24; i; i--) mix->steps[at++] = RESIZE;
-    if (below(&state, 8) == 0) mix->steps[at++] = TOO_MUCH;
+    if (target.take_zeroed.address) for (unsigned i = below(&state, 3) * 24; i; i--) mix->steps[at++] = CALLOC;
+    if (target.change.address) for (unsigned i = below(&state, 3) * 24; i; i--) mix->steps[at++] = RESIZE;
+    if (options.too_many && below(&state, 8) == 0) mix->steps[at++] = TOO_MUCH;
     mix->hands_over = options.threads > 1 && below(&state, 2);
     if (mix->hands_over) for (unsigned i = 1 + below(&state, 32); i; i--) mix->steps[at++] = HAND_OVER;
     mix->most = live[below(&state, sizeof live / sizeof *live)];
@@ -226,6 +223,7 @@ static void wrong(const char *requirement, const struct block *block, const char
     static int taken;
     char call[96], other[96] = "";
     uint64_t me = (uint64_t)(self - workers), thread = 0;
+    if (strstr(options.unjudged, requirement)) return;
     if (!__atomic_exchange_n(&taken, 1, __ATOMIC_ACQ_REL)) {
         int overlap = !strcmp(requirement, "A02-no-overlap");
         const struct record *before = met(block, overlap, &thread);
@@ -306,7 +304,7 @@ static void allocate(size_t size) {
 static void allocate_zeroed(size_t size) {
     struct block block = {.size = size, .number = self->next++, .key = drawn(&self->random)};
     struct record *record = note(CALLOC, block.number, size, 0);
-    admit(&block, target_take_zeroed(&target, size), record, 1);
+    admit(&block, called(&target.take_zeroed, NULL, size), record, 1);
 }
 
 static void give_back(const struct block *block) {
@@ -324,7 +322,7 @@ static void resize(struct block *block, size_t size) {
     struct block moved = *block;
     judge_contents("A04-contents-kept", block, block->size);
     unclaim(block->address, block->size);
-    void *pointer = target_change(&target, (void *)block->address, size);
+    void *pointer = called(&target.change, (void *)block->address, size);
     record->address = (uintptr_t)pointer;
     if (!pointer) {
         judge_null(&promises, &(struct block){.size = size, .number = block->number});
@@ -342,12 +340,13 @@ static void resize(struct block *block, size_t size) {
 }
 
 static void request_too_much(uint64_t draw) {
-    size_t size = draw & 1 ? (size_t)1 << 50 : (size_t)1 << 62;
+    size_t size = options.too_much[draw % options.too_many];
     struct block block = {.size = size};
     note(TOO_MUCH, 0, size, 0);
     self->counts->refused++;
     block.address = (uintptr_t)target_take(&target, size);
     if (block.address) wrong("A06-out-of-memory", &block, "a request for more than there can be was met");
+    else if (!promises.null) wrong("A06-out-of-memory", &block, "the request gave null, which was not promised");
 }
 
 static struct block *any_live(uint64_t draw) {
@@ -458,7 +457,6 @@ static void take_bare(void) {
 
 static void *work(void *argument) {
     self = argument;
-    __atomic_store_n(&self->counts->thread, (uint64_t)syscall(SYS_gettid), __ATOMIC_RELAXED);
     if (options.bare) take_bare();
     else for (uint64_t i = 0; i < options.rounds && meet(); i++) {
         if (self == workers) __atomic_store_n(&header->rounds, i + 1, __ATOMIC_RELAXED);
@@ -475,7 +473,7 @@ static void *work(void *argument) {
 
 /* ------------------------------------------------------------------------------------------------ main thread
 
-   It watches the others: their time, whether they still make progress, and it interrupts them at random. */
+   It watches the time of the others, and interrupts them at random. */
 
 static uint64_t now(clockid_t clock) {
     struct timespec time;
@@ -483,59 +481,14 @@ static uint64_t now(clockid_t clock) {
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-static void finish(enum state state, uint64_t began, int replies) __attribute__((noreturn));
-static void finish(enum state state, uint64_t began, int replies) {
+static void finish(enum state state, uint64_t began) __attribute__((noreturn));
+static void finish(enum state state, uint64_t began) {
     uint64_t running = RUNNING;
     header->nanoseconds = now(CLOCK_MONOTONIC) - began;
     header->busy = now(CLOCK_PROCESS_CPUTIME_ID);
     header->readable = readable == 1;
     __atomic_compare_exchange_n(&header->state, &running, state, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    while (write(replies, "done\n", 5) < 0 && errno == EINTR) continue;
     _exit(0);
-}
-
-/* What is known of a thread that makes no progress. */
-struct standstill {
-    uint64_t steps, since, busy, asleep;
-};
-
-/* The time that a thread has had on a processor. */
-static uint64_t busy_time(uint64_t thread) {
-    clockid_t clock;
-    return pthread_getcpuclockid(workers[thread].thread, &clock) ? 0 : now(clock);
-}
-
-/* Whether a thread sleeps; a thread that only waits for a processor does not. */
-static int is_asleep(uint64_t thread) {
-    char name[64], text[256], *end;
-    snprintf(name, sizeof name, "/proc/self/task/%llu/stat", (unsigned long long)all_counts[thread].thread);
-    int file = open(name, O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? 0 : read(file, text, sizeof text - 1);
-    if (file >= 0) close(file);
-    text[length > 0 ? length : 0] = 0;
-    end = strrchr(text, ')');
-    return !end || end[1] == 0 || end[2] != 'R';
-}
-
-#define LOOKS 20   /* a thread that sleeps at so many looks in a row is not only interrupted */
-#define PATIENCE 10 /* on a busy machine a thread may get no processor for long */
-
-static int stands_still(uint64_t thread, struct standstill *seen, uint64_t time) {
-    uint64_t steps = __atomic_load_n(&all_counts[thread].steps, __ATOMIC_RELAXED), hang = options.hang * 1000000u;
-    if (steps != seen->steps || !seen->since || __atomic_load_n(&all_counts[thread].waits, __ATOMIC_RELAXED)) {
-        *seen = (struct standstill){steps, time, busy_time(thread), 0};
-        return 0;
-    }
-    if (time - seen->since <= hang) return 0;
-    seen->asleep = is_asleep(thread) ? seen->asleep + 1 : 0;
-    return seen->asleep >= LOOKS || busy_time(thread) - seen->busy > hang || time - seen->since > PATIENCE * hang;
-}
-
-/* The thread that has done nothing for too long; the number of threads if there is none. */
-static uint64_t hanging(struct standstill *seen, uint64_t time) {
-    for (uint64_t i = 0; i < options.threads; i++)
-        if (!__atomic_load_n(&all_counts[i].done, __ATOMIC_ACQUIRE) && stands_still(i, &seen[i], time)) return i;
-    return options.threads;
 }
 
 static int all_done(void) {
@@ -553,33 +506,28 @@ static void interrupt_one(uint64_t *random) {
     nanosleep(&moment, NULL);
 }
 
-static void watch(int replies) {
+static void watch(void) {
     uint64_t began = now(CLOCK_MONOTONIC), random = mixed(options.seed), over = 0;
-    struct standstill *seen = calloc(options.threads, sizeof *seen);
     struct timespec moment = {0, 1000000};
     while (!all_done()) {
-        uint64_t time = now(CLOCK_MONOTONIC), hangs = hanging(seen, time);
+        uint64_t time = now(CLOCK_MONOTONIC);
         if (time - began > options.milliseconds * 1000000u) stop();
         if (__atomic_load_n(&header->state, __ATOMIC_ACQUIRE) == WRONG && !over) over = time;
         if (over && time - over > 100000000u) break; /* the others may wait for the one that has stopped */
-        if (hangs < options.threads) {
-            header->finder = hangs;
-            finish(HANG, began, replies);
-        }
         if (options.interrupts && !must_stop()) interrupt_one(&random);
         else nanosleep(&moment, NULL);
     }
-    finish(DONE, began, replies);
+    finish(DONE, began);
 }
 
 /* -------------------------------------------------------------------------------------------------- opening */
 
-static void unusable(const char *what, int replies) {
+static void unusable(const char *what) {
     snprintf(header->message, sizeof header->message, "%s", what);
-    finish(UNUSABLE, now(CLOCK_MONOTONIC), replies);
+    finish(UNUSABLE, now(CLOCK_MONOTONIC));
 }
 
-static void read_option(const char *name, const char *value) {
+static void read_option(const char *name, char *value) {
     uint64_t number = strtoull(value, NULL, 10);
     struct {
         const char *name;
@@ -587,20 +535,27 @@ static void read_option(const char *name, const char *value) {
     } numbers[] = {
         {"seed", &options.seed}, {"first_round", &options.first_round}, {"rounds", &options.rounds},
         {"steps", &options.steps}, {"threads", &options.threads}, {"capacity", &options.capacity},
-        {"milliseconds", &options.milliseconds}, {"hang", &options.hang}, {"interrupts", &options.interrupts},
-        {"bare", &options.bare}, {"attempts", &options.attempts},
+        {"milliseconds", &options.milliseconds}, {"interrupts", &options.interrupts}, {"bare", &options.bare},
+        {"attempts", &options.attempts},
+    };
+    struct {
+        const char *name, **place;
+    } texts[] = {
+        {"journal", &options.journal}, {"library", &options.library}, {"symbols", &options.symbols},
+        {"calls", &options.calls}, {"unjudged", &options.unjudged},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(name, numbers[i].name)) *numbers[i].place = number;
-    if (!strcmp(name, "journal")) options.journal = value;
-    if (!strcmp(name, "library")) options.library = value;
-    if (!strcmp(name, "symbols")) options.symbols = value;
-    if (!strcmp(name, "abi")) target.abi = (enum abi)number;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (!strcmp(name, texts[i].name)) *texts[i].place = value;
     if (!strcmp(name, "alignment")) promises.alignment = number;
     if (!strcmp(name, "zero_size")) promises.zero_size = (enum zero_size)number;
     if (!strcmp(name, "zeroed")) promises.zeroed = (int)number;
     if (!strcmp(name, "null")) promises.null = (int)number;
     if (!strcmp(name, "readable") && number < 2) readable = (int)number;
+    if (!strcmp(name, "too_much"))
+        for (; *value && options.too_many < 128; value += *value == ',')
+            options.too_much[options.too_many++] = strtoull(value, &value, 10);
 }
 
 static int open_journal(void) {
@@ -616,70 +571,33 @@ static int open_journal(void) {
     return 1;
 }
 
-static void open_target(int replies) {
-    void **places[] = {&target.take, &target.give, &target.take_zeroed, &target.change};
+/* The symbols and the calls are lists with commas; a call has a letter for each argument. */
+static void open_target(void) {
+    struct function *places[] = {&target.take, &target.give, &target.take_zeroed, &target.change};
     char name[256];
-    const char *rest = options.symbols;
+    const char *rest = options.symbols, *call = options.calls;
     void *library = dlopen(options.library, RTLD_NOW | RTLD_LOCAL);
-    if (!library) unusable(dlerror(), replies);
+    if (!library) unusable(dlerror());
     for (int i = 0; i < 4 && *rest; i++) {
         size_t length = strcspn(rest, ",");
-        if (length >= sizeof name) unusable("a symbol has too long a name", replies);
+        if (length >= sizeof name) unusable("a symbol has too long a name");
         memcpy(name, rest, length);
         name[length] = 0;
-        if (length && !(*places[i] = dlsym(library, name))) unusable(dlerror(), replies);
+        if (length && !(places[i]->address = dlsym(library, name))) unusable(dlerror());
         rest += length + (rest[length] == ',');
+        for (; *call && *call != ','; call++)
+            places[i]->arguments[places[i]->count++] = *call == 'p' ? 3 : *call == 's' ? 2 : *call == '1';
+        call += *call == ',';
     }
 }
 
-/* End all that the target has begun, also what has left the session: it has become a child of this process. */
-static void end_children(void) {
-    char name[64];
-    int child = 0, number;
-    snprintf(name, sizeof name, "/proc/self/task/%d/children", (int)getpid());
-    do {
-        FILE *list = fopen(name, "r");
-        if (!list) return;
-        while (fscanf(list, "%d", &number) == 1) kill(number, SIGKILL);
-        fclose(list);
-        do child = waitpid(-1, NULL, 0);
-        while (child < 0 && errno == EINTR);
-    } while (child > 0);
-}
-
-/* The driver is a child of the process that was started, which ends as the driver does. */
-static void begin_child(void) {
-    int status = 0;
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    pid_t driver = fork();
-    if (driver <= 0) return; /* without a child this process is the driver */
-    close(0);
-    close(1);
-    while (waitpid(driver, &status, 0) < 0 && errno == EINTR) continue;
-    end_children();
-    if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no second core */
-    signal(WTERMSIG(status), SIG_DFL);
-    raise(WTERMSIG(status));
-    _exit(128 + WTERMSIG(status));
-}
-
-/* The line that says "done" goes to the standard output as it was; what the target writes goes to the standard error. */
-static int own_replies(void) {
-    int replies = fcntl(1, F_DUPFD_CLOEXEC, 3);
-    dup2(2, 1);
-    return replies;
-}
-
 int main(int count, char **arguments) {
-    begin_child();
-    int replies = own_replies();
     for (int i = 1; i < count; i++) {
         char *value = strchr(arguments[i], '=');
         if (value) *value = 0, read_option(arguments[i], value + 1);
     }
     if (!open_journal()) return 2;
-    open_target(replies);
+    open_target();
     claims_begin(&promises, (int)options.threads);
     struct sigaction action = {.sa_handler = interrupted, .sa_flags = SA_RESTART};
     if (options.interrupts) sigaction(INTERRUPTS, &action, NULL);
@@ -690,6 +608,6 @@ int main(int count, char **arguments) {
         workers[i].live = calloc(MOST_LIVE, sizeof(struct block));
     }
     for (uint64_t i = 0; i < options.threads; i++)
-        if (pthread_create(&workers[i].thread, NULL, work, &workers[i])) unusable("no thread can be made", replies);
-    watch(replies);
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i])) unusable("no thread can be made");
+    watch();
 }

@@ -1,11 +1,12 @@
 /* The oracle in C: which memory the live blocks have, what is in it, and how each convention is called.
 
    It judges as the oracle in Python does (oracle.py, shadow_heap.py, access.py), but for any number of threads and about
-   a hundred times as fast.  Whoever includes this file defines wrong(), which does not return. */
+   a hundred times as fast.  Whoever includes this file defines wrong(). */
 
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,39 +15,31 @@
 
 /* ---------------------------------------------------------------------------------------------- the target */
 
-enum abi { MALLOC, NEP49, TORCH, CUPY };
-
-struct target {
-    enum abi abi;
-    void *take, *give, *take_zeroed, *change; /* the last two are null if the target has none */
+/* A function and what it is called with, in its order: 0, 1, the size or the pointer of a block.  An argument that a
+   function does not have lies in a register that it does not look at. */
+struct function {
+    void *address; /* null if the target has none */
+    unsigned count, arguments[4];
 };
 
-static void *target_take(const struct target *target, size_t size) {
-    switch (target->abi) {
-    case NEP49: return ((void *(*)(void *, size_t))target->take)(NULL, size);
-    case TORCH: return ((void *(*)(ssize_t, int, void *))target->take)((ssize_t)size, 0, NULL);
-    case CUPY: return ((void *(*)(void *, size_t, int))target->take)(NULL, size, 0);
-    default: return ((void *(*)(size_t))target->take)(size);
-    }
+struct target {
+    struct function take, give, take_zeroed, change;
+};
+
+static void *called(const struct function *function, void *pointer, size_t size) {
+    const unsigned *at = function->arguments;
+    if (function->count == 1) /* nearly always */
+        return ((void *(*)(uintptr_t))function->address)(at[0] == 2 ? size : (uintptr_t)pointer);
+    uintptr_t values[] = {0, 1, size, (uintptr_t)pointer};
+    return ((void *(*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t))function->address)(
+        values[at[0]], values[at[1]], values[at[2]], values[at[3]]
+    );
 }
+
+static void *target_take(const struct target *target, size_t size) { return called(&target->take, NULL, size); }
 
 static void target_give(const struct target *target, void *pointer, size_t size) {
-    switch (target->abi) {
-    case NEP49: ((void (*)(void *, void *, size_t))target->give)(NULL, pointer, size); return;
-    case TORCH: ((void (*)(void *, ssize_t, int, void *))target->give)(pointer, (ssize_t)size, 0, NULL); return;
-    case CUPY: ((void (*)(void *, void *, int))target->give)(NULL, pointer, 0); return;
-    default: ((void (*)(void *))target->give)(pointer);
-    }
-}
-
-static void *target_take_zeroed(const struct target *target, size_t size) {
-    if (target->abi == NEP49) return ((void *(*)(void *, size_t, size_t))target->take_zeroed)(NULL, size, 1);
-    return ((void *(*)(size_t, size_t))target->take_zeroed)(1, size);
-}
-
-static void *target_change(const struct target *target, void *pointer, size_t size) {
-    if (target->abi == NEP49) return ((void *(*)(void *, void *, size_t))target->change)(NULL, pointer, size);
-    return ((void *(*)(void *, size_t))target->change)(pointer, size);
+    called(&target->give, pointer, size);
 }
 
 /* ------------------------------------------------------------------------------------------------ promises */
@@ -69,8 +62,8 @@ struct block {
     uint32_t number;
 };
 
-/* Report a block; the message says which it is, and this of it. */
-static void wrong(const char *requirement, const struct block *block, const char *what) __attribute__((noreturn));
+/* Report a block, and never return; for a requirement that is left unjudged, do nothing. */
+static void wrong(const char *requirement, const struct block *block, const char *what);
 
 /* -------------------------------------------------------------------------------------------------- claims
 
@@ -229,38 +222,17 @@ static ssize_t refused_part(
     return -1;
 }
 
-static const char *hex(char *text, uint64_t value) {
-    char digits[16];
-    int count = 0, length = 0;
-    do digits[count++] = "0123456789abcdef"[value & 15]; while (value >>= 4);
-    while (count) text[length++] = digits[--count];
-    text[length] = 0;
-    return text;
-}
-
-static const char *decimal(char *text, uint64_t value) {
-    char digits[20];
-    int count = 0, length = 0;
-    do digits[count++] = (char)('0' + value % 10); while (value /= 10);
-    while (count) text[length++] = digits[--count];
-    text[length] = 0;
-    return text;
-}
-
 /* Report the first wrong byte from a part on. */
-static void wrong_byte(const char *requirement, const struct block *block, size_t from, int zero)
-    __attribute__((noreturn));
 static void wrong_byte(const char *requirement, const struct block *block, size_t from, int zero) {
-    char what[128] = "", text[24];
+    char what[128];
     for (size_t at = from; at < block->size; at++) {
         uint8_t found = *(const volatile uint8_t *)(block->address + at);
-        uint64_t word = zero ? 0 : block->key + at / 8 * STRIDE;
-        uint8_t expected = (uint8_t)(word >> at % 8 * 8);
+        uint8_t expected = zero ? 0 : (uint8_t)((block->key + at / 8 * STRIDE) >> at % 8 * 8);
         if (found == expected) continue;
-        strcat(strcat(strcpy(what, "byte "), decimal(text, at)), " is ");
-        strcat(strcat(what, hex(text, found)), zero ? ", not 0" : ", ");
-        if (!zero) strcat(strcat(what, hex(text, expected)), " was written");
+        if (zero) snprintf(what, sizeof what, "byte %zu is %x, not 0", at, found);
+        else snprintf(what, sizeof what, "byte %zu is %x, %x was written", at, found, expected);
         wrong(requirement, block, what);
+        return;
     }
     wrong(requirement, block, "its contents were wrong for a moment"); /* somebody has written them again */
 }

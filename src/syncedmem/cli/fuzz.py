@@ -6,9 +6,9 @@ import json
 import signal
 import threading
 import time
-from collections import Counter
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -297,15 +297,23 @@ class _Kept:
         self._console, self._told = console, set[tuple[str, str, int]]()
 
     def paths(self, report: Report) -> list[tuple[Finding, Path]]:
-        """The findings, each with the file of its replay."""
-        found: list[tuple[Finding, Path]] = []
-        count: Counter[str] = Counter()
+        """The findings, each with the file of its replay: one of another target stays."""
+        paths: dict[Path, Finding] = {}
         for finding in report.findings:
-            count[finding.requirement] += 1
-            number = count[finding.requirement]
-            name = finding.requirement if number == 1 else f"{finding.requirement}-{number}"
-            found.append((finding, self._out / f"{name}.json"))
-        return found
+            names = (finding.requirement if it == 1 else f"{finding.requirement}-{it}" for it in count(1))
+            places = (self._out / f"{name}.json" for name in names)
+            path = next(it for it in places if it not in paths and not self._is_of_another(it, report.target))
+            paths[path] = finding
+        return [(finding, path) for path, finding in paths.items()]
+
+    def _is_of_another(self, path: Path, target: str) -> bool:
+        """Whether a file of an earlier run has a finding of another target."""
+        if path in self._written or not path.exists():
+            return False
+        try:
+            return bool(json.loads(path.read_text(encoding="utf-8"))["target"] != target)
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
 
     def keep(self, report: Report) -> None:
         """Tell and write what has changed; if that fails, the run goes on, and the error is told at the end."""

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from array_allocators import Buffers, Cached, Crooked, Device, Overlapping, Storage, Twice, cut, empty
+from array_allocators import Buffers, Cached, Crooked, Device, Overlapping, Twice, cut, empty
 
-from syncedmem.spec import Violation
-from syncedmem.spec.fuzz import Driver, Source, TargetError, driver_of, fuzz
+from syncedmem.spec.fuzz import Source, TargetError, driver_of, fuzz
 from syncedmem.spec.fuzz.campaign import Outcome, campaign
 from syncedmem.spec.fuzz.journal import Journal
-from syncedmem.spec.fuzz.native import LibraryAddress, by_position, symbols_of
 
 SUPPORT = Path(__file__).parents[2] / "support"
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -92,15 +89,6 @@ def test_wrong_relatives_of_malloc_are_caught(relatives: Path, symbols: str, req
     assert said in message
 
 
-@pytest.mark.deep
-def test_a_posix_memalign_without_memory_is_a_refusal(relatives: Path) -> None:
-    with driver_of(f"{relatives}:tight_*") as driver:
-        assert driver.allocate(0, 101, 64)
-        assert not driver.allocate(1, 3001, 64)
-    with pytest.raises(Violation, match="posix_memalign returned 0, and the pointer None"):
-        Driver(mute := Source(f"{relatives}:mute_*").open(), mute.capabilities).allocate(0, 3001, 64)
-
-
 def test_an_object_without_the_parts_that_it_may_lack_passes(relatives: Path) -> None:
     target = f"{relatives}:object_*?abi=resource"
     with driver_of(target) as driver:
@@ -112,15 +100,6 @@ def test_an_object_without_the_parts_that_it_may_lack_passes(relatives: Path) ->
 
         assert not driver.blocks[0].address % 256
     assert {"A13-zeroed", "A14-resize-keeps", "A24-closes"} <= passed(target).checked.keys()
-
-
-def test_the_usable_size_is_that_of_the_library(relatives: Path) -> None:
-    target = Source(f"{relatives}:good_*").open()
-    handle = target.take(100)
-
-    assert target.usable_size is not None
-    assert target.usable_size(handle) >= 100
-    target.give(handle, 100)
 
 
 def test_aligned_memory_is_freed_as_c23_wants(relatives: Path) -> None:
@@ -169,37 +148,6 @@ def test_names_that_fit_nothing_are_said(relatives: Path, symbols: str, said: st
 
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_pattern_finds_only_what_the_library_has_itself(relatives: Path) -> None:
-    """The C library has a reallocarray too, and to mix the two would break both."""
-    library = ctypes.CDLL(str(relatives))
-    address = LibraryAddress(str(relatives), ("mal*",), "malloc")
-    mixed = LibraryAddress(str(relatives), ("good_malloc", "free=good_free", "calloc=calloc"), "malloc")
-
-    assert {"malloc": "good_malloc", "free": "good_free", "calloc": "calloc"} == symbols_of(mixed, library)
-    with pytest.raises(TargetError, match="has no symbol malmalloc, malfree"):
-        symbols_of(address, library)
-
-
-@pytest.mark.parametrize(
-    ("symbols", "found"),
-    [
-        ("good_*", ("good_malloc", "good_free", "good_calloc", "good_realloc")),
-        ("lean_*", ("lean_malloc", "lean_free")),
-        ("good_malloc,good_free,realloc=good_realloc", ("good_malloc", "good_free")),
-        ("stale_*,reset=stale_reset", None),
-        ("counted_*?abi=nep49", None),
-        ("pool=x?abi=umf", None),
-    ],
-)
-def test_names_by_position_are_found(relatives: Path, symbols: str, found: tuple[str, ...] | None) -> None:
-    """For what calls plain functions in a process of its own."""
-    address = LibraryAddress.parse(f"{relatives}:{symbols}")
-    assert address is not None
-    plain = by_position(address)
-
-    assert found == (None if plain is None else plain.symbols)
 
 
 @pytest.mark.deep
@@ -254,29 +202,6 @@ def test_a_wrong_memory_resource_is_caught(objects: Path, name: str, requirement
 
     assert found == requirement
     assert said in message
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(
-    ("name", "size", "requirement"),
-    [
-        ("types", 100, "A07-free-accepts"),
-        ("unequal", 100, "A07-free-accepts"),
-        ("lopsided", 100, "A07-free-accepts"),
-        ("throwing", 4000, "A05-served"),
-    ],
-)
-def test_two_steps_show_what_is_wrong(objects: Path, name: str, size: int, requirement: str) -> None:
-    with pytest.raises(Violation) as caught, driver_of(f"{objects}:{name}_*?abi=resource") as driver:
-        driver.allocate(0, size)
-
-    assert caught.value.requirement == requirement
-
-
-def test_a_resource_without_memory_is_a_refusal(objects: Path) -> None:
-    with driver_of(f"{objects}:good_*?abi=resource") as driver:
-        assert driver.allocate(0, 100, 64)
-        assert not driver.allocate(1, 1 << 62, 64)
 
 
 def test_a_resource_that_cannot_be_made_is_said(objects: Path) -> None:
@@ -367,31 +292,6 @@ def test_wrong_pools_and_providers_are_caught(umf: Path, names: str, requirement
     assert broken(f"{umf}:{names}?abi=umf", alignment="8" if "crooked" in names else "1")[0] == requirement
 
 
-@pytest.mark.deep
-def test_a_result_of_libumf_that_is_no_refusal_is_a_finding(umf: Path) -> None:
-    target = Source(f"{umf}:provider=brokenProviderOps?abi=umf").open()
-
-    with pytest.raises(Violation, match="umfMemoryProviderAlloc: result 5"):
-        Driver(target, target.capabilities).allocate(0, 5000)
-
-
-def test_what_a_pool_does_not_support_is_not_tried(umf: Path) -> None:
-    bare, good = (Source(f"{umf}:pool={name}PoolOps?abi=umf").open() for name in ("bare", "good"))
-
-    assert (bare.resize, bare.take_zeroed, bare.take_many) == (None, None, None)
-    assert None not in (good.resize, good.take_zeroed, good.take_many)
-
-
-@pytest.mark.parametrize("name", ["good", "old"])
-def test_the_usable_size_of_a_pool_is_read_in_both_ways(umf: Path, name: str) -> None:
-    target = Source(f"{umf}:pool={name}PoolOps?abi=umf").open()
-    handle = target.take(100)
-
-    assert target.usable_size is not None
-    assert 100 <= target.usable_size(handle) < 200
-    target.give(handle, 100)
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -418,18 +318,6 @@ def test_tensors_are_measured_through_their_storage() -> None:
 
 def test_tensors_of_a_device_are_read_through_the_host() -> None:
     passed(Device(), host_readable="no")
-
-
-def test_a_storage_is_a_target_too() -> None:
-    class Freed(Storage):
-        def free(self) -> None:
-            """Do nothing: Python frees it."""
-
-    def make(size: int) -> Freed:
-        return Freed(size)
-
-    with driver_of(make) as driver:
-        assert driver.allocate(0, 100)
 
 
 @pytest.mark.parametrize(("target", "requirement"), [(cut, "A08-size-known"), (Cached(), "A01-distinct-pointers")])

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from mutants.allocator import CachingPool, Pool
-from typer.testing import CliRunner
 
-from syncedmem.cli import app
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     Driver,
@@ -21,17 +18,6 @@ from syncedmem.spec.fuzz import (
     fuzz,
 )
 from syncedmem.spec.fuzz.streams import Stream
-
-if TYPE_CHECKING:
-    from typer.testing import Result
-
-
-def run(*arguments: str, code: int = 0) -> Result:
-    """Run a command in this process."""
-    result = CliRunner().invoke(app, arguments)
-
-    assert result.exit_code == code, result.output
-    return result
 
 
 def test_steps_with_nothing_to_act_on_do_nothing() -> None:
@@ -107,21 +93,6 @@ def test_zero_bytes_do_what_is_promised(zero_size: str, gives: Any, wrong: bool)
     else:
         driver.allocate(0, 0)
         driver.end()
-
-
-def test_unique_addresses_of_nothing_differ_from_each_other() -> None:
-    class Zero:
-        def allocate(self, size: int) -> int:
-            return 64 + size
-
-        def deallocate(self, pointer: int) -> None:
-            raise AssertionError(pointer)
-
-    opened = Source(Zero()).open()
-    driver = Driver(opened, opened.capabilities.with_promises({"zero_size": "unique"}))
-    driver.allocate(0, 0)
-    with pytest.raises(Violation, match="A09-zero-size: a request for zero bytes gave the memory of block 0"):
-        driver.allocate(1, 0)
 
 
 class Scripted:
@@ -216,16 +187,6 @@ def test_a_wrong_size_that_is_ignored_frees_the_block() -> None:
     assert fuzz(Careless, promises={"wrong_size": "ignore"}, steps=4_000).passed
 
 
-def test_many_freed_blocks_are_not_all_remembered() -> None:
-    with driver_of(Pool(), double_free="detect") as driver:
-        for number in range(100):
-            driver.allocate(number, 8)
-        for number in range(100):
-            driver.free(number)
-        assert not driver.free_again(0)
-        assert driver.free_again(99)
-
-
 def test_who_reports_a_rough_number_may_report_more() -> None:
     class Rough(Pool):
         @property
@@ -241,29 +202,6 @@ def test_who_reports_a_rough_number_may_report_more() -> None:
     assert ["A17-statistics"] == [it.requirement for it in fuzz(TooFew, steps=2_000, first=True).findings]
 
 
-def test_statistics_may_be_a_mapping_and_methods_with_arguments_are_none() -> None:
-    class Mapped(Pool):
-        live_blocks = live_bytes = peak_bytes = 0
-
-        def used_bytes(self, unit: str) -> int:
-            raise AssertionError(unit)
-
-        @property
-        def statistics(self) -> dict[str, int]:
-            return {"current_count": 77}
-
-    del Mapped.live_blocks, Mapped.live_bytes, Mapped.peak_bytes
-    with pytest.raises(Violation, match="A17-statistics: current_count is 77"), driver_of(Mapped) as driver:
-        driver.oracle.baseline.clear()
-
-
-def test_memory_of_the_process_may_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncedmem.spec.fuzz.residence._STATM", Path("/nothing/here"))
-    with driver_of(Pool()) as driver:
-        assert driver.cycle(64, 4)
-        assert not driver.oracle.checked["A16-no-leaks"]
-
-
 @pytest.mark.parametrize("name", ["synchronize", "sync", "wait"])
 def test_streams_speak_every_dialect(name: str) -> None:
     stream = Stream(2)
@@ -274,18 +212,6 @@ def test_streams_speak_every_dialect(name: str) -> None:
     getattr(event, name)()
     assert [True, True, 2, 2, 2] == [event.done, stream.done, stream.ptr, stream.handle, int(stream)]
     assert "<stream 2>" == repr(stream)
-
-
-def test_a_large_block_is_compared_piece_by_piece() -> None:
-    with driver_of(Pool()) as driver:
-        driver.allocate(0, 200_000)
-        address = driver.blocks[0].address
-        kept = ctypes.string_at(address, 1)
-        ctypes.memset(address, kept[0] ^ 1, 1)
-        with pytest.raises(Violation, match=r"A04-contents-kept: .*byte 0 is"):
-            driver.check(0)
-        ctypes.memmove(address, kept, 1)
-        assert driver.check(0)
 
 
 def test_memory_that_does_not_come_back_is_a_leak() -> None:
@@ -363,12 +289,6 @@ def test_memory_that_queued_work_uses_is_not_free(make: type, requirement: str |
             with pytest.raises(Violation, match="with nothing in use") as caught:
                 driver.allocate(1, 12 << 20)
             assert requirement == caught.value.requirement
-
-
-def test_a_cycle_ends_where_memory_is_refused() -> None:
-    with driver_of(Pool(32)) as driver:
-        assert not driver.cycle(64, 8)
-        assert not driver.cycle(64, 2)
 
 
 def test_only_fresh_memory_has_to_be_zero() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import sys
 import types
@@ -28,9 +27,7 @@ from allocator_conventions import (
     sized_give,
 )
 
-from syncedmem.spec.fuzz import Source, TargetError, driver_of, fuzz
-from syncedmem.spec.fuzz.access import WHOLE
-from syncedmem.spec.fuzz.native import LibraryAddress
+from syncedmem.spec.fuzz import Source, TargetError, fuzz
 from syncedmem.spec.fuzz.recognition import look_up, spelling
 
 if TYPE_CHECKING:
@@ -65,55 +62,6 @@ def test_every_convention_is_recognised_and_fuzzed(target: object, kind: str) ->
     assert {"passed"} == {it.status for it in report.verdicts() if it.requirement == "A04-contents-kept"}
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("sized", [True, False])
-def test_streams_are_passed_to_those_who_take_them(sized: bool) -> None:
-    seen: set[str] = set()
-
-    class Ordered(Memory):
-        def allocate(self, size: int, *, stream: object = None) -> int:
-            seen.add(f"allocate {stream}")
-            return self.take(size)
-
-    class Sized(Ordered):
-        def deallocate(self, ptr: int, size: int, *, stream: object = None) -> None:
-            seen.add(f"free {bool(size)} {stream}")
-            self.give(ptr)
-
-    class Unsized(Ordered):
-        def deallocate(self, ptr: int, *, stream: object = None) -> None:
-            seen.add(f"free True {stream}")
-            self.give(ptr)
-
-    fuzz(Sized if sized else Unsized, steps=300, promises={"stream_ordered": "yes"})
-
-    assert {"allocate <stream 1>", "free True <stream 1>", "allocate None"} <= seen
-
-
-@pytest.mark.parametrize("sized", [True, False])
-def test_a_free_names_the_stream_of_the_driver(sized: bool) -> None:
-    calls: list[tuple[object, ...]] = []
-
-    class Sized(Memory):
-        def allocate(self, size: int, *, stream: object = None) -> int:
-            calls.append((size, str(stream)))
-            return self.take(size)
-
-        def deallocate(self, ptr: int, size: int, *, stream: object = None) -> None:
-            calls.append((size, str(stream)))
-            self.give(ptr)
-
-    class Unsized(Sized):
-        def deallocate(self, ptr: int, *, stream: object = None) -> None:  # type: ignore[override]
-            super().deallocate(ptr, 0, stream=stream)
-
-    with driver_of(Sized() if sized else Unsized(), stream_ordered="yes") as driver:
-        driver.allocate(0, 100, 0, 1)
-        driver.free(0, 2)
-
-    assert [(100, "<stream 1>"), (100 if sized else 0, "<stream 2>")] == calls
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -142,24 +90,6 @@ def test_what_cannot_be_used_is_said_in_one_line(text: str, said: str) -> None:
 
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("target", [(print,), [print, 3], 3, "x:y:z"])
-def test_what_is_no_pair_and_no_allocator_is_refused(target: object) -> None:
-    with pytest.raises(TargetError):
-        Source(target).open()
-
-
-def test_a_method_that_wants_more_is_said() -> None:
-    class Typed:
-        def allocate(self, shape: object, dtype: object) -> int:
-            raise AssertionError((shape, dtype))
-
-        def deallocate(self, pointer: int) -> None:
-            raise AssertionError(pointer)
-
-    with pytest.raises(TargetError, match=r"Typed\.allocate wants shape, dtype; the fuzzer has a size"):
-        Source(Typed()).open()
 
 
 class Wrong:
@@ -209,35 +139,6 @@ def test_a_file_that_is_no_library_is_named(there: bool, tmp_path: Path) -> None
         assert f"there is no file {file}" == str(caught.value)
 
 
-def test_methods_that_have_no_signature_are_called_with_what_they_need() -> None:
-    """Methods that are written in another language often have no signature."""
-    unsigned: Any = dict
-    target = Source(types.SimpleNamespace(allocate=unsigned, deallocate=unsigned)).open()
-
-    assert not target.capabilities.sized_free
-    assert {} == target.give((), 3)
-
-
-def test_a_pair_without_signatures_takes_one_argument_each() -> None:
-    unsigned: Any = dict
-    target = Source((unsigned, unsigned)).open()
-
-    assert {} == target.take(unsigned())
-    assert {} == target.give([], 3)
-
-
-def test_variable_arguments_take_a_size() -> None:
-    class Loose(Memory):
-        def allocate(self, *arguments: int) -> int:
-            return self.take(*arguments)
-
-        def deallocate(self, *arguments: int) -> None:
-            assert len(arguments) == 2
-            self.give(arguments[0])
-
-    assert fuzz(Loose(), steps=500).passed
-
-
 def test_a_file_of_python_can_be_named(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def make():\n    raise ValueError('two\\nlines')\n", encoding="utf-8")
@@ -256,61 +157,6 @@ def test_what_a_file_defines_lives_as_long_as_the_process(tmp_path: Path) -> Non
 
     assert first() is not None
     assert second() is not first()
-
-
-def no_spec(name: str, path: Path) -> None:
-    assert name == path.stem
-
-
-def test_a_file_that_is_no_python_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.spec_from_file_location", no_spec)
-
-    with pytest.raises(TargetError, match=r"x\.py is no Python file"):
-        Source("x.py:make")
-
-
-def test_the_current_directory_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [it for it in sys.path if it])
-    Source("json:dumps")
-
-    assert not sys.path[0]
-
-
-def test_a_library_is_told_by_its_name() -> None:
-    assert LibraryAddress("libc.so.6", ("a", "b"), "torch") == LibraryAddress.parse("libc.so.6:a, b?abi=torch")
-    assert LibraryAddress.parse("os:path") is None
-
-
-def test_blocks_that_are_not_written_whole_are_not_copied() -> None:
-    """What a copy has changed could not be seen."""
-    copied: list[tuple[int, ...]] = []
-
-    class Copying(Memory):
-        malloc = Memory.take
-        free = Memory.give
-
-        def memcpy(self, dst: int, src: int, size: int) -> None:
-            copied.append((dst, src, size))
-
-    with driver_of(Copying()) as driver:
-        assert driver.allocate(0, WHOLE + 1)
-        assert driver.allocate(1, 100)
-        assert not driver.copy(0, 1)
-        assert not driver.copy(1, 0)
-
-    assert not copied
-
-
-def test_a_target_says_what_it_is_and_which_convention_it_follows() -> None:
-    allocator = Rmm()
-
-    assert f"<Target {allocator!r}: allocate and deallocate>" == repr(Source(allocator).open())
-
-
-def test_names_of_targets() -> None:
-    assert ["Rmm", "an object of type Rmm", "pair_take, plain_give", LIBC] == [
-        Source(it).name for it in (Rmm, Rmm(), (pair_take, plain_give), LIBC)
-    ]
 
 
 def test_a_method_without_its_object_is_told_from_a_function() -> None:
@@ -344,13 +190,6 @@ def test_a_library_in_this_folder_is_pointed_out(monkeypatch: pytest.MonkeyPatch
     assert "this folder" not in str(caught.value)
 
 
-@pytest.mark.parametrize("symbols", ["malloc,free", "malloc,free,calloc,realloc"])
-def test_a_library_can_be_driven_by_hand(symbols: str) -> None:
-    with driver_of(f"libc.so.6:{symbols}") as driver:
-        assert driver.allocate(0, 100)
-        assert driver.resize(0, 1000) is driver.calloc(1, 100) is ("calloc" in symbols)
-
-
 def test_a_copy_is_called_as_its_parameters_say() -> None:
     """Nothing is passed that a signature does not have, and a signature that says too little is not called."""
     calls: list[tuple[object, ...]] = []
@@ -380,18 +219,3 @@ def test_a_copy_is_called_as_its_parameters_say() -> None:
 
     assert [(1, 2, 3, True, True), (1, 2, 3), (1, 2, 3)] == calls
     assert [None] * 3 == found[3:]
-
-
-def test_a_copy_in_the_order_of_c_passes() -> None:
-    class Copying(Memory):
-        malloc = Memory.take
-        free = Memory.give
-
-        def memcpy(self, dst: int, src: int, size: int) -> None:
-            if size:
-                ctypes.memmove(dst, src, size)
-
-    report = fuzz(Copying, steps=2_000)
-
-    assert report.passed
-    assert {"passed"} == {it.status for it in report.verdicts() if it.requirement == "A15-copies"}

@@ -18,11 +18,9 @@ from typer.testing import CliRunner
 from syncedmem.cli import app, main
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
-    AllocatorMachine,
     AllocatorTests,
     Finding,
     Replay,
-    Step,
     TargetError,
     fuzz,
 )
@@ -69,25 +67,6 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
         replay(file, TWICE)
     with pytest.raises(Violation, match="A01"):
         exec(found.python(), {})  # noqa: S102 -- the printed program must run
-
-
-@pytest.mark.deep
-def test_a_finding_of_threads_is_replayed_by_its_seed() -> None:
-    bug = ALLOCATOR_BUGS["NoLocks"]
-    finding = Finding("A20-threads", "what threads do", (), repeats=False)
-    found = Replay(bug.target, bug.promises, finding, seed=1, steps=4_000, threads=4)
-
-    assert found.run() is not None
-    assert "threads=4" in found.python()
-    compile(found.python(), "replay", "exec")
-
-
-def test_a_long_program_is_at_most_ten_lines() -> None:
-    steps = tuple(Step("allocate", (number, 8, 0, 0)) for number in range(50))
-    text = Replay(POOL, {"zero_size": "null"}, Finding("A01-distinct-pointers", "", steps)).python()
-
-    assert len(text.splitlines()) <= 10
-    exec(text, {})  # noqa: S102 -- as above
 
 
 @pytest.mark.parametrize(
@@ -152,18 +131,6 @@ def test_a_field_that_cannot_be_is_named(tmp_path: Path, field: str, values: lis
     assert set(good) == {"format", "kind", *WRONG}
 
 
-def test_a_step_that_is_none_is_said(tmp_path: Path) -> None:
-    good = Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
-    file = tmp_path / "replay.json"
-    steps: list[Any] = [["fly"], [[]], "allocate"]
-    for step in steps:
-        file.write_text(json.dumps(good | {"program": [step]}), encoding="utf-8")
-        with pytest.raises(TargetError, match="not a step"):
-            Replay.read(file)
-
-    assert good == Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
-
-
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """Run a command that must end with status 2 and one line of error, and return that line."""
     monkeypatch.setattr("sys.argv", ["syncedmem", *arguments])
@@ -173,25 +140,6 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 
     assert (2, "", 1) == (stopped.value.code, said.out, said.err.count("\n"))
     return said.err
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"[" * 100_000, "is no replay: this is broken JSON: it is nested too deeply"),
-        (b"\xff", "is no replay: it is not text; expected a replay of fuzz"),
-        (b"", "is no replay: the file is empty"),
-    ],
-)
-def test_what_is_no_replay_is_one_line_and_status_two(
-    content: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Status 1 would mean that the replay still fails."""
-    file = tmp_path / "replay.json"
-    file.write_bytes(content)
-
-    assert f"syncedmem: {file} {said}" in refused(monkeypatch, capsys, "replay", str(file), POOL)
-    assert f"syncedmem: {tmp_path}: it is a directory\n" == refused(monkeypatch, capsys, "replay", str(tmp_path), POOL)
 
 
 @pytest.mark.deep
@@ -276,22 +224,6 @@ def test_the_command_shows_what_is_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(
-    "arguments",
-    [("libnothing.so:a,b",), ("os:sep",), (POOL, "--promise", "alignment=5"), (POOL, "--promise", "alignment")],
-)
-def test_bad_input_is_one_line_and_status_two(
-    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", *arguments])
-    with pytest.raises(SystemExit) as left:
-        main()
-
-    assert 2 == left.value.code
-    assert 1 == len(capsys.readouterr().err.strip().splitlines())
-
-
-@pytest.mark.deep
 def test_reasons_name_what_is_missing() -> None:
     report = fuzz("libc.so.6:malloc,free", steps=500)
     reasons = {it.requirement: it.detail for it in report.verdicts() if it.status == "not checked"}
@@ -345,39 +277,9 @@ def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
         Twice().check(broken)
 
 
-def test_a_target_may_be_a_function_and_has_to_be_said() -> None:
-    class Made(AllocatorTests):
-        target = staticmethod(Pool)
-        steps = 500
-
-    class Forgotten(AllocatorTests):
-        pass
-
-    assert Made.report().passed
-    with pytest.raises(TargetError, match="Forgotten says no target"):
-        Forgotten.report()
-    with pytest.raises(TargetError, match="has no target"):
-        AllocatorMachine()
-
-
-def test_progress_is_told() -> None:
-    told: list[str] = []
-    fuzz(Pool, steps=500, on_progress=lambda generator, done, of: told.append(f"{generator} {done <= of or done}"))
-
-    assert {"fast"} == {it.split()[0] for it in told}
-
-
 def test_the_page_says_how_many_bugs_there_are_at_least() -> None:
     """The number on the page is written by hand, so it is compared."""
     page = (Path(__file__).parents[3] / "docs" / "fuzzing.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"more than (\d+) in Python", page)
 
     assert int(said) < len(ALLOCATOR_BUGS) < int(said) + 50
-
-
-@pytest.mark.deep
-def test_the_command_needs_no_report(tmp_path: Path) -> None:
-    """Without --json and --junit it writes only replays."""
-    run("fuzz", TWICE, "--steps", "4000", "--out", str(tmp_path), code=1)
-
-    assert {".json"} == {it.suffix for it in tmp_path.iterdir()}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 from bugs_in_c import IN_C, BugInC
-from deep_bugs import DEEP, STEPS
-from mutants.allocator import ALLOCATOR_BUGS, envelope
-from mutants.allocator.contents import CallocInWords
-from mutants.allocator.refusals import CannotBeClosed
+from mutants.allocator import ALLOCATOR_BUGS
 
 from syncedmem.spec.fuzz import Finding, driver_of, fuzz
 from syncedmem.spec.fuzz.loops import folded
@@ -22,6 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mutants.registry import SeededBug
+
+STEPS = 20_000
+"""The steps within which each other bug is caught; that takes seconds."""
+
+DEEP = {"FailsAtVeryManyBlocks": 500_000, "GrowsOld": 500_000}
+"""The steps within which these are caught: half of them are those of one old process."""
 
 SECONDS = 600.0
 """The limit in seconds, for a machine that has other work."""
@@ -146,47 +148,3 @@ def test_every_c_convention_is_driven(library: Path, symbols: str, abi: str) -> 
 
 
 # --- seeded bugs that run elsewhere: each is right until it shows
-
-
-def test_an_index_is_full_at_its_last_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(envelope, "_VERY_MANY", 2)
-    pool = envelope.FailsAtVeryManyBlocks()
-    first, second, third = (pool.allocate(8) for _ in range(3))
-
-    assert first != second
-    assert first == third
-
-
-def test_a_pool_grows_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(envelope.GrowsOld, "taken", 0)
-    young = envelope.GrowsOld().room(129)
-    monkeypatch.setattr(envelope.GrowsOld, "taken", envelope._OLD)  # pyright: ignore[reportPrivateUsage]
-    old = envelope.GrowsOld().room(129)
-
-    assert (192, 128) == (young, old)
-
-
-@pytest.mark.parametrize("calls", [0, 100])
-def test_a_pool_is_ready_after_its_first_calls(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(envelope.NotReadyYet, "taken", calls)
-    pool = envelope.NotReadyYet()
-    block = pool.allocate(8)
-    ctypes.memset(block, 7, 8)
-    resized = pool.realloc(block, 4096)
-
-    assert (bytes([7] * 8) == ctypes.string_at(resized, 8)) == bool(calls)
-
-
-def test_a_calloc_in_words_of_nothing_is_nothing() -> None:
-    pool = CallocInWords()
-
-    assert (0, True) == (pool.calloc(0), bool(pool.calloc(9)))
-
-
-def test_a_pool_that_was_not_used_can_be_closed() -> None:
-    pool = CannotBeClosed()
-    pool.close()
-    pool.allocate(8)
-
-    with pytest.raises(RuntimeError, match="gone already"):
-        pool.close()

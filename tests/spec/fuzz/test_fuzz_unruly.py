@@ -88,13 +88,6 @@ def test_a_kill_from_outside_is_no_crash(tmp_path: Path) -> None:
     assert "something outside has ended the process" in report.errors[0]
 
 
-def test_a_worker_that_goes_again_and_again_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = "import sys; sys.stdin.readline(); sys.exit(7)"
-    monkeypatch.setattr("syncedmem.spec.fuzz.isolation._PROGRAM", gone)
-    with Isolated("a:b", 1.0) as place, pytest.raises(EngineError, match="ended with status 7, twice in the same job"):
-        place.perform({"job": "describe", "promises": {}})
-
-
 def test_a_failure_of_ours_in_the_worker_is_said() -> None:
     with (
         Isolated("mutants.allocator:Pool", 20.0) as place,
