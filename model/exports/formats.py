@@ -19,6 +19,7 @@ from .graphviz import dot
 from .mermaid import mermaid
 from .page import markdown_page
 from .pictures import pdf_picture, png_picture
+from .plain import itf, plain_diagram
 from .schema import schema_json
 from .tables import csv_table, html_table, latex_table, markdown_matrix, markdown_table, rst_table
 from .xstate import xstate_json
@@ -100,6 +101,9 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             trace=True,
             theme=True,
         ),
+        "text": Format(
+            "state diagram as plain text, for terminals and logs", "txt", plain_diagram, _ALL, calls=True, trace=True
+        ),
         "plantuml": Format("state diagram for PlantUML", "puml", details=_ALL, calls=True),
         "markdown": Format("table of calls in Markdown", "md", markdown_table, _TABLES, calls=True),
         "rst": Format("table of calls in reStructuredText", "rst", rst_table, _TABLES, calls=True),
@@ -119,6 +123,9 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "tla": Format("TLA+ module with invariants", "tla"),
         "tla-config": Format("configuration of TLC for the format tla", "cfg"),
         "promela": Format("model for SPIN with invariants", "pml"),
+        "itf": Format(
+            "trace for tools of TLA+ and Quint, of a tour if none is given", "itf", itf, trace=True, also=("json",)
+        ),
     }
 )
 

@@ -84,7 +84,7 @@ def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("gif", {}, "unknown format 'gif'; there are mermaid, dot"),
+        ("jpeg", {}, "unknown format 'jpeg'; there are mermaid, dot"),
         ("c", {"calls": (caffe.CPU_DATA,)}, "the format c cannot show a choice of calls"),
         ("json", {"detail": Detail.HEADS}, "json has no detail heads; it has no details"),
         ("scxml", {"detail": Detail.HEADS}, "scxml has no detail heads; it has guards, configurations"),

@@ -33,10 +33,10 @@ def diff(
         ),
     ] = None,
 ) -> None:
-    """Show where two machines differ, and a shortest sequence of calls that tells them apart.
+    """Show where two machines differ, and by which calls.
 
     They may have other words: calls and actions are compared by what they do, and heads by what they say is fresh.
-    Words that mean nothing are compared by their names.
+    Words that mean nothing are compared by their names. A shortest sequence of calls that tells them apart comes last.
 
     Exit status:
       0  nobody can tell them apart
