@@ -98,7 +98,8 @@ def itf(edition: AnyMachine = DEFAULT, *, trace: Trace | None = None) -> str:
     """
     if trace is None:
         whole = machine_of(edition)
-        trace = trace_of(map(str, max(tour(whole), key=len)), edition=whole)
+        longest = max((list(map(str, it)) for it in tour(whole)), key=len)
+        trace = trace_of(longest, edition=whole)
     machine = trace.machine
     states = [_state(machine, trace.steps[0].before, "", "")]
     states += [_state(machine, step.after, str(step.asked), step.refusal) for step in trace.steps]
