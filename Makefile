@@ -42,7 +42,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     pdflatex:texlive-latex-base rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test deep deep-tests new-seeds mutation coverage \
+.PHONY: help environment verify test deep deep-tests new-seeds mutation test-mfem coverage \
     hostcuda hostcuda-verify hostcuda-quick hostcuda-lagging hostcuda-no-lag test-hostcuda test-caffe test-caffe-deep \
     port-bugs lint types docs generated check-generated kills kill-table bench wheel wheel-twice installed-wheel test-wheel \
     test-lowest test-newest-python newest lock system-deps clean
@@ -105,7 +105,7 @@ new-seeds: $(STAMPS)/test  ## run the generated tests and the kits with a seed t
 MUTATION := build/mutation
 MUTATION_BIN := $(VENV)-mutation/bin
 $(VENV)-mutation/ready: requirements/mutation.txt
-	$(PYTHON) -m venv $(VENV)-mutation
+	$(PYTHON) -m venv $(VENV)-mutation $(VENV)-mfem
 	$(MUTATION_BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
@@ -130,6 +130,14 @@ coverage: hostcuda  ## test the model and the runtime; every line and branch of 
 	$(BIN)/pytest $(LOGGED) $(TRACED) -m 'not deep' tests/cli tests/docs tests/project tests/spec
 	PYTHONPATH=$(CURDIR)/$(HOSTCUDA) $(BIN)/pytest $(LOGGED) $(TRACED) -k cuda $(COVERED)
 	$(BIN)/coverage report --omit="$$($(BIN)/python tests/support/uncounted.py)"
+
+$(VENV)-mfem/ready: requirements/mfem.txt
+	$(PYTHON) -m venv $(VENV)-mfem
+	$(VENV)-mfem/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+test-mfem: $(STAMPS)/test $(VENV)-mfem/ready  ## compare the example of MFEM's valid bits with MFEM itself, call by call
+	MFEM_PYTHON=$(VENV)-mfem/bin/python $(BIN)/pytest --quiet -m 'deep or not deep' tests/model/test_real_mfem.py
 
 # ------------------------------------------------------------------------------------- CUDA on the host
 

@@ -143,6 +143,12 @@ PARTS = {
         reads=(*PRODUCT, "tests"),
         programs=("gcc", "g++"),
     ),
+    "mfem": Part(
+        "the example of MFEM beside MFEM itself",
+        ("tests/model/test_real_mfem.py",),
+        "test-mfem",
+        reads=("model", "examples/machines", "requirements/mfem.txt"),
+    ),
     "interrupts": Part("interrupts between any two instructions", _INTERRUPTS),
     "races": Part("threads and forks", _RACES, programs=("gcc",)),
     "commands": Part(
