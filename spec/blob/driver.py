@@ -17,7 +17,7 @@ from .cells import cell_of
 from .claims import blob_requirements_for
 from .elements import USUAL, decoded, encoded, numbers, shown
 from .inspection import BlobInspection, besides_extents
-from .oracle import ADOPTIONS, Duty, Exporter, Other, World, failing_calls, foresee, number_of, write_of
+from .oracle import ACCESSORS, ADOPTIONS, Duty, Exporter, Other, World, failing_calls, foresee, number_of, write_of
 from .steps import REFUSED, UNCHANGED, Outcome, name_of
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class BlobDriver:
         text = f"subject.make({given}dtype={self.world.dtype!r}, host=host, device=device)"
         start = len(self.log.calls)
         error = self.reproducer.call(text, self.world.mode, keep=name).raised
+        made, shapes = self.reproducer.names.get(name), () if shape is None else (shape,)
+        self.run.check_maker(made, error, ACCESSORS, *shapes, dtype=self.world.dtype, host=None, device=None)
         known = "B01-empty" if shape is None else "B02-lazy"
         self.run.require(error is None, known, f"making a blob raised {type(error).__name__}: {error}")
         self.inspection.world = self.world.make(n, shape)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..engine.report import Tolerance, check_steps, check_subject, run_suites
+from ..engine.report import Tolerance, check_steps, check_subject, chosen_suites, run_suites
 from .cells import BlobCoverage
 from .claims import blob_requirements_for
 from .scenarios import run_scenario, shortened
@@ -75,13 +75,15 @@ def check_blobs(  # noqa: PLR0913 -- options
     ------
     InvalidArgumentError
         If `subject` is none, if `steps` is not a number of steps, or if there is no such suite.
+    UnfitMakerError
+        If the maker of the subject cannot be called as makers of blobs are, or returns something that is no blob.
     """
-    suites = None if suites is None else tuple(suites)
-    check_subject(subject, suites or (), _every_name())
+    check_subject(subject)
+    chosen = None if suites is None else chosen_suites(suites, _every_name())
     check_steps(steps)
     tolerance = tolerance or Tolerance()
     subject = replace(subject, excuses=tolerance.excuses)
-    wanted = blob_suite_names(subject) if suites is None else suites
+    wanted = blob_suite_names(subject) if chosen is None else chosen
     walks = partial(_run_walks, steps=steps, seed=seed)
     runners = {name: walks if name == "walks" else partial(_run_enumerated, name=name) for name in wanted}
     coverage = BlobCoverage(subject.device is not None)

@@ -30,6 +30,7 @@ __all__ = [
     "Verdict",
     "check_steps",
     "check_subject",
+    "chosen_suites",
     "junit",
     "overall",
     "run_suites",
@@ -391,8 +392,8 @@ class SuiteRun:
         return None
 
 
-def check_subject(subject: object, suites: Iterable[str] = (), known: Collection[str] = ()) -> None:
-    """Refuse what is no subject, and suites that are not known.
+def check_subject(subject: object) -> None:
+    """Refuse what is no subject.
 
     Raises
     ------
@@ -400,8 +401,20 @@ def check_subject(subject: object, suites: Iterable[str] = (), known: Collection
     """
     if not isinstance(subject, Subject):
         raise InvalidArgumentError("subject", subject, "a Subject")
-    if unknown := [name for name in suites if name not in known]:
-        raise InvalidArgumentError("suites", unknown[0], f"some of {', '.join(known)}")
+
+
+def chosen_suites(suites: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
+    """The suites that were asked for; refuse what is not known.
+
+    Raises
+    ------
+    InvalidArgumentError
+    """
+    wanted = (suites,) if isinstance(suites, str) else tuple(suites)
+    if isinstance(suites, str) or any(name not in known for name in wanted):
+        odd = next((name for name in wanted if name not in known), suites)
+        raise InvalidArgumentError("suites", odd, f"a list of some of {', '.join(known)}")
+    return wanted
 
 
 def check_steps(steps: object) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from syncedmem.model.errors import shown
 
 from ..requirements import REQUIREMENTS
-from .violation import Violation
+from .violation import UnfitError, UnfitMakerError, Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     from .call_log import CallLog
     from .reproducer import Reproducer
@@ -80,6 +83,28 @@ class Run:
         """Whether the subject's calls of its allocators are observed."""
         return self.subject.level >= "L2"
 
+    def check_maker(
+        self, made: Any, error: BaseException | None, calls: Iterable[str], *arguments: object, **named: object
+    ) -> None:
+        """Refuse a maker that no arguments can make right; another error may be that of these alone.
+
+        Raises
+        ------
+        UnfitMakerError
+        """
+        name = self.subject.name
+        if error is None and not any(hasattr(made, call) for call in calls):
+            raise UnfitMakerError(f"the maker {name} returned {shown(made)}, which has none of {', '.join(calls)}")
+        if isinstance(error, TypeError):
+            try:
+                signature(self.subject.make).bind(*arguments, **named)
+            except TypeError as why:
+                words = ("size" if isinstance(it, int) else "shape" for it in arguments)
+                called = ", ".join((*words, *(f"{it}=..." for it in named)))
+                raise UnfitMakerError(f"the maker {name} cannot be called with ({called}): {why}") from error
+            except ValueError:  # it is written in C, and has no signature
+                pass
+
     def sees(self, requirement: str) -> bool:
         """Whether the subject's level shows enough to judge a requirement."""
         return REQUIREMENTS[requirement].level <= self.subject.level
@@ -128,7 +153,7 @@ def blaming(act: Callable[Concatenate[DriverT, P], None], /) -> Callable[Concate
     def blamed(driver: DriverT, /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
             act(driver, *args, **kwargs)
-        except Violation:
+        except (Violation, UnfitError):
             raise
         except Exception as error:
             raise driver.blame(error) from error

@@ -145,7 +145,10 @@ def compare(machine: Machine, policy: Policy, contents: int = 0) -> Agreement:
     ------
     DeclarationError
         If in a state two rows are enabled at once, or none.
+    InvalidArgumentError
+        If the policy names a setting, or a value of one, that the machine does not have.
     """
+    _check_settings(machine, policy)
     return _Comparison(Stepper(machine), policy, contents).run()
 
 
@@ -170,6 +173,15 @@ def check_policy(subject: Subject) -> None:
         raise UnfitPolicyError(f"the policy does not fit the machine {subject.machine}: {error}") from error
     if found:
         raise UnfitPolicyError(f"the machine {subject.machine} and its policy differ: {found[0]}")
+
+
+def _check_settings(machine: Machine, policy: Policy) -> None:
+    """Refuse a policy whose kinds of memory depend on a setting, or a value of it, that the machine does not have."""
+    for side, (setting, value) in policy.pinned.items():
+        if setting not in machine.settings or value not in machine.settings[setting].values:
+            known = [f"{it.name}: {', '.join(it.values)}" for it in machine.settings.values()]
+            wanted = f"a setting of {machine} and its value ({'; '.join(known) or 'it has none'})"
+            raise InvalidArgumentError(f"pinned[{side!r}]", (setting, value), wanted)
 
 
 class _Comparison:

@@ -7,16 +7,14 @@ it reads without the memory's help.
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Call, Input, InvalidArgumentError, Mode, State, caffe
-from syncedmem.model.errors import shown
 
 from ..engine.contents import pattern
 from ..engine.reproducer import Reproducer
 from ..engine.run import Run, blaming
-from ..engine.violation import UnfitMakerError, Violation
+from ..engine.violation import Violation
 from ..requirements import REQUIREMENTS
 from .by_table import TableOracle
 from .claims import requirements_for
@@ -128,27 +126,14 @@ class MemoryDriver:
     def _make(self, options: str) -> None:
         text = f"subject.make({self.size}{self.run.arguments}{options})"
         error = self.reproducer.call(text, self.mode, keep=self.name).raised
-        self._check_maker(error)
+        named = dict.fromkeys(self.run.allocators)
+        self.run.check_maker(
+            self.reproducer.names.get(self.name), error, self.subject.machine.calls, self.size, **named
+        )
         if error is not None:
             message = f"making a memory of {self.size} bytes raised {type(error).__name__}: {error}"
             raise self.run.violation("R01-lazy" if self.size else "R44-size-zero", message) from error
         self.inspection.compare_new()
-
-    def _check_maker(self, error: BaseException | None) -> None:
-        """Refuse a maker that no size can make right; another error, perhaps of this size alone, is the memory's."""
-        name, calls = self.subject.name, self.subject.machine.calls
-        if error is None and not any(hasattr(self.memory, call) for call in calls):
-            raise UnfitMakerError(
-                f"the maker {name} returned {shown(self.memory)}, which has none of {', '.join(calls)}"
-            )
-        if isinstance(error, TypeError):
-            try:
-                signature(self.subject.make).bind(self.size, **self.run.allocators)
-            except TypeError as why:
-                called = ", ".join(("size", *(f"{it}=..." for it in self.run.allocators)))
-                raise UnfitMakerError(f"the maker {name} cannot be called with ({called}): {why}") from error
-            except ValueError:  # it is written in C, and has no signature
-                pass
 
     @property
     def memory(self) -> Memory:

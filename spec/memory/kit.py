@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from syncedmem.model.defaults import DEFAULT_STEPS
 
-from ..engine.report import Tolerance, check_steps, check_subject, run_suites
+from ..engine.report import Tolerance, check_steps, check_subject, chosen_suites, run_suites
 from ..engine.violation import UnfitError, Violation
 from .agreement import check_policy
 from .claims import requirements_for
@@ -74,13 +74,13 @@ def check_conformance(  # noqa: PLR0913 -- options
     UnfitPolicyError
         If the policy of the subject says something else than the table of its machine.
     """
-    suites = None if suites is None else tuple(suites)
-    check_subject(subject, suites or (), _every_name())
+    check_subject(subject)
+    chosen = None if suites is None else chosen_suites(suites, _every_name())
     check_steps(steps)
     check_policy(subject)
     tolerance = tolerance or Tolerance()
     subject = replace(subject, excuses=tolerance.excuses)
-    wanted = suite_names(subject) if suites is None else suites
+    wanted = suite_names(subject) if chosen is None else chosen
     runners = {name: _runner(name, steps, seed) for name in wanted}
     return run_suites(
         subject, runners, Coverage(subject.machine), requirements_for(subject), progress, tolerance, shorten=shorten

@@ -193,6 +193,11 @@ UNFIT: list[tuple[Machine, dict[str, Any], str]] = [
         "a new memory in UNALLOCATED: the table says array is False; the policy says True, because",
     ),
     (MSI, {"home": ""}, "fit the machine msi: home must be a side to which the bytes of an evicted a go, got ''"),
+    (
+        PETSC,
+        {"pinned": {"host": ("mode", "GPU")}},
+        "pinned['host'] must be a setting of petsc and its value (it has none), got ('mode', 'GPU')",
+    ),
 ]
 
 

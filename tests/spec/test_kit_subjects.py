@@ -25,6 +25,7 @@ from syncedmem.spec import (
     suite_names,
 )
 from syncedmem.spec.engine import subject as subject_module
+from syncedmem.spec.engine.violation import UnfitMakerError
 
 
 @pytest.mark.deep
@@ -160,8 +161,19 @@ def test_what_is_no_number_of_steps_is_refused(steps: Any) -> None:
 
 @pytest.mark.parametrize(("check", "last"), [(check_conformance, "contracts, walks"), (check_blobs, "walks")])
 def test_an_unknown_suite_is_refused(check: Any, last: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"suites must be some of .*{last}, got 'walk'"):
+    with pytest.raises(InvalidArgumentError, match=f"suites must be a list of some of .*{last}, got 'walk'"):
         check(device_subject(), suites=["walks", "walk"])
+    with pytest.raises(InvalidArgumentError, match="suites must be a list of some of .*, got 'walks'"):
+        check(device_subject(), suites="walks")
+
+
+@pytest.mark.parametrize("make", [lambda: None, lambda *_, **__: 3])
+@pytest.mark.parametrize("check", [check_conformance, check_blobs])
+def test_a_maker_of_something_else_is_not_judged(check: Any, make: Any) -> None:
+    with pytest.raises(
+        UnfitMakerError, match=r"^the maker .* (cannot be called with \(|returned 3, which has none of )"
+    ):
+        check(device_subject(make), steps=0)
 
 
 @pytest.mark.parametrize("check", [check_conformance, check_blobs, state_machine])
