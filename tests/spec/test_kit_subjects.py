@@ -163,7 +163,7 @@ def test_what_is_no_number_of_steps_is_refused(steps: Any) -> None:
 def test_an_unknown_suite_is_refused(check: Any, last: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"suites must be a list of some of .*{last}, got 'walk'"):
         check(device_subject(), suites=["walks", "walk"])
-    with pytest.raises(InvalidArgumentError, match="suites must be a list of some of .*, got 'walks'"):
+    with pytest.raises(InvalidArgumentError, match=r"suites must be a list of some of .*, got 'walks'"):
         check(device_subject(), suites="walks")
 
 
