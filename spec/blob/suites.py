@@ -67,13 +67,23 @@ def _start(subject: Subject) -> tuple[BlobCall, ...]:
 
 
 def _sequences(subject: Subject) -> Iterator[Scenario]:
-    """Every call of two blobs: on new blobs, with numbers everywhere, and after each call that affects later calls."""
+    """Every call of two blobs: on new blobs, with numbers everywhere, and after each call that affects later calls.
+
+    And every view for reading before and after a write.
+    """
     calls = alphabet(subject)
     for step in calls:
         yield Scenario((_SHAPE, _OTHER), (step,))
         yield Scenario((_SHAPE, _OTHER), (*_start(subject), step))
     for first, second in product(filter(_tells, calls), calls):
         yield Scenario((_SHAPE, _OTHER), (*_start(subject), first, second))
+    for part, here, there in product(("data", "diff"), *(_sides(subject),) * 2):
+        look = BlobCall(0, f"{here}_{part}")
+        yield Scenario((_SHAPE, _OTHER), (*_start(subject), look, BlobCall(0, f"mutable_{there}_{part}"), look))
+
+
+def _sides(subject: Subject) -> tuple[str, ...]:
+    return ("cpu",) if subject.device is None else ("cpu", "gpu")
 
 
 def _tells(step: BlobCall) -> bool:

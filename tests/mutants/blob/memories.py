@@ -25,6 +25,17 @@ class DiffTouchesData(HandmadeBlob):
         return super().gpu_diff()
 
 
+@seeded_bug("B21-accessors", "a view that is kept, as in our own elements.py, without the look whether it still holds")
+class LooksOnce(HandmadeBlob):
+    """Reading the data on the host again shows the view of the first time, if no other memory has come."""
+
+    def cpu_data(self) -> Any:
+        memory, view = self.__dict__.get("looked", (None, None))
+        if memory is not self.data_memory:
+            memory, view = self.__dict__["looked"] = self.data_memory, super().cpu_data()
+        return view[:]
+
+
 @seeded_bug("B22-elements", "blob.cpp:40: the memory is larger than the blob")
 class ViewOfEverything(HandmadeBlob):
     """A view shows the whole memory."""
