@@ -457,8 +457,9 @@ def machines_page() -> str:
         link = f"[{file.name}](../examples/machines/{file.name})"
         here = ", ".join(f"`{it}`" for it in found.calls[1]) or "none"
         cells = f"{len(found.cells)} of {found.compared}" if found.compared else "no call is shared"
-        rows.append((f"[{machine.title}](#{file.stem})", str(len(machine.heads)), str(len(machine.calls)), here, cells))
-        described += [f'<a id="{file.stem}"></a>', f"## {machine.title}", _essay(file), f"{link}:"]
+        anchor = re.sub(r"[^\w -]", "", machine.title.lower()).replace(" ", "-")
+        rows.append((f"[{machine.title}](#{anchor})", str(len(machine.heads)), str(len(machine.calls)), here, cells))
+        described += [f"## {machine.title}", _essay(file), f"{link}:"]
         described += [f"![{machine.title}](pictures/{file.stem}.svg)"]
         if found.cells:
             lines = [

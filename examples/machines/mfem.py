@@ -1,4 +1,4 @@
-"""MFEM's Memory<T>: two valid bits, and access with an intent.
+"""MFEM's ``Memory<T>``: two valid bits, and access with an intent.
 
 general/mem_manager.hpp and mem_manager.cpp: Mem::VALID_HOST, Mem::VALID_DEVICE; MemoryManager::Read_, ReadWrite_ and
 Write_.  The host array is there from the beginning, and counts as valid; the device's is allocated when somebody asks
