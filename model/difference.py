@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from .opening import AnyMachine
     from .stepper import State, Step
 
-__all__ = ["Cell", "Difference", "compare"]
+__all__ = ["DifferentCell", "MachineDiff", "compare"]
 
 
-class Cell(NamedTuple):
+class DifferentCell(NamedTuple):
     """A call that does different things in states to which the same calls lead.
 
     Attributes
@@ -47,7 +47,7 @@ class Cell(NamedTuple):
         return self.sequence[-1]
 
 
-class Difference(NamedTuple):
+class MachineDiff(NamedTuple):
     """The result of a comparison.
 
     Attributes
@@ -57,7 +57,7 @@ class Difference(NamedTuple):
         Those that only the one machine has, and those that only the other one has.
     shared : dict of str to str
         The calls that are compared: for each of the first machine, that of the other.
-    cells : tuple of Cell
+    cells : tuple of DifferentCell
         What differs, the shortest sequence first; what comes only after machines have parted is not looked at.
     compared : int
         How many cells were compared.
@@ -67,7 +67,7 @@ class Difference(NamedTuple):
     calls: tuple[tuple[str, ...], tuple[str, ...]]
     heads: tuple[tuple[str, ...], tuple[str, ...]]
     shared: Mapping[str, str]
-    cells: tuple[Cell, ...]
+    cells: tuple[DifferentCell, ...]
     compared: int
 
     @property
@@ -92,7 +92,7 @@ class Difference(NamedTuple):
         }
 
 
-def compare(one: AnyMachine, other: AnyMachine) -> Difference:
+def compare(one: AnyMachine, other: AnyMachine) -> MachineDiff:
     """Compare two machines.
 
     Parameters
@@ -106,16 +106,16 @@ def compare(one: AnyMachine, other: AnyMachine) -> Difference:
         If there is no such edition, or if a machine is unsound.
     """
     words = _Words(machine_of(one), machine_of(other))
-    cells: dict[tuple[str, str, Input], Cell] = {}
+    cells: dict[tuple[str, str, Input], DifferentCell] = {}
     compared: set[tuple[str, str, Input]] = set()
     for states, sequence, steps in _walk(words):
         cell = (states[0].head, states[1].head, sequence[-1])
         compared.add(cell)
         if words.outcome(0, steps[0]) != words.outcome(1, steps[1]):
             does = tuple(_sentence(state, step) for state, step in zip(states, steps, strict=True))
-            cells.setdefault(cell, Cell(cell[:2], sequence, (does[0], does[1])))
+            cells.setdefault(cell, DifferentCell(cell[:2], sequence, (does[0], does[1])))
     found = tuple(cells.values())
-    return Difference(words.machines, words.other_calls, words.other_heads, words.calls, found, len(compared))
+    return MachineDiff(words.machines, words.other_calls, words.other_heads, words.calls, found, len(compared))
 
 
 Pair = tuple["State", "State"]

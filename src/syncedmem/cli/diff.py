@@ -14,7 +14,7 @@ from .display import table, widen
 from .output import check_place, place, write
 
 if TYPE_CHECKING:
-    from syncedmem.model.difference import Difference
+    from syncedmem.model.difference import MachineDiff
 
 __all__ = ["diff"]
 
@@ -58,7 +58,7 @@ def diff(
         raise typer.Exit(1)
 
 
-def _print(console: Console, found: Difference) -> None:
+def _print(console: Console, found: MachineDiff) -> None:
     names = [str(it) for it in found.machines]
     if names[0] == names[1]:
         names = [f"the first {names[0]}", f"the second {names[1]}"]
