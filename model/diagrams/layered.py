@@ -96,6 +96,16 @@ class _Way(NamedTuple):
     items: list[_Item]
     label: _Item
 
+    @property
+    def from_nowhere(self) -> bool:
+        """Whether it leaves every state."""
+        return len(self.sources) > 1
+
+    @property
+    def turns(self) -> bool:
+        """Whether it leads to a box of the same row, and turns below its label."""
+        return not self.from_nowhere and self.items[0].row == self.items[-1].row
+
 
 def layered(drawn: Drawing, room: int = 0) -> Arrangement:
     """Lay out any drawing, with room for this many letters before each call."""
@@ -115,7 +125,7 @@ def layered(drawn: Drawing, room: int = 0) -> Arrangement:
         for name, item in boxes.items()
     )
     right = max(item.left + item.width for row in rows for item in row) + MARGIN
-    texts = (_EVERYWHERE,) if any(len(way.sources) > 1 for way in ways) else ()
+    texts = (_EVERYWHERE,) if any(way.from_nowhere for way in ways) else ()
     return Arrangement(drawn, places, (), arrows, (right, routes.bottom + 30), texts)
 
 
@@ -391,9 +401,8 @@ class _Routes:
             tracks = _tracks(ends)
             for (number, k, _), track in zip(between[row[0].row], tracks, strict=True):
                 self._levels[number, k] = top + height + 14 + _TRACK * track
-            self._ends = top + height
-            top += height + 28 + _TRACK * max(tracks, default=0)
-        self.bottom = self._ends
+            self.bottom: int = top + height
+            top = self.bottom + 28 + _TRACK * max(tracks, default=0)
 
     def _untangle(self, stretches: list[_Stretch]) -> None:
         """Move an arrow aside that would change places with another: no track is above and below another."""
@@ -410,16 +419,16 @@ class _Routes:
         """The corners of an arrow."""
         number = self._numbers[id(way)]
         found: list[Point] = []
-        if len(way.sources) > 1:
+        if way.from_nowhere:
             start = way.items[0]
             found.append((start.x, start.top if way.items[1].row > start.row else start.top + start.height))
         for k, (one, other) in enumerate(pairwise(way.items)):
             level = self._levels[number, k]
             here, there = self._ports[number, k, 0], self._ports[number, k, 1]
-            if k == 0 and len(way.sources) == 1:
+            if k == 0 and not way.from_nowhere:
                 found.append((here, _edge(one, other)))
             found += [(here, level), (there, level)]
-            if one is way.label and one.row > other.row and way.items[0].row == other.row and len(way.items) == 3:  # noqa: PLR2004
+            if one is way.label and way.turns:
                 turn = one.top + one.height
                 found[-2:-2] = [(self._ports[number, 0, 1], turn), (here, turn)]
         last, before = way.items[-1], way.items[-2]
@@ -437,14 +446,13 @@ def _ports(ways: list[_Way]) -> dict[_Port, int]:
     found: dict[_Port, int] = {}
     edges: dict[tuple[_Item, int], list[tuple[_Port, int]]] = {}
     for number, way in enumerate(ways):
-        ends = way.items[0] if len(way.sources) == 1 else None, way.items[-1]
-        turns = len(way.items) == 3 and ends[0] is not None and ends[0].row == ends[1].row  # noqa: PLR2004 -- there and back
+        ends = None if way.from_nowhere else way.items[0], way.items[-1]
         for k, pair in enumerate(pairwise(way.items)):
             for end, item in enumerate(pair):
                 other = pair[1 - end]
                 if item in ends:
                     edges.setdefault((item, _side(item, other)), []).append(((number, k, end), other.x))
-                elif turns:
+                elif way.turns:
                     leftwards = way.items[0].left > way.items[-1].left
                     found[number, k, end] = item.x if (k == 1) == leftwards else item.left + item.width - 4
                 else:
