@@ -7,7 +7,7 @@ for it.  Nothing is zeroed.  ``make test-mfem`` compares the heads with MFEM its
 
 from syncedmem.model import Action, Call, Fact, Machine, Row
 
-_HOST, _DEVICE, _BOTH = "VALID_HOST", "VALID_DEVICE", "VALID_HOST|VALID_DEVICE"
+_HOST, _DEVICE, _BOTH = "VALID_HOST", "VALID_DEVICE", "VALID_BOTH"
 
 _ROWS = [
     Row("HostRead", (_HOST, _BOTH)),

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import InvalidExportError, shown
 from ..opening import machine_of
 from ..states import stepper
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..declaration import Action, Machine, Row
     from ..opening import AnyMachine
 
@@ -119,6 +122,30 @@ class FormalModel(NamedTuple):
     updates: tuple[Update, ...]
 
 
+def check_names(machine: Machine) -> None:
+    """Refuse words that cannot be names in code.
+
+    Raises
+    ------
+    InvalidExportError
+    """
+    kinds: dict[str, Iterable[str]] = {
+        "head": machine.heads,
+        "call": machine.calls,
+        "fact": machine.facts,
+        "action": machine.actions,
+        "refusal": machine.refusals,
+        "side": machine.sides,
+        "setting": machine.settings,
+    }
+    for kind, names in kinds.items():
+        for name in names:
+            if not (name.isascii() and name.isidentifier()):
+                raise InvalidExportError(
+                    f"{machine}: the {kind} {shown(name)} is no name in code: use letters without accents, digits and _"
+                )
+
+
 def formal_model(edition: AnyMachine) -> FormalModel:
     """The model for TLA+ and Promela, without calls that end the memory, because nothing can be observed after them.
 
@@ -126,8 +153,11 @@ def formal_model(edition: AnyMachine) -> FormalModel:
     ------
     DeclarationError
         If there is no such edition, or if the machine is unsound.
+    InvalidExportError
+        If a word is no name in code.
     """
     machine = machine_of(edition)
+    check_names(machine)
     free, heads = stepper(machine).free, machine.heads.values()
     pointers, owned = _facts(machine, "pointer"), _facts(machine, "owned")
     return FormalModel(

@@ -22,7 +22,7 @@ from ..interface import BLOB_CALLS
 from ..opening import machine_of
 from ..states import stepper
 from .document import CONTENTS, VERSION, machine_document
-from .formal import formal_model
+from .formal import check_names, formal_model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -91,11 +91,18 @@ def coded(edition: AnyMachine) -> Code:
     DeclarationError
         If there is no such edition, or if the machine is unsound.
     InvalidExportError
-        If words of different kinds have the same name: then they cannot be told apart in C.
+        If a word is no name in code, or words of different kinds have the same name: they cannot be told apart in C.
     """
     machine = machine_of(edition)
+    check_names(machine)
     words = machine.numbered_as
-    kinds = {"head": words.heads, "call": words.calls, "action": words.actions, "fact": words.facts}
+    kinds = {
+        "head": words.heads,
+        "call": words.calls,
+        "action": words.actions,
+        "fact": words.facts,
+        "side": words.sides,
+    }
     for (kind, some), (other, others) in product(kinds.items(), repeat=2):
         if kind < other and (both := sorted({it.upper() for it in some} & {it.upper() for it in others})):
             raise InvalidExportError(f"{machine}: {both[0]} is a {kind} and a {other}, which have one name in code")

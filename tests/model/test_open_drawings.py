@@ -90,6 +90,15 @@ def test_words_with_one_name_cannot_be_told_apart_in_code() -> None:
     assert "SMD_CLOSE_WAIT" in str(export("c", edition=TCP))
 
 
+@pytest.mark.parametrize("format_", ["c", "rust", "tla", "promela"])
+@pytest.mark.parametrize("name", ["A|B", "two words", "é", "1st"])
+def test_a_word_that_is_no_name_in_code_is_refused_there(format_: str, name: str) -> None:
+    odd = Machine("odd", [Row("go", "A", name), Row("go", name, "A")])
+    with pytest.raises(InvalidExportError, match=r"^odd: the head .* is no name in code"):
+        export(format_, edition=odd)
+    assert export("mermaid", edition=odd)
+
+
 def test_cells_without_a_row_are_empty() -> None:
     (first, *_) = csv.DictReader(io.StringIO(str(export("csv", edition=DOOR))))
     assert {"id": "open@SHUT[!locked]", "guards": "!locked", "next": "OPEN"} == {

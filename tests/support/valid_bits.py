@@ -15,7 +15,7 @@ from typing import Any
 
 mfem: Any = import_module("mfem.ser")
 
-_VALID = {0x10: "VALID_HOST", 0x20: "VALID_DEVICE"}
+_VALID = {0x10: "VALID_HOST", 0x20: "VALID_DEVICE", 0x30: "VALID_BOTH"}
 """general/mem_manager.hpp, Memory::FlagMask."""
 _FLAGS_AT = 16
 """Where Memory<double> has its flags: after the pointer, the capacity and the memory type."""
@@ -24,7 +24,7 @@ _FLAGS_AT = 16
 def bits_of(vector: Any) -> str:
     """The valid bits, as the machine calls its heads."""
     flags = ctypes.c_uint.from_address(int(vector.GetMemory()) + _FLAGS_AT).value
-    return "|".join(name for bit, name in _VALID.items() if flags & bit)
+    return _VALID[flags & max(_VALID)]
 
 
 def main() -> None:

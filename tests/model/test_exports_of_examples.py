@@ -1,0 +1,100 @@
+"""What each format says of each example of a machine, in the program for which it is written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from machines import EXAMPLES
+from programs import program, run_node
+from statemachine.io.scxml.processor import SCXMLProcessor
+
+from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.exports.formats import export
+from syncedmem.model.exports.schema import schema_json
+from syncedmem.model.exports.xstate import xstate_machine
+from syncedmem.model.states import space
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from syncedmem.model.declaration import Machine
+
+pytestmark = [pytest.mark.deep, pytest.mark.parametrize("machine", EXAMPLES, ids=str)]
+
+_STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror"]
+
+
+def compiles(command: list[str], text: str, file: Path) -> None:
+    """Compile a file without a warning."""
+    file.write_text(text, encoding="utf-8")
+    done = subprocess.run([*command, file.name], cwd=file.parent, capture_output=True, text=True, check=False)
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_c_and_rust_compile_without_a_warning(machine: Machine, tmp_path: Path) -> None:
+    header = str(export("c", edition=machine))
+    compiles([program("cc"), "-std=c99", *_STRICT, "-Wno-unused-function", "-fsyntax-only"], header, tmp_path / "m.c")
+    compiles([program("c++"), *_STRICT, "-Wno-unused-function", "-fsyntax-only"], header, tmp_path / "m.cc")
+    rust = [program("rustc"), "--crate-type", "lib", "-D", "warnings", "--edition", "2021"]
+    compiles(rust, str(export("rust", edition=machine)), tmp_path / "m.rs")
+
+
+def test_json_is_by_its_schema(machine: Machine) -> None:
+    document = json.loads(str(export("json", edition=machine)))
+    assert [] == list(Draft202012Validator(json.loads(schema_json())).iter_errors(document))
+
+
+def test_xstate_starts_where_the_machine_does(machine: Machine) -> None:
+    answer = run_node("run_xstate.mjs", {"machine": xstate_machine(machine, detail=Detail.GUARDS), "cases": []})
+    assert machine.initial.name == answer["initial"]
+
+
+def test_scxml_starts_where_the_machine_does(machine: Machine) -> None:
+    text = str(export("scxml", edition=machine, detail=Detail.GUARDS))
+    interpreter: Any = SCXMLProcessor()
+    interpreter.parse_scxml("machine", text)
+    chart = interpreter.start()
+    assert machine.initial.name in {str(it) for it in chart.configuration_values}
+
+
+def test_checkers_of_models_find_no_fault(machine: Machine, tmp_path: Path) -> None:
+    """But for Kokkos: after `clear_sync_state` both sides count as fresh, and nobody has copied anything."""
+    sound = machine.name != "kokkos"
+    config = str(export("tla-config", edition=machine))
+    found = run_node("run_tla.mjs", {"module": str(export("tla", edition=machine)), "config": config})
+    assert sound == found["success"], found["error_message"]
+    assert not sound or found["states_explored"] >= len(space(machine).steps)
+    (tmp_path / "m.pml").write_text(str(export("promela", edition=machine)), encoding="utf-8")
+    for command in ([program("spin"), "-DK=4", "-a", "m.pml"], [program("cc"), "-DSAFETY", "-o", "pan", "pan.c"]):
+        subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    said = subprocess.run(["./pan", "-m1000000"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert sound == ("errors: 0" in said)
+
+
+def test_graphviz_draws_every_head(machine: Machine) -> None:
+    command = [program("dot"), "-Tsvg"]
+    text = str(export("dot", edition=machine)).encode()
+    done = subprocess.run(command, input=text, capture_output=True, check=True)
+    assert [] == [head for head in machine.heads if f">{head}<" not in done.stdout.decode()]
+
+
+def test_latex_is_set(machine: Machine, tmp_path: Path) -> None:
+    table = str(export("latex", edition=machine, detail=Detail.HEADS))
+    (tmp_path / "page.tex").write_text(
+        "\\documentclass[a4paper,landscape]{article}\n\\usepackage[margin=1cm]{geometry}\n\\usepackage{tabularx}\n"
+        f"\\begin{{document}}\\tiny\n{table}\n\\end{{document}}\n",
+        encoding="utf-8",
+    )
+    command = [program("pdflatex"), "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_texts_name_every_head(machine: Machine) -> None:
+    for format_ in ("mermaid", "plantuml", "page", "text", "csv", "html"):
+        text = str(export(format_, edition=machine))
+        assert [] == [head for head in machine.heads if head not in text]
