@@ -142,19 +142,6 @@ def test_pinned_memory_is_page_locked_and_pageable_is_not(device: Any) -> None:
     assert (0, 0) == (device.live_blocks, device.pinned_host().live_blocks)
 
 
-def test_zero_bytes_never_reach_cuda(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """cudaMalloc(0) succeeds and returns null; we do not call CUDA for zero bytes."""
-    assert cupy.cuda.runtime.malloc(0) == 0
-    for call in ("memcpyAsync", "memsetAsync"):
-        monkeypatch.setattr(cupy.cuda.runtime, call, failing(cupy.cuda.runtime.CUDARuntimeError, 1))
-    assert device.allocate(0) is None
-    device.release(None)
-    device.memcpy(None, None, 0, UP)
-    device.memset_zero(None, 0)
-
-    assert (0, (0,), 0) == (device.live_blocks, device.empty(0).shape, device.empty(0).device.id)
-
-
 @pytest.mark.parametrize("size", [1 << 50, 2**63 - 1])
 def test_out_of_memory_is_one_error_and_the_memory_still_works(device: Any, size: int) -> None:
     """No error of CUDA is left that the next call would raise."""
@@ -218,18 +205,6 @@ def test_a_released_block_goes_back_to_its_pool_or_to_cuda() -> None:
 
 
 # --- copies
-
-
-def test_what_is_no_row_of_bytes_is_no_pointer(device: Any) -> None:
-    """CUDA accepts any address without a check; we check it."""
-    near = filled(device, 7)
-    for bad in (near[::2], near.view(cupy.int32)):
-        with pytest.raises(InvalidPointerError, match="src is not a contiguous row of bytes"):
-            device.memcpy(bad, near, 4, ACROSS)
-        with pytest.raises(InvalidPointerError, match="ptr is not "):
-            device.memset_zero(bad, 4)
-
-    assert [7] * SIZE == near.get().tolist()
 
 
 def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
