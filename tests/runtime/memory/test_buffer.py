@@ -12,11 +12,10 @@ from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
     DeviceError,
-    InvalidArgumentError,
     ReleaseError,
     SyncedMemoryError,
 )
-from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator
+from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.runtime.devices.host import cpu_allocator
 
 
@@ -50,18 +49,6 @@ def test_between_host_buffers_a_stream_has_no_meaning() -> None:
     target.copy_from(source, stream=object())
 
     assert [8] * SIZE == shown(target)
-
-
-def test_a_copy_that_cannot_be_queued_leaves_nothing_to_wait_for(device: SimulatedDeviceAllocator) -> None:
-    """An object that is no stream is refused; a copy that fails is reported and dropped."""
-    source, target, stream = holding(1, cpu_allocator()), Buffer(SIZE, device), device.stream()
-    with pytest.raises(InvalidArgumentError, match="stream must be a stream of simulated:0"):
-        target.copy_from(source, stream=3)
-    device.fail_at(1, "memcpy")
-    with pytest.raises(Exception, match="told to fail"):
-        target.copy_from(source, stream=stream)
-
-    assert ([], []) == (target._held.flights, source._held.flights)  # pyright: ignore[reportPrivateUsage] -- the lists themselves
 
 
 @pytest.mark.parametrize(
@@ -114,7 +101,7 @@ def answering(name: str, answer: Exception | None) -> CPUDeviceAllocator:
 @pytest.mark.parametrize(
     ("call", "answer", "error", "text"),
     [
-        ("allocate", RuntimeError("bus"), DeviceError, "allocate failed on cpu:0: RuntimeError: bus"),
+        ("allocate", RuntimeError("bus"), DeviceError, "failed on cpu:0: RuntimeError: bus"),
         ("allocate", MemoryError("no"), AllocationError, "cannot allocate 48 bytes on cpu:0: no"),
         ("allocate", None, AllocationError, "cannot allocate 48 bytes on cpu:0: the allocator returned None"),
         ("adopt", OSError("no"), BufferMismatchError, "OSError: no"),
@@ -124,9 +111,13 @@ def answering(name: str, answer: Exception | None) -> CPUDeviceAllocator:
 def test_whatever_an_allocator_raises_is_of_the_family(
     call: str, answer: Exception | None, error: type[Exception], text: str
 ) -> None:
+    """It is the same for a buffer and for a memory."""
     odd = answering(call, answer)
     with pytest.raises(error, match=text):
         Buffer(SIZE, odd) if call == "allocate" else Buffer(SIZE, odd, bytearray(SIZE), use_external=True)
+    memory = SyncedMemory(SIZE, host=odd, device=None)
+    with pytest.raises(error, match=text):
+        memory.cpu_data() if call == "allocate" else memory.set_cpu_data(bytearray(SIZE))
 
 
 def test_what_can_neither_be_released_nor_given_back_is_reported(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from subjects import SIZE, failing
 
@@ -14,28 +13,11 @@ from syncedmem.model import (
     DeviceError,
     caffe,
 )
-from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
+from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.runtime.allocators.pointers import no_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def test_a_view_that_cannot_be_made_frees_nothing(device: SimulatedDeviceAllocator) -> None:
-    """An adoption frees the owned side last, when nothing can fail any more."""
-    memory = SyncedMemory(SIZE, device=device)
-    memory.mutable_gpu_data().set(np.full(SIZE, 7, np.uint8))
-    buffer = device.empty(SIZE)
-
-    for name in ("viewer", "read_only"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(device, name, failing(RuntimeError, "no view"))
-            with pytest.raises(DeviceError, match="making a view failed on simulated:0: RuntimeError: no view"):
-                memory.set_gpu_data(buffer)
-
-    assert (memory.own_gpu_data, device.live_blocks, memory.cpu_data().tolist()) == (True, 1, [7] * SIZE)
-    memory.set_gpu_data(buffer)
-    assert device.live_blocks == 0
 
 
 def test_after_a_declared_free_nothing_follows_that_could_fail() -> None:
@@ -124,58 +106,3 @@ def test_a_lack_of_room_that_cannot_be_shown_is_an_allocation_error(monkeypatch:
             allocating()
 
     assert "cannot allocate 4 bytes on here: MuteMemory" == str(no_room("here", 4, MuteMemory()))
-
-
-@pytest.mark.parametrize(
-    ("accessor", "ready"),
-    [
-        ("cpu_data", "_read_cpu"),
-        ("mutable_cpu_data", "_write_cpu"),
-        ("gpu_data", "_read_gpu"),
-        ("mutable_gpu_data", "_write_gpu"),
-    ],
-)
-def test_a_view_that_cannot_be_made_with_nothing_else_to_do_is_a_device_error(
-    memory: SyncedMemory, accessor: str, ready: str
-) -> None:
-    """On the hot path: our own errors and interrupts pass unchanged, the head stays, and the next call works."""
-    call = getattr(memory, accessor)
-    call()
-    head, maker = memory.head, getattr(memory, ready)
-    cause = OSError(5, "no view")
-    setattr(memory, ready, raising(cause))
-    with pytest.raises(DeviceError, match=r"making a view failed on simulated:0: OSError: .*no view") as caught:
-        call()
-    assert caught.value.__cause__ is cause
-    for passing in (SimulatedDeviceError("late"), KeyboardInterrupt()):
-        setattr(memory, ready, raising(passing))
-        with pytest.raises(type(passing)) as passed:
-            call()
-        assert passed.value is passing
-    setattr(memory, ready, maker)
-
-    assert (head, SIZE) == (memory.head, call().nbytes)
-
-
-class Plain(CPUDeviceAllocator):
-    """A host allocator that has no room, or breaks its contract, when told to."""
-
-    answer: Any = MemoryError("no more")
-
-    def allocate(self, byte_size: int) -> Any:
-        del byte_size
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"), [(MemoryError("no more"), "no more"), (None, "the allocator returned None")]
-)
-def test_any_memory_error_is_an_allocation_error(answer: Any, text: str) -> None:
-    """Other allocators report a lack of room in their own ways; callers see one error."""
-    host = Plain()
-    host.answer = answer
-
-    with pytest.raises(AllocationError, match=f"cannot allocate {SIZE} bytes on cpu:0: {text}"):
-        SyncedMemory(SIZE, host=host, device=None).cpu_data()
