@@ -247,6 +247,20 @@ def test_copies_are_made_where_the_mode_says(
         assert expected.tolist() == getattr(it, f"cpu_{side}")().ravel().tolist()
 
 
+def test_a_copy_of_itself_moves_the_head_and_no_bytes(place: Any, mode: Mode) -> None:
+    """It holds also for a blob that shares the memory."""
+    blob, log = prepared(place, SYNCED, UNINITIALIZED)
+    sharer = Blob((2, 2), host=blob.host, pinned=blob.pinned, device=blob.device)
+    sharer.share_data(blob)
+    for source in (blob, sharer):
+        with using_mode(mode):
+            blob.copy_from(source)
+        assert (GPU if mode is Mode.GPU else CPU) is blob.data_memory.head
+
+    assert [] == log
+    assert Y.tolist() == blob.cpu_data().ravel().tolist()
+
+
 def test_copies_between_devices_go_through_the_host(place: Any, mode: Mode) -> None:
     """One of the two blobs may have no device."""
     other = SimulatedDeviceAllocator(1)

@@ -156,3 +156,23 @@ def test_a_queued_copy_that_was_lost_is_told_to_the_next_one_once(device: Simula
     source.copy_from(fresh)
 
     assert ([1] * SIZE, [2] * SIZE, True) == (before, shown(source), target.is_external)
+
+
+def test_an_interrupt_while_old_memory_goes_back_waits_until_it_has_gone(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After that the buffer has the new memory."""
+    buffer, release = Buffer(SIZE, device), device.release
+
+    def release_and_interrupt(ptr: Any) -> None:
+        release(ptr)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "release", release_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            buffer.allocate()
+
+    assert (True, 1) == (buffer.ptr is not None, device.live_blocks)
+    buffer.close()
+    assert device.live_blocks == 0

@@ -11,6 +11,7 @@ from subjects import SIZE, failing, filled
 from threads import run_in_threads
 
 import syncedmem.runtime.memory.synced_memory as memory_module
+from syncedmem.model import DeclarationError
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
 
 if TYPE_CHECKING:
@@ -42,6 +43,14 @@ def test_calls_of_two_threads_are_serialised() -> None:
     assert memory.cpu_data().tolist() == [7] * SIZE
     memory.close()
     assert (device.live_blocks, device.pinned_host().live_blocks) == (0, 0)
+
+
+def test_binding_tables_are_complete_or_refused() -> None:
+    """An action without a function is found when the table is built."""
+    from syncedmem.runtime.memory.bindings import BINDINGS, _complete  # pyright: ignore[reportPrivateUsage] -- the check itself
+
+    with pytest.raises(DeclarationError, match=r"no implementation for: free_gpu$"):
+        _complete({it: perform for it, perform in BINDINGS.items() if it != "free_gpu"})
 
 
 def test_the_hot_path_makes_no_lookup(memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> None:
