@@ -207,24 +207,6 @@ def test_a_released_block_goes_back_to_its_pool_or_to_cuda() -> None:
 # --- copies
 
 
-def test_adoption_looks_at_the_same_bytes(device: Any) -> None:
-    """Buffers of any type and shape are adopted; other objects are refused with the reason."""
-    words = cupy.zeros((4, 4), cupy.int32)
-    device.memcpy(row(1, 20), device.adopt(words[1:], 20), 20, UP)
-    assert [0] * 4 + [0x01010101] * 5 + [0] * 7 == words.get().ravel().tolist()
-    assert device.adopt(words, 0).shape == (0,)
-
-    cases: list[tuple[Any, str]] = [
-        (row(0), r"not memory of a GPU \(no __cuda_array_interface__\)"),
-        (words.T, "not contiguous"),
-        (words.ravel()[::2], "not contiguous"),
-        (words[:1], "has 16 bytes, and 20 are needed"),
-    ]
-    for buffer, reason in cases:
-        with pytest.raises(ValueError, match=reason):
-            device.adopt(buffer, 20)
-
-
 def test_arrays_with_the_interface_are_adopted_as_they_are(device: Any) -> None:
     """Arrays of any type are adopted and kept alive, or refused with the reason."""
     words = cupy.zeros((4, 4), cupy.int32)
@@ -244,6 +226,8 @@ def test_arrays_with_the_interface_are_adopted_as_they_are(device: Any) -> None:
         (Interface(words.T), 64, "it is not contiguous"),
         (Interface(words, strides=(32, 4), shape=(2, 4)), 32, "it is not contiguous"),
         (Interface(words), 65, "it has 64 bytes, and 65 are needed"),
+        (words.T, 64, "not contiguous"),
+        (words.ravel()[::2], 32, "not contiguous"),
     ]
     for theirs, size, reason in cases:
         with SyncedMemory(size, device=device) as memory:
@@ -270,14 +254,8 @@ def test_streams_of_the_gpu_pass_and_others_do_not(device: Any) -> None:
     """CuPy's null streams belong to the GPU that is current."""
     for good in (device.stream(), cupy.cuda.Stream.null, cupy.cuda.Stream.ptds):
         device.check_stream(good)
-    near = filled(device, 7)
-    for stream in (None, 0, 7, object()):
-        with pytest.raises(InvalidArgumentError, match=r"stream must be a cupy\.cuda\.Stream of cuda:0"):
-            device.check_stream(stream)
-    with pytest.raises(InvalidArgumentError, match="stream must be"):
-        device.memcpy(row(1), near, SIZE, UP, 7)
-
-    assert [7] * SIZE == near.get().tolist()
+    with pytest.raises(InvalidArgumentError, match=r"stream must be a cupy\.cuda\.Stream of cuda:0"):
+        device.check_stream(0)
 
 
 def test_a_push_does_not_block_and_later_work_comes_after_it(device: Any, gate: threading.Event) -> None:
