@@ -65,6 +65,18 @@ def test_external_memory_is_wrapped_whole(memory: Any) -> None:
     assert bytes([7]) * SIZE == bytes(memory)
 
 
+def test_a_copy_that_cannot_be_queued_leaves_nothing_to_wait_for(device: SimulatedDeviceAllocator) -> None:
+    """To wait would be a copy of nothing, which fails here too."""
+    source, target = holding(1, cpu_allocator()), Buffer(SIZE, device)
+    device.fail_at(1, "memcpy")
+    with pytest.raises(SyncedMemoryError, match="told to fail"):
+        target.copy_from(source, stream=device.stream())
+    device.fail_at(1, "memcpy")
+    target.close()
+
+    assert device.live_blocks == 0
+
+
 def test_external_memory_of_a_device_is_wrapped(device: SimulatedDeviceAllocator) -> None:
     """With its allocator; the same as the constructor makes of it, of all bytes or of the first."""
     array = device.empty(SIZE)

@@ -13,7 +13,7 @@ from syncedmem.model import (
     DeviceError,
     caffe,
 )
-from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
 from syncedmem.runtime.allocators.pointers import no_room
 
 if TYPE_CHECKING:
@@ -106,3 +106,34 @@ def test_a_lack_of_room_that_cannot_be_shown_is_an_allocation_error(monkeypatch:
             allocating()
 
     assert "cannot allocate 4 bytes on here: MuteMemory" == str(no_room("here", 4, MuteMemory()))
+
+
+@pytest.mark.parametrize(
+    ("accessor", "ready"),
+    [
+        ("cpu_data", "_read_cpu"),
+        ("mutable_cpu_data", "_write_cpu"),
+        ("gpu_data", "_read_gpu"),
+        ("mutable_gpu_data", "_write_gpu"),
+    ],
+)
+def test_a_view_that_cannot_be_made_with_nothing_else_to_do_is_a_device_error(
+    memory: SyncedMemory, accessor: str, ready: str
+) -> None:
+    """On the hot path: our own errors and interrupts pass unchanged, the head stays, and the next call works."""
+    call = getattr(memory, accessor)
+    call()
+    head, maker = memory.head, getattr(memory, ready)
+    cause = OSError(5, "no view")
+    setattr(memory, ready, raising(cause))
+    with pytest.raises(DeviceError, match=r"making a view failed on simulated:0: OSError: .*no view") as caught:
+        call()
+    assert caught.value.__cause__ is cause
+    for passing in (SimulatedDeviceError("late"), KeyboardInterrupt()):
+        setattr(memory, ready, raising(passing))
+        with pytest.raises(type(passing)) as passed:
+            call()
+        assert passed.value is passing
+    setattr(memory, ready, maker)
+
+    assert (head, SIZE) == (memory.head, call().nbytes)
