@@ -9,7 +9,7 @@ import pytest
 from adaptors import COUNTING, MAKERS, counts, stacked
 from subjects import SIZE
 
-from syncedmem.model import InvalidArgumentError
+from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.model.interface import DEVICE_CALLS
 from syncedmem.runtime import (
     Adaptor,
@@ -170,6 +170,27 @@ def test_blocks_start_where_the_upstream_aligns_them(maker: str, upstream: Any, 
     assert [1, 63, 65, 4096] == [len(block) for block in blocks if block is not None]
     for block in blocks:
         adaptor.release(block)
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_what_is_nothing_or_refused_is_not_counted(maker: str) -> None:
+    """Neither by the adaptor nor below it; that it is refused is the contract's."""
+    upstream = CPUDeviceAllocator()
+    adaptor = MAKERS[maker](upstream)
+    kept, gone = adaptor.allocate(SIZE), adaptor.allocate(SIZE)
+    adaptor.release(gone)
+    before = (counts(adaptor), upstream.live_blocks)
+    adaptor.release(adaptor.allocate(0))
+    wrong: Any
+    for wrong in (-1, "8", True):
+        with pytest.raises((ValueError, TypeError)):
+            adaptor.allocate(wrong)
+    for wrong in (gone, np.zeros(SIZE, np.uint8), 7):
+        with pytest.raises(InvalidPointerError):
+            adaptor.release(wrong)
+
+    assert before == (counts(adaptor), upstream.live_blocks)
+    adaptor.release(kept)
 
 
 @pytest.mark.parametrize("maker", [maker for maker in MAKERS if maker != "pool"])
