@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from blob_fixtures import each_device
-from blob_views import HEADS, at_head, recorded, snapshot
+from blob_views import HEADS, at_head, heads, recorded, snapshot
 from subjects import failing
 
 from syncedmem import runtime
@@ -57,10 +57,6 @@ def prepared(place: Any, data: SyncedHead, diff: SyncedHead) -> tuple[Any, list[
     at_head(blob.diff_memory, diff, X)
     del log[:]
     return blob, log
-
-
-def heads(blob: Any) -> tuple[SyncedHead, SyncedHead]:
-    return blob.data_memory.head, blob.diff_memory.head
 
 
 # --- update
