@@ -97,6 +97,15 @@ def test_a_log_that_fails_loses_no_memory() -> None:
         again.release(block)
 
 
+def test_an_interrupt_while_the_log_is_written_loses_no_memory() -> None:
+    upstream, file = CPUDeviceAllocator(), Full()
+    file.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        LoggingAllocator(upstream, file).allocate(SIZE)
+
+    assert 0 == upstream.live_blocks
+
+
 def test_a_log_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         LoggingAllocator(CPUDeviceAllocator(), tmp_path / "no" / "log")

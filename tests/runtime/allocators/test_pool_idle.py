@@ -198,3 +198,22 @@ def test_a_pool_that_goes_with_its_buffer_goes_quietly() -> None:
         gc.collect()
 
     assert [] == caught
+
+
+def test_an_interrupt_while_memory_goes_back_leaves_nothing_half_done() -> None:
+    """The block is given back, and is not idle any more."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 10, 20)
+    release, interrupts = paper.release, [KeyboardInterrupt]
+
+    def release_or_be_interrupted(ptr: Any) -> None:
+        release(ptr)
+        if interrupts:
+            raise interrupts.pop()
+
+    paper.release = release_or_be_interrupted  # type: ignore[method-assign] # a wrapper
+    with pytest.raises(KeyboardInterrupt):
+        pool.trim()
+
+    assert ([20], 10) == (paper.released, pool.idle_bytes)
+    assert 10 == pool.trim()

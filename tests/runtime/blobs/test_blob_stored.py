@@ -47,6 +47,12 @@ def message(**fields: Any) -> Any:
 # --- messages
 
 
+def test_a_blob_without_a_shape_is_equal_to_no_message() -> None:
+    """Its shape is empty, and so is the shape of this message, which has one number."""
+    with pytest.raises(InvalidShapeError, match=r"this blob has the shape \(0\)"):
+        Blob(device=None).from_proto(message(data=[1.0]), reshape=False)
+
+
 def test_what_a_message_cannot_say_is_refused(place: Any) -> None:
     """That is no shape at all, and integers, for which Caffe has no ToProto (H14)."""
     with pytest.raises(InvalidShapeError, match="a message cannot express that"):
