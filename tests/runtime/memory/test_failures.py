@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from subjects import SIZE, failing
 
@@ -18,6 +19,23 @@ from syncedmem.runtime.allocators.pointers import no_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def test_a_view_that_cannot_be_made_frees_nothing(device: SimulatedDeviceAllocator) -> None:
+    """An adoption frees the owned side last, when nothing can fail any more."""
+    memory = SyncedMemory(SIZE, device=device)
+    memory.mutable_gpu_data().set(np.full(SIZE, 7, np.uint8))
+    buffer = device.empty(SIZE)
+
+    for name in ("viewer", "read_only"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(device, name, failing(RuntimeError, "no view"))
+            with pytest.raises(DeviceError, match="making a view failed on simulated:0: RuntimeError: no view"):
+                memory.set_gpu_data(buffer)
+
+    assert (memory.own_gpu_data, device.live_blocks, memory.cpu_data().tolist()) == (True, 1, [7] * SIZE)
+    memory.set_gpu_data(buffer)
+    assert device.live_blocks == 0
 
 
 def test_after_a_declared_free_nothing_follows_that_could_fail() -> None:

@@ -38,6 +38,20 @@ def test_reading_waits_for_no_push(device: SimulatedDeviceAllocator, check_devic
     assert [7] * SIZE == near.tolist() == views[0].get().tolist() == views[1].get().tolist()
 
 
+def test_an_order_that_cannot_be_given_is_reported(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(memory)
+    memory.async_gpu_push(stream=device.stream())
+
+    monkeypatch.setattr(device, "order_after", failing(RuntimeError, "no barrier"))
+
+    with pytest.raises(DeviceError, match="ordering after the push failed on simulated:0: RuntimeError: no barrier"):
+        memory.gpu_data()
+
+    assert memory.head is SyncedHead.SYNCED
+
+
 def test_a_wait_that_fails_is_reported_and_changes_nothing(
     device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
