@@ -35,6 +35,22 @@ def test_an_accessor_waits_for_nothing_that_is_not_there(device: SimulatedDevice
 # --- the short way, when nothing is to be done
 
 
+def test_every_accessor_has_a_short_way(place: Any) -> None:
+    """A second call with nothing to do returns another array object over the same bytes."""
+    blob = Blob((2, 3), device=place)
+    names = ["mutable_cpu_data", "cpu_data"] + ["mutable_gpu_data", "gpu_data"] * (place is not None)
+    for name in names:
+        first, second, third = (getattr(blob, name)() for _ in range(3))
+        assert (first is not second, second is not third, (2, 3)) == (True, True, third.shape)
+        if "mutable_cpu" in name:
+            first[...] = 7
+        elif "mutable" in name:
+            first.set(np.full((2, 3), 8, np.float32))
+        assert got(third).tolist() == got(first).tolist()
+
+    assert ([[8] * 3] * 2 if place is not None else [[7] * 3] * 2) == blob.cpu_data().tolist()
+
+
 @pytest.mark.parametrize("call", ["gpu_data", "mutable_gpu_data", "cpu_data", "mutable_cpu_data"])
 def test_the_short_way_is_left_when_there_is_something_to_do(device: SimulatedDeviceAllocator, call: str) -> None:
     """The other side is written between two calls, through this blob or through the memory."""
