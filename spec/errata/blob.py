@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["BLOBS"]
 
 _ATTRIBUTES = "tests/runtime/blobs/test_blob_attributes.py::test_"
+_MAKING = "tests/runtime/blobs/test_blob_making.py::test_"
 _OWNERSHIP = "tests/runtime/blobs/test_blob_ownership.py::test_"
 _PROTOCOLS = "tests/runtime/blobs/test_blob_protocols.py::test_"
 _SHAPE = "tests/runtime/blobs/test_blob_shape.py::test_"
@@ -50,8 +51,8 @@ BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("H14; blob.hpp:26", "the memories of an empty blob are null pointers", "half of the calls crash (#5571)",
      "it has memories of zero bytes, which can be read, copied and adopted into; calls without a meaning are refused",
      "B64-no-elements",
-     (f"EmptyIsNull {_STORED}what_a_message_cannot_say_is_refused "
-      f"{_SHAPE}kernels_are_handed_no_shape_that_there_is_not")),
+     (f"EmptyIsNull {_MAKING}a_blob_without_a_shape_is_not_one_without_axes"
+      f" {_STORED}what_a_message_cannot_say_is_refused {_SHAPE}kernels_are_handed_no_shape_that_there_is_not")),
     ("H15; blob.cpp:33-35", "a count is an `int`", "a larger one ends the process",
      "counts are as wide as the address space; only `gpu_shape()` has 32 bits, and refuses more", "B47-wide-count",
      f"ExtentsCut SizeWraps {_SHAPE}kernels_are_handed_no_shape_that_there_is_not"),

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blob_fixtures import Blob
+from blob_fixtures import Blob, each_place
 
 from syncedmem.model import InvalidArgumentError, NoDeviceError
 from syncedmem.runtime import CPUDeviceAllocator, SimulatedDeviceAllocator, StatisticsAllocator
 from syncedmem.runtime.devices.host import cpu_allocator
+
+place = each_place
 
 
 @pytest.mark.parametrize("extents", [(6,), (2, 3), (1, 2, 3), (1, 1, 2, 1, 3), (np.int64(6),), (np.array(6),)])
@@ -28,6 +30,18 @@ def test_any_number_of_numbers_is_a_shape(extents: tuple[Any, ...]) -> None:
         assert (expected[:1], np.float64) == (blob.shape, blob.dtype)
     with pytest.raises(InvalidArgumentError, match=r"as one sequence of them, got \(2, 3, <class 'numpy.float64'>\)"):
         Blob(2, 3, np.float64)
+
+
+def test_a_blob_without_a_shape_is_not_one_without_axes(place: Any) -> None:
+    """Caffe prints them as "(0)" and "(1)", and so do we; both have views."""
+    empty, scalar = Blob(device=place), Blob((), device=place)
+
+    assert (0, (), 0, "(0)", 1) == (empty.count, empty.shape, empty.num_axes, empty.shape_string, empty.num)
+    assert (1, (), 0, "(1)", 1) == (scalar.count, scalar.shape, scalar.num_axes, scalar.shape_string, scalar.num)
+    assert ((0,), ()) == (empty.mutable_cpu_data().shape, scalar.mutable_cpu_data().shape)
+    assert 0 == empty.capacity
+    if place is not None:
+        assert ((0,), ()) == (empty.gpu_diff().shape, scalar.gpu_diff().shape)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "bool", ">f4", "complex64", "nothing", object(), "float128", [("a", "f4")]])
