@@ -21,19 +21,18 @@ BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (
      "CapacityRemembered"),
     ("H4; blob.cpp:31-39", "extents are checked one after the other", "a shape that is refused half-way is half set",
      "a shape is checked as a whole before anything is done", "B56-unchanged",
-     f"ShapeBeforeCheck RenewsBeforeCheck {_SHAPE}a_shape_that_is_refused_changes_nothing"),
+     "ShapeBeforeCheck RenewsBeforeCheck"),
     ("H4; blob.cpp:111-116", "in a CPU build `set_gpu_data` replaces both memories, and then fails",
      "both have lost their bytes", "a refused call has changed nothing", "B56-unchanged",
      "RenewsBeforeCheck"),
     ("H4; blob.cpp:484-513", "a message with wrong counts is refused after the reshape", "the blob has the new shape",
      "a refused call has changed nothing", "B52-message-count",
-     f"ShortMessages {_STORED}a_message_that_is_refused_changes_nothing"),
+     "ShortMessages"),
     ("H5; blob.cpp:90-117", "a blob adopts its own memory, with another size",
      "the adopted memory is freed with the old one",
      ("refused; so is memory inside the data or the diff that the call drops, whoever shares it, and a call that "
       "would free memory that the other part has adopted"), "B66-own-memory",
      (f"AdoptsOwnData DataAdoptsOwnDiff AdoptsOwnDiff FreesTheExporter SharesWhatItFrees "
-      f"{_OWNERSHIP}a_part_that_the_other_adopted_is_not_freed "
       f"{_OWNERSHIP}what_was_adopted_from_a_blob_is_not_shared_in_its_place")),
     ("H8; blob.cpp:90-117", "adopting drops newer bytes of the other side", "an update is lost silently",
      "kept, because the call says which bytes are newest; first read what you need", "B23-adopt-redirects",

@@ -39,6 +39,13 @@ def test_who_forgets_the_init_of_its_base_is_told_at_once(base: type[Any]) -> No
             kind(*ARGUMENTS[base])
 
 
+@pytest.mark.parametrize("base", [Buffer, SyncedMemory])
+def test_what_has_memory_is_initialised_once(base: type[Any]) -> None:
+    """A second ``__init__`` would forget what is allocated."""
+    with pytest.raises(TypeError, match="initialised once"):
+        base(*ARGUMENTS[base]).__init__(*ARGUMENTS[base])
+
+
 @pytest.mark.parametrize("base", ARGUMENTS)
 def test_who_calls_it_may_do_so_at_any_time(base: type[Any]) -> None:
     class Mine(base):  # type: ignore[misc]

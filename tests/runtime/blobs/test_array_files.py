@@ -147,7 +147,6 @@ def test_a_large_array_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mon
     ("content", "position", "message"),
     [
         (b"", 0, "it is cut short"),
-        (b"\x93NUMPY\1", 7, "it is cut short"),
         (b"\x93NUMPX\1\0", 0, r"it is no \.npy file of version 1, 2 or 3"),
         (npy(version=4), 0, r"it is no \.npy file of version 1, 2 or 3"),
         (b"\x93NUMPY\1\0\x50", 9, "it is cut short"),
@@ -159,13 +158,10 @@ def test_a_large_array_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mon
             r"its elements are '\|O', and files of blobs have float16, float32, float64, int32, uint32; load",
         ),
         (npy("<i8"), 10, "its elements are '<i8', .*; load it with NumPy to convert it"),
-        (npy("<V2"), 10, "its elements are '<V2'"),
         (npy(order="1"), 10, "its header describes no blob"),
         (npy(dims="(2, -1)"), 10, "its header describes no blob"),
-        (npy(dims="(1 1,)"), 10, "its header describes no blob"),
         (npy(dims=f"({'9' * 5000},)"), 10, "its header describes no blob"),
         (npy(dims="(2,), 'x': 1"), 10, "its header describes no blob"),
-        (npy(dims="[2]"), 10, "its header describes no blob"),
         (npy(dims="(" * 9000), 10, "its header describes no blob"),
         (npy().replace(b"{", b"["), 10, "its header describes no blob"),
         (npy(dims="(1000000000000,)"), 80, r"4000000000000 bytes of values must follow, for float32 of shape"),
@@ -209,7 +205,6 @@ def claims(content: bytes, size: int) -> bytes:
     ("content", "message"),
     [
         (b"", "it cannot be read as an .npz file: File is not a zip file"),
-        (b"PK\5\6" + bytes(18), "there is no data.npy in it"),
         (archive(diff=npy()), "there is no data.npy in it"),
         (
             archive(data=npy(), diff=npy(dims="(1,)", body=bytes(4))),

@@ -96,11 +96,9 @@ def test_an_array_need_not_be_contiguous() -> None:
         (FileFormatError, ((2,), np.zeros(2, "f4"), np.zeros(1, "f4")), r"diff has 1 values, and shape \(2,\) has 2"),
         (FileFormatError, ((-1,), np.zeros(1, "f4")), r"shape \(-1,\) has a negative axis"),
         (FileFormatError, ((1,) * 33, np.zeros(1, "f4")), "shape has 33 axes, and a blob at most 32"),
-        (FileFormatError, ((0, 1 << 60), np.zeros(0, "f4")), "more values than memory can have"),
         (InvalidArgumentError, ((1.5,), np.zeros(1, "f4")), "shape must be a sequence of whole numbers, got"),
         (InvalidArgumentError, (5, np.zeros(5, "f4")), "shape must be a sequence of whole numbers, got 5"),
         (InvalidArgumentError, ((1,), np.zeros(1, "i4")), "data must be a NumPy array of float32, float64, got"),
-        (InvalidArgumentError, ((1,), np.zeros(1, ">f4")), "data must be a NumPy array of float32, float64, got"),
         (InvalidArgumentError, ((1,), [1.0]), "data must be a NumPy array of float32, float64, got"),
         (InvalidArgumentError, ((1,), np.zeros(1), [1.0]), "diff must be a NumPy array of float32, float64, got"),
     ],
@@ -129,17 +127,12 @@ def test_more_than_protobuf_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 RULES: list[tuple[str, bytes, tuple[int, ...], list[float], list[float] | None]] = [
     ("a shape", shape(2, 1) + floats(5, 1, 2), (2, 1), [1, 2], None),
-    ("no shape", floats(5, 3), (), [3], None),
     ("an empty shape", chunk(7, b"") + floats(5, 3), (), [3], None),
-    ("all four old fields", bytes([8, 1, 16, 2, 24, 1, 32, 1]) + floats(5, 1, 2), (1, 2, 1, 1), [1, 2], None),
     ("one old field beside a shape", shape(1) + bytes([8, 5]), (5, 0, 0, 0), [], None),
-    ("an old field that is zero counts", shape(1) + bytes([32, 0]), (0, 0, 0, 0), [], None),
     ("the last of two old fields", bytes([8, 9, 8, 1, 16, 1, 24, 1, 32, 1]) + floats(5, 4), (1, 1, 1, 1), [4], None),
     ("doubles win over floats", floats(5, 1, 2) + chunk(8, struct.pack("<d", 7)), (), [7], None),
     ("no doubles do not", floats(5, 1) + chunk(8, b""), (), [1], None),
-    ("a diff", floats(6, 2) + floats(5, 1), (), [1], [2]),
     ("a diff of doubles", floats(5, 1) + chunk(9, struct.pack("<d", 3)) + floats(6, 1, 2), (), [1], [3]),
-    ("no values and no shape of any", shape(0, 4), (0, 4), [], None),
     ("an empty diff is none", floats(5, 1) + chunk(6, b""), (), [1], None),
 ]
 
@@ -160,13 +153,10 @@ def test_a_message_is_read_by_caffes_rules(
 
 REFUSALS: list[tuple[str, bytes, str]] = [
     ("too few values", shape(2, 3) + floats(5, 1), r"data has 1 values, and shape \(2, 3\) has 6"),
-    ("nothing at all", b"", r"data has 0 values, and shape \(\) has 1"),
     ("too many doubles", floats(5, 1) + chunk(8, bytes(16)), r"double_data has 2 values, and shape \(\) has 1"),
-    ("a wrong diff", floats(5, 1) + floats(6, 1, 2), r"diff has 2 values, and shape \(\) has 1"),
     ("a wrong diff of doubles", floats(5, 1) + chunk(9, bytes(16)) + floats(6, 1), "double_diff has 2 values"),
     ("a negative axis", shape(2, -1), r"shape \(2, -1\) has a negative axis"),
     ("a negative old field", key(1, 0) + varint((1 << 64) - 3), r"shape \(-3, 0, 0, 0\) has a negative axis"),
-    ("too many axes", shape(*[1] * 33) + floats(5, 1), "shape has .*3.* axes"),
     ("a product beyond 64 bits", shape(1 << 31, 1 << 31, 1 << 31), "more values than memory can have"),
     ("a product that wraps to zero", shape(1 << 32, 1 << 32), "more values than memory can have"),
     ("a large product beside a zero", shape(0, 1 << 40, 1 << 40), "more values than memory can have"),
@@ -238,9 +228,6 @@ def test_only_a_message_is_written_to() -> None:
         read_proto(caffe_pb2.BlobShape())
     with pytest.raises(InvalidArgumentError, match="proto must be a BlobProto with Caffe's fields"):
         write_proto((), np.ones(()), proto=caffe_pb2.Datum())
-
-
-# ---------------------------------------------------------------------------------------------- ShapeEquals
 
 
 # ------------------------------------------------------------------------------------------- the package

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from blob_fixtures import each_place
-from blob_views import HEADS, at_head, snapshot
+from blob_views import HEADS
 
 from syncedmem import runtime
 from syncedmem.model import (
@@ -18,7 +18,7 @@ from syncedmem.model import (
     InvalidShapeError,
     SyncedHead,
 )
-from syncedmem.runtime import CPUDeviceAllocator, FailingAllocator, SimulatedDeviceAllocator, load_npz, save_npy
+from syncedmem.runtime import CPUDeviceAllocator, FailingAllocator, load_npz, save_npy
 from syncedmem.runtime.blobs.messages import message_types
 
 if TYPE_CHECKING:
@@ -45,33 +45,6 @@ def message(**fields: Any) -> Any:
 
 
 # --- messages
-
-
-@pytest.mark.parametrize(
-    ("proto", "reshape", "error", "reason"),
-    [
-        (message(dim=[2, 2], data=[1.0] * 4, diff=[1.0] * 3), True, FileFormatError, "diff has 3 values"),
-        (
-            message(dim=[3, 2], data=[1.0] * 6),
-            False,
-            InvalidShapeError,
-            "this blob has the shape 2 3 .*reshape is false",
-        ),
-        (b"\xff", True, FileFormatError, "its bytes are no BlobProto"),
-        (7, True, InvalidArgumentError, "proto must be a BlobProto"),
-    ],
-)
-def test_a_message_that_is_refused_changes_nothing(
-    device: SimulatedDeviceAllocator, proto: Any, reshape: bool, error: type[Exception], reason: str
-) -> None:
-    """Caffe has reshaped, and moved the head, before it checks (H4)."""
-    blob = Blob((2, 3), device=device)
-    at_head(blob.data_memory, SYNCED, ROW)
-    before = snapshot(blob)
-    with pytest.raises(error, match=reason):
-        blob.from_proto(proto, reshape=reshape)
-
-    assert before == snapshot(blob)
 
 
 def test_a_blob_without_a_shape_is_equal_to_no_message() -> None:

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from blob_fixtures import each_device
-from blob_views import HEADS, at_head, recorded, snapshot
+from blob_views import HEADS, at_head, heads, recorded, snapshot
 from subjects import failing
 
 from syncedmem import runtime
 from syncedmem.model import (
-    ClosedMemoryError,
     DeviceError,
-    IllegalCallError,
     InvalidArgumentError,
     InvalidPointerError,
     InvalidShapeError,
@@ -62,10 +60,6 @@ def prepared(place: Any, data: SyncedHead, diff: SyncedHead) -> tuple[Any, list[
     return blob, log
 
 
-def heads(blob: Any) -> tuple[SyncedHead, SyncedHead]:
-    return blob.data_memory.head, blob.diff_memory.head
-
-
 # --- update
 
 
@@ -78,12 +72,6 @@ def test_update_is_done_where_the_data_is(place: Any, mode: Mode, data: SyncedHe
     assert f"{SIDES[data]} axpy" == log[-1]
     expected = Y if diff is UNINITIALIZED else Y - X
     assert expected.tolist() == blob.cpu_data().ravel().tolist()
-
-
-def test_update_says_that_it_needs_data(place: Any) -> None:
-    blob, _ = prepared(place, UNINITIALIZED, CPU)
-    with pytest.raises(IllegalCallError, match="update is not allowed in head UNINITIALIZED; it needs data that was"):
-        blob.update()
 
 
 # --- norms and scales
@@ -139,23 +127,6 @@ def test_a_type_that_the_device_lacks_is_refused_before_a_head_moves(device: Sim
     assert 10.0 == blob.asum_data()
 
 
-def test_arithmetic_on_a_closed_memory_says_what_was_called() -> None:
-    calls: list[tuple[str, Callable[[Any], Any]]] = [
-        ("data", Blob.update),
-        ("diff", Blob.update),
-        ("data", Blob.asum_data),
-        ("diff", Blob.sumsq_diff),
-        ("data", lambda it: it.scale_data(2)),
-    ]
-    for part, call in calls:
-        blob = Blob((4,), device=None)
-        blob.data = blob.diff = 1
-        getattr(blob, f"{part}_memory").close()
-        with pytest.raises(ClosedMemoryError) as caught:
-            call(blob)
-        assert caught.value.call in {"update", "asum_data", "sumsq_diff", "scale_data"}
-
-
 @pytest.mark.parametrize("wrong", ["no", None, 0, 2, -1, np.ones(2)])
 def test_a_flag_is_true_or_false(device: SimulatedDeviceAllocator, tmp_path: Path, wrong: Any) -> None:
     """NumPy's bools are accepted too."""
@@ -174,18 +145,6 @@ def test_a_flag_is_true_or_false(device: SimulatedDeviceAllocator, tmp_path: Pat
     assert before == snapshot(blob)
     other.copy_from(blob, copy_diff=np.False_, reshape=np.True_)
     assert X.tolist() == other.data.tolist()
-
-
-def test_a_factor_is_a_number(device: SimulatedDeviceAllocator) -> None:
-    blob = Blob((4,), device=device)
-    at_head(blob.data_memory, SYNCED, X)
-    before = snapshot(blob)
-    for wrong in ("2", None, 10**400):
-        for side in ("data", "diff"):
-            with pytest.raises(InvalidArgumentError, match="factor must be a real number that a float can hold"):
-                getattr(blob, f"scale_{side}")(wrong)
-
-    assert before == snapshot(blob)
 
 
 def test_adopted_buffers_that_overlap_in_part_are_refused(place: Any) -> None:
@@ -231,19 +190,6 @@ def test_adopted_buffers_that_overlap_where_nothing_is_computed_are_refused(plac
         blob.gpu_data()
         blob.update()
         assert [0] * 6 == blob.data.tolist()
-
-
-def test_one_buffer_for_both_on_both_sides_is_no_harm(place: Any) -> None:
-    near: Any = np.arange(4, dtype=np.float32)
-    blob = Blob((4,), device=place)
-    exporter = Blob((4,), device=place)
-    far = exporter.mutable_gpu_data()
-    for part in ("data", "diff"):
-        getattr(blob, f"set_gpu_{part}")(far)
-        getattr(blob, f"set_cpu_{part}")(near)
-    blob.gpu_data()
-    blob.update()
-    assert [0] * 4 == blob.data.tolist()
 
 
 def test_an_error_of_the_device_library_is_one_of_the_family(device: SimulatedDeviceAllocator) -> None:
@@ -348,21 +294,12 @@ def test_adopted_buffers_that_overlap_are_copied_right(place: Any, mode: Mode) -
     assert [0, 1, 2, 3] == two.cpu_data().tolist()
 
 
-def test_what_cannot_be_copied_is_refused(device: SimulatedDeviceAllocator) -> None:
+def test_a_blob_without_a_shape_is_not_copied(device: SimulatedDeviceAllocator) -> None:
     blob = Blob((2, 3), device=device)
     before = snapshot(blob)
-    cases: list[tuple[Any, type[Exception], str]] = [
-        (Blob((2, 3), np.float64, device=device), InvalidArgumentError, "source must be a blob of float32"),
-        (Blob(device=device), InvalidShapeError, "the source was never given a shape"),
-        (np.zeros((2, 3)), InvalidArgumentError, "source must be a Blob"),
-    ]
-    for source, error, reason in cases:
-        with pytest.raises(error, match=reason):
-            blob.copy_from(source, reshape=True)
-    with pytest.raises(InvalidShapeError):
-        blob.copy_from(Blob(device=device))
-    with pytest.raises(InvalidShapeError, match=r"this blob has the shape 2 3 \(6\), and reshape is false"):
-        blob.copy_from(Blob((3, 2), device=device))
+    for reshape in (False, True):
+        with pytest.raises(InvalidShapeError):
+            blob.copy_from(Blob(device=device), reshape=reshape)
 
     assert before == snapshot(blob)
 

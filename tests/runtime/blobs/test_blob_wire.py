@@ -186,25 +186,18 @@ def test_a_damaged_message_is_read_right_or_refused_in_little_memory(wire: bytes
 
 NONE = "its bytes are no BlobProto: "
 NOTHING = r"data has 0 values, and shape \(\) has 1"
-ENDLESS = b"\xff" * 12
 DAMAGE: list[
     tuple[str, bytes, str]
 ] = [  # some of each kind; protobuf itself parses, and generated messages try the rest
-    ("cut in a tag", floats(5, 1) + b"\x80", NONE),
     ("cut in values", floats(5, 1, 2)[:-1], NONE),
     ("a huge length", b"\x2a" + varint((1 << 64) - 1), NONE),
-    ("an endless varint", b"\x08" + ENDLESS, NONE),
-    ("wire type 6", b"\x0e", NONE),
-    ("a group that is not begun", floats(5, 1) + b"\x0c", NONE),
     ("deep groups", b"\x9b\x06" * 200 + b"\x9c\x06" * 200, NONE),
     ("a part of a value", chunk(5, bytes(6)), NONE),
     ("a shape that is cut", chunk(7, b"\x0a\x05\x01"), NONE),
     # What is stored as it cannot be is unknown to protobuf, and passed over.
     ("values as a varint", b"\x28\x01", NOTHING),
-    ("a shape as a number", b"\x38\x01", NOTHING),
     ("many axes", floats(5, 1) + shape(*[1] * 33), "shape has 33 axes, and a blob at most 32"),
     ("many axes in pieces", shape(*[1] * 20) * 2, "shape has 40 axes, and a blob at most 32"),
-    ("counts that do not fit", shape(2), r"data has 0 values, and shape \(2,\) has 2"),
 ]
 
 

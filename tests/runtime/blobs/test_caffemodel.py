@@ -151,7 +151,6 @@ def test_a_file_that_is_cut_short_gives_no_weights_at_all(tmp_path: Path, genera
     ("wire", "message"),
     [
         (b"", "it has no layers"),
-        (chunk(1, b"a net without layers"), "it has no layers"),
         (b"\x89HDF\r\n\x1a\n" + bytes(99), "it is an HDF5 file, and only Caffe's binary protobuf files are read"),
         (b'name: "LeNet"\nlayer {', "its bytes are no NetParameter"),
         (layer(floats(5, 1)) + b"junk", "its bytes are no NetParameter"),
@@ -162,7 +161,6 @@ def test_a_file_that_is_cut_short_gives_no_weights_at_all(tmp_path: Path, genera
         (layer(shape(*[1] * 1000)), "blob 0 of layer 'ip': shape has 1000 axes, and a blob at most 32"),
         (chunk(100, b"\x3a" + varint(1 << 62)), "its bytes are no NetParameter"),
         (b"\xa2\x06" + varint(1 << 40) + b"abc", "its bytes are no NetParameter"),
-        (b"\xa2\x06" * 500, "its bytes are no NetParameter"),
         (b"\x0b" * 500 + b"\x0c" * 500, "its bytes are no NetParameter"),
     ],
 )
@@ -275,10 +273,6 @@ def test_a_file_that_does_not_fit_into_memory_is_an_error_of_the_family(
 def test_a_path_has_to_be_one() -> None:
     with pytest.raises(InvalidArgumentError, match=r"path must be a path: a str, bytes or os\.PathLike, got 5"):
         load_caffemodel(5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] -- what is refused
-
-
-def test_a_path_may_be_bytes(tmp_path: Path) -> None:
-    assert ["ip"] == [name for name, _ in load_caffemodel(os.fsencode(stored(tmp_path, layer())))]
 
 
 def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(

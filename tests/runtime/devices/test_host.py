@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mmap
 import sys
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 import syncedmem.runtime.devices.host as host_module
 from syncedmem.model import AllocationError
-from syncedmem.runtime import CPUDeviceAllocator, DeviceType
+from syncedmem.runtime import CPUDeviceAllocator
 from syncedmem.runtime.devices.host import ALIGNMENT
 
 LARGE = 1 << 20
@@ -110,19 +110,3 @@ def test_elsewhere_than_on_linux_large_blocks_are_zeroed_too(host: CPUDeviceAllo
     host.memset_zero(block, LARGE)
 
     assert (0, False) == (block.ctypes.data % ALIGNMENT, block.any())
-
-
-# --- the rest of the interface
-
-
-def test_the_host_behaves_like_a_device_that_is_always_current(host: CPUDeviceAllocator) -> None:
-    with host.using():
-        assert host.ordinal == host.current_ordinal()
-    row = host.empty(4)
-
-    assert (DeviceType.CPU, "cpu:0") == (host.device_type, host.name)
-    assert repr(host) == "<CPUDeviceAllocator cpu:0>"
-    assert host.read_only(row) is row
-    assert host.viewer(row)() is not row
-    assert (host, None) == (host.pinned_host(), cast("Any", host).stream())
-    assert host.adopt(row, 3).shape == (3,)

@@ -74,16 +74,27 @@ def test_the_switch_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
     assert arithmetic_of(device) is device.arithmetic()
 
 
-def test_devices_says_that_the_switch_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command still lists all devices."""
-    monkeypatch.setenv(COMPILER_VARIABLE, "broken")
+FAILS = "SYNCEDMEM_OPENCL_COMPILER=fails"
+
+
+@pytest.mark.parametrize(
+    ("value", "limits", "reported"),
+    [
+        ("broken", f"memory only: {WRONG}; no arithmetic", (True, None, WRONG, None)),
+        ("fails", f"memory only: its compiler fails ({FAILS}); the host computes", (True, False, FAILS, "host")),
+    ],
+)
+def test_devices_says_what_a_device_without_a_compiler_can_do(
+    monkeypatch: pytest.MonkeyPatch, value: str, limits: str, reported: tuple[Any, ...]
+) -> None:
+    """The command lists all devices even if the switch is wrong."""
+    monkeypatch.setenv(COMPILER_VARIABLE, value)
     shown = CliRunner().invoke(app, "devices", env={"COLUMNS": "300"})
+    narrow = CliRunner().invoke(app, "devices", env={"COLUMNS": "80"}).output
     found = {row["name"]: row for row in json.loads(CliRunner().invoke(app, "devices --json").stdout)}["opencl"]
 
-    assert (0, True) == (shown.exit_code, f"yes, memory only: {WRONG}; no arithmetic" in shown.output)
-    assert (True, None, WRONG, None) == tuple(
-        found[it] for it in ("available", "compiler", "compiler_error", "arithmetic")
-    )
+    assert (0, True, False) == (shown.exit_code, f"yes, {limits}" in shown.output, "…" in narrow)
+    assert reported == tuple(found[it] for it in ("available", "compiler", "compiler_error", "arithmetic"))
 
 
 def test_a_compiler_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,21 +233,6 @@ def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
     assert "memory only: its compiler fails (SYNCEDMEM_OPENCL_COMPILER=fails); the host computes" == limits
     assert f"opencl: {limits}" in printed
     assert f"{escape(limits)}" in (tmp_path / "index.html").read_text()
-
-
-def test_devices_says_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
-    table = CliRunner().invoke(app, "devices", env={"COLUMNS": "200"}).output
-    listed = json.loads(CliRunner().invoke(app, "devices --json").output)
-    found = {row["name"]: row for row in listed}["opencl"]
-
-    narrow = CliRunner().invoke(app, "devices", env={"COLUMNS": "80"}).output
-
-    assert "yes, memory only: its compiler fails (SYNCEDMEM_OPENCL_COMPILER=fails); the host computes" in table
-    assert "…" not in narrow
-    assert (True, False, "SYNCEDMEM_OPENCL_COMPILER=fails", "host") == tuple(
-        found[it] for it in ("available", "compiler", "compiler_error", "arithmetic")
-    )
 
 
 MISSING = "PyOpenCL is installed, but OpenCL cannot be used: "

@@ -73,17 +73,12 @@ def test_a_read_only_array_stays_so(device: SimulatedDeviceAllocator) -> None:
 # What CuPy or PyOpenCL refuses: no array, another length, shape or type, or not contiguous.
 UNSETTABLE: dict[str, tuple[Any, str]] = {
     "bytes": (bytes(SIZE), r"b'.*"),
-    "a bytearray": (bytearray(SIZE), r"bytearray\(.*"),
-    "a list": ([0] * SIZE, r"\[0, .*"),
     "None": (None, "None"),
     "too short": (row(0, SIZE - 1), r"ndarray of shape \(15,\) and type uint8"),
-    "too long": (row(0, SIZE + 1), r"ndarray of shape \(17,\) and type uint8"),
     "as many bytes": (np.zeros(SIZE // 4, np.float32), r"ndarray of shape \(4,\) and type float32"),
-    "as many items": (np.zeros(SIZE), r"ndarray of shape \(16,\) and type float64"),
     "signed": (np.zeros(SIZE, np.int8), r"ndarray of shape \(16,\) and type int8"),
     "two dimensions": (row(0).reshape(4, 4), r"ndarray of shape \(4, 4\) and type uint8"),
     "every second": (row(0, 2 * SIZE)[::2], r"ndarray of shape \(16,\) and type uint8"),
-    "backwards": (row(0)[::-1], r"ndarray of shape \(16,\) and type uint8"),
 }
 
 

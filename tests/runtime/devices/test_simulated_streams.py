@@ -18,7 +18,6 @@ from syncedmem.runtime import (
     Blob,
     SimulatedDeviceAllocator,
     SimulatedDeviceError,
-    SimulatedStream,
     arithmetic_of,
 )
 
@@ -90,13 +89,6 @@ def test_waiting_for_all_streams_skips_those_that_others_ran(device: SimulatedDe
     device.synchronize()
 
     assert (True, True, 2) == (first.done, second.done, block.get()[0])
-
-
-def test_the_device_shows_its_streams_by_number(device: SimulatedDeviceAllocator) -> None:
-    streams = [device.stream() for _ in range(3)]
-
-    assert [1, 2, 3] == [stream.number for stream in streams]
-    assert {SimulatedStream} == {type(stream) for stream in streams}
 
 
 def test_later_work_of_the_default_stream_comes_after_an_event(device: SimulatedDeviceAllocator) -> None:

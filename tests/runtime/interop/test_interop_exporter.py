@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +11,6 @@ from subjects import failing
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.runtime import CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
-from syncedmem.runtime.allocators import GuardingAllocator, StatisticsAllocator, ThreadSafeAllocator, TrackingAllocator
-from syncedmem.runtime.allocators.pool import PoolAllocator
 from syncedmem.runtime.interop.exporter import Exporter
 from syncedmem.runtime.interop.foreign import ForeignHostAllocator
 from syncedmem.runtime.interop.source import Source
@@ -59,25 +55,6 @@ def test_every_address_is_aligned(alignment: int) -> None:
         assert (size, address) == (len(exporter.array_at(address)), address_of(exporter.array_at(address)))
         exporter.deallocate(address, size)
     assert 0 == below.live_blocks
-
-
-@pytest.mark.parametrize(
-    "adaptor", [GuardingAllocator, PoolAllocator, StatisticsAllocator, ThreadSafeAllocator, TrackingAllocator]
-)
-def test_adaptors_go_between_their_memory_and_ours(adaptor: Any, heap: Heap, foreign: ForeignHostAllocator) -> None:
-    """Foreign memory is at the bottom, an adaptor of ours over it, and the result is exported again."""
-    stack = adaptor(foreign)
-    exporter = Exporter(stack, alignment=256)
-    address = exporter.allocate(SIZE)
-    ctypes.memset(address, 7, SIZE)
-    assert (0, True) == (address % 256, (exporter.array_at(address) == 7).all())
-    exporter.deallocate(address, SIZE)
-    if hasattr(stack, "close"):
-        stack.close()
-    del exporter, stack
-    gc.collect()
-
-    assert (0, {}) == (foreign.live_blocks, heap.blocks)
 
 
 def test_zero_bytes_are_at_address_zero(cpu: CPUDeviceAllocator) -> None:

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from subjects import SIZE, failing, filled
+from subjects import SIZE, failing
 
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
     DeviceError,
-    SyncedHead,
-    SyncedMemoryError,
     caffe,
 )
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
@@ -157,49 +155,3 @@ def test_a_view_that_cannot_be_made_with_nothing_else_to_do_is_a_device_error(
     setattr(memory, ready, maker)
 
     assert (head, SIZE) == (memory.head, call().nbytes)
-
-
-@pytest.mark.parametrize("check_device", [False, True])
-def test_a_copy_between_sides_that_are_there_fails_like_any_other(
-    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, check_device: bool
-) -> None:
-    """Nothing is allocated, so nothing is undone; head and bytes stay, and the next call copies."""
-    memory = filled(SyncedMemory(SIZE, device=device, check_device=check_device))
-    memory.gpu_data()
-    filled(memory, 9)
-    device.fail_at(1, "memcpy")
-    with pytest.raises(SyncedMemoryError, match="told to fail") as caught:
-        memory.gpu_data()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(device, "memcpy", failing(RuntimeError, "bus error"))
-        with pytest.raises(DeviceError, match="copy_to_gpu failed on simulated:0: RuntimeError: bus error"):
-            memory.gpu_data()
-
-    assert SimulatedDeviceError is type(caught.value)
-    assert (memory.head, device.live_blocks) == (SyncedHead.HEAD_AT_CPU, 1)
-    assert memory.gpu_data().get().tolist() == [9] * SIZE
-
-
-class Plain(CPUDeviceAllocator):
-    """A host allocator that has no room, or breaks its contract, when told to."""
-
-    answer: Any = MemoryError("no more")
-
-    def allocate(self, byte_size: int) -> Any:
-        del byte_size
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-@pytest.mark.parametrize(
-    ("answer", "text"), [(MemoryError("no more"), "no more"), (None, "the allocator returned None")]
-)
-def test_any_memory_error_is_an_allocation_error(answer: Any, text: str) -> None:
-    """Other allocators report a lack of room in their own ways; callers see one error."""
-    host = Plain()
-    host.answer = answer
-
-    with pytest.raises(AllocationError, match=f"cannot allocate {SIZE} bytes on cpu:0: {text}"):
-        SyncedMemory(SIZE, host=host, device=None).cpu_data()

@@ -6,7 +6,6 @@ import gc
 import subprocess
 import sys
 import warnings
-from typing import TYPE_CHECKING
 
 import pytest
 from subjects import SIZE, filled
@@ -15,9 +14,6 @@ from threads import run_in_threads
 from syncedmem.model import ClosedMemoryError, InvalidSizeError, ReleaseError
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 def test_a_closed_memory_is_not_entered(memory: SyncedMemory) -> None:
     """It is refused at the start of the with block, not at the first call inside."""
@@ -25,30 +21,6 @@ def test_a_closed_memory_is_not_entered(memory: SyncedMemory) -> None:
         assert entered is memory
     with pytest.raises(ClosedMemoryError, match="with: this memory of 48 bytes is closed"), memory:
         pytest.fail("inside")
-
-
-def test_every_call_after_close_is_refused(memory: SyncedMemory) -> None:
-    """The error names the call and the size; the size can still be read."""
-    filled(memory).close()
-    calls: dict[str, Callable[[], object]] = {
-        "cpu_data": memory.cpu_data,
-        "mutable_cpu_data": memory.mutable_cpu_data,
-        "gpu_data": memory.gpu_data,
-        "mutable_gpu_data": memory.mutable_gpu_data,
-        "set_cpu_data": lambda: memory.set_cpu_data(bytearray(SIZE)),
-        "set_gpu_data": lambda: memory.set_gpu_data(None),
-        "async_gpu_push": lambda: memory.async_gpu_push(stream=None),
-        "head": lambda: memory.head,
-        "own_cpu_data": lambda: memory.own_cpu_data,
-        "own_gpu_data": lambda: memory.own_gpu_data,
-        "cpu_malloc_use_cuda": lambda: memory.cpu_malloc_use_cuda,
-    }
-
-    for name, call in calls.items():
-        with pytest.raises(ClosedMemoryError, match=f"^{name}: this memory of {SIZE} bytes is closed"):
-            call()
-    assert (memory.closed, memory.size) == (True, SIZE)
-    assert repr(memory) == f"<SyncedMemory {SIZE} bytes, closed>"
 
 
 def test_a_close_that_frees_half_is_finished_by_the_next(
@@ -98,17 +70,6 @@ def test_a_memory_that_was_never_made_is_finalised_quietly() -> None:
             SyncedMemory(-1)
         SyncedMemory.__new__(SyncedMemory)
         gc.collect()
-
-
-def test_a_memory_is_initialised_once(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
-    """A second __init__ would forget what is allocated."""
-    filled(memory).gpu_data()
-
-    with pytest.raises(TypeError, match="initialised once"):
-        memory.__init__(SIZE, device=device)  # type: ignore[misc] # the point of the test
-
-    memory.close()
-    assert device.live_blocks == 0
 
 
 @pytest.mark.deep

@@ -9,7 +9,6 @@ import pytest
 from subjects import SIZE, devices, filled
 
 from syncedmem.model import (
-    NoDeviceError,
     WrongDeviceError,
 )
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory, using_device
@@ -29,11 +28,6 @@ def test_views_of_another_type_are_alike_on_every_device(allocator: Any) -> None
         assert numbers.tolist() == memory.cpu_data().view(np.float32).tolist()
         with pytest.raises((ValueError, TypeError)):
             memory.gpu_data()[1:].view(np.float32)
-
-
-def test_without_a_device_its_calls_are_refused() -> None:
-    with pytest.raises(NoDeviceError, match="device=None"):
-        SyncedMemory(SIZE, device=None).gpu_data()
 
 
 def test_the_device_check_refuses_every_call_while_another_device_is_current() -> None:

@@ -83,6 +83,22 @@ def test_a_memory_that_is_closed_or_empty(memory: SyncedMemory) -> None:
         assert 0 == len(take(SyncedMemory(0, device="simulated")))
 
 
+class Interface:
+    """An array that tells where its memory is, as NumPy's interface of arrays says it, and has no buffer protocol."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+def test_an_array_with_the_interface_of_arrays_is_adopted(memory: SyncedMemory) -> None:
+    array = np.arange(SIZE, dtype=np.uint8)
+    memory.set_cpu_data(Interface(array))
+    memory.mutable_cpu_data()[0] = 77
+    assert 77 == array[0]
+    assert not memory.own_cpu_data
+
+
 @pytest.mark.parametrize("read_only", [False, True])
 def test_an_array_of_another_library_is_adopted(memory: SyncedMemory, read_only: bool) -> None:
     """Through DLPack, or what NumPy says of the same bytes if a capsule cannot say that they may be written."""
