@@ -212,6 +212,10 @@ def _ways(
     bands: dict[int, list[_Item]] = {layer: [] for layer in range(max(layers.values()) + 1)}
     for (sources, dest, _), label in zip(edges, labels, strict=True):
         bands[_band(sources, dest, layers)].append(label)
+        if (
+            len(sources) == 1 and layers[sources[0]] == layers[dest]
+        ):  # its arrow turns below it, and comes back beside it
+            label.height, label.width = label.height + 6, label.width + _LANE + 6
     starts, row = dict[int, int](), 0
     for layer, band in bands.items():
         starts[layer] = row
@@ -225,9 +229,8 @@ def _ways(
         end = boxes[dest]
         begin = [boxes[sources[0]]] if len(sources) == 1 else []
         if begin and begin[0].row == end.row:
-            # It turns below its label, and comes back to the right of it.
-            label.row, label.height, label.width = end.row + 1, label.height + 6, label.width + _LANE + 6
-            items = [*begin, label, end]
+            down, up = (list(map(_Item, range(end.row + 1, label.row))) for _ in range(2))
+            items = [*begin, *down, label, *reversed(up), end]
         else:
             items = [*begin, *_passed(begin[0].row if begin else None, label, end.row), end]
         for one, other in pairwise(items):
@@ -430,7 +433,7 @@ class _Routes:
             found += [(here, level), (there, level)]
             if one is way.label and way.turns:
                 turn = one.top + one.height
-                found[-2:-2] = [(self._ports[number, 0, 1], turn), (here, turn)]
+                found[-2:-2] = [(self._ports[number, k - 1, 1], turn), (here, turn)]
         last, before = way.items[-1], way.items[-2]
         found.append((found[-1][0], _edge(last, before)))
         return _straightened(found)
@@ -452,9 +455,9 @@ def _ports(ways: list[_Way]) -> dict[_Port, int]:
                 other = pair[1 - end]
                 if item in ends:
                     edges.setdefault((item, _side(item, other)), []).append(((number, k, end), other.x))
-                elif way.turns:
+                elif way.turns and item is way.label:
                     leftwards = way.items[0].left > way.items[-1].left
-                    found[number, k, end] = item.x if (k == 1) == leftwards else item.left + item.width - 4
+                    found[number, k, end] = item.x if (end == 0) == leftwards else item.left + item.width - 4
                 else:
                     found[number, k, end] = item.x
     for (item, _), ends_here in edges.items():
