@@ -52,7 +52,7 @@ class Inline:
 
     def __init__(self, target: object) -> None:
         self._source = Source(target)
-        self.journal = Journal()
+        self.journal: Journal = Journal()
 
     def perform(self, job: Job) -> Answer:
         """Do a job in this process."""
@@ -91,7 +91,7 @@ class Isolated:
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         self._path = Path(self._folder.name) / "journal"
         try:
-            self.journal = _on_the_disk(self._path)
+            self.journal: Journal = _on_the_disk(self._path)
         except FileAccessError:
             self._folder.cleanup()
             raise

@@ -30,22 +30,29 @@ class _Point:
         """Let everything before the point happen."""
         self.stream.finished = max(self.stream.finished, self.queued)
 
-    sync = wait = synchronize
+    def wait(self) -> None:
+        """As `synchronize`."""
+        self.synchronize()
+
+    sync = wait
 
 
 class Event(_Point):
     """A point in a stream."""
 
     def __init__(self, stream: Stream, queued: int) -> None:
-        self.stream, self.queued = stream, queued
+        self.stream: Stream = stream
+        self.queued: int = queued
 
 
 class Stream(_Point):
     """A queue of work, which is only counted: `finished` of `queued` pieces have happened; `number` is from 1."""
 
     def __init__(self, number: int) -> None:
-        self.stream = self
-        self.number = self.ptr = self.handle = number
+        self.stream: Stream = self
+        self.number: int = number
+        self.ptr: int = number
+        self.handle: int = number
         self.queued: int = 0
         self.finished: int = 0
 

@@ -112,18 +112,20 @@ class Signature:
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self.name = getattr(function, "__qualname__", None) or repr(function)
-        self.known = callable(function)
+        self.name: str = getattr(function, "__qualname__", None) or repr(function)
+        self.known: bool = callable(function)
         self.parameters: list[inspect.Parameter] = []
         try:
             self.parameters = list(inspect.signature(function).parameters.values()) if self.known else []
         except (TypeError, ValueError):  # written in another language
             self.known = False
         by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self.positional = [it for it in self.parameters if it.kind in by_position]
-        self.variable = any(it.kind is it.VAR_POSITIONAL for it in self.parameters)
+        self.positional: list[inspect.Parameter] = [it for it in self.parameters if it.kind in by_position]
+        self.variable: bool = any(it.kind is it.VAR_POSITIONAL for it in self.parameters)
         variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        self.required = [it for it in self.parameters if it.default is it.empty and it.kind not in variable]
+        self.required: list[inspect.Parameter] = [
+            it for it in self.parameters if it.default is it.empty and it.kind not in variable
+        ]
 
     def has(self, name: str) -> bool:
         """Whether there is a parameter with this name."""

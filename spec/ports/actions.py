@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.interface import MemcpyKind
 
-from ..engine.call_log import InjectedFailure, RecordingAllocator, StrayFree
+from ..engine.call_log import CallLog, InjectedFailure, RecordingAllocator, StrayFree
 
 if TYPE_CHECKING:
     from .process import Port
@@ -55,7 +55,7 @@ class Actions:
     def __init__(self, host: RecordingAllocator, device: RecordingAllocator | None, size: int | None = None) -> None:
         inner: Any = host.inner
         self.port: Port = inner.port
-        self.log = host.log
+        self.log: CallLog = host.log
         self._size = size
         self._allocators: list[Any] = [recorder.inner for recorder in (host, device) if recorder]
         self._recorders = {

@@ -316,9 +316,9 @@ class RemoteMemory:
         if name is not None:
             self._actions.adopt(side, name)
 
-    cpu_data = partialmethod(_get, "cpu_data", "cpu")
-    mutable_cpu_data = partialmethod(_get, "mutable_cpu_data", "cpu")
-    gpu_data = partialmethod(_get, "gpu_data", "gpu")
-    mutable_gpu_data = partialmethod(_get, "mutable_gpu_data", "gpu")
-    set_cpu_data = partialmethod(_adopt, "cpu")
-    set_gpu_data = partialmethod(_adopt, "gpu")
+    cpu_data: partialmethod[RemoteView | None] = partialmethod(_get, "cpu_data", "cpu")
+    mutable_cpu_data: partialmethod[RemoteView | None] = partialmethod(_get, "mutable_cpu_data", "cpu")
+    gpu_data: partialmethod[RemoteView | None] = partialmethod(_get, "gpu_data", "gpu")
+    mutable_gpu_data: partialmethod[RemoteView | None] = partialmethod(_get, "mutable_gpu_data", "gpu")
+    set_cpu_data: partialmethod[None] = partialmethod(_adopt, "cpu")
+    set_gpu_data: partialmethod[None] = partialmethod(_adopt, "gpu")

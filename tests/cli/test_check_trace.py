@@ -170,20 +170,20 @@ def test_vectors_of_blobs_and_of_no_device_run_too(tmp_path: Path) -> None:
 GOOD: dict[str, Any] = json.loads((ROOT / "vectors" / "cpu_only" / "tour.jsonl").read_text("utf-8").splitlines()[0])
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"format": 1}, "line 1: it is no vector: its format is 1, not 3"),
-        ({"id": None}, "it has no 'id'"),
-        ({"more": 1}, "it has 'more', which is none of its fields"),
-        ({"sizes": []}, "it has a wrong 'sizes': [] is too short"),
-        ({"shapes": [[1]]}, "it does not say what is made"),
-        ({"steps": [1]}, "step 0 is not a JSON object"),
-        ({"steps": [{}]}, "step 0 has no 'call'"),
-        ({"steps": [{"call": "fly"}]}, "step 0 has a wrong 'call': 'fly' is not one of"),
-        ({"steps": [{"call": "look", "memory": 9}]}, "step 0 has no memory 9"),
-    ],
-)
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"format": 1}, "line 1: it is no vector: its format is 1, not 3"),
+    ({"id": None}, "it has no 'id'"),
+    ({"more": 1}, "it has 'more', which is none of its fields"),
+    ({"sizes": []}, "it has a wrong 'sizes': [] is too short"),
+    ({"shapes": [[1]]}, "it does not say what is made"),
+    ({"steps": [1]}, "step 0 is not a JSON object"),
+    ({"steps": [{}]}, "step 0 has no 'call'"),
+    ({"steps": [{"call": "fly"}]}, "step 0 has a wrong 'call': 'fly' is not one of"),
+    ({"steps": [{"call": "look", "memory": 9}]}, "step 0 has no memory 9"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), WRONG)
 def test_a_file_that_has_no_vectors_is_said(
     change: dict[str, Any],
     said: str,

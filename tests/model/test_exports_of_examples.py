@@ -45,7 +45,8 @@ def test_c_and_rust_compile_without_a_warning(machine: Machine, tmp_path: Path) 
 
 def test_json_is_by_its_schema(machine: Machine) -> None:
     document = json.loads(str(export("json", edition=machine)))
-    assert [] == list(Draft202012Validator(json.loads(schema_json())).iter_errors(document))
+    validator: Any = Draft202012Validator(json.loads(schema_json()))
+    assert [] == list(validator.iter_errors(document))
 
 
 def test_xstate_starts_where_the_machine_does(machine: Machine) -> None:

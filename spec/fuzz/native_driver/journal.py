@@ -17,7 +17,7 @@ _OPERATIONS: tuple[str, ...] = ("", "allocate", "free", "check", "calloc", "resi
 _HEADER = struct.Struct("<6Q24s952s")
 _COUNTS = struct.Struct("<10Q48x")
 _RECORD = struct.Struct("<IIQQ")
-RUNNING, _, WRONG, UNUSABLE = range(4)
+RUNNING, WRONG, UNUSABLE = 0, 2, 3
 
 _BEYOND, _BEYOND_COUNTING = 1 << 24, 1 << 56
 """The steps that a thread may take beyond those that are asked for; no number of a header comes to the other."""
@@ -55,7 +55,9 @@ class NativeJournal:
     """The journal of one process of the driver, in a file that any process can open."""
 
     def __init__(self, path: str, threads: int, capacity: int, most: int = _BEYOND_COUNTING) -> None:
-        self.path, self.threads, self.capacity = path, threads, capacity
+        self.path: str = path
+        self.threads: int = threads
+        self.capacity: int = capacity
         self._most = most + _BEYOND
         self._records = _HEADER.size + threads * _COUNTS.size
         with Path(path).open("a+b") as file:

@@ -63,7 +63,11 @@ class Block:
     __slots__ = ("_base", "_length", "_tail", "address", "guarded", "kind", "name", "number", "size")
 
     def __init__(self, number: int, kind: int, size: int, name: str = "", *, guarded: bool) -> None:
-        self.number, self.kind, self.size, self.name, self.guarded = number, kind, size, name, guarded
+        self.number: int = number
+        self.kind: int = kind
+        self.size: int = size
+        self.name: str = name
+        self.guarded: bool = guarded
         room = -(-size // _ALIGNMENT) * _ALIGNMENT
         self._length = -(-(room + len(_BEFORE)) // _PAGE) * _PAGE
         base = _mmap(None, self._length + _PAGE, _ANYBODY, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
