@@ -103,7 +103,7 @@ def test_a_maker_that_conforms_is_reported_as_it_is_tested() -> None:
 
     assert report.passed
     assert reports[-1].line == report.line
-    assert {"L0: cells", "L0: contracts"} <= set(stages)
+    assert {"L0: cells", "L0: walks"} <= set(stages)
 
 
 def test_what_cannot_be_tested_is_said(tmp_path: Path) -> None:
