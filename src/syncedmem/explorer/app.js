@@ -1,6 +1,6 @@
 /** The page: what is drawn after each change, and what its buttons and keys do. */
 
-import { at, counted, fill, listed, make } from "./element.js";
+import { at, breakable, counted, fill, listed, make } from "./element.js";
 import { Library } from "./library.js";
 import { ENDED, Machine } from "./machine.js";
 import { cellsOf, drawMatrix, markMatrix } from "./matrix.js";
@@ -72,12 +72,12 @@ function drawSides() {
 /** The buttons of the calls, by side; they stay, and only what they say changes. */
 function makeCalls() {
   const keys = [..."1234567890abcdefghijklmopqrstvwy"];
-  const groups = Map.groupBy(machine.entries.values(), ({ setting, side }) => (setting ? `the ${setting}` : side || "the whole"));
+  const groups = Map.groupBy(machine.entries.values(), ({ setting, side }) => (setting ? `the ${setting}` : side || "all sides"));
   const titled = (title) => (groups.size === 1 ? "Calls" : title);
   const made = [...groups].map(([title, entries]) =>
-    make("fieldset.group", {}, make("legend", {}, titled(title)), make("div.group-calls", {}, entries.map((entry) => {
+    make("fieldset.group", { style: `--calls: ${entries.length}` }, make("legend", {}, titled(title)), make("div.group-calls", {}, entries.map((entry) => {
       const key = keys.shift() ?? null;
-      const name = make("span.name.mono", {}, make("span", {}, entry.name), key && make("kbd", { "aria-hidden": "true" }, key));
+      const name = make("span.name.mono", {}, make("span", {}, breakable(entry.name)), key && make("kbd", { "aria-hidden": "true" }, key));
       const button = make("button.do", { type: "button", "data-do": entry.name, "aria-keyshortcuts": key, click: () => call(entry.name) }, name, make("span.effect"));
       buttons.set(entry, button);
       if (key) DEEDS[key] = { says: entry.name, does: () => call(entry.name) };
@@ -95,8 +95,9 @@ function drawCall(entry, button) {
   const [to, from] = [after, before].map(({ state }) => machine.nameOf(state));
   const does = actions.map(({ name }) => name).join(", ");
   const says = reason ? [make("strong", {}, "refused"), `: ${reason}`] : [does, does && " ", to === from ? "stays" : `→ ${to}`];
+  button.title = hidden ? "" : reason;
   fill(button.lastChild, hidden ? "which sides are fresh then?" : says);
-  const fails = at("failing").checked && !reason ? actions : [];
+  const fails = at("failing").checked && !reason && !hidden ? actions : [];
   fill(button.nextSibling, fails.map(({ name }, k) => make("button.fail", { type: "button", "data-fail": `${entry.name}!${k + 1}`, "aria-label": `${entry.name}, in which ${name} fails`, click: () => call(entry.name, k + 1) }, `✗ ${name}`)));
 }
 
@@ -108,15 +109,19 @@ function markDrawing() {
   const title = place.querySelector("title");
   title.dataset.of ??= title.textContent.replace(/, at [^]*?$/, "");
   title.textContent = `${title.dataset.of}, at ${head || "the end"}`;
+  const source = last && !last.fail && !last.reason && last.before.state !== ENDED ? machine.head(last.before.state).name : null;
+  const isCalled = ({ textContent }) => textContent.split(" /")[0] === last.entry.name || textContent === last.entry.call;
   for (const text of place.querySelectorAll(".smd-name")) {
     const here = text.textContent === head;
     text.previousElementSibling.classList.toggle("here", here);
     if (here) requestAnimationFrame(() => slideTo(place, text));
+    for (let line = text.nextElementSibling; line?.querySelector(".smd-brief"); line = line.nextElementSibling) {
+      line.classList.toggle("called", here && source === head && isCalled(line.lastChild));
+    }
   }
-  const source = last && !last.fail && !last.reason && last.before.state !== ENDED ? machine.head(last.before.state).name : null;
   for (const arrow of place.querySelectorAll("[data-source]")) {
     const taken = source !== null && head !== "" && arrow.dataset.dest === head && arrow.dataset.source.split(" ").includes(source);
-    const names = [...arrow.querySelectorAll(".smd-call")].filter(({ textContent }) => textContent === last?.entry.name || textContent === last?.entry.call);
+    const names = [...arrow.querySelectorAll(".smd-call")].filter((it) => taken && isCalled(it));
     arrow.classList.toggle("taken", taken && names.length > 0);
     for (const name of arrow.querySelectorAll(".smd-call")) name.parentElement.classList.toggle("called", taken && names.includes(name));
   }
@@ -125,8 +130,8 @@ function markDrawing() {
 /** Slide a drawing that is wider than its place, so that a box is in its middle. */
 function slideTo(place, text) {
   const [box, frame] = [text.getBoundingClientRect(), place.getBoundingClientRect()];
-  place.scrollLeft += box.left + box.width / 2 - frame.left - frame.width / 2;
-  place.scrollTop += box.top + box.height / 2 - frame.top - frame.height / 2;
+  if (box.left < frame.left || box.right > frame.right) place.scrollLeft += box.left + box.width / 2 - frame.left - frame.width / 2;
+  if (box.top < frame.top || box.bottom > frame.bottom) place.scrollTop += box.top + box.height / 2 - frame.top - frame.height / 2;
 }
 
 /** The list of steps: items stay where they are, as long as their steps do. */

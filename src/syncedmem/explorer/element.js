@@ -34,3 +34,6 @@ export const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${
 /** `a`, `a and b`, `a, b and c`; of no words, what stands for none. */
 export const listed = (words, none = "none") =>
   words.length ? [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" and ") : none;
+
+/** A name that may be broken where a word of it ends. */
+export const breakable = (name) => name.replace(/_|[a-z](?=[A-Z])/g, "$&\u200b");

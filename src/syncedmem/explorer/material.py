@@ -39,7 +39,10 @@ MOST_TRANSITIONS = 20_000
 """The most steps that a page has: they are 30 bytes each, and a browser reads them before it shows anything."""
 
 _CAFFE = "https://github.com/BVLC/caffe/blob/9b8915401"
-_FILES = {"syncedmem.hpp": f"{_CAFFE}/include/caffe/syncedmem.hpp", "syncedmem.cpp": f"{_CAFFE}/src/caffe/syncedmem.cpp"}
+_FILES = {
+    "syncedmem.hpp": f"{_CAFFE}/include/caffe/syncedmem.hpp",
+    "syncedmem.cpp": f"{_CAFFE}/src/caffe/syncedmem.cpp",
+}
 _DIGITS = 12  # of an id: as many as tell all vectors apart with certainty enough, in a page that has to stay small
 _LETTERS = string.ascii_letters + string.digits
 _WORDS = "name", "title", "about", "cite", "sides", "heads", "settings", "facts", "calls", "actions", "counts"
@@ -117,7 +120,8 @@ class _Table:
         heads, facts = list(self.machine.heads), list(self.machine.facts)
         actions = list(self.machine.actions)
         steps = [
-            [self._step(state, entry, row.get(entry)) for entry in self.inputs] for state, row in self.whole.steps.items()
+            [self._step(state, entry, row.get(entry)) for entry in self.inputs]
+            for state, row in self.whole.steps.items()
         ]
         return {
             "inputs": [

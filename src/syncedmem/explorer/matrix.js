@@ -1,6 +1,6 @@
 /** Every configuration with every call: what it does, where one stands, and which cells somebody has taken. */
 
-import { at, listed, make } from "./element.js";
+import { at, breakable, listed, make } from "./element.js";
 import { ENDED, cellOf } from "./machine.js";
 
 /** Make the table; a cell goes to a configuration by a shortest way, and makes the call. */
@@ -11,7 +11,7 @@ export function drawMatrix(place, machine, visit) {
     const cells = asked.map((entry) => make("td", {}, drawCell(machine, state, entry, visit)));
     return make("tr", { "data-row": name }, make("th.mono", { scope: "row", title: machine.head(state).name }, name), cells);
   });
-  const head = asked.map(({ name }) => make("th", { scope: "col" }, name.replaceAll("_", "_\u200b")));
+  const head = asked.map(({ name }) => make("th", { scope: "col" }, breakable(name)));
   const table = make(
     "table.matrix", { "aria-label": "Configurations and calls", keydown: move },
     make("thead", {}, make("tr", {}, make("td"), head)),

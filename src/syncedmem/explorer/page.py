@@ -27,12 +27,11 @@ __all__ = ["explorer_page"]
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=class|const|function|let)", re.MULTILINE)
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
+_WIDTH = re.compile(r'viewBox="0 0 (\d+) ')
 _FIRST = "app.js"
 
 
-def explorer_page(
-    opened: str | Trace | None = None, *, edition: AnyMachine | None = None, theme_key: str = ""
-) -> str:
+def explorer_page(opened: str | Trace | None = None, *, edition: AnyMachine | None = None, theme_key: str = "") -> str:
     """A machine as a page, whole in one file.
 
     Parameters
@@ -63,13 +62,16 @@ def explorer_page(
     machine = machine_of(edition or (trace.machine() if trace else DEFAULT))
     material = explorer_material(machine, trace.walks(machine) if trace else ())
     suites = explorer_vectors(machine)
+    drawing = diamond_svg(machine, at=machine.initial.name)
+    wide = _WIDTH.search(drawing)
     parts = {
         "title": escape(machine.title or machine.name),
         "about": escape(machine.about),
         "style": _read("style.css"),
         "theme_key": escape(theme_key),
         "theme": _read("theme.js"),  # a script of its own, which runs before anything is painted
-        "drawing": diamond_svg(machine, at=machine.initial.name),
+        "drawing": drawing,
+        "wide": wide[1] if wide else "0",
         "table": html_table(machine),
         "script": "\n".join(_without_modules(_read(name)) for name in _in_order(_FIRST)),
         "material": _json(material).replace("<", "\\u003c"),

@@ -15,7 +15,8 @@ from syncedmem.model.errors import FileFormatError
 from syncedmem.model.files import parsed_json, read_text
 from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
-from syncedmem.spec.fuzz.finding import BLOCKS_OF, OPERATIONS, TAKES
+from syncedmem.spec.fuzz.finding import OPERATIONS, TAKES, TargetError
+from syncedmem.spec.fuzz.loops import items_from_json
 from syncedmem.spec.vectors.programs import LOOK, WRITE_BUFFER
 
 if TYPE_CHECKING:
@@ -147,7 +148,9 @@ class Trace(NamedTuple):
         armed = [(_name_of(it), _number(it.get("fail"))) for it in kept]
         if document.get("mode"):
             armed.insert(0, (f"set_mode({document['mode']})", 0))
-        return _walk(f"vector {document.get('id', '')}".strip(), note, armed_calls(machine, self._known(machine, armed)))
+        return _walk(
+            f"vector {document.get('id', '')}".strip(), note, armed_calls(machine, self._known(machine, armed))
+        )
 
     def _of_program(self, program: str, machine: Machine) -> list[tuple[str, int]]:
         """The calls of a program of the kit: those of the memory to which the last one is made."""
@@ -174,13 +177,15 @@ class Trace(NamedTuple):
     def _of_allocator(self, document: Json) -> Json:
         """The replay of a finding about an allocator."""
         about = document.get("property") or document.get("property_id") or "a property"
-        program = _list(document, "program")
-        self._check_length(sum(map(_times, program)))
-        steps = [it for step in program for it in _unrolled(step)]
+        try:
+            steps = items_from_json(_list(document, "program"))
+        except TargetError as error:
+            raise self._wrong(str(error)) from error
+        self._check_length(len(steps))
         live: dict[int, int] = {}
         told: list[tuple[str, str]] = []
-        for name, *numbers in steps:
-            given = dict(zip(OPERATIONS.get(name, ()), numbers, strict=False))
+        for name, *numbers in (step.as_json() for step in steps):
+            given = dict(zip(OPERATIONS[name], numbers, strict=False))
             if name == "free":
                 live.pop(given.get("block", -1), None)
             elif name in (*TAKES, "resize") and "size" in given:
@@ -275,29 +280,6 @@ def _call_of(line: str, entries: Iterable[Input]) -> tuple[str, str, int] | None
             armed = _ARMED.search(line)
             return memory, str(entry), int(armed[1]) if armed else 0
     return None
-
-
-def _unrolled(step: Any) -> Iterator[list[Any]]:  # noqa: ANN401 -- from JSON
-    """An operation; or those of a loop, ``["repeat", times, steps, stride]``, which moves all blocks each time."""
-    if not isinstance(step, list) or not step:
-        return
-    if step[0] != "repeat":
-        yield [str(step[0]), *(it for it in step[1:] if isinstance(it, int))]
-        return
-    _, times, body, *strides = step
-    for time in range(times):
-        for it in body:
-            for name, *numbers in _unrolled(it):
-                blocks = BLOCKS_OF.get(name, ())
-                yield [name, *(it + time * sum(strides[:1]) * (k in blocks) for k, it in enumerate(numbers))]
-
-
-def _times(step: object) -> int:
-    """The steps of an entry: of a loop of ``fuzz``, ``["repeat", times, steps]``, more than one."""
-    loop: Any = step
-    if not _is_a(list, step) or loop[:1] != ["repeat"]:
-        return 1
-    return loop[1] * len(loop[2]) if [type(it) for it in loop[1:3]] == [int, list] else 1
 
 
 def _parts(document: Json, kind: str) -> list[Json]:
