@@ -39,7 +39,8 @@ return {
   settings: all("[data-setting]").map((it) => it.lastChild.textContent),
   actions: all("#step [data-action]").map(({dataset}) => [dataset.action, dataset.outcome]),
   facts: all("[data-fact][data-set=true]").map(({dataset}) => dataset.fact),
-  holds: Object.fromEntries(all(".side").map((side) => [side.dataset.side, side.querySelector(".holds").lastChild.textContent])),
+  holds: Object.fromEntries(all(".side").map((side) =>
+    [side.dataset.side, side.querySelector(".holds").lastChild.textContent])),
   fresh: all(".side[data-fresh=true]").map(({dataset}) => dataset.side),
   refusal: document.querySelector("#step .refusal")?.textContent ?? "",
   row: document.querySelector("#step [data-row]")?.dataset.row ?? null,

@@ -190,9 +190,7 @@ def _laws(whole: Space) -> dict[str, bool]:
     pointers = {it.side: it.name for it in machine.facts.values() if it.means == "pointer"}
     owned = {it.side: it.name for it in machine.facts.values() if it.means == "owned"}
     states = list(whole.steps)
-    edges = [
-        (state, step) for state, row in whole.steps.items() for entry, step in row.items() if step and not entry.ends
-    ]
+    edges = [(state, step) for state, row in whole.steps.items() for entry, step in row.items() if not entry.ends]
     found = {
         f"{first} is never entered again": all(
             (state.head == first) or step.after.head != first for state, step in edges

@@ -61,9 +61,9 @@ class Trace(NamedTuple):
         """The edition that it says it is about; else that of Caffe."""
         if self._is_json():
             for document in self._documents():
-                found = [it.get("edition") for it in (*_parts(document, "devices"), document)]
-                if names := [it for it in found if isinstance(it, str) and it in EDITIONS]:
-                    return EDITIONS[names[0]]
+                for part in (*_parts(document, "devices"), document):
+                    if str(part.get("edition")) in EDITIONS:
+                        return EDITIONS[part["edition"]]
         return machine_of(DEFAULT)
 
     def walks(self, machine: Machine) -> list[Json]:
@@ -111,7 +111,7 @@ class Trace(NamedTuple):
                 return [parsed_json(self.name, line) for line in self.text.splitlines() if line.strip()]
             except FileFormatError:
                 raise error from None
-        return data if isinstance(data, list) else [data]
+        return data if self.text.lstrip().startswith("[") else [data]
 
     def _of_document(self, document: Json, machine: Machine) -> Iterator[Json]:
         if "devices" in document:
@@ -141,8 +141,8 @@ class Trace(NamedTuple):
         self._check_edition(document, machine)
         steps = _list(document, "steps")
         self._check_length(len(steps))
-        kept = [it if isinstance(it, dict) else {"call": str(it)} for it in steps]
-        kept = [it for it in kept if _is_asked(it)]
+        named: list[Json] = [it if _is_a(dict, it) else {"call": str(it)} for it in steps]
+        kept = [it for it in named if _is_asked(it)]
         left = len(steps) - len(kept)
         note = f"Steps that are not the machine's are left out: {left}." if left else ""
         armed = [(_name_of(it), _number(it.get("fail"))) for it in kept]
@@ -253,8 +253,8 @@ def _walk(title: str, note: str, calls: list[tuple[str, int]]) -> Json:
 
 def _is_asked(step: Mapping[str, Any]) -> bool:
     """Whether it is a call of the first memory: not what a caller writes, nor a look, nor its own pointer."""
-    argument = step.get("argument")
-    own = isinstance(argument, dict) and bool(argument.get("own"))
+    argument: Any = step.get("argument")
+    own = _is_a(dict, argument) and bool(argument.get("own"))
     return step.get("call") not in (WRITE_BUFFER, LOOK) and not own and not step.get("memory")
 
 
