@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +18,6 @@ from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS
 from syncedmem.spec.vectors import vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from browser import Explorer
@@ -304,13 +300,6 @@ return axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-prac
   violations.map(({id, nodes}) => ({id, where: nodes.slice(0, 3).map(({html}) => html)})));
 """
 
-
-def axe(explorer: Explorer) -> list[dict[str, Any]]:
-    explorer.run(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-    found: list[dict[str, Any]] = explorer.run(_AXE)
-    return found
-
-
 _COVERED = """
 const wide = document.documentElement.clientWidth;
 return [...document.querySelectorAll("button:enabled, input")].filter((it) => it.checkVisibility()).filter((it) => {
@@ -343,7 +332,8 @@ def test_every_page_fits_its_window_and_axe_finds_nothing(
         explorer.run("document.querySelector('.do').click()")
         assert explorer.find("#question form").is_displayed()
 
-    assert axe(explorer) == []
+    explorer.run(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+    assert explorer.run(_AXE) == []
     assert fits == explorer.run("return document.documentElement.scrollWidth") == width
     assert explorer.run("return performance.getEntriesByType('resource').map(({name}) => name)") == []
 
@@ -414,16 +404,9 @@ def test_without_scripts_there_are_the_picture_and_the_table(explorer: Explorer,
     assert shown == {"#drawing svg": True, "noscript table": True, "#calls": False, "#library": False}
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and prints nothing."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the name that http.server calls
-        """Say nothing."""
-
-
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[str]:
-    """The address of a site that has a switch for its theme, and the explorer in a frame."""
+def site(tmp_path: Path) -> str:
+    """The address of a page that has a switch for its theme, and the explorer in a frame."""
     tmp_path.joinpath("machine.html").write_text(explorer_page(theme_key="mode"), encoding="utf-8")
     press = "localStorage.setItem('mode', this.textContent)"
     buttons = "".join(f'<button onclick="{press}">{it}</button>' for it in ("light", "dark", "auto"))
@@ -431,19 +414,14 @@ def site(tmp_path: Path) -> Iterator[str]:
         f'<!doctype html><title>A</title><link rel="icon" href="data:,">{buttons}<iframe src="machine.html"></iframe>'
     )
     tmp_path.joinpath("index.html").write_text(page, encoding="utf-8")
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path))) as serving:
-        thread = threading.Thread(target=serving.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{serving.server_port}"
-        serving.shutdown()
-        thread.join()
+    return tmp_path.joinpath("index.html").as_uri()
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light system", "dark system"])
 def test_the_theme_follows_the_switch_of_the_site(explorer: Explorer, site: str, dark: bool) -> None:
     """At once, in a frame; ``auto`` is the theme of the system. The drawing has the same theme."""
     explorer.look(1280, 900, dark=dark)
-    explorer.driver.get(f"{site}/index.html")
+    explorer.driver.get(site)
     explorer.run("localStorage.clear()")
     for number, colour in ((2, DARK), (1, LIGHT), (3, DARK if dark else LIGHT)):
         explorer.press(f"button:nth-of-type({number})")
