@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
 import re
@@ -81,18 +82,10 @@ def test_the_server_answers_to_its_own_names(host: str, server: ThreadingHTTPSer
     assert (said[:13], said[-12:]) == ("HTTP/1.0 200 ", "<p>hello</p>")
 
 
-@pytest.mark.parametrize(
-    "hosts",
-    [
-        "evil.example:{}",
-        "127.0.0.1",
-        "127.0.0.1:1",
-        f"{OWN}.evil.example",
-        f"evil.example:{{}} {OWN}",
-        f"{OWN} {OWN}",
-        "",
-    ],
-)
+OTHERS = f"evil.example:{{}}, 127.0.0.1, 127.0.0.1:1, {OWN}.evil.example, evil.example {OWN}, {OWN} {OWN}, "
+
+
+@pytest.mark.parametrize("hosts", OTHERS.split(", "))
 def test_the_server_answers_to_no_other_name(hosts: str, server: ThreadingHTTPServer) -> None:
     """Another site, whose name was made to lead to this server, must not read the trace."""
     port = server.server_port
@@ -118,26 +111,19 @@ def test_idle_clients_hold_a_bounded_number_of_threads(
 ) -> None:
     """More clients are dropped. When the idle ones have closed, the server accepts clients again."""
     monkeypatch.setattr(Page, "timeout", 600)
-    before = set(threading.enumerate())
-    address = ("127.0.0.1", server.server_port)
-    clients = [socket.create_connection(address, timeout=30) for _ in range(MOST_CLIENTS + 50)]
-    dropped = [_is_dropped(client) for client in clients[MOST_CLIENTS:]]
+    before, address = set(threading.enumerate()), ("127.0.0.1", server.server_port)
+    clients = [socket.create_connection(address, timeout=30) for _ in range(MOST_CLIENTS + 9)]
+    for client in clients[MOST_CLIENTS:]:
+        with contextlib.suppress(ConnectionResetError):
+            assert not client.recv(1)
     threads = set(threading.enumerate()) - before
     for client in clients:
         client.close()
     for thread in threads:
         thread.join(30)
 
-    assert all(dropped)
     assert MOST_CLIENTS == len(threads)
     assert answered(server, f"localhost:{server.server_port}").endswith("<p>hello</p>")
-
-
-def _is_dropped(client: socket.socket) -> bool:
-    try:
-        return not client.recv(1)
-    except ConnectionResetError:
-        return True
 
 
 # --- the page
@@ -164,17 +150,13 @@ def test_the_page_has_every_step_of_the_machine_as_the_model_takes_it(machine: M
     assert len(steps) == sum(bool(it) for row in table["steps"] for it in row)
 
 
-def test_a_machine_with_too_many_steps_is_refused() -> None:
+def test_sentences_hold_of_some_machines_and_one_with_too_many_steps_is_refused() -> None:
+    assert (len(explorer_material("caffe")["laws"]), explorer_material(MSI)["laws"]) == (6, [])
     heads = [f"h{k}" for k in range(150)]
     rows = [Row(f"to_{head}", heads, head) for head in heads]
 
     with pytest.raises(InvalidExportError, match=r"many has 22,500 transitions, and a page .* at most 20,000"):
         explorer_page(edition=Machine("many", rows))
-
-
-def test_what_is_said_to_hold_does() -> None:
-    assert len(explorer_material("caffe")["laws"]) == 6
-    assert explorer_material(MSI)["laws"] == []
 
 
 @pytest.mark.parametrize("machine", ANY, ids=str)
@@ -306,9 +288,7 @@ def test_a_port_that_is_taken_is_one_line(refused: Refuse, server: ThreadingHTTP
         (b" \n\t", ": the file is empty; expected"),
         (b'{"steps": [', ": this is broken JSON: line 1, column 12: Expecting value"),
         (b'{"a": 1}', ": it is JSON, but not a trace; expected"),
-        (b'["cpu_data"]', ": it is JSON, but not a trace; expected"),
         (b"cpu_data\nfly", ": caffe has no call 'fly'; expected"),
-        (b'{"steps": ["fly"]}', ": caffe has no call 'fly'; expected"),
         (b"[" * 100_000, ": this is broken JSON: it is nested too deeply"),
         (b'{"steps": [NaN]}', ": this is broken JSON: NaN is not a number"),
         (b'{"devices": [{"violations": []}]}', ": the report has no violations: everything passed"),
@@ -316,7 +296,6 @@ def test_a_port_that_is_taken_is_one_line(refused: Refuse, server: ThreadingHTTP
         (b'{"steps": [], "shapes": []}', ": it is a vector of blobs, and the page plays memories"),
         (b'[{"edition": "early", "steps": []}, {"edition": "caffe", "steps": []}]', ": it is about caffe, and the"),
         (b"memory.cpu_data()\n" * (MOST_STEPS + 1), f": it has {MOST_STEPS + 1:,} steps, and the page plays at most"),
-        (b"cpu_data " * (MOST_STEPS + 1), f": it has {MOST_STEPS + 1:,} steps"),
         (json.dumps({"steps": [[]] * (MOST_STEPS + 1)}).encode(), f": it has {MOST_STEPS + 1:,} steps"),
         (json.dumps({"program": [["repeat", MOST_STEPS + 1, [["free", 0]]]]}).encode(), ": "),
         (b'{"program": [["repeat", "many"]]}', ": not a loop: ['repeat', 'many']; a loop is"),
@@ -354,8 +333,8 @@ CALLS = "set_mode(CPU) cpu_data gpu_data!2 set_gpu_data(NULL) mutable_gpu_data r
             '{"steps": ["cpu_data", {"call": "look"}, {"call": "set_mode", "argument": "CPU"}]}',
             "cpu_data set_mode(CPU)",
         ),
-        # Adopting calls no allocator, so the first allocator call of the second step is its first action.
-        ('{"steps": ["set_cpu_data", {"call": "gpu_data", "fail": 1}]}', "set_cpu_data gpu_data!1"),
+        # Adopting calls no allocator, so the second step has one allocator call and two actions.
+        ('{"steps": ["cpu_data", {"call": "set_cpu_data", "fail": 2}]}', "cpu_data set_cpu_data"),
         ('{"mode": "CPU", "steps": [{"call": "set_cpu_data", "argument": null}]}', "set_mode(CPU) set_cpu_data(NULL)"),
         ("cpu_data\n" * MOST_STEPS, " ".join(["cpu_data"] * MOST_STEPS)),
     ],
