@@ -227,13 +227,17 @@ def test_the_command_writes_the_page_of_any_machine(arguments: list[str], title:
 Refuse = Callable[..., str]
 
 
+def _served(*_: object) -> None:
+    pytest.fail("it is served")
+
+
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refuse:
     """Return a function that runs the command with wrong arguments and returns its one-line error."""
 
     def refuse(*arguments: object) -> str:
         monkeypatch.setattr("sys.argv", ["syncedmem", "explore", *map(str, arguments)])
-        monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", lambda *_: pytest.fail("it is served"))
+        monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", _served)
         with pytest.raises(SystemExit) as stopped:
             main()
         said = capsys.readouterr()
