@@ -210,6 +210,11 @@ def test_the_page_works_where_the_address_may_not_be_written(explorer: Explorer)
     explorer.call("gpu_data")
 
     assert explorer.steps() == ["cpu_data", "gpu_data"]
+    explorer.run(
+        "navigator.clipboard.writeText = () => Promise.reject(); window.prompt = (_, it) => (window.link = it)"
+    )
+    explorer.press("#share")
+    assert str(explorer.wait_for_value("return window.link")).endswith("#machine=caffe&calls=cpu_data,gpu_data")
 
 
 @pytest.mark.parametrize(

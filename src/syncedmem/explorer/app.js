@@ -189,13 +189,14 @@ function writeAddress() {
 }
 
 async function share() {
+  const link = location.href.split("#")[0] + session.address;
   try {
-    await navigator.clipboard.writeText(location.href.split("#")[0] + session.address);
+    await navigator.clipboard.writeText(link);
     at("share").textContent = "Copied";
+    setTimeout(() => (at("share").textContent = "Copy link"), 2000);
   } catch {
-    at("share").textContent = "Copy it from the address bar";
+    prompt("Copy the link:", link);
   }
-  setTimeout(() => (at("share").textContent = "Copy link"), 2000);
 }
 
 // --- what buttons and keys do
