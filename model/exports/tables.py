@@ -168,10 +168,11 @@ def _entry(machine: Machine, entry: Entry) -> Line:
 
 
 class Markup(NamedTuple):
-    """The markup of code and of strong text."""
+    """The markup of code, of strong text and of other text."""
 
     code: Callable[[str], str]
     strong: Callable[[str], str]
+    plain: Callable[[str], str] = str
 
     def said(self, line: Line, *, coded: bool) -> str:
         """A line of a cell."""
@@ -180,9 +181,9 @@ class Markup(NamedTuple):
         if line.refused:
             return asked + self.strong(f"refused: {line.end}")
         # In code spans, because otherwise the asterisk of a code would start emphasis.
-        code = self.code if coded else str
+        code = self.code if coded else self.plain
         steps = f"{code(line.steps)} " if line.steps else ""
-        flags = f" ({', '.join(line.flags)})" if line.flags else ""
+        flags = f" ({self.plain(', '.join(line.flags))})" if line.flags else ""
         return f"{asked}{steps}→ {code(line.end)}{flags}"
 
 
@@ -230,7 +231,7 @@ def _strong(text: str) -> str:
     return f"<strong>{escape(text)}</strong>"
 
 
-_HTML = Markup(_code, _strong)
+_HTML = Markup(_code, _strong, escape)
 
 
 def rst_table(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS) -> str:

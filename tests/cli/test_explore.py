@@ -1,32 +1,31 @@
-"""The command that serves the page or writes it to a file, and the contents of the page."""
+"""The command that serves the page of a machine or writes it to a file, what the page has, and the traces it opens."""
 
 from __future__ import annotations
 
-import base64
+import contextlib
 import ipaddress
 import json
 import re
 import socket
-import struct
 import threading
 import webbrowser
-import zlib
 from collections.abc import Callable
-from http.client import HTTPConnection
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from machines import EXAMPLES, MSI, PETSC
 from typer.testing import CliRunner
 
-from syncedmem.cli import app
-from syncedmem.explorer import explorer_material, explorer_page, page_server, read_trace
-from syncedmem.explorer.material import SIZES, calls_of, explorer_vectors
+from syncedmem.cli import app, main
+from syncedmem.explorer import Trace, explorer_material, explorer_page, page_server, read_trace
+from syncedmem.explorer.material import explorer_vectors
 from syncedmem.explorer.server import MOST_CLIENTS, Page, names_of
 from syncedmem.explorer.trace import MOST_STEPS
-from syncedmem.model import EDITIONS, caffe
+from syncedmem.model import EDITIONS, Machine, Row, caffe
+from syncedmem.model.errors import InvalidExportError
 from syncedmem.model.files import MOST_TEXT
-from syncedmem.spec.evidence.caffe_tests import CAFFE_TESTS
+from syncedmem.model.states import explore, stepper
 from syncedmem.spec.vectors import SUITES, vectors
 
 if TYPE_CHECKING:
@@ -34,10 +33,10 @@ if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
     from pathlib import Path
 
-DECLARED = re.compile(r"^(?:export )?(?:const|let|function|class) (\w+)", re.MULTILINE)
-SCRIPTS = {
-    it.name: it.read_text(encoding="utf-8") for it in files("syncedmem.explorer").iterdir() if it.name.endswith(".js")
-}
+SCRIPTS = [it.read_text("utf-8") for it in files("syncedmem.explorer").iterdir() if it.name.endswith(".js")]
+ANY = (*EDITIONS.values(), *EXAMPLES)
+
+# --- the server
 
 
 @pytest.fixture
@@ -48,43 +47,6 @@ def server() -> Iterator[ThreadingHTTPServer]:
         yield serving
         serving.shutdown()
         thread.join()
-
-
-def told(page: str, what: str = "material") -> Any:
-    """Return the data that a page contains, unpacked."""
-    (packed,) = re.findall(rf'<script type="text/plain" id="{what}">([\w+/=]*)</script>', page)
-    return json.loads(zlib.decompress(base64.b64decode(packed)))
-
-
-def answer(server: ThreadingHTTPServer, path: str) -> tuple[int, str]:
-    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=5)
-    connection.request("GET", path)
-    response = connection.getresponse()
-    found = (response.status, response.read().decode())
-    connection.close()
-    return found
-
-
-def test_the_server_has_one_page(server: ThreadingHTTPServer) -> None:
-    assert answer(server, "/") == (200, "<p>hello</p>")
-    assert answer(server, "/other")[0] == 404
-
-
-def test_the_server_listens_to_this_machine_alone(server: ThreadingHTTPServer) -> None:
-    assert ipaddress.ip_address(str(server.server_address[0])).is_loopback
-
-
-def test_a_written_page_is_one_file_that_loads_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "machine.html"
-    result = CliRunner().invoke(app, ["explore", "--out", str(path)])
-    text = path.read_text(encoding="utf-8")
-
-    assert result.exit_code == 0, result.output
-    assert text == explorer_page()
-    assert len(text.encode()) < 300_000
-    assert re.findall(r'(?:src|href)="(?!#|data:)[^"]*"|url\(|@import|import\s*[("{]', text) == []
-    assert "default-src 'none'" in text
-    assert "{{" not in text.split('id="material"')[0]
 
 
 @pytest.mark.parametrize("browser", [True, False])
@@ -110,38 +72,29 @@ def answered(server: ThreadingHTTPServer, *hosts: str) -> str:
         return b"".join(iter(lambda: client.recv(4096), b"")).decode()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:{}", "localhost:{}", "LocalHost:{}", "[::1]:{}"])
+OWN = "127.0.0.1:{}"
+
+
+@pytest.mark.parametrize("host", [OWN, "localhost:{}", "LocalHost:{}", "[::1]:{}"])
 def test_the_server_answers_to_its_own_names(host: str, server: ThreadingHTTPServer) -> None:
     said = answered(server, host.format(server.server_port))
 
-    assert said.startswith("HTTP/1.0 200 ")
-    assert said.endswith("<p>hello</p>")
+    assert (said[:13], said[-12:]) == ("HTTP/1.0 200 ", "<p>hello</p>")
 
 
-@pytest.mark.parametrize(
-    "hosts",
-    [
-        ("evil.example:{}",),
-        ("127.0.0.1",),
-        ("127.0.0.1:1",),
-        ("127.0.0.1:{}.evil.example",),
-        ("evil.example:{}", "127.0.0.1:{}"),
-        ("127.0.0.1:{}", "127.0.0.1:{}"),
-        (),
-    ],
-)
-def test_the_server_answers_to_no_other_name(hosts: tuple[str, ...], server: ThreadingHTTPServer) -> None:
+OTHERS = f"evil.example:{{}}, 127.0.0.1, 127.0.0.1:1, {OWN}.evil.example, evil.example {OWN}, {OWN} {OWN}, "
+
+
+@pytest.mark.parametrize("hosts", OTHERS.split(", "))
+def test_the_server_answers_to_no_other_name(hosts: str, server: ThreadingHTTPServer) -> None:
     """Another site, whose name was made to lead to this server, must not read the trace."""
     port = server.server_port
-    said = answered(server, *(host.format(port) for host in hosts))
+    said = answered(server, *(host.format(port) for host in hosts.split()))
 
+    assert ipaddress.ip_address(str(server.server_address[0])).is_loopback
+    assert ("localhost" in names_of(80), "localhost" in names_of(port)) == (True, False)
     assert said.startswith("HTTP/1.0 421 ")
     assert said.endswith(f"\r\n\r\nThis is http://127.0.0.1:{port}/ and answers to no other name.\n")
-
-
-def test_the_port_that_browsers_do_not_say_may_be_left_out() -> None:
-    assert "localhost" in names_of(80)
-    assert "localhost" not in names_of(8080)
 
 
 def test_a_client_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch, server: ThreadingHTTPServer) -> None:
@@ -153,130 +106,140 @@ def test_a_client_that_says_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch, 
         assert b"" == slow.recv(1)
 
 
-def test_a_client_that_takes_nothing_is_dropped_in_silence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(Page, "timeout", 0.05)
-    before = threading.active_count()
-    with page_server("x" * 50_000_000) as serving:
-        thread = threading.Thread(target=serving.serve_forever, args=(0.01,))
-        thread.start()
-        with socket.create_connection(("127.0.0.1", serving.server_port), timeout=30) as client:
-            client.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{serving.server_port}\r\n\r\n".encode())
-            client.recv(1)
-            client_threads = set(threading.enumerate()) - {thread, threading.main_thread()}
-            for it in client_threads:
-                it.join(30)
-        serving.shutdown()
-        thread.join()
-
-    assert ("", before) == (capsys.readouterr().err, threading.active_count())
-
-
-def test_a_client_that_breaks_off_is_nothing_to_tell_of(
-    capsys: pytest.CaptureFixture[str], server: ThreadingHTTPServer
-) -> None:
-    """The client resets the connection in the middle of its request."""
-    with socket.socket() as gone:
-        try:
-            gone.getpeername()  # this socket is not connected
-        except OSError:
-            server.handle_error(gone, ("127.0.0.1", 1))
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as client:
-        client.sendall(b"GET / HT")
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-    assert answered(server, f"localhost:{server.server_port}").endswith("<p>hello</p>")
-    assert "" == capsys.readouterr().err
-
-
-def test_an_error_of_ours_in_the_server_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], server: ThreadingHTTPServer
-) -> None:
-    """The server drops only the client whose request failed."""
-
-    def broken(_: int) -> tuple[str, ...]:
-        raise ZeroDivisionError
-
-    with monkeypatch.context() as patch:
-        patch.setattr("syncedmem.explorer.server.names_of", broken)
-        said = answered(server, "localhost")
-
-    assert ("", True) == (said, "ZeroDivisionError" in capsys.readouterr().err)
-    assert answered(server, f"localhost:{server.server_port}").endswith("<p>hello</p>")
-
-
 def test_idle_clients_hold_a_bounded_number_of_threads(
     server: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More clients are dropped. When the idle ones have closed, the server accepts clients again."""
     monkeypatch.setattr(Page, "timeout", 600)
-    before = set(threading.enumerate())
-    address = ("127.0.0.1", server.server_port)
-    clients = [socket.create_connection(address, timeout=30) for _ in range(MOST_CLIENTS + 50)]
-    dropped = [_is_dropped(client) for client in clients[MOST_CLIENTS:]]
+    before, address = set(threading.enumerate()), ("127.0.0.1", server.server_port)
+    clients = [socket.create_connection(address, timeout=30) for _ in range(MOST_CLIENTS + 9)]
+    for client in clients[MOST_CLIENTS:]:
+        with contextlib.suppress(ConnectionResetError):
+            assert not client.recv(1)
     threads = set(threading.enumerate()) - before
     for client in clients:
         client.close()
     for thread in threads:
         thread.join(30)
 
-    assert all(dropped)
     assert MOST_CLIENTS == len(threads)
     assert answered(server, f"localhost:{server.server_port}").endswith("<p>hello</p>")
 
 
-def _is_dropped(client: socket.socket) -> bool:
-    try:
-        return not client.recv(1)
-    except ConnectionResetError:
-        return True
+# --- the page
 
 
-def test_where_no_thread_can_be_started_the_place_stays_free(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], server: ThreadingHTTPServer
-) -> None:
-    def full(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    for _ in range(MOST_CLIENTS + 1):
-        with monkeypatch.context() as patch:
-            patch.setattr(threading.Thread, "start", full)
-            with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as client:
-                assert _is_dropped(client)
-
-    assert "can't start new thread" in capsys.readouterr().err
-    assert answered(server, f"localhost:{server.server_port}").endswith("<p>hello</p>")
+def told(page: str) -> Any:
+    """Return the data that a page contains."""
+    (text,) = re.findall(r'<script type="application/json" id="material">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text)
 
 
-def test_a_trace_is_opened_with_the_page_and_cannot_break_it(tmp_path: Path) -> None:
-    """A report may contain any text, also the closing tag of a script."""
-    trace, path = tmp_path / "trace.txt", tmp_path / "machine.html"
-    program = "memory = subject.make(4)  # </script><p>"
-    trace.write_text(program, encoding="utf-8")
-    CliRunner().invoke(app, ["explore", str(trace), "--out", str(path)])
+@pytest.mark.parametrize("machine", ANY, ids=str)
+def test_the_page_has_every_step_of_the_machine_as_the_model_takes_it(machine: Machine) -> None:
+    table = explorer_material(machine)
+    whole = explore(stepper(machine), stepper(machine).inputs(end=True))
+    states, inputs = list(whole.steps), {it["name"]: k for k, it in enumerate(table["inputs"])}
+    steps = [(state, entry, step) for state, row in whole.steps.items() for entry, step in row.items()]
+    for state, entry, step in steps:
+        line, after, way, reason = table["steps"][states.index(state)][inputs[str(entry)]]
+        assert tuple(table["actions"][it]["name"] for it in table["ways"][way]) == step.actions
+        assert (reason >= 0) == bool(step.refusal)
+        assert (after == -1) if entry.ends else (states[after] == step.after)
+        assert (table["rows"][line]["id"] == step.row.identifier(state.head)) if step.row else line == -1
+    assert len(steps) == sum(bool(it) for row in table["steps"] for it in row)
 
-    assert told(path.read_text(encoding="utf-8"))["opened"] == program
+
+def test_sentences_hold_of_some_machines_and_one_with_too_many_steps_is_refused() -> None:
+    assert (len(explorer_material("caffe")["laws"]), explorer_material(MSI)["laws"]) == (6, [])
+    heads = [f"h{k}" for k in range(150)]
+    rows = [Row(f"to_{head}", heads, head) for head in heads]
+
+    with pytest.raises(InvalidExportError, match=r"many has 22,500 transitions, and a page .* at most 20,000"):
+        explorer_page(edition=Machine("many", rows))
+
+
+@pytest.mark.parametrize("machine", ANY, ids=str)
+def test_a_page_is_one_small_file_that_loads_nothing_and_is_complete_without_scripts(machine: Machine) -> None:
+    page = explorer_page(edition=machine)
+    ids = re.findall(r' id="(\w+)"', page)
+
+    assert len(page.encode()) < (300_000 if machine in EDITIONS.values() else 150_000)
+    assert re.findall(r'(?:src|href)="(?!#|data:)[^"]*"|url\(|@import|import\s*[("{]', page) == []
+    assert len(set(ids)) == len(ids) > 40
+    assert "default-src 'none'" in page
+    assert sum(source.count("\n") for source in SCRIPTS) <= 985, "half of what they once were"
+    assert "{{" not in page.split('<script type="module">')[0]
+    assert f"<title>{told(page)['title'].replace(chr(39), '&#x27;')}</title>" in page
+    (still,) = re.findall(r"<noscript>(.*?)</noscript>", page, re.DOTALL)
+    assert all(f">{call}</th>" in still for call in machine.calls)
+    assert ("affe" in page) == (machine in EDITIONS.values() or "affe" in repr(explorer_material(machine)))
+
+
+def test_a_script_and_a_trace_cannot_break_the_page() -> None:
+    machine = Machine("door", [Row("<script>", "</script>", '"&'), Row("shut", '"&', "</script>")], title="</title><p>")
+    page = explorer_page("<script>", edition=machine, theme_key='"><p>')
+
+    assert told(page)["opened"][0]["calls"] == [["<script>", 0]]
+    assert page.count("</script>") == page.count("<script") == 4
+    assert "<p>" not in page.split("<style>")[0]
+    assert 'data-theme-key="&quot;&gt;&lt;p&gt;"' in page
+
+
+def test_every_vector_is_in_the_page_by_its_id() -> None:
+    for edition in EDITIONS:
+        suites = explorer_vectors(edition)
+        whole = {vector.id for suite in SUITES for vector in vectors(suite, edition)}
+        assert len({start for suite in suites for start in suite["ids"].split(" ")}) == len(whole)
+        for suite in suites[:3]:
+            for vector, word in zip(vectors(suite["name"], edition), suite["words"].split(" "), strict=True):
+                (walk,) = Trace(vector.line()).walks(EDITIONS[edition])
+                spelled = [suite["letters"][letter].partition("!") for letter in word]
+                assert [(name, int(fail or 0)) for name, _, fail in spelled] == walk["calls"]
+    assert explorer_vectors(PETSC) == []
+
+
+# --- the command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "title"),
+    [
+        ([], "edition caffe"),
+        (["--edition", "early"], "edition early"),
+        (["--machine", "{file}:DOOR"], "door"),
+        (["{trace}"], "edition early"),
+    ],
+)
+def test_the_command_writes_the_page_of_any_machine(arguments: list[str], title: str, tmp_path: Path) -> None:
+    page, file, trace = tmp_path / "new" / "machine.html", tmp_path / "door.py", tmp_path / "trace.json"
+    file.write_text(
+        UNSOUND.replace("'bad'", "'door'").replace("'go', 'A', 'A'", "'shut', 'B', 'A'").replace("M =", "DOOR =")
+    )
+    trace.write_text('{"edition": "early", "steps": ["cpu_data"]}')
+    given = [it.format(file=file, trace=trace) for it in arguments]
+    result = CliRunner().invoke(app, ["explore", *given, "--out", str(page)])
+
+    assert result.exit_code == 0, result.output
+    assert re.search(f"<title>.*{title}</title>", page.read_text(encoding="utf-8"))
 
 
 Refuse = Callable[..., str]
+
+
+def _served(*_: object) -> None:
+    pytest.fail("it is served")
 
 
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refuse:
     """Return a function that runs the command with wrong arguments and returns its one-line error."""
 
-    def served(*_: object) -> None:
-        pytest.fail("it is served")
-
     def refuse(*arguments: object) -> str:
-        from syncedmem import cli
-
         monkeypatch.setattr("sys.argv", ["syncedmem", "explore", *map(str, arguments)])
-        # If the command refuses nothing, it serves the page until it is stopped.  This test must not start that.
-        monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", served)
+        monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", _served)
         with pytest.raises(SystemExit) as stopped:
-            cli.main()
+            main()
         said = capsys.readouterr()
         assert (stopped.value.code, said.out) == (2, "")
         return said.err
@@ -284,27 +247,62 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return refuse
 
 
+UNSOUND = "from syncedmem.model import Machine, Row\nM = Machine('bad', [Row('go', 'A', 'B'), Row('go', 'A', 'A')])\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--machine", "nobody"], "unknown edition 'nobody'; there are"),
+        (["--machine", "{folder}/bad.py:M"], "bad: "),
+        (["--machine", "{folder}/bad.py:N"], "{folder}/bad.py has no N"),
+        (["--machine", "{folder}/bad.py:Row"], "{folder}/bad.py:Row is no Machine but of type type"),
+        (["--machine", "{folder}/none.json"], "{folder}/none.json: No such file or directory"),
+        (["{folder}/missing"], "{folder}/missing: No such file or directory"),
+        (["{folder}"], "{folder}: it is a directory"),
+        (["--out", "{folder}"], "{folder}: it is a directory"),
+        (["--out", "{folder}/bad.py/page.html"], "{folder}/bad.py: File exists"),
+        (["/dev/zero"], f"/dev/zero: it has more than {MOST_TEXT:,} bytes; expected"),
+        (["--port", "0", "--out", "{folder}/page.html"], "--port is where the page is served"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: list[str], said: str, refused: Refuse, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(UNSOUND)
+    line = refused(*(it.format(folder=tmp_path) for it in arguments))
+
+    assert said.format(folder=tmp_path) in line
+    assert line.startswith("syncedmem: ") or "--port" in line
+    assert len(line.strip().splitlines()) == 1 or "--port" in line
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_port_that_is_taken_is_one_line(refused: Refuse, server: ThreadingHTTPServer) -> None:
+    port = server.server_port
+
+    assert refused("--no-browser", "--port", port) == f"syncedmem: 127.0.0.1:{port}: Address already in use\n"
+
+
+# --- traces
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (b"cpu_data \xff", ", byte 9: it is not text; expected a report of verify,"),
-        (b"", ": the file is empty; expected"),
         (b" \n\t", ": the file is empty; expected"),
         (b'{"steps": [', ": this is broken JSON: line 1, column 12: Expecting value"),
-        (b'{"steps": []}\n{"steps": \n', ": this is broken JSON: line 2, column 1: Extra data"),
         (b'{"a": 1}', ": it is JSON, but not a trace; expected"),
-        (b"[]", ": it is JSON, but not a trace; expected"),
-        (b'["cpu_data"]', ": it is JSON, but not a trace; expected"),
-        (b"cpu_data\nfly", ": there is no call 'fly'; expected"),
+        (b"cpu_data\nfly", ": caffe has no call 'fly'; expected"),
         (b"[" * 100_000, ": this is broken JSON: it is nested too deeply"),
         (b'{"steps": [NaN]}', ": this is broken JSON: NaN is not a number"),
-        (b'{"steps": [], "steps": []}', ": this is broken JSON: the name 'steps' occurs twice in an object"),
-        (b'{"steps": [' + b"1" * 5000 + b"]}", ": this is broken JSON: Exceeds the limit"),
-        (
-            b"cpu_data " * (MOST_STEPS + 1),
-            f": it has {MOST_STEPS + 1:,} steps, and the page plays at most {MOST_STEPS:,}",
-        ),
-        (b"memory.cpu_data()\n" * (MOST_STEPS + 1), f": it has {MOST_STEPS + 1:,} steps"),
+        (b'{"devices": [{"violations": []}]}', ": the report has no violations: everything passed"),
+        (b'{"header": {}}', ": there is no trace in it"),
+        (b'{"steps": [], "shapes": []}', ": it is a vector of blobs, and the page plays memories"),
+        (b'[{"edition": "early", "steps": []}, {"edition": "caffe", "steps": []}]', ": it is about caffe, and the"),
+        (b"memory.cpu_data()\n" * (MOST_STEPS + 1), f": it has {MOST_STEPS + 1:,} steps, and the page plays at most"),
+        (json.dumps({"steps": [[]] * (MOST_STEPS + 1)}).encode(), f": it has {MOST_STEPS + 1:,} steps"),
+        (json.dumps({"program": [["repeat", MOST_STEPS + 1, [["free", 0]]]]}).encode(), ": "),
+        (b'{"program": [["repeat", "many"]]}', ": not a loop: ['repeat', 'many']; a loop is"),
     ],
 )
 def test_a_file_that_is_no_trace_is_one_line(content: bytes, said: str, refused: Refuse, tmp_path: Path) -> None:
@@ -317,167 +315,48 @@ def test_a_file_that_is_no_trace_is_one_line(content: bytes, said: str, refused:
     assert not page.exists()
 
 
-TOO_LONG: list[Any] = [[]] * (MOST_STEPS + 1)
+REPRODUCER = """log, host, device = recorded(subject)
+memory = subject.make(5, host=host, device=device)
+set_mode(Mode.CPU)
+memory.cpu_data()
+with log.moves.armed(2), suppress(Exception): memory.gpu_data()
+memory.set_gpu_data(None)
+view = memory.mutable_gpu_data()
+memory.close()
+# R32-strong-guarantee: something"""
+CALLS = "set_mode(CPU) cpu_data gpu_data!2 set_gpu_data(NULL) mutable_gpu_data release"
 
 
 @pytest.mark.parametrize(
-    "document",
+    ("text", "calls"),
     [
-        {"steps": TOO_LONG},
-        {"program": TOO_LONG},
-        {"findings": [{"program": [1]}, {"program": TOO_LONG}]},
-        {"devices": [{}, {"violations": [{"reproducer": "memory.cpu_data()\n" * (MOST_STEPS + 1)}]}]},
-        [{"steps": ["cpu_data"]}, {"steps": TOO_LONG}],
-        {"program": [["repeat", MOST_STEPS + 1, [["free", 0]]]]},
+        (REPRODUCER, CALLS),
+        (json.dumps({"devices": [{"violations": [{"reproducer": REPRODUCER}]}]}), CALLS),
+        ("\n\ncpu_data(), set_cpu_data(NULL);gpu_data!2\n", "cpu_data set_cpu_data(NULL) gpu_data!2"),
+        (
+            '{"steps": ["cpu_data", {"call": "look"}, {"call": "set_mode", "argument": "CPU"}]}',
+            "cpu_data set_mode(CPU)",
+        ),
+        # Adopting calls no allocator, so the second step has one allocator call and two actions.
+        ('{"steps": ["cpu_data", {"call": "set_cpu_data", "fail": 2}]}', "cpu_data set_cpu_data"),
+        ('{"mode": "CPU", "steps": [{"call": "set_cpu_data", "argument": null}]}', "set_mode(CPU) set_cpu_data(NULL)"),
+        ("cpu_data\n" * MOST_STEPS, " ".join(["cpu_data"] * MOST_STEPS)),
     ],
-    ids=["vector", "replay", "report of fuzz", "report of verify", "list", "loop"],
+    ids=["program", "report", "names", "vector", "adopts", "mode", "most"],
 )
-def test_a_trace_that_is_too_long_is_one_line(document: object, refused: Refuse, tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-    trace.write_text(json.dumps(document), encoding="utf-8")
-
-    assert refused(trace) == (
-        f"syncedmem: {trace}: it has {MOST_STEPS + 1:,} steps, and the page plays at most {MOST_STEPS:,}\n"
-    )
-
-
-def test_no_more_is_read_than_the_page_opens(refused: Refuse) -> None:
-    """The file has no end."""
-    assert refused("/dev/zero").startswith(f"syncedmem: /dev/zero: it has more than {MOST_TEXT:,} bytes; expected")
-
-
-def test_a_trace_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+def test_a_trace_of_any_form_is_read(text: str, calls: str, tmp_path: Path) -> None:
     path = tmp_path / "trace"
-    path.write_text("cpu_data\n", encoding="utf-8-sig")
+    path.write_text(text, encoding="utf-8-sig")
+    (walk, *_) = read_trace(path).walks(caffe.CAFFE)
 
-    assert read_trace(path) == "cpu_data\n"
-
-
-def test_a_trace_that_cannot_be_read_is_one_line(refused: Refuse, tmp_path: Path) -> None:
-    missing = tmp_path / "missing.json"
-
-    assert refused(missing, "--out", "never.html") == f"syncedmem: {missing}: No such file or directory\n"
-    assert refused(tmp_path, "--out", "never.html") == f"syncedmem: {tmp_path}: it is a directory\n"
+    assert " ".join(f"{name}!{fail}" if fail else name for name, fail in walk["calls"]) == calls
 
 
-def test_a_page_that_cannot_be_written_is_one_line(refused: Refuse, tmp_path: Path) -> None:
-    assert refused("--out", tmp_path) == f"syncedmem: {tmp_path}: it is a directory\n"
+def test_names_of_any_machine_are_read_and_replays_of_allocators() -> None:
+    program = [["allocate", 0, 8], ["repeat", 2, [["allocate", 1, 1]], 1], ["free", 0]]
+    (walk,) = Trace(json.dumps({"target": "mine", "property": "P1", "program": program})).walks(caffe.CAFFE)
 
-
-def test_a_port_that_is_taken_is_one_line(refused: Refuse, server: ThreadingHTTPServer) -> None:
-    port = server.server_port
-
-    assert refused("--no-browser", "--port", port) == f"syncedmem: 127.0.0.1:{port}: Address already in use\n"
-
-
-def test_a_port_and_a_file_are_not_taken_together(refused: Refuse, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-
-    assert "--port is where the page is served" in refused("--port", 0, "--out", page)
-    assert not page.exists()
-
-
-def test_an_error_of_the_system_without_a_file_says_what_is_wrong(
-    refused: Refuse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_: object = None) -> str:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("syncedmem.explorer.explorer_page", fail)
-
-    assert refused() == "syncedmem: No space left on device\n"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"devices": []}',
-        '{"steps": ["cpu_data"]}\n\n{"header": {}}\n',
-        '[{"program": []}]',
-        "memory = subject.make(4)\nmemory.cpu_data()",
-        "cpu_data(), set_cpu_data(NULL);gpu_data!2 set_mode(CPU)\nrelease\n",
-        '{"devices": [{"violations": [{"reproducer": null}]}], "steps": 1}',
-        "cpu_data\n" * MOST_STEPS,
-    ],
-)
-def test_a_trace_of_any_form_is_taken_as_it_is(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "trace"
-    path.write_text(text, encoding="utf-8")
-
-    assert read_trace(path) == text
-
-
-def test_no_two_scripts_declare_the_same_name() -> None:
-    """The page joins all scripts into one module."""
-    names = [name for source in SCRIPTS.values() for name in DECLARED.findall(source)]
-    assert len(names) > 50
-    assert sorted(set(names)) == sorted(names)
-
-
-def test_every_script_is_in_the_page_after_those_it_imports() -> None:
-    page = explorer_page()
-    firsts = {name: page.index(DECLARED.sub(r"\g<0>", source.split("*/")[0])) for name, source in SCRIPTS.items()}
-    imports = [
-        (name, imported) for name, source in SCRIPTS.items() for imported in re.findall(r'from "\./(\w+\.js)"', source)
-    ]
-    assert len(imports) > len(SCRIPTS)
-    assert not [(name, imported) for name, imported in imports if firsts[imported] > firsts[name]]
-
-
-def test_every_vector_is_in_the_page_by_its_id() -> None:
-    suites = {(it["edition"], it["name"]): it for it in told(explorer_page(), "vectors")}
-    assert set(suites) == {(edition, name) for edition in EDITIONS for name in SUITES if name != "large"}
-    for (edition, name), suite in suites.items():
-        found = list(vectors(name, edition))
-        spelled = [[suite["letters"][letter] for letter in word] for word in suite["words"].split(" ")]
-        assert spelled == [list(calls_of(vector.program.operations)) for vector in found]
-        assert all(vector.id.startswith(start) for start, vector in zip(suite["ids"].split(" "), found, strict=True))
-        sizes = [vector.program.made["sizes"][0] for vector in found]
-        assert sizes == suite["sizes"] * (len(sizes) // len(suite["sizes"]))
-
-
-def test_no_two_vectors_have_the_same_id_in_the_page() -> None:
-    """The same vector in two suites has one id."""
-    shown = explorer_vectors()
-    whole = {vector.id for it in shown for vector in vectors(it["name"], it["edition"])}
-    starts = {start for suite in shown for start in suite["ids"].split(" ")}
-    assert {*SUITES} - {it["name"] for it in shown} == {"large"}, "these are too large for the page"
-    assert len(starts) == len(whole)
-
-
-@pytest.mark.parametrize(
-    ("operation", "calls"),
-    [
-        ({"call": "cpu_data"}, ("cpu_data",)),
-        ({"call": "set_cpu_data", "argument": {"buffer": 1, "bytes": 1}}, ("set_cpu_data",)),
-        ({"call": "look"}, ()),
-        ({"call": "cpu_data", "memory": 1}, ()),
-        ({"call": "set_cpu_data", "argument": None}, ("set_cpu_data(NULL)",)),
-        ({"call": "set_cpu_data", "argument": {"own": True}}, ()),
-        ({"call": "write_buffer", "argument": {"buffer": 1, "bytes": 1}}, ()),
-        ({"call": "set_mode", "argument": "CPU"}, ("set_mode(CPU)",)),
-        ({"call": "gpu_data", "fail": 2}, ("gpu_data!2",)),
-    ],
-)
-def test_operations_of_vectors_are_inputs_of_the_machine(operation: dict[str, Any], calls: tuple[str, ...]) -> None:
-    assert calls_of([operation]) == calls
-
-
-def test_the_page_is_told_the_whole_machine() -> None:
-    machine = explorer_material()["machine"]
-    assert [it["name"] for it in machine["editions"]] == list(EDITIONS)
-    for edition in machine["editions"]:
-        rows = EDITIONS[edition["name"]].rows
-        assert [it["id"] for it in edition["transitions"]] == [
-            row.identifier(head) for row in rows for head in row.source
-        ]
-    assert min(SIZES) == 0
-
-
-def test_caffes_tests_make_eighteen_calls_of_four_kinds() -> None:
-    """These numbers were counted in Caffe's file, which has seven tests."""
-    calls = [call for test in CAFFE_TESTS for call in test.calls]
-
-    assert len(CAFFE_TESTS) == 7
-    assert len(calls) == 18
-    assert set(calls) == {caffe.CPU_DATA, caffe.GPU_DATA, caffe.MUTABLE_CPU_DATA, caffe.MUTABLE_GPU_DATA}
+    assert Trace("VecGetArray VecGetArrayRead").walks(PETSC)[0]["calls"] == [("VecGetArray", 0), ("VecGetArrayRead", 0)]
+    assert walk["title"] == "mine breaks P1"
+    assert [live for _, live in walk["program"]][-1] == "live: block 1 (1 byte), block 2 (1 byte)"
+    assert walk["program"][0] == ("allocate(block=0, size=8)", "live: block 0 (8 bytes)")

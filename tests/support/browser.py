@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
@@ -32,25 +33,22 @@ _OPTIONS = (
 
 _READ = """
 const read = () => {
-const all = (what, within = document) => [...within.querySelectorAll(what)];
-const flags = Object.fromEntries(all("[data-flag]").map(({dataset}) => [dataset.flag, dataset.set === "true"]));
-const bytes = Object.fromEntries(all(".side").map((side) =>
-  [side.dataset.side, side.querySelector("[data-bytes]")?.dataset.bytes ?? null]));
+const all = (what) => [...document.querySelectorAll(what)];
 return {
   configuration: document.body.dataset.configuration,
-  mode: document.body.dataset.mode,
-  actions: all("#step [data-action]").map(({dataset}) => [dataset.action, dataset.outcome, Number(dataset.bytes)]),
-  flags, bytes,
+  settings: all("[data-setting]").map((it) => it.lastChild.textContent),
+  actions: all("#step [data-action]").map(({dataset}) => [dataset.action, dataset.outcome]),
+  facts: all("[data-fact][data-set=true]").map(({dataset}) => dataset.fact),
+  holds: Object.fromEntries(all(".side").map((side) =>
+    [side.dataset.side, side.querySelector(".holds").lastChild.textContent])),
   fresh: all(".side[data-fresh=true]").map(({dataset}) => dataset.side),
   refusal: document.querySelector("#step .refusal")?.textContent ?? "",
   row: document.querySelector("#step [data-row]")?.dataset.row ?? null,
-  live: Number(document.getElementById("balance").dataset.live),
-  blocks: document.getElementById("blocks").textContent,
-  sides: document.getElementById("sides").textContent,
+  live: Number(document.getElementById("balance").dataset.live ?? 0),
   unchanged: document.querySelector("#step [data-unchanged]")?.dataset.unchanged ?? null,
   lit: all("#drawing rect.here").map((box) => box.nextElementSibling.textContent),
   called: all("[data-do][aria-current]").map(({dataset}) => dataset.do),
-  labels: all("#drawing .called text:is(.smd-call, .smd-note)").map(({textContent}) => textContent),
+  said: document.getElementById("step").innerText,
 };
 };
 """
@@ -82,20 +80,18 @@ class Shown(NamedTuple):
     """What the page shows."""
 
     configuration: str
-    mode: str
+    settings: list[str]
     actions: list[list[Any]]
-    flags: dict[str, bool]
-    bytes: dict[str, str | None]
+    facts: list[str]
+    holds: dict[str, str]
     fresh: list[str]
     refusal: str
     row: str | None
     live: int
-    blocks: str
-    sides: str
     unchanged: str | None
     lit: list[str]
     called: list[str]
-    labels: list[str]
+    said: str
 
 
 class Program(NamedTuple):
@@ -189,7 +185,7 @@ class Explorer:
     def steps(self) -> list[str]:
         """The calls in the page's list of steps."""
         names = self.run("return [...document.querySelectorAll('#steps .what .mono')].map((it) => it.textContent)")
-        return [name.removesuffix("()") for name in names]
+        return list(names)
 
     def shown(self) -> Shown:
         """What the page shows now."""
@@ -230,4 +226,4 @@ def button(name: str) -> str:
 def address(calls: Iterable[str] = (), **said: object) -> str:
     """The part of the address that says what the page shows."""
     parts = [f"{name}={value}" for name, value in said.items()]
-    return "#" + "&".join([*parts, "calls=" + ",".join(calls)])
+    return "#" + "&".join([*parts, "calls=" + ",".join(quote(call, safe="!()") for call in calls)])

@@ -108,8 +108,6 @@ _RACES = (
 )
 _BROWSERS = (
     "tests/cli/test_explorer.py",
-    "tests/cli/test_explorer_access.py",
-    "tests/cli/test_explorer_traces.py",
     "tests/model/test_drawings_in_browser.py",
 )
 

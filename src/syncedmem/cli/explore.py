@@ -8,6 +8,10 @@ from typing import Annotated
 
 import typer
 
+from syncedmem.model import EDITIONS
+from syncedmem.model.caffe import DEFAULT
+from syncedmem.model.exports.declared import MACHINE, machine_named
+
 from .output import file_place, write
 
 __all__ = ["explore"]
@@ -24,6 +28,16 @@ def explore(
         ),
     ] = None,
     *,
+    edition: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            "--edition",
+            metavar="MACHINE",
+            help=f"The machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
+            f"Or {MACHINE} Default: the one that the trace is about, or {DEFAULT.name}.",
+        ),
+    ] = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -47,14 +61,14 @@ def explore(
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser, or only print its address.")
     ] = True,
 ) -> None:
-    """Explore the machine in a browser, call by call.
+    """Explore a machine in a browser, call by call.
 
     The page is served until you press Ctrl+C, and only to this machine.
 
     Exit status:
       0  the page was written, or served until Ctrl+C
-      2  the command line is wrong, the file is no trace, or the page cannot be
-         written or served
+      2  the command line is wrong, the machine is unsound, the file is no
+         trace of it, or the page cannot be written or served
     """
     if out is not None and port is not None:
         raise typer.BadParameter(
@@ -63,7 +77,8 @@ def explore(
     from syncedmem.explorer import explorer_page, page_server, read_trace
 
     path = None if out is None else file_place(out)
-    text = explorer_page(None if trace is None else read_trace(trace))
+    machine = None if edition is None else machine_named(edition)
+    text = explorer_page(None if trace is None else read_trace(trace), edition=machine)
     if out is not None:
         write(path, text)
         return

@@ -1,13 +1,13 @@
-"""The machine as a page to play with: one HTML file that needs no network, made from the declaration.
+"""A machine as a page to play with: one HTML file that needs no network, made from the declaration.
 
-``material`` is what the page is told: the machine's exported document, drawings, and traces.  ``page`` puts that,
-the style and the scripts beside it into one file.  ``trace`` looks at what somebody wants to open with it, and
-``server`` serves it.  The scripts interpret the document, so the page can do only what the model does.
+``material`` is what the page is told: every state with every step from it, as the model computes them, and traces.
+``page`` puts that, the style and the scripts beside it into one file.  ``trace`` reads what somebody wants to open with
+it, and ``server`` serves it.  The scripts look steps up, so the page can do only what the model does.
 """
 
 from .material import explorer_material
 from .page import explorer_page
 from .server import page_server
-from .trace import read_trace
+from .trace import Trace, read_trace
 
-__all__ = ["explorer_material", "explorer_page", "page_server", "read_trace"]
+__all__ = ["Trace", "explorer_material", "explorer_page", "page_server", "read_trace"]

@@ -1,238 +1,302 @@
 /** The page: what is drawn after each change, and what its buttons and keys do. */
 
-import { callText, drawCalls, keysOf, updateCalls } from "./calls.js";
-import { drawDiagram, drawHeads, markDiagram } from "./diagram.js";
-import { at, fill, make } from "./element.js";
+import { at, breakable, counted, fill, listed, make } from "./element.js";
 import { Library } from "./library.js";
-import { Marks } from "./marks.js";
-import { drawMatrix } from "./matrix.js";
-import { watchOverflow } from "./overflow.js";
+import { ENDED, Machine } from "./machine.js";
+import { cellsOf, drawMatrix, markMatrix } from "./matrix.js";
+import { blocksOf } from "./memory.js";
+import { Quiz } from "./quiz.js";
+import { contentsOf, drawStep, summary, verdict } from "./said.js";
 import { Session } from "./session.js";
-import { drawSides, titleOf, verdict } from "./sides.js";
-import { drawBlocks, drawStep, drawSteps, summary } from "./steps.js";
-import { Walk } from "./walk.js";
 
+const WALK = { steps: 24, pause: 420 };
 const BETWEEN_ADDRESSES = 400;
 
-let ready = false;
-let whole = false;
-let drawn = null;
+const machine = new Machine(JSON.parse(at("material").textContent));
+const session = new Session(machine, draw);
+const quiz = new Quiz(session);
+const buttons = new Map();
+let tested = null;
+let walking = null;
 let writing = null;
 let written = -Infinity;
-
-const material = await unpacked(at("material").textContent);
-const session = new Session(material, () => ready && draw());
-const walk = new Walk(session, drawWalk);
-const library = new Library(session, material, () => walk.stop());
-const marks = new Marks(session, library);
-
-/** What `page.py` packed: JSON, compressed, in letters. */
-async function unpacked(text) {
-  const letters = atob(text);
-  const bytes = new Uint8Array(letters.length);
-  for (let k = 0; k < letters.length; k += 1) bytes[k] = letters.charCodeAt(k);
-  const { body } = new Response(bytes);
-  return new Response(body.pipeThrough(new DecompressionStream("deflate"))).json();
-}
 
 // --- drawing
 
 function draw() {
-  const { machine, memory, records, cursor } = session;
-  drawSize();
-  if (drawn !== machine.edition.name) drawEdition();
-  const where = memory.state.released ? "released" : machine.configuration(memory.state).name;
-  at("verdict").textContent = verdict(session);
-  at("head").textContent = memory.state.released ? where : `${memory.state.head} · ${where}`;
-  at("glance").textContent = glance();
-  drawHeads(at("heads"), session);
-  drawSides(at("sides"), session);
+  const { memory, records, cursor, last } = session;
+  drawSides();
+  for (const [entry, button] of buttons) drawCall(entry, button);
   drawStep(at("step"), session);
-  updateCalls(at("call-list"), session);
-  markDiagram(at("drawing"), session);
-  drawSteps(at("steps"), session);
-  drawBlocks(at("blocks"), at("balance"), session);
-  drawBanner();
-  drawUnclear();
-  if (whole) marks.update();
+  markDrawing();
+  drawSteps();
+  drawBlocks();
+  if (tested) markMatrix(at("matrix"), session, machine.tests && tested);
+  fill(at("banner"), make("strong", {}, session.title), " ", session.note);
+  at("banner").hidden = !session.title;
+  fill(at("unclear"), make("strong", {}, "Not understood:"), make("ul", {}, session.unclear.map((text) => make("li", {}, `${text}.`))));
+  at("unclear").hidden = !session.unclear.length;
   at("undo").disabled = cursor === 0;
   at("forward").disabled = cursor === records.length;
-  at("reset").disabled = records.length === 0;
-  at("walk").disabled = memory.state.released;
-  tell();
-  document.body.dataset.configuration = where;
-  document.body.dataset.mode = memory.state.mode.name;
+  at("reset").disabled = !records.length;
+  at("walk").disabled = memory.state === ENDED;
+  at("totals").textContent = `${cursor} of ${counted(records.length, "step")}`;
+  at("glance").textContent = last ? `${cursor} ${last.entry.name}: ${summary(machine, last)}` : verdict(machine, memory);
+  at("live").textContent = last ? `${last.entry.name}: ${summary(machine, last)}. ${verdict(machine, memory)}` : "A fresh memory.";
+  document.body.dataset.configuration = machine.nameOf(memory.state);
   writeAddress();
 }
 
-/** The size, also one that only an address or a trace asks for. */
-function drawSize() {
-  const { size } = session;
-  const offered = [...at("size").options].some(({ value }) => Number(value) === size);
-  if (!offered) at("size").append(make("option", { value: size }, `${size} bytes`));
-  at("size").value = size;
+/** The head, and for each side whether it is fresh, what it holds, and its facts. */
+function drawSides() {
+  const { state, sides } = session.memory;
+  const [fresh, holding] = [machine.fresh(state), machine.holding(state)];
+  at("verdict").textContent = verdict(machine, session.memory);
+  at("head").textContent = machine.nameOf(state);
+  const lamp = ({ name }) => make("li", { "data-fact": name, "data-set": String(holding.includes(name)) },
+    make(`span.lamp${holding.includes(name) ? ".on" : ""}`, { "aria-hidden": "true" }), make("span.mono", {}, name), make("span.unseen", {}, holding.includes(name) ? " is true" : " is false"));
+  const boxes = machine.sides.map((side) => {
+    const badge = fresh.includes(side) ? "fresh" : sides[side] === null ? "empty" : machine.asks ? "stale" : "";
+    const facts = machine.facts.filter((fact) => fact.side === side);
+    return make("div.side", { "data-side": side, "data-fresh": String(fresh.includes(side)) },
+      make("h3", {}, side, " ", badge && make(`span.badge.${badge}`, {}, badge)),
+      make("p.holds", {}, make("span.soft", {}, "holds "), contentsOf(sides[side])),
+      facts.length > 0 && make("ul.facts", {}, facts.map(lamp)));
+  });
+  const others = machine.facts.filter(({ side }) => !machine.sides.includes(side)).map(lamp);
+  const settings = machine.settings.map(({ name }, k) => make("li", { "data-setting": name }, make("span.mono", {}, name), " is ", make("span.mono", {}, state === ENDED ? "gone" : machine.states[state].settings[k])));
+  fill(at("sides"), boxes);
+  fill(at("others"), others, settings);
 }
 
-/** What changes with the edition alone. */
-function drawEdition() {
-  const { machine } = session;
-  drawn = machine.edition.name;
-  at("edition").value = drawn;
-  drawCalls(at("call-list"), session);
-  drawDiagram(at("drawing"), material.drawings, drawn);
-  if (whole) drawBelow();
+/** The buttons of the calls, by side; they stay, and only what they say changes. */
+function makeCalls() {
+  const keys = [..."1234567890abcdefghijklmopqrstvwy"];
+  const groups = Map.groupBy(machine.entries.values(), ({ setting, side }) => (setting ? `the ${setting}` : side || "all sides"));
+  const titled = (title) => (groups.size === 1 ? "Calls" : title);
+  const made = [...groups].map(([title, entries]) =>
+    make("fieldset.group", { style: `--calls: ${entries.length}` }, make("legend", {}, titled(title)), make("div.group-calls", {}, entries.map((entry) => {
+      const key = keys.shift() ?? null;
+      const name = make("span.name.mono", {}, make("span", {}, breakable(entry.name)), key && make("kbd", { "aria-hidden": "true" }, key));
+      const button = make("button.do", { type: "button", "data-do": entry.name, "aria-keyshortcuts": key, click: () => call(entry.name) }, name, make("span.effect"));
+      buttons.set(entry, button);
+      if (key) DEEDS[key] = { says: entry.name, does: () => call(entry.name) };
+      return make("div.call", {}, button, make("div.fails"));
+    }))));
+  fill(at("call-list"), made);
 }
 
-/** What lies below the first sight; when the page opens it can wait. */
-function drawBelow() {
-  drawMatrix(at("matrix"), at("legend"), session);
-  library.draw();
-  marks.draw();
-  drawKeys();
+/** What a call would do now, or why it would be refused; where the reader is asked first, nothing. */
+function drawCall(entry, button) {
+  const { reason, after, before, actions } = session.preview(entry);
+  const hidden = quiz.on && !entry.setting && !entry.ends;
+  button.classList.toggle("refused", Boolean(reason) && !hidden);
+  button.toggleAttribute("aria-current", session.last?.entry === entry);
+  const [to, from] = [after, before].map(({ state }) => machine.nameOf(state));
+  const does = actions.map(({ name }) => name).join(", ");
+  const says = reason ? [make("strong", {}, "refused"), `: ${reason}`] : [does, does && " ", to === from ? "stays" : `→ ${to}`];
+  button.title = hidden ? "" : reason;
+  fill(button.lastChild, hidden ? "which sides are fresh then?" : says);
+  const fails = at("failing").checked && !reason && !hidden ? actions : [];
+  fill(button.nextSibling, fails.map(({ name }, k) => make("button.fail", { type: "button", "data-fail": `${entry.name}!${k + 1}`, "aria-label": `${entry.name}, in which ${name} fails`, click: () => call(entry.name, k + 1) }, `✗ ${name}`)));
 }
 
-/** The last step in a line. */
-function glance() {
-  const { last, cursor } = session;
-  return last ? `${cursor} ${callText(last.entry)}: ${summary(last)}` : verdict(session);
+/** Mark the head, and the arrow of the last step, in the drawing that Python made. */
+function markDrawing() {
+  const { memory, last } = session;
+  const place = at("drawing");
+  const head = memory.state === ENDED ? "" : machine.head(memory.state).name;
+  const title = place.querySelector("title");
+  title.dataset.of ??= title.textContent.replace(/, at [^]*?$/, "");
+  title.textContent = `${title.dataset.of}, at ${head || "the end"}`;
+  const source = last && !last.fail && !last.reason && last.before.state !== ENDED ? machine.head(last.before.state).name : null;
+  const isCalled = ({ textContent }) => textContent.split(" /")[0] === last.entry.name || textContent === last.entry.call;
+  for (const text of place.querySelectorAll(".smd-name")) {
+    const here = text.textContent === head;
+    text.previousElementSibling.classList.toggle("here", here);
+    if (here) requestAnimationFrame(() => slideTo(place, text));
+    for (let line = text.nextElementSibling; line?.querySelector(".smd-brief"); line = line.nextElementSibling) {
+      line.classList.toggle("called", here && source === head && isCalled(line.lastChild));
+    }
+  }
+  for (const arrow of place.querySelectorAll("[data-source]")) {
+    const taken = source !== null && head !== "" && arrow.dataset.dest === head && arrow.dataset.source.split(" ").includes(source);
+    const names = [...arrow.querySelectorAll(".smd-call")].filter((it) => taken && isCalled(it));
+    arrow.classList.toggle("taken", taken && names.length > 0);
+    for (const name of arrow.querySelectorAll(".smd-call")) name.parentElement.classList.toggle("called", taken && names.includes(name));
+  }
 }
 
-/** What was done so far, in a line; and the last step, for whoever listens. */
-function tell() {
-  const { memory, cursor, records, last } = session;
-  const copied = Object.entries(memory.moved).map(([side, bytes]) => `${bytes} B copied to the ${titleOf(side).toLowerCase()}`);
-  at("totals").textContent = `${cursor} of ${records.length}; ${copied.join(", ")}`;
-  const head = memory.state.released ? "" : ` ${memory.state.head}.`;
-  at("live").textContent = last ? `${callText(last.entry)}: ${summary(last)}.${head} ${verdict(session)}` : "A fresh memory.";
+/** Slide a drawing that is wider than its place, so that a box is in its middle. */
+function slideTo(place, text) {
+  const [box, frame] = [text.getBoundingClientRect(), place.getBoundingClientRect()];
+  if (box.left < frame.left || box.right > frame.right) place.scrollLeft += box.left + box.width / 2 - frame.left - frame.width / 2;
+  if (box.top < frame.top || box.bottom > frame.bottom) place.scrollTop += box.top + box.height / 2 - frame.top - frame.height / 2;
 }
 
-function drawBanner() {
-  const { title, note } = session;
-  at("banner").hidden = !title;
-  if (title) at("banner").replaceChildren(make("strong", {}, title), " ", note ?? "");
+/** The list of steps: items stay where they are, as long as their steps do. */
+function drawSteps() {
+  const { records, cursor } = session;
+  const list = at("steps");
+  const all = [null, ...records];
+  let same = 0;
+  while (same < list.children.length && same < all.length && list.children[same].record === all[same]) same += 1;
+  while (list.children.length > same) list.lastChild.remove();
+  list.append(...all.slice(same).map((record, k) => listStep(record, same + k)));
+  for (const [k, { firstChild }] of [...list.children].entries()) {
+    firstChild.classList.toggle("ahead", k > cursor);
+    if (k === cursor) firstChild.setAttribute("aria-current", "step");
+    else firstChild.removeAttribute("aria-current");
+  }
+  requestAnimationFrame(() => (list.scrollTop = list.children[cursor] ? list.children[cursor].offsetTop - list.clientHeight / 2 : 0));
 }
 
-/** What was asked for and could not be understood. */
-function drawUnclear() {
-  const { unclear } = session;
-  at("unclear").hidden = !unclear.length;
-  fill(at("unclear"), make("strong", {}, "Not understood:"), make("ul", {}, unclear.map((text) => make("li", {}, `${text}.`))));
+function listStep(record, number) {
+  const look = record?.fail ? ".failed" : record?.reason ? ".refused" : "";
+  const what = record ? [make("span.mono", {}, record.entry.name), make("span.soft", {}, ` ${summary(machine, record)}`)] : make("span.soft", {}, "a fresh memory");
+  const item = make("li", {}, make(`button.entry${look}`, { type: "button", "data-to": number, click: () => session.go(number) },
+    make("span.number", {}, String(number)), make("span.what", {}, what), make("span.where.mono", {}, machine.nameOf(record ? record.after.state : 0))));
+  item.record = record;
+  return item;
 }
 
-function drawWalk(walking) {
-  at("walk").setAttribute("aria-pressed", String(walking));
-  at("walk").lastChild.textContent = walking ? " Stop" : " Random walk";
-}
-
-function drawKeys() {
-  const calls = [...keysOf(session.machine)].map(([key, entry]) => [key, callText(entry)]);
-  const rows = [...calls, ...Object.entries(DEEDS).map(([key, { says }]) => [key, says])];
-  const drawRow = ([key, says]) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, key)), make("td.mono", {}, says));
-  at("keys").replaceChildren(make("table", {}, make("tbody", {}, rows.map(drawRow))));
+function drawBlocks() {
+  const blocks = blocksOf(session.records.slice(0, session.cursor));
+  const live = blocks.filter(({ ours, end }) => ours && !end).length;
+  at("balance").textContent = `${counted(live, "block")} of the memory's own live`;
+  at("balance").dataset.live = live;
+  const rows = blocks.map(({ side, ours, born, end }, k) => make("tr", {}, make("th", { scope: "row" }, `${k + 1}`), [side, ours ? "the memory" : "the caller", `step ${born}`, end || (ours ? "live" : "in use")].map((text) => make("td", {}, text))));
+  const head = ["block", "side", "belongs to", "since", "state"].map((text) => make("th", { scope: "col" }, text));
+  fill(at("blocks"), blocks.length ? make("table", {}, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows)) : make("p.soft", {}, "Nothing was allocated or handed in yet."));
 }
 
 // --- the address
 
-/** Browsers refuse many changes of the address in a short time, so of a fast sequence only some are written, and the last. */
+/** Browsers refuse many changes of the address in a short time, and some refuse all in pages of files. */
 function writeAddress() {
   if (writing) return;
   const write = () => {
-    writing = null;
-    written = performance.now();
-    if (location.hash !== session.address) history.replaceState(null, "", session.address);
+    [writing, written] = [null, performance.now()];
+    try {
+      if (location.hash !== session.address) history.replaceState(null, "", session.address);
+    } catch {
+      // The page works without; the link can still be copied.
+    }
   };
   const wait = written + BETWEEN_ADDRESSES - performance.now();
   if (wait > 0) writing = setTimeout(write, wait);
   else write();
 }
 
-/** Go where the address says, as far as it can be understood. */
-function followAddress() {
-  if (!drawn || location.hash !== session.address) session.begin(session.traceOf(location.hash));
-}
-
 async function share() {
+  const link = location.href.split("#")[0] + session.address;
   try {
-    await navigator.clipboard.writeText(location.href.split("#")[0] + session.address);
+    await navigator.clipboard.writeText(link);
     at("share").textContent = "Copied";
+    setTimeout(() => (at("share").textContent = "Copy link"), 2000);
   } catch {
-    at("share").textContent = "Copy it from the address bar";
+    prompt("Copy the link:", link);
   }
-  setTimeout(() => (at("share").textContent = "Copy link"), 2000);
 }
 
 // --- what buttons and keys do
 
 const DEEDS = {
   u: { button: "undo", says: "undo", does: () => session.go(session.cursor - 1) },
-  n: { button: "forward", says: "next step of a trace", does: () => session.go(session.cursor + 1) },
-  x: { button: "reset", says: "reset", does: () => session.reset() },
-  z: { button: "walk", says: "random walk, or stop it", does: () => walk.toggle() },
+  n: { button: "forward", says: "next step of a trace, or redo", does: () => session.go(session.cursor + 1) },
+  x: { button: "reset", says: "start again", does: () => session.begin([]) },
+  z: { button: "walk", says: "random walk, or stop it", does: () => (walking ? stop() : walk(WALK.steps)) },
   "?": { button: "help-open", says: "this help", does: () => at("help").showModal() },
 };
 
+function call(name, fail = 0) {
+  stop();
+  quiz.forget();
+  if (fail || !quiz.ask(name, at("call-list").querySelector(`[data-do="${CSS.escape(name)}"]`))) session.take(name, fail);
+}
+
+/** Some steps that are not refused, slow enough to watch; where motion is not wanted, all at once. */
+function walk(left) {
+  const possible = session.memory.state === ENDED ? [] : session.possible();
+  if (!left || !possible.length) return stop();
+  session.take(possible[Math.floor(Math.random() * possible.length)].name);
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return walk(left - 1);
+  walking = setTimeout(() => walk(left - 1), WALK.pause);
+  return showWalk();
+}
+
+function stop() {
+  clearTimeout(walking);
+  walking = null;
+  showWalk();
+}
+
+function showWalk() {
+  at("walk").setAttribute("aria-pressed", String(Boolean(walking)));
+  at("walk").lastChild.textContent = walking ? " Stop" : " Random walk";
+}
+
 function press(event) {
   const { key, ctrlKey, metaKey, altKey, target } = event;
-  const typing = target.closest("input:not([type=checkbox]), textarea, select, dialog");
-  if (typing || metaKey || altKey) return;
+  if (metaKey || altKey || target.closest("input:not([type=checkbox]), textarea, select, dialog")) return;
   const undoing = ctrlKey && key === "z";
-  const entry = keysOf(session.machine).get(key);
   const deed = undoing ? DEEDS.u : DEEDS[key];
-  if ((ctrlKey || !at("shortcuts").checked) && !undoing) return;
-  if (!entry && !deed) return;
+  if (!deed || ((ctrlKey || !at("shortcuts").checked) && !undoing)) return;
   event.preventDefault();
-  if (deed !== DEEDS.z) walk.stop();
-  if (deed) deed.does();
-  else session.take(entry.name);
+  run(deed);
+}
+
+function run({ button, does }) {
+  if (button !== "walk") stop();
+  quiz.forget();
+  does();
 }
 
 function listen() {
-  for (const [key, { button, does }] of Object.entries(DEEDS)) {
-    at(button).addEventListener("click", () => {
-      if (key !== "z") walk.stop();
-      does();
-    });
-  }
+  for (const deed of Object.values(DEEDS)) if (deed.button) at(deed.button).addEventListener("click", () => run(deed));
   at("share").addEventListener("click", share);
   at("failing").addEventListener("change", draw);
-  at("edition").addEventListener("change", () => session.reset({ edition: at("edition").value }));
-  at("size").addEventListener("change", () => session.reset({ size: Number(at("size").value) }));
+  at("asking").addEventListener("change", () => run({ does: draw }));
+  at("missed").addEventListener("click", () => {
+    at("missed").setAttribute("aria-pressed", String(at("missed").getAttribute("aria-pressed") !== "true"));
+    draw();
+  });
   document.addEventListener("keydown", press);
-  addEventListener("hashchange", followAddress);
+  addEventListener("hashchange", () => location.hash !== session.address && session.follow(location.hash));
 }
 
+/** What does not change: what the machine cannot do is not offered. */
 function open() {
-  at("edition").replaceChildren(...material.machine.editions.map(({ name }) => make("option", { value: name }, name)));
-  at("size").replaceChildren(...material.sizes.offered.map((size) => make("option", { value: size }, `${size} bytes`)));
-  at("about").textContent = `syncedmem ${material.version}; the machine of document ${material.machine.digest.slice(0, 19)}.`;
   listen();
-  ready = true;
-  if (location.hash.length > 1) followAddress();
+  makeCalls();
+  at("asking").closest("label").hidden = !machine.asks;
+  at("failing").closest("label").hidden = !machine.undoes;
+  at("allocations").hidden = !machine.actions.some(({ does }) => does === "allocate" || does === "adopt");
+  at("missed").hidden = !machine.tests?.length;
+  at("about").textContent = `syncedmem ${machine.version}. ${machine.about ? `${machine.about}. ` : ""}${machine.cite ? `Source: ${machine.cite}.` : ""}`;
+  const row = (key, says) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, key)), make("td.mono", {}, says));
+  fill(at("keys"), make("table", {}, make("tbody", {}, Object.entries(DEEDS).map(([key, { says }]) => row(key, says)))));
+  fill(at("counts"), listed(Object.entries(machine.counts).map(([name, count]) => `${count.toLocaleString("en")} ${name}`)), ".");
+  fill(at("laws"), machine.laws.map((text) => make("li", {}, `✓ ${text}`)));
+  if (location.hash.length > 1) session.follow(location.hash);
   else draw();
-  if (material.opened) openTrace();
   performance.mark("interactive");
-  (globalThis.requestIdleCallback ?? setTimeout)(complete);
+  complete();
 }
 
-/** Take up the trace that the page was made with; where it cannot be, say why in sight. */
-function openTrace() {
-  const problem = library.loadText(material.opened);
-  if (!problem) return;
-  session.unclear = [`The trace: ${problem.replace(/\.$/, "")}`];
-  draw();
-}
-
-/** What is not needed at first sight: vectors, library and matrix. */
+/** What is not needed at first sight: the table of all cells, the vectors, and the trace that the page was made with. */
 async function complete() {
-  library.suites = await unpacked(at("vectors").textContent);
-  whole = true;
-  drawBelow();
-  marks.update();
-  library.listen();
-  marks.listen();
-  watchOverflow(["drawing", "blocks", "matrix"].map(at));
+  const visit = (state, name) => {
+    const calls = [...machine.way(state), name].map((it) => ({ name: it, fail: 0 }));
+    session.begin(calls, { at: calls.length });
+  };
+  const bytes = Uint8Array.from(atob(at("vectors").textContent), (letter) => letter.charCodeAt(0));
+  const suites = await new Response(new Response(bytes).body.pipeThrough(new DecompressionStream("deflate"))).json();
+  drawMatrix(at("matrix"), machine, visit);
+  tested = cellsOf(machine, (machine.tests ?? []).map(({ calls }) => calls));
+  markMatrix(at("matrix"), session, machine.tests && tested);
+  new Library(session, suites);
   document.body.dataset.complete = "";
-  performance.mark("complete");
 }
 
 open();

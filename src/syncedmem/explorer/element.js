@@ -26,13 +26,14 @@ export function make(tag, attributes = {}, ...children) {
 /** Put children into an element in place of what is there. */
 export const fill = (element, ...children) => element.replaceChildren(...present(children));
 
-const present = (children) => children.flat().filter((child) => child !== null && child !== undefined && child !== false);
-
-/** Do what asks where things are, when the page is laid out anyway: to ask earlier would lay it out twice. */
-export const laidOut = (deed) => requestAnimationFrame(deed);
-
-/** `3 bytes`, `1 byte`. */
-export const bytesOf = (count) => counted(count, "byte");
+const present = (children) => children.flat(2).filter((child) => child !== null && child !== undefined && child !== false && child !== "");
 
 /** A number with its noun. */
 export const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+
+/** `a`, `a and b`, `a, b and c`; of no words, what stands for none. */
+export const listed = (words, none = "none") =>
+  words.length ? [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" and ") : none;
+
+/** A name that may be broken where a word of it ends. */
+export const breakable = (name) => name.replace(/_|[a-z](?=[A-Z])/g, "$&\u200b");
