@@ -30,7 +30,7 @@ from syncedmem.spec.vectors.keys import schema
 def test_the_archive_has_every_file_and_is_the_same_each_time() -> None:
     name, content = archive("1.2.3")
     assert (name, content) == archive("1.2.3")
-    assert name == "syncedmem-vectors-2-1.2.3.tar.gz"
+    assert name == "syncedmem-vectors-3-1.2.3.tar.gz"
 
     with tarfile.open(fileobj=BytesIO(content), mode="r:gz") as tar:
         found = {entry.name: (tar.extractfile(entry) or BytesIO()).read() for entry in tar}
