@@ -13,7 +13,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-mfem: Any = import_module("mfem.ser")
+mfem: Any = import_module("mfem.ser")  # codespell:ignore ser
 
 _VALID = {0x10: "VALID_HOST", 0x20: "VALID_DEVICE", 0x30: "VALID_BOTH"}
 """general/mem_manager.hpp, Memory::FlagMask."""
