@@ -16,7 +16,7 @@ from ..memory.coverage import Coverage
 from ..memory.kit import check_conformance
 from ..requirements import LEVELS
 from ..vectors.found import add_vectors
-from .process import PortError
+from .protocol import PortError
 from .targets import subject_of
 
 if TYPE_CHECKING:
@@ -355,6 +355,6 @@ def conform_program(
             raise PortError(f"{target.name} shows {top} at most, not {claim.level}")
 
         def bench(level: Level) -> Subject:
-            return subject_of(port, name, claim.profile, level, blobs=claim.blobs)
+            return subject_of(port, name, claim.profile, level, blobs=claim.blobs, policy=target.own.chosen_policy())
 
         return conform(bench, top, claim, progress=progress, on_change=on_change)

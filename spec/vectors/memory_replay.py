@@ -254,7 +254,7 @@ class _Player:
             return []
         if side in self._adopted:
             return [self._adopted[side]]
-        shown: list[Any] = self._log.owned(side) if self._subject.program is None else self._memory.sides(side)
+        shown: list[Any] = self._log.owned(side) if self._subject.program is None else self._memory.state(side)
         return shown
 
     def _bytes(self, side: str, pointer: Any) -> bytes:

@@ -24,7 +24,7 @@ from syncedmem.spec.learning.asking import AskedMaker, AskedProgram
 from syncedmem.spec.learning.comparison import Declared, declared_machine
 from syncedmem.spec.learning.drawing import drawings
 from syncedmem.spec.learning.report import LearnReport, LearnWanted, learn
-from syncedmem.spec.ports.process import PortError
+from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from syncedmem.spec.ports.harness import abi, heap
 from syncedmem.spec.ports.harness.heap import Heap
 from syncedmem.spec.ports.harness.library import Library, LibraryError, load
 from syncedmem.spec.ports.memory import Refused
-from syncedmem.spec.ports.process import PortError
+from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import library_target, subject_of
 
 if TYPE_CHECKING:

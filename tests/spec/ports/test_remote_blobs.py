@@ -21,7 +21,7 @@ from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
 from syncedmem.spec.blob.steps import BlobCall, Check, Extents, Fail, refused
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.ports.conformance import Claim, conform_program
-from syncedmem.spec.ports.process import PortError
+from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.protocol import BLOB_REQUESTS, REQUESTS, schema, wrong
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
 from syncedmem.spec.requirements import LEVELS
