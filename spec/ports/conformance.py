@@ -347,6 +347,7 @@ def conform_program(
     PortError
         If it cannot be tested, or cannot show the level that is claimed.
     """
+    policy = target.own.chosen_policy()
     with target.connect(limits, claim.edition) as port:
         if claim.blobs and not port.hello.get("blobs"):
             raise PortError(f"{target.name} has no blobs")
@@ -355,6 +356,6 @@ def conform_program(
             raise PortError(f"{target.name} shows {top} at most, not {claim.level}")
 
         def bench(level: Level) -> Subject:
-            return subject_of(port, name, claim.profile, level, blobs=claim.blobs, policy=target.own.chosen_policy())
+            return subject_of(port, name, claim.profile, level, blobs=claim.blobs, policy=policy)
 
         return conform(bench, top, claim, progress=progress, on_change=on_change)

@@ -50,9 +50,11 @@ class Memory:
             raise
         self.sides = sides
         fresh = {*FRESH[self.head], *way}
-        self.head = max((it for it in FRESH if side in FRESH[it] and {*FRESH[it]} <= fresh), key=lambda it: len(FRESH[it]))
+        # What no head can say is forgotten.
+        heads = [head for head, sides in FRESH.items() if side in sides and fresh.issuperset(sides)]
+        self.head = max(heads, key=lambda head: len(FRESH[head]))
 
-    def call(self, op, fail=0, partial=False):
+    def call(self, op, fail, partial):
         self.actions, self.fail, self.partial = [], fail, partial
         side = op.removeprefix("mutable_").removesuffix("_data")
         if side not in FRESH[self.head]:
@@ -69,7 +71,7 @@ class Memory:
 memories = {}
 
 
-def answer(op, memory=None, side="", bytes="", size=0, level="", version=1, edition="", **how):
+def answer(op, memory=None, side="", bytes="", size=0, **how):
     if op == "hello":
         return {"version": 1, "name": "third_side.py", "level": "L3", "edition": "third_side", "offers": ["drop"]}
     if op == "new":
@@ -81,7 +83,7 @@ def answer(op, memory=None, side="", bytes="", size=0, level="", version=1, edit
         it.actions = [f"free_{side}" for side in it.sides if it.sides[side] is not None]
     elif op.endswith("_data"):
         try:
-            result = it.call(op, **how)
+            result = it.call(op, how.get("fail", 0), how.get("partial", False))
         except MemoryError as error:
             result = {"refused": str(error)}
     return {} if it is None else {**it.state(), **result}

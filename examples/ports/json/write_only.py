@@ -1,4 +1,4 @@
-"""port.py with access that only writes: the machine of examples/machines/write_only.py, whose overwrite_* copy nothing."""
+"""port.py with calls that copy nothing, because all is written: the machine of examples/machines/write_only.py."""
 
 import port
 

@@ -23,6 +23,7 @@ from .options import (
     JsonFile,
     JunitFile,
     Memory,
+    OwnMachine,
     ReportFolder,
     Timeout,
     limits_of,
@@ -68,12 +69,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
         ),
     ] = None,
     edition: Edition = None,
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MACHINE", help="Test memories of another machine than Caffe's: FILE.py:NAME or FILE.json."
-        ),
-    ] = None,
+    machine: OwnMachine = None,
     policy: Annotated[
         str | None,
         typer.Option(

@@ -23,6 +23,7 @@ from .options import (
     Edition,
     JsonFile,
     Memory,
+    OwnMachine,
     ReportFolder,
     Timeout,
     limits_of,
@@ -67,6 +68,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
         ),
     ] = None,
     edition: Edition = None,
+    machine: OwnMachine = None,
     states: Annotated[
         int | None,
         typer.Option(
@@ -117,7 +119,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
     console = Console(stderr=json_path == "-", emoji=False)
     wanted = _wanted(level, edition, states, steps, seed)
     limits = limits_of(timeout, memory)
-    found = port_target(target, command)
+    found = port_target(target, command, machine)
     for text in (json_path, str(out / "report.json")):
         if text not in (None, "-"):
             check_place(Path(str(text)))

@@ -75,7 +75,7 @@ def test_the_examples_conform_to_their_level(name: str, profile: Profile) -> Non
 def test_the_examples_are_short() -> None:
     sizes = {name: len((PLACE / name).read_text(encoding="utf-8").splitlines()) for name in EXAMPLES}
 
-    assert sizes["port.py"] <= 60
+    assert sizes["port.py"] <= 70
     assert sizes["port.mjs"] <= 90
 
 
