@@ -47,6 +47,8 @@ class Claim:
         As for `syncedmem.spec.check_conformance`.
     keep_going : bool
         Whether a suite goes on after a violation.
+    first : bool
+        Whether the first violation ends the test.
     excepted : tuple of str
         Requirements whose violations are not counted.
     blobs : bool
@@ -59,6 +61,7 @@ class Claim:
     steps: int = 0
     seed: int = 0
     keep_going: bool = False
+    first: bool = False
     excepted: tuple[str, ...] = ()
     blobs: bool = False
 
@@ -303,6 +306,7 @@ def conform(
         Called with the report until now, after each violation and after each level.
     """
     results: list[LevelResult] = []
+    explained: set[str] = set()
     levels: list[Level] = [level for level in reversed(LEVELS) if _is_tested(level, top, claim)]
     report = PortReport("", claim.edition, claim, named=top)
     for level in levels:
@@ -321,13 +325,15 @@ def conform(
             if progress is not None:
                 progress(f"{level}: {suite}", cases)
 
-        tolerance = Tolerance(claim.excepted, keep_going=claim.keep_going, on_found=report_on)
+        tolerance = Tolerance(
+            claim.excepted, keep_going=claim.keep_going, first=claim.first, explained=explained, on_found=report_on
+        )
         check: Callable[..., Any] = check_blobs if claim.blobs else check_conformance
         conformance = check(subject, steps=claim.steps, seed=claim.seed, progress=advance, tolerance=tolerance)
         left = blobs_not_judged(subject) if claim.blobs else not_judged(subject)
         results.append(LevelResult(level, conformance, tuple(sorted(tolerance.met)), left))
         report = report_on()
-        if report.reached:
+        if report.reached or tolerance.finished:
             break
     return report
 
