@@ -18,7 +18,10 @@ def check_trace(
     edition: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help=f"Edition of a run that does not name one: caffe, early or cpu_only. Or {MACHINE}"
+            "--machine",
+            "--edition",
+            metavar="MACHINE",
+            help=f"The machine of a run that does not name one: caffe, early or cpu_only. Or {MACHINE}",
         ),
     ] = DEFAULT.name,
 ) -> None:
