@@ -216,13 +216,10 @@ class WatchedMemory:
             return f"{len(content)} of {SIZE} bytes"
         if content == self._written[-1]:
             return NEWEST
-        if not any(content):
-            return "zeros"
-        if content in self._written:
-            return "older bytes"
-        if len(self._written) == 1:  # nobody has written: these bytes are what the memory holds from now on
+        known = "zeros" if not any(content) else "older bytes" if content in self._written else "other bytes"
+        if known == "other bytes" and len(self._written) == 1:  # nobody has written: the memory holds these from now on
             self._written.append(content)
-        return "other bytes"
+        return known
 
     def _state(self, sight: Sight) -> tuple[str, list[str]]:
         """The head, and the flags that hold; a number is that of a head."""
@@ -230,7 +227,8 @@ class WatchedMemory:
         name = getattr(head, "name", head)
         name = dict(enumerate(self._driver.subject.machine.heads)).get(name, name) if isinstance(name, int) else name
         wrong = [] if size in (None, SIZE) else [f"size {size}"]
-        return str(name), [*filter(self._attribute, sight.flags), *wrong]
+        text = str(name)
+        return text if text.isprintable() else repr(text), [*filter(self._attribute, sight.flags), *wrong]
 
     def _attribute(self, name: str) -> Any:
         return getattr(self._driver.memory, name, None)

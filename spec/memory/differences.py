@@ -135,12 +135,11 @@ class Differences:
             return "R12-read-keeps"
         return self.on(entry.side, _HEAD.get(entry.does, "R21-push" if entry.does in ("push", "pull") else "R11-head"))
 
-
     def _listed(self, calls: Sequence[Wanted | AllocatorCall]) -> str:
         """Calls as a part of a sentence; between two sides it is clear from where a copy comes."""
         many = self._sides > _PAIR
-        names = (f"{call.operation} {call.source + ' to ' if many and call.source else ''}{call.side}" for call in calls)
-        return ", ".join(names) or "nothing"
+        ways = (f"{call.source} to {call.side}" if many and call.source else call.side for call in calls)
+        return ", ".join(f"{call.operation} {way}" for call, way in zip(calls, ways, strict=True)) or "nothing"
 
 
 Kinds = Sequence[tuple[str, str, str]]

@@ -78,7 +78,9 @@ class Port:
         self.hello: dict[str, Any] = {}
         self.asked: int = 0
         self.streams: int = 0
-        self.machine: Machine | None = edition if isinstance(edition, Machine) and edition not in EDITIONS.values() else None
+        self.machine: Machine | None = (
+            edition if isinstance(edition, Machine) and edition not in EDITIONS.values() else None
+        )
         self.protocol: Protocol = CAFFE if self.machine is None else protocol_of(self.machine)
         settings = self.protocol.machine.settings.values()
         self.settings: dict[str, str] = {it.name: it.initial for it in settings if it.name != caffe.MODE.name}

@@ -482,7 +482,11 @@ def _answers(editions: tuple[str, ...], state: tuple[Field, ...], actions: Type)
             Field("version", INTEGER, "the version of the protocol that the port speaks"),
             Field("name", _NAME, "the name of the port"),
             Field("level", _LEVEL, "the highest level that the port can show"),
-            _option("edition", one_of(dict.fromkeys((*EDITIONS, *editions))), "the edition that the port is, or the name of its machine; if left out, caffe"),
+            _option(
+                "edition",
+                one_of(dict.fromkeys((*EDITIONS, *editions))),
+                "the edition that the port is, or the name of its machine; if left out, caffe",
+            ),
             _option("blobs", FLAG, "whether it has blobs; if left out, it has none"),
             _option("offers", array_of(one_of(OFFERS)), "the optional requests that it answers; if left out, none"),
             _option(

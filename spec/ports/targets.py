@@ -35,7 +35,16 @@ if TYPE_CHECKING:
     from ..engine.supervisor import Limits
     from ..requirements import Level, Profile
 
-__all__ = ["MakerTarget", "OwnMachine", "ProgramTarget", "command_target", "library_target", "maker_of", "subject_of", "target"]
+__all__ = [
+    "MakerTarget",
+    "OwnMachine",
+    "ProgramTarget",
+    "command_target",
+    "library_target",
+    "maker_of",
+    "subject_of",
+    "target",
+]
 
 
 @dataclass(frozen=True)
