@@ -199,7 +199,11 @@ def _markdown_code(text: str) -> str:
     return "`{}`".format(text.replace("`", "'").replace("|", "\\|"))
 
 
-_MARKDOWN = Markup(_markdown_code, lambda text: f"**{_markdown(text)}**", _markdown)
+def _markdown_strong(text: str) -> str:
+    return f"**{_markdown(text)}**"
+
+
+_MARKDOWN = Markup(_markdown_code, _markdown_strong, _markdown)
 
 
 def markdown_table(
@@ -237,7 +241,11 @@ def _rst(text: str) -> str:
     return re.sub(r"[\\`*|]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
 
 
-_RST = Markup("``{}``".format, lambda text: f"**{_rst(text)}**", _rst)
+def _rst_strong(text: str) -> str:
+    return f"**{_rst(text)}**"
+
+
+_RST = Markup("``{}``".format, _rst_strong, _rst)
 
 
 def _code(text: str) -> str:
