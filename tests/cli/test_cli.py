@@ -140,11 +140,11 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
 
     assert (1, True, __version__) == (report["format"], report["passed"], report["syncedmem"])
     assert MODEL == {key: report["model"][key] for key in MODEL}
-    assert ["cpu", "simulated", "simulated-seeded", "opencl", "cuda"] == list(devices)
+    assert ["cpu", "simulated", "opencl", "cuda"] == list(devices)
     assert {"cells": 153, "transitions": 558} == {key: devices["simulated"][key] for key in ("cells", "transitions")}
     assert {"cells": 24, "transitions": 48} == {key: devices["cpu"][key] for key in ("cells", "transitions")}
     passed = {name for name, device in devices.items() if device["status"] == "passed"}
-    assert {"cpu", "simulated", "simulated-seeded"} <= passed
+    assert {"cpu", "simulated"} <= passed
     assert passed == {name for name, device in devices.items() if device.get("walks") and device.get("steps")}
     assert list(requirements_of(*KINDS)) == [it["id"] for it in report["requirements"]]
     assert {"B44-int-count"} == {it["id"] for it in report["requirements"] if it["status"] != "passed"}  # only in Caffe
@@ -312,10 +312,10 @@ def test_nothing_in_the_tables_is_cut_off(tmp_path: Path, monkeypatch: pytest.Mo
     tables = [line for line in result.output.splitlines() if line.startswith(" ")]
     heads = [line.split() for line in tables if line.split()[:1] in (["device"], ["requirement"])]
 
-    assert ["requirement", "cpu", "simulated", "simulated-seeded", "opencl", "cuda"] == heads[0]
+    assert ["requirement", "cpu", "simulated", "opencl", "cuda"] == heads[0]
     assert ["device", "status", "checks", "transitions", "walks", "steps", "seconds"] == heads[1]
     assert all(any(line.split()[:1] == [name] for line in tables) for name in requirements_of(*KINDS))
-    assert 5 == result.output.count("1234.5")
+    assert 4 == result.output.count("1234.5")
     assert "…" not in result.output
     assert max(map(len, tables)) <= 80
     assert all(report in run("devices").output for report in ("available", "what it is, or what is missing"))
@@ -338,7 +338,7 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
     )
     every = run("verify", "--steps", "0", "--processes", "1")
     reordered = run(
-        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(checks.SUBJECTS))
+        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(checks.CHECKED))
     )
     report = json.loads((tmp_path / "build" / "verify-cpu+opencl" / "report.json").read_text(encoding="utf-8"))
 
@@ -868,7 +868,7 @@ def test_version_and_help() -> None:
     [
         (
             ["verify", "--device", "gpu"],
-            "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'gpu'",
+            "device must be one of cpu, simulated, opencl, cuda, simulated-seeded, got 'gpu'",
         ),
         (["diagram", "--edition", "late"], f"unknown edition 'late'; there are {', '.join(EDITIONS)}"),
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
@@ -959,8 +959,8 @@ def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("gpu", "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'gpu'"),
-        ("cpu:1", "device must be one of cpu, simulated, simulated-seeded, opencl, cuda, got 'cpu:1'"),
+        ("gpu", "device must be one of cpu, simulated, opencl, cuda, simulated-seeded, got 'gpu'"),
+        ("cpu:1", "device must be one of cpu, simulated, opencl, cuda, simulated-seeded, got 'cpu:1'"),
         ("cuda:x", "'cuda:x' names no device: a number must follow the colon, as in cuda:1"),
     ],
 )

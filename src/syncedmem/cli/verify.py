@@ -42,9 +42,9 @@ def verify(  # noqa: PLR0913 -- options
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Check only this device: cpu (host memory alone), simulated, simulated-seeded (a seeded scheduler "
-            "decides when queued copies happen), opencl or cuda. A number says which one of its kind, as in cuda:1. "
-            "Repeat the option for more. Default: all of them.",
+            help="Check only this device: cpu (host memory alone), simulated, opencl or cuda. A number says which one "
+            "of its kind, as in cuda:1. Repeat the option for more. Default: all of them. simulated-seeded, whose "
+            "seeded scheduler decides when queued copies happen, is checked only if it is named.",
         ),
     ] = None,
     steps: Annotated[
@@ -91,13 +91,13 @@ def verify(  # noqa: PLR0913 -- options
       2  the command line is wrong, or a file cannot be written
     """
     from syncedmem.spec.engine.supervisor import processors
-    from syncedmem.verification import SUBJECTS, page
+    from syncedmem.verification import CHECKED, page
     from syncedmem.verification import verify as run_verification
 
     console = Console(stderr=json_path == "-")
-    names = tuple(dict.fromkeys(device or SUBJECTS))
+    names = tuple(dict.fromkeys(device or CHECKED))
     # The report of some devices does not pass for that of all, nor take its place.
-    folder = out or (DEFAULT_OUT if set(names) == set(SUBJECTS) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
+    folder = out or (DEFAULT_OUT if set(names) == set(CHECKED) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
     data_file = None if json_path in (None, "-") else place("--json", json_path, "file")
     for path in (folder / "index.html", folder / "report.json", *([data_file] if data_file else [])):
         check_place(path)

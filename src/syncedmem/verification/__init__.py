@@ -1,6 +1,7 @@
 """The main job: the model against what was observed of Caffe, every device against the spec, and the report."""
 
 from .checks import (
+    CHECKED,
     PARTS,
     SUBJECTS,
     make_blob_subject,
@@ -14,6 +15,7 @@ from .report import page
 from .verdicts import KINDS, MARKS, DeviceVerdict, ModelVerdict, Verification
 
 __all__ = [
+    "CHECKED",
     "KINDS",
     "MARKS",
     "PARTS",
