@@ -128,8 +128,7 @@ class Finding:
         Whether the program showed the same on a new target.  It may not do so with several threads, or if the damage
         that ended the process was done long before, or by another program.
     after : tuple of str
-        Requirements that the program breaks before this one, and that are left unjudged to see this one.  It may be
-        their consequence.
+        Requirements that the program breaks before this one, and that are left unjudged to see this one.
     times : int
         How often it was found.
     report : str
@@ -140,6 +139,8 @@ class Finding:
         In place of a long program: the ``generator`` and the ``seed`` that make its steps, the round from which on
         they are taken, ``first_round``, and their number, ``count``; for the fast generator also the other values of
         its `Stage`.
+    consequences : tuple of Finding
+        What may follow from the same bug.
     """
 
     requirement: str
@@ -154,6 +155,7 @@ class Finding:
     report: str = ""
     known: str | None = None
     rounds: dict[str, Any] | None = None
+    consequences: tuple[Finding, ...] = ()
 
     @property
     def key(self) -> str:
@@ -164,14 +166,15 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """The finding as data."""
-        return {**vars(self), "program": [step.as_json() for step in self.program], "after": list(self.after)}
+        program, consequences = [it.as_json() for it in self.program], [it.as_json() for it in self.consequences]
+        return {**vars(self), "program": program, "after": list(self.after), "consequences": consequences}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The finding from JSON."""
-        program = tuple(map(Step.from_json, data["program"]))
-        fields: dict[str, Any] = {**data, "program": program, "after": tuple(data["after"])}
-        return cls(**fields)
+        program, consequences = map(Step.from_json, data["program"]), map(cls.from_json, data["consequences"])
+        fields = {"program": tuple(program), "after": tuple(data["after"]), "consequences": tuple(consequences)}
+        return cls(**data | fields)
 
     @property
     def text(self) -> str:

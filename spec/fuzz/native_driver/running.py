@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from ..isolation import Place
     from ..jobs import Answer
 
-__all__ = ["NativeDriver"]
+__all__ = ["FROM_OUTSIDE", "NativeDriver"]
 
 _ZERO_SIZES = ("any", "null", "unique", "error")  # as in oracle.h
 _NO_BEGIN = ("2", "125")
 """The exit statuses of a driver that has no journal, or no memory."""
-_FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+"""Signals that come from another process: if they do not come again, they say nothing about the target."""
 
 _STEPS, _ROUNDS = 200_000, 64
 """The most of a process with one thread, whose steps are all kept."""
@@ -156,7 +157,7 @@ class NativeDriver:
             raise TargetError(f"the native driver cannot open the target: {header.message}")
         # It could not begin, or something outside has ended it.
         if header.state == RUNNING and (
-            death.detail in _FROM_OUTSIDE or (death.detail in _NO_BEGIN and not header.rounds)
+            death.detail in FROM_OUTSIDE or (death.detail in _NO_BEGIN and not header.rounds)
         ):
             raise TargetError(f"the native driver {death.how}")
         finding = self._finding(journal, header, death)
@@ -209,10 +210,8 @@ class NativeDriver:
             how = death.detail if death.kind == "crash" else f"exit status {death.detail}"
             last_line = f" ({death.last_line})" if death.last_line else ""
             requirement, message = "A22-no-crash", f"the process ended with {how} in {', '.join(calls)}{last_line}"
-        if journal.threads > 1:
-            message = f"{requirement}: {message}"
-            return Finding("A20-threads", message, (), "threads", repeats=False, report=report).as_json()
-        return Finding(requirement, message, journal.program(), "native", report=report).as_json()
+        program = journal.program() if journal.threads == 1 else ()
+        return Finding(requirement, message, program, report=report).as_json()
 
 
 def _fixed_addresses(sanitizer: str) -> list[str]:

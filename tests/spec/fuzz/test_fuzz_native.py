@@ -103,8 +103,8 @@ def test_a_race_with_a_narrow_window_is_found(race: str) -> None:
     target = f"{SUPPORT / 'racing_allocators.c'}:{race}_malloc,{race}_free"
     found = finding(target, 4, hang=2, steps=400_000_000)
 
-    assert ("A20-threads", ()) == (found.requirement, found.program)
-    assert found.message.startswith((RACES[race], "A02", "A04", "A22", "A23"))
+    assert () == found.program
+    assert found.requirement.startswith((RACES[race], "A02", "A04", "A22", "A23"))
     assert "of thread " in found.message
 
 
@@ -198,7 +198,7 @@ def test_a_run_with_threads_uses_it() -> None:
     report = fuzz(target, threads=4, steps=400_000)
 
     assert ["A20-threads"] == [it.requirement for it in report.findings]
-    assert ["fast", "native", "threads"] == [it.name for it in report.suites]
+    assert ["fast", "threads", "native"] == [it.name for it in report.suites]
     assert f"fuzz({target!r}, seed=0, steps=400000, threads=4" in report.replay(report.findings[0]).python()
 
 
@@ -326,7 +326,7 @@ def command_for(tmp_path: Path) -> str:
 def test_a_race_is_in_the_report_of_a_sanitizer(tmp_path: Path) -> None:
     report = finding(command_for(tmp_path), 4, steps=4_000_000)
 
-    assert report.message.startswith("A22-no-crash: ThreadSanitizer: data race ")
+    assert report.message.startswith("ThreadSanitizer: data race ")
     assert "pop_malloc" in report.report
 
 

@@ -203,7 +203,7 @@ def test_the_command_passes_what_passes(tmp_path: Path) -> None:
     suite = ET.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 -- this test has written it
 
     assert "passed. Seed 0." in result.output
-    assert (3, True, []) == (report["format"], report["passed"], report["findings"])
+    assert (4, True, []) == (report["format"], report["passed"], report["findings"])
     required = requirements_of("allocator")
     assert list(required) == [it["requirement"] for it in report["requirements"]]
     assert {"tests": str(len(required)), "failures": "0"} == {key: suite.attrib[key] for key in ("tests", "failures")}
