@@ -15,6 +15,7 @@ from ..requirements import requirements_of
 from .capabilities import check_names
 from .finding import TargetError
 from .kit import fuzz
+from .mask import read_known
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ..requirements import Requirement
     from .report import Report
 
-__all__ = ["AllocatorTests", "listed"]
+__all__ = ["AllocatorTests"]
 
 
 class AllocatorTests:
@@ -66,10 +67,10 @@ class AllocatorTests:
 
     def check(self, name: str) -> None:
         """Check the verdict on one requirement."""
-        if name in listed(self.skips):
+        if name in _listed(self.skips):
             raise SkipTest(f"{name} is listed in {self.skips}")
         verdict = self.report().verdict(name)
-        known = name in listed(self.xfails)
+        known = name in _listed(self.xfails)
         if verdict.status == "failed":
             if known:
                 raise SkipTest(f"known to fail: {verdict.detail}")
@@ -89,15 +90,9 @@ def _report(tests: Any) -> Report:
     return fuzz(target, promises=tests.promises, steps=tests.steps, seed=tests.seed, threads=tests.threads)
 
 
-def listed(path: str | Path | None) -> set[str]:
+def _listed(path: str | Path | None) -> set[str]:
     """The requirements that a file lists."""
-    if path is None:
-        return set()
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
-    names = {name for line in lines if (name := line.partition("#")[0].strip())}
-    if unknown := names - set(requirements_of("allocator")):
-        raise TargetError(f"{path} lists {', '.join(sorted(unknown))}, which is no requirement of allocators")
-    return names
+    return set() if path is None else set(read_known(Path(path)))
 
 
 def _test_of(requirement: Requirement) -> Callable[[AllocatorTests], None]:

@@ -116,8 +116,8 @@ class Finding:
     requirement : str
     message : str
     program : tuple of Step
-        The steps on a new target; the last one shows the violation.  Empty if only a seed can replay it, or if they
-        are too many to be kept; the last steps if it did not repeat.
+        The steps on a new target; the last one shows the violation.  Empty if several threads took them, or if they are
+        too many to be kept: then the seed of the run replays it.  The last steps if it did not repeat.
     generator : str
         The generator that found it.
     operations : int
@@ -135,10 +135,6 @@ class Finding:
         The report of a sanitizer, if one found it.
     known : str or None
         Why it is known and no failure; None if it is not known.
-    rounds : dict or None
-        In place of a long program: the ``generator`` and the ``seed`` that make its steps, the round from which on
-        they are taken, ``first_round``, and their number, ``count``; for the fast generator also the other values of
-        its `Stage`.
     consequences : tuple of Finding
         What may follow from the same bug.
     """
@@ -154,7 +150,6 @@ class Finding:
     times: int = 1
     report: str = ""
     known: str | None = None
-    rounds: dict[str, Any] | None = None
     consequences: tuple[Finding, ...] = ()
 
     @property
@@ -173,8 +168,8 @@ class Finding:
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The finding from JSON."""
         program, consequences = map(Step.from_json, data["program"]), map(cls.from_json, data["consequences"])
-        fields = {"program": tuple(program), "after": tuple(data["after"]), "consequences": tuple(consequences)}
-        return cls(**data | fields)
+        after = tuple(data["after"])
+        return cls(**data | {"program": tuple(program), "after": after, "consequences": tuple(consequences)})
 
     @property
     def text(self) -> str:

@@ -40,7 +40,7 @@ __all__ = ["fuzz"]
 
 _OF_PROGRAMS, _OF_ROUNDS = 4, 2
 """Each generator may take its share of the time that is left when it begins: so many parts."""
-SHORTENING_SECONDS, _FOR_THE_LAST = 10.0, 5.0
+SHORTENING_SECONDS, LAST_SECONDS = 10.0, 5.0
 """The seconds after the end of the time in which what was found last may be shortened, and then be looked at again."""
 BEAT = 1.0
 """The seconds after which progress is told again."""
@@ -55,9 +55,7 @@ _QUICK_HANG = 0.5
 _SHORT = 10
 """So many steps and loops are short enough."""
 MOST_KEPT = 10_000
-"""A program of more steps and loops is not kept; its seed, its round and its number of steps are."""
-MOST_TRIED = 500_000
-"""Of the steps of a longer program, too many for another try would be left: it is only looked at again."""
+"""A program of more steps and loops is not kept: the seed of the run takes its steps again."""
 _LAST = 200
 """The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
@@ -248,7 +246,7 @@ class _Run:
     ) -> None:
         self._place = place
         self._report = report
-        self._seconds, self._symbols, self._fresh, self._first = options
+        seconds, self._symbols, self._fresh, self._first = options
         self._corpus = corpus
         self._progress = progress
         self._changed = changed
@@ -257,7 +255,7 @@ class _Run:
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tallies: dict[str, _Tally] = {}
         self._since = 0
-        self._until = time.perf_counter() + self._seconds
+        self._until = time.perf_counter() + seconds
 
     def run(self, logged: Sequence[Program]) -> None:
         """Test the target with every generator, each for its share of the time that is left."""
@@ -328,7 +326,6 @@ class _Run:
                     job["seen"] = self._behaviour
                 self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), self._count_steps)
                 answer = self._answer_of_rounds(job, self._next_mask(tally))
-                answer["rounds_of"] = {**chosen._asdict(), "count": answer["operations"]}
                 steps, number = steps - answer["operations"], number + answer["rounds"]
                 failed = answer.get("finding", True) is not None
                 yield answer
@@ -359,7 +356,7 @@ class _Run:
         self._progress.show("threads", 0, steps, self._count_steps)
         job: Job = {"job": "campaign", "steps": steps, "seconds": seconds, "first_round": 0}
         answer = self._answer_of_rounds({**job, "threads": self._report.threads}, self._next_mask(tally))
-        self._take("threads", [answer | {"rounds_of": {}}])
+        self._take("threads", [answer])
 
     def _take_natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
@@ -398,8 +395,7 @@ class _Run:
                 tally.add(answer)
                 self._remember(answer)
                 if finding is not None:
-                    rounds = {"generator": generator, "seed": report.seed, **answer["rounds_of"]}
-                    self._count(tally, replace(finding, rounds=rounds), answer["last"])
+                    self._count(tally, finding, answer["last"])
                 self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), live)
                 if tally.wasted >= _PATIENCE or self._is_over():
                     break
@@ -434,7 +430,7 @@ class _Run:
 
     def _ask(self, job: Job, mask: Mask) -> Answer:
         self._since = self._place.journal.moved()[0]
-        whole = max(self._end_of_shortening() + _FOR_THE_LAST - time.perf_counter(), 0.0)
+        whole = max(self._end_of_shortening() + LAST_SECONDS - time.perf_counter(), 0.0)
         promises, seed = self._report.promises, self._report.seed
         return self._place.perform({**job, "promises": promises, "seed": seed, "mask": mask.as_json(), "whole": whole})
 
@@ -526,8 +522,6 @@ class _Run:
     def _add(self, finding: Finding) -> None:
         if len(folded(finding.program)) > MOST_KEPT:
             finding = replace(finding, program=())
-        else:
-            finding = replace(finding, rounds=None)
         self._report.violating.append(replace(finding, known=reason_of(self._report.known, finding)))
         self._store(finding.program)
         self._changed(self._report)
@@ -538,13 +532,6 @@ class _Run:
         count_programs = lambda: self._place.journal.moved()[0] - begun  # noqa: E731 -- one of a few lines is a riddle
         self._progress.show(f"shortening {finding.requirement.partition('-')[0]}", 0, TRIES, count_programs)
         finding = replace(finding, after=tuple(sorted(mask.unjudged - self._skipped.unjudged - {finding.requirement})))
-        rounds = finding.rounds
-        if rounds is not None and rounds["generator"] == "fast" and len(finding.program) > MOST_TRIED:
-            self._progress.show("looking again", 0, rounds["count"], self._count_steps)
-            again = finding_of(self._ask({"job": "campaign", "seconds": self._seconds, **rounds}, mask), ())
-            if again is not None and again.requirement == finding.requirement:
-                return finding
-            return self._judge_unseen(finding)
         for program in (finding.program[last:], finding.program) if last else (finding.program,):
             short = self._shorten(finding.requirement, program, mask)
             if short is None:

@@ -31,6 +31,7 @@ IN_C = (
         "forgetting_malloc,forgetting_free,forgetting_calloc,forgetting_realloc", "A16-no-leaks", "C17 7.22.3.5", {}
     ),
     BugInC("leaky_malloc,leaky_free", "A16-no-leaks", "KuiperLLama: big buffers are never freed", {}),
+    BugInC("hoarding_malloc,hoarding_free", "A16-no-leaks", "a class that has no list of free blocks", {}),
     BugInC("racing_malloc,racing_free", "A20-threads", "KuiperLLama: no locks", {}, threads=4),
     BugInC("unchecked_malloc,unchecked_free", "A22-no-crash", "KuiperLLama alloc_cpu.cpp:28-29, malloc unchecked", {}),
     BugInC(

@@ -99,7 +99,6 @@ class NativeDriver:
                     "unjudged": ",".join(set(unjudged()) - DAMAGED),
                 }
                 answer = self._answer(journal, self._run(journal, options, left))
-                answer["rounds_of"] = {"first_round": first_round, "count": answer["operations"]}
             done += answer["operations"]
             number += 1
             yield answer

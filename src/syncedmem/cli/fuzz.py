@@ -435,9 +435,8 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
         last = f"the last {len(finding.program)} steps are in the file"
         hurt = "" if finding.report else f" {_HURT}"
         console.print(f"Its steps, taken again from the start, did not show it; {last}.{hurt}\n", highlight=False)
-    elif finding.rounds is not None:
-        seed, first, count = (finding.rounds[name] for name in ("seed", "first_round", "count"))
-        say(f"It takes {count:,} steps, which are not kept: those of seed {seed}, from round {first:,} on.")
+    elif finding.repeats and not finding.program:
+        say("It takes so many steps that they are not kept; the seed takes them again.")
     elif not replay.shows_steps and finding.program:
         console.print(f"It takes {len(finding.program):,} steps, which are in the file.", highlight=False)
     if not replay.shows_steps:

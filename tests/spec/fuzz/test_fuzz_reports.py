@@ -21,6 +21,7 @@ from syncedmem.spec.fuzz import (
     AllocatorTests,
     Finding,
     Replay,
+    Step,
     TargetError,
     fuzz,
 )
@@ -81,12 +82,11 @@ def test_a_replay_file_says_whether_it_still_fails(tmp_path: Path) -> None:
         ),
         ('{"format": NaN}', "is no replay: this is broken JSON: NaN is not a number"),
         ("", "is no replay: the file is empty"),
-        ("3", "is no replay of format 1 to 3; wanted is a replay of fuzz$"),
-        ('{"format": 4}', "is no replay of format 1 to 3; wanted is a replay of fuzz$"),
-        *((text, "is no replay of format 1 to 3; wanted is a replay of fuzz$") for text in ("{}", "[1]", "null")),
-        ('{"format": 1}', "is no replay: 'target' is missing or wrong; wanted is a replay of fuzz$"),
-        ('{"format": 1}', "'target' is missing"),
-        ('{"format": 1, "target": "a:b"}', "'promises' is missing"),
+        ("3", "is no replay of format 1 to 4; wanted is a replay of fuzz$"),
+        ('{"format": 5}', "is no replay of format 1 to 4; wanted is a replay of fuzz$"),
+        *((text, "is no replay of format 1 to 4; wanted is a replay of fuzz$") for text in ("{}", "[1]", "null")),
+        ('{"format": 1}', "is no replay: it has no 'target'; wanted is a replay of fuzz$"),
+        ('{"format": 1, "target": "a:b"}', "it has no 'promises'"),
     ],
 )
 def test_what_is_no_replay_is_said(tmp_path: Path, text: str, said: str) -> None:
@@ -97,9 +97,6 @@ def test_what_is_no_replay_is_said(tmp_path: Path, text: str, said: str) -> None
         Replay.read(file)
 
 
-ROUNDS: dict[str, Any] = {
-    "generator": "fast", "seed": 0, "kind": "drawn", "first_round": 0, "steps": 9, "ages": True, "count": 9
-}  # fmt: skip
 WRONG: dict[str, list[Any]] = {
     "target": [1, None],
     "promises": [["ab"], {"alignment": 64}],
@@ -109,11 +106,10 @@ WRONG: dict[str, list[Any]] = {
     "program": [{}, "fly"],
     "seed": [True, 0.5],
     "steps": [-1, "1"],
-    "threads": [0, 100_000, 1.0],
-    "hang": [0, -1.0, 1e999, "5"],
+    "threads": [0, 1.0],
+    "hang": [0, -1.0, "5"],
     "named": ["yes"],
     "skip": ["A01", ["A99"], [1]],
-    "rounds": [1, {}, ROUNDS | {"count": "9"}, ROUNDS | {"kind": "other"}, ROUNDS | {"generator": 1}],
 }
 """Values that the fields of a replay must not have."""
 
@@ -124,8 +120,8 @@ def test_a_field_that_cannot_be_is_named(tmp_path: Path, field: str, values: lis
     good = Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
     file = tmp_path / "replay.json"
     for value in values:
-        file.write_text(json.dumps(good | {field: value}).replace("Infinity", "1e999"), encoding="utf-8")
-        with pytest.raises(TargetError, match=f"is no replay: '{field}' is missing or wrong"):
+        file.write_text(json.dumps(good | {field: value}), encoding="utf-8")
+        with pytest.raises(TargetError, match=f"is no replay: it has a wrong '{field}': "):
             Replay.read(file)
 
     assert set(good) == {"format", "kind", *WRONG}
@@ -154,7 +150,7 @@ def test_a_replay_imports_nothing_that_only_the_file_names(
     )
     target = f"{module}:Pool"
     for repeats in (True, False):  # the two kinds are replayed differently
-        finding = Finding("A01-distinct-pointers", "", (), repeats=repeats)
+        finding = Finding("A01-distinct-pointers", "", (Step("compare", ()),), repeats=repeats)
         file.write_text(Replay(target, {}, finding, steps=100).text(), encoding="utf-8")
         line = refused(monkeypatch, capsys, "replay", str(file))
         command = shlex.split(line.partition("if you trust that: ")[2])
@@ -188,7 +184,7 @@ def test_a_replay_of_an_object_says_that_it_has_no_name(
 ) -> None:
     """You can name a target for it on the command line."""
     file = tmp_path / "replay.json"
-    found = Replay("<an object>", {}, Finding("A01-distinct-pointers", "", ()), named=False)
+    found = Replay("<an object>", {}, Finding("A01-distinct-pointers", "", (Step("compare", ()),)), named=False)
     file.write_text(found.text(), encoding="utf-8")
 
     assert "it came from an object in a program, '<an object>'" in refused(monkeypatch, capsys, "replay", str(file))
@@ -273,7 +269,7 @@ def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
     with pytest.raises(SkipTest, match="is listed in"):
         Twice().check(broken)
     Twice.skips = listing(tmp_path, "A99-nonsense")
-    with pytest.raises(TargetError, match="lists A99-nonsense, which is no requirement of allocators"):
+    with pytest.raises(TargetError, match="there is no requirement 'A99-nonsense' of allocators"):
         Twice().check(broken)
 
 
