@@ -87,24 +87,19 @@ class Step(NamedTuple):
         return f"{self.operation}({', '.join(map(str, numbers))})"
 
 
-class TargetError(SyncedMemoryError, ValueError):
-    """A target, a capability record or a replay that cannot be used: not found, not recognised, contradictory.
-
-    The message is always one line, also if it quotes a longer message.
-    """
+class _OneLineError(SyncedMemoryError):
+    """An error whose message is always one line, also if it quotes a longer message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
 
 
-class EngineError(SyncedMemoryError, RuntimeError):
-    """The fuzzer itself has failed, or something outside has ended its process; this says nothing about the target.
+class TargetError(_OneLineError, ValueError):
+    """A target, a capability record or a replay that cannot be used: not found, not recognised, contradictory."""
 
-    The message is always one line.
-    """
 
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+class EngineError(_OneLineError, RuntimeError):
+    """The fuzzer itself has failed, or something outside has ended its process; this says nothing about the target."""
 
 
 @dataclass(frozen=True)

@@ -177,7 +177,7 @@ def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -
         return wrong is not None and wrong.requirement == job["requirement"]
 
     until = time.perf_counter() + job["seconds"]
-    shortest = shortened(items_from_json(job["program"]), fails, taken=lambda: journal.length, until=until)
+    shortest = shortened(items_from_json(job["program"]), fails, count_calls=journal.calls, until=until)
     wrong = run_program(source, record, shortest, journal, mask)
     if wrong is None or wrong.requirement != job["requirement"]:
         return {"finding": None}

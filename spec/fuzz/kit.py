@@ -25,7 +25,7 @@ from .loops import folded, items_as_json
 from .mask import Mask, read_known, reason_of, requirement_named
 from .native_driver.building import sanitizer_of
 from .native_driver.running import FROM_OUTSIDE, NativeDriver
-from .recognition import spelling
+from .recognition import Source, spelling
 from .report import Report
 from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, shortened
 
@@ -142,7 +142,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             raise TargetError(f"{target} cannot be opened: {death.message if death else described}")
         name = target if isinstance(target, str) else spelling(target)
         report = Report(
-            name or _describe(target),
+            name or Source(target).name,
             described["kind"],
             Capabilities().with_promises(described["capabilities"]),
             dict(promises or {}),
@@ -565,7 +565,7 @@ class _Run:
             program,
             lambda shorter: self._repeat(shorter, requirement, mask, quick) is not None,
             HANG_TRIES if requirement == "A23-no-hang" else DEATH_TRIES,
-            lambda: len(self._place.journal.steps()),
+            self._place.journal.calls,
             self._end_of_shortening(),
         )
         return self._repeat(shortest, requirement, mask)
@@ -586,7 +586,3 @@ class _Run:
 
 def _as_data(program: Program) -> list[object]:
     return [step.as_json() for step in program]
-
-
-def _describe(target: object) -> str:
-    return str(getattr(target, "__qualname__", None) or f"an object of type {type(target).__qualname__}")

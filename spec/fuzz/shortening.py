@@ -34,6 +34,8 @@ _LONG = 24
 """Only longer programs are tried from a later start, as loops, and with all sizes alike."""
 _FEW = 128
 """So many steps can be left out one by one, also those of loops."""
+_TAILS = (0, 1, 2, 4, 8, 16)
+"""So many of the last steps are tried after a loop that makes a process old."""
 _SIZE = 64
 _SIZED = ("allocate", "calloc", "resize")
 _SMALLEST_ALIGNMENT = 16
@@ -45,11 +47,11 @@ def shortened(
     program: Program,
     fails: Callable[[Program], bool],
     tries: int = TRIES,
-    taken: Callable[[], int] | None = None,
+    count_calls: Callable[[], int] | None = None,
     until: float = math.inf,
 ) -> Program:
     """The shortest program that still fails, as far as it is found with this many tries."""
-    budget = _Budget(_effective(program), fails, tries, taken, until)
+    budget = _Budget(_effective(program), fails, tries, count_calls, until)
     with suppress(_SpentError):
         if budget.fails(budget.shortest):
             _shorten(budget)
@@ -93,13 +95,13 @@ class _Budget:
         program: Program,
         fails: Callable[[Program], bool],
         tries: int,
-        taken: Callable[[], int] | None,
+        count_calls: Callable[[], int] | None,
         until: float,
     ) -> None:
         self.shortest = program
         self.steps = len(program)
         self._fails = fails
-        self._taken = taken
+        self._count_calls = count_calls
         self._tries = tries
         self._left = _STEPS
         self._until = until
@@ -123,12 +125,9 @@ class _Budget:
             raise _SpentError
         self._tries -= 1
         fails = self._fails(program)
-        if fails and self._taken is not None:
-            self.steps = min(self._taken(), len(program))
-            self._left -= self.steps
-        else:
-            self.steps = len(program)
-            self._left -= _calls(program)
+        calls = _calls(program) if self._count_calls is None else self._count_calls()
+        self.steps = min(calls, len(program)) if fails else len(program)
+        self._left -= calls
         return fails
 
 
@@ -164,12 +163,20 @@ def _from_later(budget: _Budget) -> None:
 
 
 def _as_loop(budget: _Budget) -> bool:
-    """Find a loop that fails too, with the fewest times; return whether there is one."""
-    for loop in _loops(budget.shortest):
+    """Find a loop that fails too, alone or before the last steps, and its fewest times; return whether there is one."""
+    program = budget.shortest
+    for loop in _loops(program):
         if budget.fails((loop,)):
             reached = loop._replace(times=-(-budget.steps // len(loop.body)))
             shorter = reached if budget.fails((reached,)) else loop
             _fewer_times((shorter,), 0, shorter, budget)
+            return True
+    # A process that has grown old: by as many calls as there were, whatever they did.
+    aging = Repeat(_calls(program), (Step("allocate", (0, _SIZE, 0, 0)), Step("free", (0, 0))))
+    for length in _TAILS:
+        items: Items = (aging, *program[len(program) - length :])
+        if budget.fails(items):
+            _fewer_times(items, 0, aging, budget)
             return True
     return False
 

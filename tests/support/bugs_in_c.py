@@ -46,5 +46,7 @@ IN_C = (
     BugInC("headed_malloc,headed_free", "A06-out-of-memory", "CWE-190: a header added before the check", {}),
     BugInC("small_malloc,small_free,small_calloc", "A06-out-of-memory", "CWE-190: a product of 32 bits", {}),
     BugInC("early_malloc,early_free", "A01-distinct-pointers", "a table that is filled while the first calls run", {}),
+    BugInC("aging_malloc,aging_free", "A01-distinct-pointers", "a counter of frees that runs over", {}),
+    BugInC("leaving_malloc,leaving_free", "A22-no-crash", "a limit of requests that ends the process", {}),
     BugInC("stuck_malloc,stuck_free", "A23-no-hang", "a wait that nobody ends", {}),
 )

@@ -107,12 +107,6 @@ class NativeDriver:
         """The steps of the present process until now; from any thread."""
         return 0 if self._journal is None else sum(it.steps for it in self._journal.counts())
 
-    def alone(self, steps: int) -> float:
-        """Calls a second of the target in a simple loop, without the driver's own work."""
-        with NativeJournal.new(1, 1, steps) as journal:
-            self._run(journal, {"steps": steps, "bare": 1, "milliseconds": 1 << 20, "unjudged": ""}, 1 << 10)
-            return steps / (journal.header().busy / 1e9)
-
     def _run(self, journal: NativeJournal, options: dict[str, Any], seconds: float) -> Death:
         """Run the driver; how it ended."""
         record, library = self._capabilities, self._library
