@@ -160,7 +160,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         logged = [program for log in logs for program in programs_of(log, seed, streams=streams)]
         options = _Options(seconds, tuple(described["symbols"]), described["fresh"], first)
         with _Progress(on_progress) as progress:
-            _Run(place, report, options, programs, progress, on_change or id).run(logged)
+            _Campaigns(place, report, options, programs, progress, on_change or id).run(logged)
         return report
 
 
@@ -232,7 +232,7 @@ class _Progress:
                 self._tell(what, min(done + max(live(), 0), of), of)
 
 
-class _Run:
+class _Campaigns:
     """One call of `fuzz`: all generators on one target."""
 
     def __init__(  # noqa: PLR0913 -- what a run is made of
@@ -317,11 +317,11 @@ class _Run:
             # Each stage has its share of the time that is left.
             part = max(deadline - time.perf_counter(), 0.0) * stage.steps / sum(later.steps for later in plan[index:])
             end = time.perf_counter() + part
-            given: Job = {"programs": [_as_data(program) for program in groups[index]]} if groups else {}
+            programs: Job = {"programs": [_as_data(program) for program in groups[index]]} if groups else {}
             steps, number, failed = stage.steps, stage.first_round, True
             while failed and (steps > 0 or groups) and time.perf_counter() < end:
                 chosen = stage._replace(first_round=number, steps=steps)
-                job: Job = {"job": "campaign", **chosen._asdict(), **given, "seconds": end - time.perf_counter()}
+                job: Job = {"job": "campaign", **chosen._asdict(), **programs, "seconds": end - time.perf_counter()}
                 if self._corpus is not None:
                     job["seen"] = self._behaviour
                 self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), self._count_steps)

@@ -9,16 +9,13 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
 
-from syncedmem.model import FileAccessError, FileFormatError
 from syncedmem.model.defaults import FUZZ
 from syncedmem.model.errors import shown
-from syncedmem.model.files import parsed_json, read_text
 
 from ..engine.fields import FLAG, INTEGER, NUMBER, TEXT, Type, array_of, mismatch, one_of
-from ..engine.violation import Violation
 from ..requirements import requirements_of
 from .driver import Driver
-from .finding import Finding, TargetError
+from .finding import Finding, TargetError, read_object
 from .isolation import Isolated
 from .jobs import finding_of
 from .loops import Repeat, folded, items_as_json, items_from_json
@@ -149,13 +146,8 @@ class Replay:
         FileAccessError
             If it cannot be read.
         """
-        try:
-            data: Any = parsed_json(str(path), read_text(path, _WANTED))
-        except FileAccessError:
-            raise
-        except FileFormatError as error:
-            raise TargetError(f"{path} is no replay: {error.reason}") from None
-        if not hasattr(data, "get") or data.get("format") not in _FORMATS:
+        data = read_object(path, "replay", _WANTED)
+        if data.get("format") not in _FORMATS:
             raise TargetError(f"{path} is no replay of format 1 to {FORMAT}; wanted is {_WANTED}")
         data.setdefault("skip", [])
         if fault := mismatch({"type": "object", "properties": _FIELDS, "required": _FIELDS}, data):
@@ -245,15 +237,8 @@ def _statement(item: Item) -> str:
 
 def _packed(statements: list[str]) -> list[str]:
     """The statements, spread evenly over the lines; a loop has a line of its own."""
-    lines = [list(them) for _, them in groupby(statements, lambda it: it if it.startswith("for ") else "")]
+    lines = [list(group) for _, group in groupby(statements, lambda text: text if text.startswith("for ") else "")]
     each = 1
     while each < len(statements) and sum(-(-len(line) // each) for line in lines) > _MOST_LINES:
         each += 1
     return ["; ".join(line[at : at + each]) for line in lines for at in range(0, len(line), each)]
-
-
-def replay(path: Path, target: str) -> None:
-    """Run a replay file on a target."""
-    finding = Replay.read(path).aimed_at(target).run()
-    if finding is not None:
-        raise Violation(finding.requirement, finding.message)

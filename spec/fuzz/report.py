@@ -167,7 +167,7 @@ class Report:
             times = self.operations
         findings = [it for it in self.findings if it.requirement == requirement]
         more = f" (and {len(findings) - 1} more like it)" if findings[1:] else ""
-        for finding in sorted(findings, key=lambda it: it.known is not None):
+        for finding in sorted(findings, key=lambda finding: finding.known is not None):
             if finding.known is None:
                 return Verdict(requirement, "failed", times, finding.message + more)
             reason = f"known, {finding.known}: " if finding.known else "known: "

@@ -134,7 +134,7 @@ class _Budget:
 def _effective(program: Program) -> Program:
     """The program without steps on blocks that do not exist."""
     there: set[int] = set()
-    kept: list[Step] = []
+    steps: list[Step] = []
     for step in program:
         operation, numbers = step
         if operation in TAKES:
@@ -143,8 +143,8 @@ def _effective(program: Program) -> Program:
             continue
         elif operation == "free":
             there.remove(numbers[0])
-        kept.append(step)
-    return tuple(kept)
+        steps.append(step)
+    return tuple(steps)
 
 
 def _calls(program: Program) -> int:
@@ -189,14 +189,14 @@ def _fewer_times(items: Items, at: int, loop: Repeat, budget: _Budget) -> Items:
         return fewer if budget.fails(fewer) else None
 
     low, high = 0, loop.times - 1
-    found = fails(high)
-    if found is None:
+    fewest = fails(high)
+    if fewest is None:
         return items
     while high - low > 1:
         middle = (low + high) // 2
         fewer = fails(middle)
-        low, high, found = (middle, high, found) if fewer is None else (low, middle, fewer)
-    return found
+        low, high, fewest = (middle, high, fewest) if fewer is None else (low, middle, fewer)
+    return fewest
 
 
 def _loops(program: Program) -> Iterator[Repeat]:
@@ -309,7 +309,7 @@ def _renumbered(program: Program) -> Program:
     new: dict[int, int] = {}
     live: set[int] = set()
     unused: list[int] = []  # a heap of the numbers below the next one
-    found: list[Step] = []
+    steps: list[Step] = []
     for step in program:
         numbers = list(step.numbers)
         for at in BLOCKS_OF[step.operation]:
@@ -321,5 +321,5 @@ def _renumbered(program: Program) -> Program:
         if step.operation == "free" and not keeps and numbers[0] in live:
             live.remove(numbers[0])
             heappush(unused, numbers[0])
-        found.append(Step(step.operation, tuple(numbers)))
-    return tuple(found)
+        steps.append(Step(step.operation, tuple(numbers)))
+    return tuple(steps)
