@@ -177,8 +177,8 @@ class Finding:
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The finding from JSON."""
         program, consequences = map(Step.from_json, data["program"]), map(cls.from_json, data["consequences"])
-        after = tuple(data["after"])
-        return cls(**data | {"program": tuple(program), "after": after, "consequences": tuple(consequences)})
+        fields = {"program": tuple(program), "after": tuple(data["after"]), "consequences": tuple(consequences)}
+        return cls(**cast("Any", data | fields))
 
     @property
     def text(self) -> str:
@@ -209,9 +209,9 @@ def read_object(path: Path, what: str, wanted: str) -> dict[str, Any]:
         If it cannot be read.
     """
     try:
-        data = parsed_json(str(path), read_text(path, wanted))
+        data: Any = parsed_json(str(path), read_text(path, wanted))
     except FileAccessError:
         raise
     except FileFormatError as error:
         raise TargetError(f"{path} is no {what}: {error.reason}") from None
-    return data if isinstance(data, dict) else {}
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
