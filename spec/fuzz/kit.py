@@ -416,13 +416,13 @@ class _Campaigns:
             tally.wasted += _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
 
     def _next_mask(self, tally: _Tally) -> Mask:
-        """The mask of the next job: what is known is always left out, and after each failing job all that was found.
+        """The mask of the next job: without what is known as a whole, or in turn without all that was found.
 
         In this process nothing is left out but what was skipped, because what follows could end it.
         """
         findings = self._report.violating if self._report.protected else []
         if tally.failures % 2 == 0:
-            findings = [finding for finding in findings if finding.known is not None]
+            findings = [finding for finding in findings if finding.requirement in self._report.known]
         tally.mask = self._skipped | Mask.after(findings)
         return tally.mask
 

@@ -190,6 +190,17 @@ def test_what_is_skipped_hides_nothing_from_it() -> None:
     assert {None} == {it["finding"] for it in answers(target, unjudged=["A13-zeroed"])}
 
 
+def test_what_is_known_hides_nothing_from_it_either(tmp_path: Path) -> None:
+    """Once it was seen, both engines leave it out, and take all their steps."""
+    (tmp_path / "known.txt").write_text("A13  # ours\n", encoding="utf-8")
+    target = f"{SUPPORT / 'faulty_allocators.c'}:dirty_malloc,dirty_free,dirty_calloc"
+    report = fuzz(target, steps=20_000, known=tmp_path / "known.txt")
+
+    assert report.passed
+    assert [1] == [finding.times for finding in report.findings]
+    assert {"native": True} == {suite.name: suite.steps >= 40_000 for suite in report.suites if suite.name == "native"}
+
+
 # --- in a whole run
 
 
