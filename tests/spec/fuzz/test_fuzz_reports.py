@@ -250,11 +250,13 @@ def test_the_suite_fails_skips_and_expects_failures(tmp_path: Path) -> None:
     with pytest.raises(SkipTest, match="not checked"):
         Twice().check("A08-size-known")
 
+    file = tmp_path / "known.txt"
+    file.write_text(f"# ours\n{broken}  # because\n{fine}\n", encoding="utf-8")
+
     class Known(Twice):
-        known = tmp_path / "known.txt"
+        known = file
         skip = ("A04",)
 
-    Known.known.write_text(f"# ours\n{broken}  # because\n{fine}\n", encoding="utf-8")
     with pytest.raises(SkipTest, match="known, because: "):
         Known().check(broken)
     with pytest.raises(AssertionError, match="lists A03-aligned as known, and it was not found: A03-aligned passed"):
