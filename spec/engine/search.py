@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .report import SuiteRun
     from .subject import Subject
 
-__all__ = ["Generated", "Hunt", "Taken", "Walked", "Walking"]
+__all__ = ["SEARCH", "Generated", "Hunt", "Taken", "Walked", "Walking"]
 
 _FEWEST = 3
 """The fewest walks that are generated at once; the first does next to nothing."""
@@ -38,7 +38,7 @@ _HEALTHY = [
     HealthCheck.filter_too_much,
 ]
 # Hypothesis takes 16 times as long as the kit to shorten a walk, and what it finds is no shorter.
-_SETTINGS = settings(
+SEARCH = settings(
     deadline=None, database=None, phases=(Phase.generate,), report_multiple_bugs=False, print_blob=False,
     suppress_health_check=_HEALTHY, verbosity=Verbosity.quiet,
 )  # fmt: skip
@@ -229,7 +229,7 @@ class Hunt:
 
     def _batch(self, walking: Any, examples: int, name: str) -> Violation | None:
         """Generate some walks; return what is found."""
-        chosen = settings(_SETTINGS, max_examples=examples, stateful_step_count=self.length)
+        chosen = settings(SEARCH, max_examples=examples, stateful_step_count=self.length)
         walking.hunt, self._first = self, True  # the first walk is the same for every seed
         try:
             run_state_machine_as_test(seed(name)(walking), settings=chosen)

@@ -3,7 +3,8 @@
 ``recognition`` finds out from its attributes which convention a target follows.  ``targets`` makes a `Target` of it, or
 ``native`` of functions in a library; ``capabilities`` has its promises.  A ``driver`` takes steps.  It has an
 ``oracle``, which judges the result of each step and has a ``shadow_heap``.  ``campaign`` draws steps.  ``kit`` tests a
-target with it, in a process that may crash and does its ``jobs``, and makes a ``report``.  ``machine`` is for tests of
+target with it, in a process that may crash and does its ``jobs``, and makes a ``report``, in which ``causes`` puts what
+follows from a bug under it.  ``machine`` is for tests of
 Hypothesis.  Nothing here imports the runtime.
 """
 

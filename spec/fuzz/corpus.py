@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from syncedmem.model import FileAccessError, FileFormatError
-from syncedmem.model.files import parsed_json, read_text, refused, write_whole
+from syncedmem.model import FileAccessError
+from syncedmem.model.files import refused, write_whole
 
-from .finding import OPERATIONS, Step, TargetError
+from .finding import OPERATIONS, Step, TargetError, read_object
 from .loops import folded, items_as_json, items_from_json
 
 if TYPE_CHECKING:
@@ -52,13 +52,8 @@ class Corpus:
 
 
 def _read(path: Path) -> tuple[Step, ...]:
-    try:
-        data: Any = parsed_json(str(path), read_text(path, _WANTED))
-    except FileAccessError:
-        raise
-    except FileFormatError as error:
-        raise TargetError(f"{path} is no program of a corpus: {error.reason}") from None
-    if not hasattr(data, "get") or (data.get("kind"), data.get("format")) != (_KIND, FORMAT):
+    data = read_object(path, "program of a corpus", _WANTED)
+    if (data.get("kind"), data.get("format")) != (_KIND, FORMAT):
         raise TargetError(f"{path} is no program of a corpus of format {FORMAT}; wanted is {_WANTED}")
     if not isinstance(data.get("program"), list):
         raise TargetError(f"{path} is no program of a corpus: 'program' is missing or wrong")

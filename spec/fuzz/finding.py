@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
-from syncedmem.model import SyncedMemoryError
+from syncedmem.model import FileAccessError, FileFormatError, SyncedMemoryError
 from syncedmem.model.errors import shown
+from syncedmem.model.files import parsed_json, read_text
 
 from ..engine.violation import Violation
 from ..requirements import REQUIREMENTS
 
-__all__ = ["BLOCKS_OF", "OPERATIONS", "TAKES", "EngineError", "Finding", "Step", "TargetError", "kind_of"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = [
+    "BLOCKS_OF",
+    "OPERATIONS",
+    "TAKES",
+    "EngineError",
+    "Finding",
+    "Step",
+    "TargetError",
+    "kind_of",
+    "read_object",
+]
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
     "allocate": ("block", "size", "alignment", "stream"),
@@ -87,24 +101,19 @@ class Step(NamedTuple):
         return f"{self.operation}({', '.join(map(str, numbers))})"
 
 
-class TargetError(SyncedMemoryError, ValueError):
-    """A target, a capability record or a replay that cannot be used: not found, not recognised, contradictory.
-
-    The message is always one line, also if it quotes a longer message.
-    """
+class _OneLineError(SyncedMemoryError):
+    """An error whose message is always one line, also if it quotes a longer message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
 
 
-class EngineError(SyncedMemoryError, RuntimeError):
-    """The fuzzer itself has failed, or something outside has ended its process; this says nothing about the target.
+class TargetError(_OneLineError, ValueError):
+    """A target, a capability record or a replay that cannot be used: not found, not recognised, contradictory."""
 
-    The message is always one line.
-    """
 
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+class EngineError(_OneLineError, RuntimeError):
+    """The fuzzer itself has failed, or something outside has ended its process; this says nothing about the target."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +125,8 @@ class Finding:
     requirement : str
     message : str
     program : tuple of Step
-        The steps on a new target; the last one shows the violation.  Empty if only a seed can replay it, or if they
-        are too many to be kept; the last steps if it did not repeat.
+        The steps on a new target; the last one shows the violation.  Empty if several threads took them, or if they are
+        too many to be kept: then the seed of the run replays it.  The last steps if it did not repeat.
     generator : str
         The generator that found it.
     operations : int
@@ -128,18 +137,15 @@ class Finding:
         Whether the program showed the same on a new target.  It may not do so with several threads, or if the damage
         that ended the process was done long before, or by another program.
     after : tuple of str
-        Requirements that the program breaks before this one, and that are left unjudged to see this one.  It may be
-        their consequence.
+        Requirements that the program breaks before this one, and that are left unjudged to see this one.
     times : int
         How often it was found.
     report : str
         The report of a sanitizer, if one found it.
     known : str or None
         Why it is known and no failure; None if it is not known.
-    rounds : dict or None
-        In place of a long program: the ``generator`` and the ``seed`` that make its steps, the round from which on
-        they are taken, ``first_round``, and their number, ``count``; for the fast generator also the other values of
-        its `Stage`.
+    consequences : tuple of Finding
+        What may follow from the same bug.
     """
 
     requirement: str
@@ -153,7 +159,7 @@ class Finding:
     times: int = 1
     report: str = ""
     known: str | None = None
-    rounds: dict[str, Any] | None = None
+    consequences: tuple[Finding, ...] = ()
 
     @property
     def key(self) -> str:
@@ -164,14 +170,15 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """The finding as data."""
-        return {**vars(self), "program": [step.as_json() for step in self.program], "after": list(self.after)}
+        program, consequences = [it.as_json() for it in self.program], [it.as_json() for it in self.consequences]
+        return {**vars(self), "program": program, "after": list(self.after), "consequences": consequences}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The finding from JSON."""
-        program = tuple(map(Step.from_json, data["program"]))
-        fields: dict[str, Any] = {**data, "program": program, "after": tuple(data["after"])}
-        return cls(**fields)
+        program, consequences = map(Step.from_json, data["program"]), map(cls.from_json, data["consequences"])
+        fields = {"program": tuple(program), "after": tuple(data["after"]), "consequences": tuple(consequences)}
+        return cls(**cast("Any", data | fields))
 
     @property
     def text(self) -> str:
@@ -189,3 +196,22 @@ def kind_of(step: Step) -> str:
     marks = [name for name in ("alignment", "stream") if step.operation == "allocate" and numbers[name]]
     nothing = ["nothing"] if step.operation in {"allocate", "calloc"} and not numbers["size"] else []
     return "-".join([step.operation, *marks, *nothing])
+
+
+def read_object(path: Path, what: str, wanted: str) -> dict[str, Any]:
+    """The JSON object in a file; for JSON of another kind an empty one.
+
+    Raises
+    ------
+    TargetError
+        If it is no JSON.
+    FileAccessError
+        If it cannot be read.
+    """
+    try:
+        data: Any = parsed_json(str(path), read_text(path, wanted))
+    except FileAccessError:
+        raise
+    except FileFormatError as error:
+        raise TargetError(f"{path} is no {what}: {error.reason}") from None
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}

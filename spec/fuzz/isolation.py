@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .jobs import Answer, Job
 
-__all__ = ["Inline", "Isolated", "Place", "environment"]
+__all__ = ["WORKER", "Inline", "Isolated", "Place", "environment"]
 
 _FAILED = "the fuzzer itself has failed, which says nothing about the target"
 
@@ -146,11 +146,11 @@ class Isolated:
             self._folder.cleanup()
 
 
-_PROGRAM = "from syncedmem.spec.fuzz.jobs import main; main()"
+WORKER = "from syncedmem.spec.fuzz.jobs import main; main()"
 
 
 def _worker() -> Command:
-    return Command([sys.executable, "-c", _PROGRAM], environment(), group=True)
+    return Command([sys.executable, "-c", WORKER], environment(), group=True)
 
 
 _allocate: Callable[[int, int, int], None] = getattr(

@@ -13,7 +13,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any
 
 from ..engine.descendants import adopt_orphans, end_children
 from ..engine.fork import in_fork
@@ -41,7 +41,6 @@ __all__ = ["Answer", "Job", "finding_of", "main", "perform", "serve"]
 
 Job = dict[str, Any]
 Answer = dict[str, Any]
-GeneratorName = Literal["fast", "threads"]
 
 
 def perform(source: Source, job: Job, journal: Journal) -> Answer:
@@ -109,29 +108,22 @@ def _campaign(source: Source, record: Capabilities, job: Job, journal: Journal) 
     mask = Mask.from_json(job.get("mask"))
     if job.get("threads", 1) > 1:
         outcome = threaded(source, record, journal, threads=job["threads"], mask=mask, **chosen)
-        return _answer(outcome, "threads", (), 0)
+        return _answer(outcome, (), 0)
     behaviour = Behaviour(job["seen"]) if "seen" in job else None
     chosen |= {name: job[name] for name in ("kind", "first_round", "ages") if name in job}
     programs = [tuple(map(Step.from_json, program)) for program in job.get("programs", ())]
     outcome = campaign(source, record, journal, mask=mask, behaviour=behaviour, programs=programs, **chosen)
-    answer = _answer(outcome, "fast", journal.steps() if outcome.wrong else (), outcome.last)
+    answer = _answer(outcome, journal.steps() if outcome.wrong else (), outcome.last)
     if behaviour is not None:
         answer["seen"] = sorted(behaviour.seen)
         answer["kept"] = [[step.as_json() for step in program] for program in outcome.kept]
     return answer
 
 
-def _answer(outcome: Outcome, generator: GeneratorName, program: tuple[Step, ...], last: int) -> Answer:
-    finding: Finding | None = None
-    if outcome.wrong is not None:
-        # If only several threads find a bug, it is one of threads, whatever requirement it breaks.
-        wrong, operations = outcome.wrong, outcome.operations
-        requirement, message = (
-            ("A20-threads", f"{wrong.requirement}: {wrong.message}")
-            if generator == "threads"
-            else (wrong.requirement, wrong.message)
-        )
-        finding = Finding(requirement, message, program, generator, operations)
+def _answer(outcome: Outcome, program: tuple[Step, ...], last: int) -> Answer:
+    wrong, finding = outcome.wrong, None
+    if wrong is not None:
+        finding = Finding(wrong.requirement, wrong.message, program, operations=outcome.operations).as_json()
     return {
         "operations": outcome.operations,
         "seconds": outcome.seconds,
@@ -139,7 +131,7 @@ def _answer(outcome: Outcome, generator: GeneratorName, program: tuple[Step, ...
         "checked": dict(outcome.checked),
         "unread": outcome.unread,
         "last": last,
-        "finding": None if finding is None else finding.as_json(),
+        "finding": finding,
     }
 
 
@@ -185,7 +177,7 @@ def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -
         return wrong is not None and wrong.requirement == job["requirement"]
 
     until = time.perf_counter() + job["seconds"]
-    shortest = shortened(items_from_json(job["program"]), fails, taken=lambda: journal.length, until=until)
+    shortest = shortened(items_from_json(job["program"]), fails, count_calls=journal.calls, until=until)
     wrong = run_program(source, record, shortest, journal, mask)
     if wrong is None or wrong.requirement != job["requirement"]:
         return {"finding": None}

@@ -50,7 +50,7 @@ class Journal:
 
     def begin(self) -> None:
         """Begin a new program, and forget the one before."""
-        self._program = (self._program + 1) % _PROGRAMS
+        self._program, self._returned = (self._program + 1) % _PROGRAMS, 0
         _COUNTS.pack_into(self._memory, 0, self._program, self._returned)
         self._position = _HEADER.size
 
@@ -86,6 +86,11 @@ class Journal:
         program, steps, _ = self.mark()
         _, before, start = self.entered()
         return program, before + steps - start
+
+    def calls(self) -> int:
+        """The number of steps of the present program, and of calls that returned inside them; by any process."""
+        _, steps, returned = self.mark()
+        return steps + returned
 
     def stay(self) -> None:
         """Keep processes that this one forks from writing here: one that takes a step there ends."""

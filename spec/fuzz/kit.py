@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from syncedmem.model import FileAccessError
 from syncedmem.model.defaults import FUZZ
@@ -24,13 +24,13 @@ from .logs import programs_of
 from .loops import folded, items_as_json
 from .mask import Mask, read_known, reason_of, requirement_named
 from .native_driver.building import sanitizer_of
-from .native_driver.running import NativeDriver
-from .recognition import spelling
+from .native_driver.running import FROM_OUTSIDE, NativeDriver
+from .recognition import Source, spelling
 from .report import Report
 from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from .isolation import Place
     from .jobs import Answer, Job
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 __all__ = ["fuzz"]
 
-_OF_FAST, _OF_OTHERS = 4, 2
-"""Each generator may take its share of the time that is left when it begins: so many parts for one with rounds."""
-_FOR_SHORTENING, _FOR_THE_LAST = 10.0, 5.0
+_OF_PROGRAMS, _OF_ROUNDS = 4, 2
+"""Each generator may take its share of the time that is left when it begins: so many parts."""
+SHORTENING_SECONDS, LAST_SECONDS = 10.0, 5.0
 """The seconds after the end of the time in which what was found last may be shortened, and then be looked at again."""
-_BEAT = 1.0
+BEAT = 1.0
 """The seconds after which progress is told again."""
 _PATIENCE, _PATIENCE_FOR_A_HANG = 24, 6
 """After so many failing jobs in a row with nothing new, a generator ends; a hang counts for several."""
@@ -54,21 +54,16 @@ _QUICK_HANG = 0.5
 """The limit of a call in seconds while a hang is shortened."""
 _SHORT = 10
 """So many steps and loops are short enough."""
-_MOST_KEPT = 10_000
-"""A program of more steps and loops is not kept; its seed, its round and its number of steps are."""
-_MOST_TRIED = 500_000
-"""Of the steps of a longer program, too many for another try would be left: it is only looked at again."""
+MOST_KEPT = 10_000
+"""A program of more steps and loops is not kept: the seed of the run takes its steps again."""
 _LAST = 200
 """The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
 _NATIVELY, _IN_NATIVE_THREADS, _SANITIZED = 2, 25, 10
 """The operations of the native driver for each of the fast generator: with one thread, and with several; a sanitizer
 takes about ten times as long."""
-_OF_ROUNDS = ("corpus", "log", "fast")
-"""The generators that take rounds."""
 _DEATHS = ("A22-no-crash", "A23-no-hang")
-_FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
-"""Signals that come from another process: if they do not come again, they say nothing about the target."""
+_NO_MASK = Mask()
 
 
 def fuzz(  # noqa: PLR0913 -- all options are given by keyword
@@ -147,7 +142,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             raise TargetError(f"{target} cannot be opened: {death.message if death else described}")
         name = target if isinstance(target, str) else spelling(target)
         report = Report(
-            name or _describe(target),
+            name or Source(target).name,
             described["kind"],
             Capabilities().with_promises(described["capabilities"]),
             dict(promises or {}),
@@ -159,18 +154,14 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             named=name is not None,
             skipped=skipped,
             known=reasons,
-            functions=tuple(it for it in ("calloc", "realloc") if described[it]),
+            functions=tuple(name for name in ("calloc", "realloc") if described[name]),
         )
         streams = report.capabilities.stream_ordered
         logged = [program for log in logs for program in programs_of(log, seed, streams=streams)]
         options = _Options(seconds, tuple(described["symbols"]), described["fresh"], first)
-        run = _Campaigns(place, report, options, programs, logged)
-        run.take(on_progress or _tell_nobody, on_change or _tell_nobody)
+        with _Progress(on_progress) as progress:
+            _Campaigns(place, report, options, programs, progress, on_change or id).run(logged)
         return report
-
-
-def _tell_nobody(*_: object) -> None:
-    """Tell nobody."""
 
 
 def _check_numbers(**numbers: float) -> None:
@@ -179,22 +170,6 @@ def _check_numbers(**numbers: float) -> None:
             raise TargetError(f"{name} must be more than 0, got {number:g}")
     if numbers["threads"] > _MOST_THREADS:
         raise TargetError(f"threads must be at most {_MOST_THREADS}, got {numbers['threads']}")
-
-
-@dataclass
-class _Tally:
-    """What the rounds of a generator have come to: also the failing jobs, and those in a row with nothing new."""
-
-    planned: int
-    steps: int = 0
-    rounds: int = 0
-    seconds: float = 0.0
-    failures: int = 0
-    wasted: int = 0
-
-    def add(self, rounds: int, steps: int, seconds: float) -> None:
-        """Add what a job has done."""
-        self.rounds, self.steps, self.seconds = self.rounds + rounds, self.steps + steps, self.seconds + seconds
 
 
 class _Options(NamedTuple):
@@ -206,85 +181,114 @@ class _Options(NamedTuple):
     first: bool
 
 
-class _Campaigns:
-    """One call of `fuzz`: all generators on one target."""
+@dataclass
+class _Tally:
+    """What the jobs of a generator have come to: also those that failed, and those in a row with nothing new."""
 
-    def __init__(
-        self, place: Place, report: Report, options: _Options, corpus: Corpus | None, logged: Sequence[Program]
-    ) -> None:
-        self._place = place
-        self._report = report
-        self._seconds, self._symbols, self._fresh, self._first = options
-        self._corpus = corpus
-        self._logged = logged
-        self._mask = Mask.of(report.skipped)
-        self._seen: list[str] = []
-        self._alike: Counter[tuple[str, str]] = Counter()
-        self._tell: Callable[[str, int, int], None] = _tell_nobody
+    planned: int
+    steps: int = 0
+    rounds: int = 0
+    seconds: float = 0.0
+    failures: int = 0
+    wasted: int = 0
+    mask: Mask = _NO_MASK  # of the present job
+
+    def add(self, answer: Answer) -> None:
+        """Add what a job has done."""
+        self.rounds += answer["rounds"]
+        self.steps += answer["operations"]
+        self.seconds += answer["seconds"]
+
+
+class _Progress:
+    """Tells the progress when it changes and every second, for which there is a thread."""
+
+    def __init__(self, tell: Callable[[str, int, int], None] | None) -> None:
+        self._tell = tell
         self._shown: tuple[str, int, int, Callable[[], int]] = ("", 0, 0, int)
-        self._since = 0
-        self._changed: Callable[[Report], None] = _tell_nobody
-        self._until = 0.0
+        self._ended = threading.Event()
+        self._beat = threading.Thread(target=self._tell_often, daemon=True)
 
-    def take(self, tell: Callable[[str, int, int], None], changed: Callable[[Report], None]) -> None:
-        """Test the target with every generator."""
-        self._tell, self._changed = tell, changed
-        ended = threading.Event()
-        beat = threading.Thread(target=self._beat, args=(ended,), daemon=True)
-        if tell is not _tell_nobody:  # nobody else needs a thread
-            beat.start()
-        try:
-            self._take_all()
-        finally:
-            ended.set()
-            if tell is not _tell_nobody:
-                beat.join()
+    def __enter__(self) -> Self:
+        if self._tell is not None:
+            self._beat.start()
+        return self
 
-    def _show(self, what: str, done: int, of: int, live: Callable[[], int] = int) -> None:
-        """Tell the progress, now and every second, when there is more of it: what `live` returns."""
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._tell is not None:
+            self._beat.join()
+
+    def show(self, what: str, done: int, of: int, live: Callable[[], int] = int) -> None:
+        """Tell the progress; what `live` returns comes to it as long as this is shown."""
         self._shown = what, done, of, live
-        self._tell(what, done, of)
+        if self._tell is not None:
+            self._tell(what, min(done, of), of)
 
-    def _beat(self, ended: threading.Event) -> None:
-        while not ended.wait(_BEAT):
+    def _tell_often(self) -> None:
+        while self._tell is not None and not self._ended.wait(BEAT):
             what, done, of, live = self._shown
             with suppress(ValueError):  # the journal of the native driver has just been closed
                 self._tell(what, min(done + max(live(), 0), of), of)
 
-    def _taken(self) -> int:
-        """The steps of the present job."""
-        program, steps = self._place.journal.moved()
-        return steps if program != self._since else 0
 
-    def _take_all(self) -> None:
-        """Test the target with every generator."""
-        self._until = time.perf_counter() + self._seconds
+class _Campaigns:
+    """One call of `fuzz`: all generators on one target."""
+
+    def __init__(  # noqa: PLR0913 -- what a run is made of
+        self,
+        place: Place,
+        report: Report,
+        options: _Options,
+        corpus: Corpus | None,
+        progress: _Progress,
+        changed: Callable[[Report], object],
+    ) -> None:
+        self._place = place
+        self._report = report
+        seconds, self._symbols, self._fresh, self._first = options
+        self._corpus = corpus
+        self._progress = progress
+        self._changed = changed
+        self._skipped = Mask.of(report.skipped)
+        self._behaviour: list[str] = []
+        self._alike: Counter[tuple[str, str]] = Counter()
+        self._tallies: dict[str, _Tally] = {}
+        self._since = 0
+        self._until = time.perf_counter() + seconds
+
+    def run(self, logged: Sequence[Program]) -> None:
+        """Test the target with every generator, each for its share of the time that is left."""
         self._changed(self._report)
-        generators = list(self._generators())
+        generators = list(self._generators(logged))
         for index, (parts, generator) in enumerate(generators):
             left = max(self._until - time.perf_counter(), 0.0)
             try:
-                generator(left * parts / sum(it for it, _ in generators[index:]))
+                generator(left * parts / sum(others for others, _ in generators[index:]))
             except EngineError as error:
                 self._note_failure(error)
             self._changed(self._report)
             if self._is_over():
                 break
 
-    def _generators(self) -> Iterable[tuple[int, Callable[[float], object]]]:
+    def _generators(self, logged: Sequence[Program]) -> Iterable[tuple[int, Callable[[float], object]]]:
         """Each generator, which takes its time in seconds, after its parts of the time."""
         if self._corpus is not None and self._corpus.programs:
-            yield _OF_FAST, partial(self._programs, "corpus", [self._corpus.programs])
-        if self._logged:
-            yield _OF_FAST, partial(self._programs, "log", [[program] for program in self._logged])
-        yield _OF_FAST, partial(self._rounds, "fast", stages(self._report.steps))
-        if self._symbols or sanitizer_of(self._report.target):
-            yield _OF_OTHERS, partial(self._natively, 1)
+            yield _OF_PROGRAMS, partial(self._take_programs, "corpus", [self._corpus.programs])
+        if logged:
+            yield _OF_PROGRAMS, partial(self._take_programs, "log", [[program] for program in logged])
+        fixed, *drawn = stages(self._report.steps)
+        self._tallies["fast"] = _Tally(sum(stage.steps for stage in drawn))
+        yield _OF_ROUNDS, partial(self._take_stages, "fast", [fixed])
+        # A race is looked for early.  What one thread shows alone is known by then in most cases.
         if self._report.threads > 1:
-            yield _OF_OTHERS, self._threads
+            yield _OF_ROUNDS, self._take_threads
+        yield _OF_ROUNDS, partial(self._take_stages, "fast", drawn)
+        if self._symbols or sanitizer_of(self._report.target):
+            yield _OF_ROUNDS, partial(self._take_natively, 1)
 
     def _is_over(self) -> bool:
-        return time.perf_counter() >= self._until or (self._first and bool(self._report.findings))
+        return time.perf_counter() >= self._until or (self._first and bool(self._report.violating))
 
     def _note_failure(self, error: EngineError) -> None:
         if str(error) not in self._report.errors:
@@ -292,178 +296,178 @@ class _Campaigns:
 
     # --- the generators
 
-    def _programs(self, generator: str, groups: Sequence[Sequence[Program]], seconds: float) -> None:
+    def _take_programs(self, generator: str, groups: Sequence[Sequence[Program]], seconds: float) -> None:
         """The programs of a corpus, or of logs, each group in a process of its own."""
         plan = [Stage("drawn", 0, sum(map(len, group)), ages=False) for group in groups]
-        self._rounds(generator, plan, seconds, groups)
+        self._tallies[generator] = _Tally(sum(stage.steps for stage in plan))
+        self._take_stages(generator, plan, seconds, groups)
 
-    def _rounds(
+    def _take_stages(
         self, generator: str, plan: Sequence[Stage], seconds: float, groups: Sequence[Sequence[Program]] = ()
     ) -> None:
         """Rounds of the fast generator, or of programs, in the stages of a plan."""
-        tally = _Tally(sum(stage.steps for stage in plan if stage.kind == "drawn"))
-        deadline = time.perf_counter() + seconds
-        try:
-            for index, stage in enumerate(plan):
-                if self._is_over():
-                    break
-                # Each stage has its share of the time that is left.
-                left = max(deadline - time.perf_counter(), 0.0)
-                part = left * stage.steps / sum(it.steps for it in plan[index:])
-                self._stage(generator, stage, part, tally, groups[index] if groups else ())
-                self._show(generator, tally.steps, max(tally.steps, tally.planned))
-        finally:
-            self._report.ran(generator, tally.rounds, tally.steps, tally.seconds)
+        self._take(generator, self._answers_of_stages(generator, plan, seconds, groups))
 
-    def _stage(self, generator: str, stage: Stage, seconds: float, tally: _Tally, programs: Sequence[Program]) -> None:
-        """The rounds of one process; after a failing round, the next ones in a process of their own.
+    def _answers_of_stages(
+        self, generator: str, plan: Sequence[Stage], seconds: float, groups: Sequence[Sequence[Program]]
+    ) -> Iterator[Answer]:
+        """An answer for each process; after a failing round, the next ones are in a process of their own."""
+        tally, deadline = self._tallies[generator], time.perf_counter() + seconds
+        for index, stage in enumerate(plan):
+            # Each stage has its share of the time that is left.
+            part = max(deadline - time.perf_counter(), 0.0) * stage.steps / sum(later.steps for later in plan[index:])
+            end = time.perf_counter() + part
+            programs: Job = {"programs": [_as_data(program) for program in groups[index]]} if groups else {}
+            steps, number, failed = stage.steps, stage.first_round, True
+            while failed and (steps > 0 or groups) and time.perf_counter() < end:
+                chosen = stage._replace(first_round=number, steps=steps)
+                job: Job = {"job": "campaign", **chosen._asdict(), **programs, "seconds": end - time.perf_counter()}
+                if self._corpus is not None:
+                    job["seen"] = self._behaviour
+                self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), self._count_steps)
+                answer = self._answer_of_rounds(job, self._next_mask(tally))
+                steps, number = steps - answer["operations"], number + answer["rounds"]
+                failed = answer.get("finding", True) is not None
+                yield answer
 
-        Once something was found, every second job leaves it out, because it may hide something else.
-        """
-        left, number, deadline = stage.steps, stage.first_round, time.perf_counter() + seconds
-        given = {"programs": [_as_data(program) for program in programs]} if programs else {}
-        while (left > 0 or programs) and time.perf_counter() < deadline and tally.wasted < _PATIENCE:
-            chosen = stage._replace(first_round=number, steps=left)
-            job: Job = {"job": "campaign", **chosen._asdict(), **given, "seconds": deadline - time.perf_counter()}
-            if self._corpus is not None:
-                job["seen"] = self._seen
-            mask = self._mask_of_findings() if tally.failures % 2 else self._mask
-            self._show(generator, tally.steps, max(tally.steps, tally.planned), self._taken)
-            start = time.perf_counter()
-            answer = self._ask(job, mask)
-            finding = self._take_answer(answer, generator, tally.steps)
-            if "operations" in answer:
-                rounds, steps, last, spent = (answer[name] for name in ("rounds", "operations", "last", "seconds"))
-            else:
-                begun, before, last = self._place.journal.entered()
-                self._note_spoilt(begun < 0)
-                rounds, steps = max(begun - number, 0) + 1, before + len(self._place.journal.steps()) - last
-                spent = time.perf_counter() - start
-            left, number = left - steps, number + rounds
-            tally.add(rounds, steps, spent)
-            self._remember(answer)
-            if finding is not None:
-                rounds_taken = {"generator": generator, "seed": self._report.seed, **chosen._asdict(), "count": steps}
-                self._count(tally, replace(finding, rounds=rounds_taken), last, mask)
-            if finding is None or self._is_over():
-                break
+    def _answer_of_rounds(self, job: Job, mask: Mask) -> Answer:
+        """The answer to a job of rounds; if its process has ended, with the counts that are in the journal."""
+        start = time.perf_counter()
+        answer = self._ask(job, mask)
+        if "operations" in answer:
+            return answer
+        self._report.lost = True
+        begun, before, last = self._place.journal.entered()
+        counts = {
+            "rounds": max(begun - job["first_round"], 0) + 1,
+            "operations": before + len(self._place.journal.steps()) - last,
+            "last": last,
+            "seconds": time.perf_counter() - start,
+            "spoilt": begun < 0,
+        }
+        return answer | counts
 
-    def _natively(self, threads: int, seconds: float) -> bool:
+    def _take_threads(self, seconds: float) -> None:
+        """Several threads, in C if that is possible."""
+        if self._take_natively(self._report.threads, seconds):
+            return
+        steps = self._report.steps * 4  # two threads must meet, which is rare
+        self._tallies["threads"] = tally = _Tally(steps)
+        self._progress.show("threads", 0, steps, self._count_steps)
+        job: Job = {"job": "campaign", "steps": steps, "seconds": seconds, "first_round": 0}
+        answer = self._answer_of_rounds({**job, "threads": self._report.threads}, self._next_mask(tally))
+        self._take("threads", [answer])
+
+    def _take_natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
         generator, report = "native" if threads == 1 else "threads", self._report
         tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         if sanitizer_of(report.target):
             tally.planned //= _SANITIZED
-        mask = self._mask
+        self._tallies[generator] = tally
         try:
             options = self._place, report.target, report.capabilities, report.hang, self._symbols
             driver = NativeDriver.of(*options) if report.protected else None
             if driver is None:
                 return False
-            self._show(generator, 0, tally.planned, driver.taken)
+            self._progress.show(generator, 0, tally.planned, driver.taken)
             answers = driver.answers(
                 seed=report.seed,
                 steps=tally.planned,
                 seconds=seconds,
                 threads=threads,
-                unjudged=lambda: mask.unjudged,
+                unjudged=lambda: self._next_mask(tally).unjudged,
             )
-            for answer in answers:
-                finding = self._take_answer(answer, generator, tally.steps)
-                tally.add(answer["rounds"], answer["operations"], answer["seconds"])
-                self._note_spoilt(answer["spoilt"])
-                if finding is not None:
-                    rounds = {"generator": generator, "seed": report.seed, **answer["rounds_of"]}
-                    self._count(tally, replace(finding, rounds=rounds), answer["last"], mask)
-                    mask = self._mask_of_findings() if tally.failures % 2 and threads == 1 else self._mask
-                self._show(generator, min(tally.steps, tally.planned), tally.planned, driver.taken)
-                if tally.wasted >= _PATIENCE or self._is_over():
-                    break
+            self._take(generator, answers, driver.taken)
         except TargetError as error:
             if sanitizer_of(report.target):
                 raise
             report.notes.append(f"the native driver has not run: {error}")
             return False
-        finally:
-            if tally.steps:
-                report.ran(generator, tally.rounds, tally.steps, tally.seconds)
         return True
 
-    def _count(self, tally: _Tally, finding: Finding, last: int, mask: Mask) -> None:
+    def _take(self, generator: str, answers: Iterable[Answer], live: Callable[[], int] = int) -> None:
+        """Take the answers of a generator, until too many in a row have nothing new."""
+        tally, report = self._tallies[generator], self._report
+        try:
+            for answer in answers:
+                finding = self._finding_in(answer, generator)
+                tally.add(answer)
+                self._remember(answer)
+                if finding is not None:
+                    self._count(tally, finding, answer["last"])
+                self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), live)
+                if tally.wasted >= _PATIENCE or self._is_over():
+                    break
+        finally:
+            if tally.rounds:
+                report.ran(generator, tally.rounds, tally.steps, tally.seconds)
+
+    def _count(self, tally: _Tally, finding: Finding, last: int) -> None:
         """Keep a finding, and count what it has cost if it is not new; one of several threads is enough."""
         tally.failures += 1
         if finding.requirement == "A20-threads":
             if finding.requirement not in self._report.skipped:
                 self._add(finding)
             tally.wasted = _PATIENCE
-        elif self._keep(finding, last, mask):
+        elif self._keep(finding, last, tally.mask):
             tally.wasted = 0
         else:
             tally.wasted += _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
 
-    def _threads(self, seconds: float) -> None:
-        if self._natively(self._report.threads, seconds):
-            return
-        steps = self._report.steps * 4  # two threads must meet, which is rare
-        self._show("threads", 0, steps, self._taken)
-        job = {"job": "campaign", "steps": steps, "seconds": seconds, "first_round": 0}
-        answer = self._ask({**job, "threads": self._report.threads}, self._mask)
-        finding = self._take_answer(answer, "threads", 0)
-        if finding is not None and "A20-threads" not in self._report.skipped:
-            self._add(Finding("A20-threads", finding.message, (), "threads", finding.operations, repeats=False))
-        done = answer.get("operations", 0)
-        self._report.ran("threads", answer.get("rounds", 0), done, answer.get("seconds", 0.0))
+    def _next_mask(self, tally: _Tally) -> Mask:
+        """The mask of the next job: without what is known as a whole, or in turn without all that was found.
 
-    def _mask_of_findings(self) -> Mask:
-        """The mask that leaves out what was found; in this process nothing, because what follows could end it."""
-        return self._mask | Mask.after(self._report.findings) if self._report.protected else self._mask
+        In this process nothing is left out but what was skipped, because what follows could end it.
+        """
+        findings = self._report.violating if self._report.protected else []
+        if tally.failures % 2 == 0:
+            findings = [finding for finding in findings if finding.requirement in self._report.known]
+        tally.mask = self._skipped | Mask.after(findings)
+        return tally.mask
 
     # --- answers
 
     def _ask(self, job: Job, mask: Mask) -> Answer:
         self._since = self._place.journal.moved()[0]
-        whole = max(self._end_of_shortening() + _FOR_THE_LAST - time.perf_counter(), 0.0)
+        whole = max(self._end_of_shortening() + LAST_SECONDS - time.perf_counter(), 0.0)
         promises, seed = self._report.promises, self._report.seed
         return self._place.perform({**job, "promises": promises, "seed": seed, "mask": mask.as_json(), "whole": whole})
 
-    def _count_programs(self) -> Callable[[], int]:
-        """Counts the programs that begin from now on."""
-        now = self._place.journal.moved()[0]
-        return lambda: self._place.journal.moved()[0] - now
+    def _count_steps(self) -> int:
+        """The steps of the present job until now."""
+        program, steps = self._place.journal.moved()
+        return steps if program != self._since else 0
 
     def _end_of_shortening(self) -> float:
         """When nothing more is shortened."""
-        return self._until + _FOR_SHORTENING
+        return self._until + SHORTENING_SECONDS
 
-    def _take_answer(self, answer: Answer, generator: str, before: int) -> Finding | None:
-        """The finding of an answer; its counts go into the report."""
+    def _finding_in(self, answer: Answer, generator: str) -> Finding | None:
+        """The finding of an answer; what it says of the target goes into the report."""
         self._report.checked += Counter(answer.get("checked", {}))
         if answer.get("unread") is not None:
             self._report.unread = answer["unread"]
-        steps = self._place.journal.steps() if "operations" not in answer else ()
-        finding = finding_of(answer, steps)
+        if answer.get("spoilt"):
+            note = "the target has overwritten the record of its steps: the operations of that process are not counted"
+            self._report.notes += [note] if note not in self._report.notes else []
+        finding = finding_of(answer, self._place.journal.steps() if "checked" not in answer else ())
         if finding is None:
             return None
-        operations = finding.operations
-        if "operations" not in answer:
-            self._report.lost = True
-            _, earlier, start = self._place.journal.entered()
-            operations = earlier + len(steps) - start if generator in _OF_ROUNDS else len(steps)
-        return replace(finding, generator=generator, operations=before + operations)
-
-    def _note_spoilt(self, spoilt: bool) -> None:
-        """Say that counts are too small."""
-        note = "the target has overwritten the record of its steps: the operations of that process are not counted"
-        if spoilt and note not in self._report.notes:
-            self._report.notes.append(note)
+        if generator == "threads":
+            # If only several threads find a bug, it is one of threads, whatever requirement it breaks.
+            message = f"{finding.requirement}: {finding.message}"
+            finding = replace(finding, requirement="A20-threads", message=message, program=(), repeats=False)
+        operations = self._tallies[generator].steps + answer["operations"]
+        return replace(finding, generator=generator, operations=operations)
 
     def _remember(self, answer: Answer) -> None:
         """Keep the programs that reached new behaviour."""
-        self._seen = answer.get("seen", self._seen)
+        self._behaviour = answer.get("seen", self._behaviour)
         for program in answer.get("kept", ()):
             self._store(tuple(map(Step.from_json, program)))
 
-    def _store(self, program: tuple[Step, ...]) -> None:
+    def _store(self, program: Program) -> None:
         """Put a program into the corpus; if the disk is full, go on without."""
         if self._corpus is not None and not self._report.unwritten:
             try:
@@ -475,34 +479,35 @@ class _Campaigns:
 
     def _keep(self, finding: Finding, last: int, mask: Mask) -> bool:
         """Shorten a finding, and keep it if it is new; return whether it is."""
-        if finding.requirement in self._report.skipped:
+        report = self._report
+        if finding.requirement in report.skipped:
             return False
-        alike = [it for it in self._report.findings if it.requirement == finding.requirement]
+        alike = [other for other in report.violating if other.requirement == finding.requirement]
         look = finding.requirement, kind_of(finding.program[-1]) if finding.program else ""
-        if len(alike) >= _MOST_OF_ONE or self._alike[look] >= _ENOUGH or any(not it.repeats for it in alike):
+        if len(alike) >= _MOST_OF_ONE or self._alike[look] >= _ENOUGH or any(not other.repeats for other in alike):
             self._count_again(alike[0])
             return False
         raw = replace(finding, program=finding.program[-_LAST:], repeats=False)
-        self._report.findings.append(raw)  # it must not be lost if the run is interrupted now
-        self._changed(self._report)
+        report.violating.append(raw)  # it must not be lost if the run is interrupted now
+        self._changed(report)
         try:
             short = self._shrink(finding, last, mask)
         except EngineError as error:
             self._note_failure(error)
             short = raw
-        self._report.findings.remove(raw)
+        report.violating.remove(raw)
         if short is None:
             outside = "its steps, taken again, did not show it, so something outside has ended the process"
             self._note_failure(EngineError(f"{finding.message}; {outside}"))
             return False
         dies = short.requirement in _DEATHS
         if short.generator == "native" and not (short.repeats or short.report or dies):
-            self._report.notes.append(
+            report.notes.append(
                 f"the native driver saw this once, and its steps, taken again, did not show it: "
                 f"{short.requirement}: {short.message}"
             )
             return False
-        same = next((it for it in self._report.findings if it.key == short.key), None)
+        same = next((other for other in report.violating if other.key == short.key), None)
         if same is not None:
             self._alike[look] += 1
             self._count_again(same)
@@ -511,39 +516,28 @@ class _Campaigns:
         return True
 
     def _count_again(self, finding: Finding) -> None:
-        at = self._report.findings.index(finding)
-        self._report.findings[at] = replace(finding, times=finding.times + 1)
+        at = self._report.violating.index(finding)
+        self._report.violating[at] = replace(finding, times=finding.times + 1)
 
     def _add(self, finding: Finding) -> None:
-        if len(folded(finding.program)) > _MOST_KEPT:
+        if len(folded(finding.program)) > MOST_KEPT:
             finding = replace(finding, program=())
-        else:
-            finding = replace(finding, rounds=None)
-        self._report.findings.append(replace(finding, known=reason_of(self._report.known, finding)))
-        self._report.findings.sort(key=lambda it: it.key)
+        self._report.violating.append(replace(finding, known=reason_of(self._report.known, finding)))
         self._store(finding.program)
         self._changed(self._report)
 
     def _shrink(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
         """The finding with the shortest program; None if it is not one, because something outside ended the process."""
-        self._show(f"shortening {finding.requirement.partition('-')[0]}", 0, TRIES, self._count_programs())
-        rounds = finding.rounds
-        if rounds is not None and rounds["generator"] == "fast" and len(finding.program) > _MOST_TRIED:
-            self._show("looking again", 0, rounds["count"], self._taken)
-            answer = self._ask({"job": "campaign", "seconds": self._seconds, **rounds}, mask)
-            again = finding_of(answer, ())
-            return (
-                finding
-                if again is not None and again.requirement == finding.requirement
-                else self._judge_unseen(finding)
-            )
+        begun = self._place.journal.moved()[0]
+        count_programs = lambda: self._place.journal.moved()[0] - begun  # noqa: E731 -- one of a few lines is a riddle
+        self._progress.show(f"shortening {finding.requirement.partition('-')[0]}", 0, TRIES, count_programs)
+        finding = replace(finding, after=tuple(sorted(mask.unjudged - self._skipped.unjudged - {finding.requirement})))
         for program in (finding.program[last:], finding.program) if last else (finding.program,):
             short = self._shorten(finding.requirement, program, mask)
             if short is None:
                 continue
-            plain = short if mask == self._mask else self._repeat(short.program, finding.requirement, self._mask)
-            others = mask.unjudged - self._mask.unjudged - {finding.requirement}
-            after = () if plain is not None else tuple(sorted(others))
+            plain = self._repeat(short.program, finding.requirement, self._skipped) if finding.after else short
+            after = () if plain is not None else finding.after
             return replace(finding, message=(plain or short).message, program=short.program, shrunk=True, after=after)
         return self._judge_unseen(finding)
 
@@ -551,36 +545,32 @@ class _Campaigns:
         """A finding that was not seen again, unless something outside has ended the process."""
         if time.perf_counter() > self._end_of_shortening():
             return finding  # there was no time to look
-        if any(f" {signal} " in f"{finding.message} " for signal in _FROM_OUTSIDE):
+        if any(f" {signal} " in f"{finding.message} " for signal in FROM_OUTSIDE):
             return None
         return replace(finding, program=finding.program[-_LAST:], repeats=False)
 
-    def _shorten(self, requirement: str, program: tuple[Step, ...], mask: Mask) -> Finding | None:
+    def _shorten(self, requirement: str, program: Program, mask: Mask) -> Finding | None:
         """The shortest program that breaks a requirement; None if it does not do so again."""
         if self._fresh and requirement not in _DEATHS:
             left = self._end_of_shortening() - time.perf_counter()
             job: Job = {"job": "shorten", "requirement": requirement, "program": _as_data(program), "seconds": left}
-            answer = self._ask(job, mask)
-            short = finding_of(answer, ())
+            short = finding_of(self._ask(job, mask), ())
             # If it shows only after the programs before it, or they hinder, it is made short in processes of their own.
             if short is not None and self._repeat(short.program, requirement, mask) is not None:
                 if len(folded(short.program)) <= _SHORT:
                     return short
                 program = short.program
-        tries = HANG_TRIES if requirement == "A23-no-hang" else DEATH_TRIES
         quick = min(self._report.hang, _QUICK_HANG)
         shortest = shortened(
             program,
-            lambda it: self._repeat(it, requirement, mask, quick) is not None,
-            tries,
-            lambda: len(self._place.journal.steps()),
+            lambda shorter: self._repeat(shorter, requirement, mask, quick) is not None,
+            HANG_TRIES if requirement == "A23-no-hang" else DEATH_TRIES,
+            self._place.journal.calls,
             self._end_of_shortening(),
         )
         return self._repeat(shortest, requirement, mask)
 
-    def _repeat(
-        self, program: tuple[Step, ...], requirement: str, mask: Mask, hang: float | None = None
-    ) -> Finding | None:
+    def _repeat(self, program: Program, requirement: str, mask: Mask, hang: float | None = None) -> Finding | None:
         """The finding of a program in its own process, if it breaks the same requirement."""
         job: Job = {"job": "program", "program": items_as_json(folded(program))}
         if requirement == "A23-no-hang" and hang is not None:
@@ -594,9 +584,5 @@ class _Campaigns:
         return replace(finding, program=program)  # without the frees at its end
 
 
-def _as_data(program: tuple[Step, ...]) -> list[object]:
+def _as_data(program: Program) -> list[object]:
     return [step.as_json() for step in program]
-
-
-def _describe(target: object) -> str:
-    return str(getattr(target, "__qualname__", None) or f"an object of type {type(target).__qualname__}")

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from hypothesis import HealthCheck, settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from ..engine.search import SEARCH
 from ..engine.violation import Violation
 from .driver import Driver
 from .finding import Step, TargetError
@@ -117,17 +118,6 @@ def allocator_machine(target: object, promises: Mapping[str, str] | None = None)
     rules = {f"rule_{number}": _rule(number, it) for number, it in enumerate(DRAWN)}
     machine: Any = type("AllocatorMachine", (AllocatorMachine,), {"make_driver": staticmethod(make_driver), **rules})
     machine.TestCase.settings = settings(
-        max_examples=_EXAMPLES,
-        stateful_step_count=_STEPS,
-        deadline=None,
-        database=None,
-        report_multiple_bugs=False,
-        suppress_health_check=[
-            HealthCheck.too_slow,
-            HealthCheck.data_too_large,
-            HealthCheck.large_base_example,
-            HealthCheck.filter_too_much,
-        ],
-        print_blob=False,
+        SEARCH, max_examples=_EXAMPLES, stateful_step_count=_STEPS, phases=tuple(Phase)
     )
     return cast("type[AllocatorMachine]", machine)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
-from syncedmem.model import FileAccessError, FileFormatError
 from syncedmem.model.defaults import FUZZ
 from syncedmem.model.errors import shown
-from syncedmem.model.files import parsed_json, read_text
 
-from ..engine.violation import Violation
+from ..engine.fields import FLAG, INTEGER, NUMBER, TEXT, Type, array_of, mismatch, one_of
 from ..requirements import requirements_of
-from .campaign import Stage
 from .driver import Driver
-from .finding import Finding, TargetError
+from .finding import Finding, TargetError, read_object
 from .isolation import Isolated
 from .jobs import finding_of
 from .loops import Repeat, folded, items_as_json, items_from_json
@@ -27,7 +23,7 @@ from .mask import Mask, requirement_named
 from .recognition import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
+    from collections.abc import Generator, Iterable, Mapping
     from pathlib import Path
 
     from .jobs import Job
@@ -35,43 +31,29 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_STEPS", "Replay", "driver_of"]
 
-FORMAT = 3
-_FORMATS = (1, 2, FORMAT)
-"""Format 1 has no loops, and nothing to skip; format 2 has no rounds."""
+FORMAT = 4
+_FORMATS = (1, 2, 3, FORMAT)
+"""Format 1 has no loops, and nothing to skip; format 3 may have rounds in place of steps: the seed takes them again."""
 _WANTED = "a replay of fuzz"
 MOST_STEPS = 64
 """The most steps that are shown."""
 _MOST_LINES = 7
-_LONGEST = 600.0
-"""The most seconds for rounds that are taken again."""
-_MOST_THREADS = 1 << 10
-_FIELDS: dict[str, Callable[[Any], bool]] = {
-    "target": lambda it: isinstance(it, str),
-    "promises": lambda it: isinstance(it, dict) and all(isinstance(text, str) for text in cast("Any", it).values()),
-    "property": lambda it: isinstance(it, str) and it in requirements_of("allocator"),
-    "message": lambda it: isinstance(it, str),
-    "repeats": lambda it: isinstance(it, bool),
-    "program": lambda it: isinstance(it, list),
-    "seed": lambda it: type(it) is int,
-    "steps": lambda it: type(it) is int and it >= 0,
-    "threads": lambda it: type(it) is int and 0 < it <= _MOST_THREADS,
-    "hang": lambda it: type(it) in (int, float) and 0 < it < math.inf,
-    "named": lambda it: isinstance(it, bool),
-    "skip": lambda it: isinstance(it, list) and all(name in requirements_of("allocator") for name in cast("Any", it)),
-    "rounds": lambda it: it is None or _is_rounds(it),
+_REQUIREMENT: Type = one_of(requirements_of("allocator"))
+_FIELDS: dict[str, Type] = {
+    "target": TEXT,
+    "promises": {"type": "object", "additionalProperties": TEXT},
+    "property": _REQUIREMENT,
+    "message": TEXT,
+    "repeats": FLAG,
+    "program": array_of({}),
+    "seed": INTEGER,
+    "steps": NUMBER,
+    "threads": {"type": "integer", "minimum": 1},
+    "hang": {"type": "number", "minimum": 0.001},
+    "named": FLAG,
+    "skip": array_of(_REQUIREMENT),
 }
-"""The fields of a file, each with a check of its value."""
-
-
-def _is_rounds(data: Any) -> bool:
-    """Whether these are values of `Finding.rounds`."""
-    numbers = ("seed", "first_round", "count")
-    if not isinstance(data, dict) or not all(type(cast("Any", data).get(name)) is int for name in numbers):
-        return False
-    stage: dict[str, Any] = {name: cast("Any", data).get(name) for name in (*Stage._fields, "generator")}
-    if stage["generator"] != "fast":
-        return isinstance(stage["generator"], str)
-    return stage["kind"] in ("fixed", "drawn") and type(stage["steps"]) is int and isinstance(stage["ages"], bool)
+"""The fields of a file."""
 
 
 @contextmanager
@@ -142,7 +124,6 @@ class Replay:
             "message": self.finding.message,
             "repeats": self.finding.repeats,
             "program": items_as_json(folded(self.finding.program)),
-            "rounds": self.finding.rounds,
         }
         chosen = {"seed": self.seed, "steps": self.steps, "threads": self.threads, "hang": self.hang}
         return data | chosen | {"named": self.named, "skip": list(self.skip)}
@@ -165,25 +146,16 @@ class Replay:
         FileAccessError
             If it cannot be read.
         """
-        try:
-            data: Any = parsed_json(str(path), read_text(path, _WANTED))
-        except FileAccessError:
-            raise
-        except FileFormatError as error:
-            raise TargetError(f"{path} is no replay: {error.reason}") from None
-        if not hasattr(data, "get") or data.get("format") not in _FORMATS:
+        data = read_object(path, "replay", _WANTED)
+        if data.get("format") not in _FORMATS:
             raise TargetError(f"{path} is no replay of format 1 to {FORMAT}; wanted is {_WANTED}")
         data.setdefault("skip", [])
-        data.setdefault("rounds", None)
-        wrong = [name for name, fits in _FIELDS.items() if not fits(data.get(name))]
-        if wrong:
-            raise TargetError(f"{path} is no replay: {wrong[0]!r} is missing or wrong; wanted is {_WANTED}")
-        values: dict[str, Any] = {name: data.get(name) for name in _FIELDS}
-        program = items_from_json(values["program"])
-        chosen = {name: values[name] for name in ("repeats", "rounds")}
-        finding = Finding(values["property"], values["message"], program, **chosen)
-        chosen = {name: values[name] for name in ("seed", "steps", "threads", "hang", "named")}
-        return cls(values["target"], values["promises"], finding, skip=tuple(values["skip"]), **chosen)
+        if fault := mismatch({"type": "object", "properties": _FIELDS, "required": _FIELDS}, data):
+            raise TargetError(f"{path} is no replay: it {fault}; wanted is {_WANTED}")
+        program = items_from_json(data["program"])
+        finding = Finding(data["property"], data["message"], program, repeats=data["repeats"])
+        chosen = {name: data[name] for name in ("seed", "steps", "threads", "hang", "named")}
+        return cls(data["target"], data["promises"], finding, skip=tuple(data["skip"]), **chosen)
 
     def aimed_at(self, target: str) -> Self:
         """The same steps for another target, for example if the target has moved or had no name."""
@@ -192,7 +164,7 @@ class Replay:
     def run(self) -> Finding | None:
         """Take the steps again in a worker; return the finding, or None.
 
-        If the steps did not repeat, or only the native driver takes them, the whole run is repeated.
+        If the steps did not repeat, or were not kept, the whole run is repeated.
 
         Raises
         ------
@@ -204,16 +176,12 @@ class Replay:
                 f"{shown(self.target)} was an object in a program, and has no name to find it by: name the target, or "
                 "replay it there"
             )
-        rounds = self.finding.rounds
-        if not self.finding.repeats or (rounds is not None and rounds["generator"] != "fast"):
+        if not self.finding.repeats or not self.finding.program:
             return self._run_again()
         with Isolated(self.target, self.hang) as place:
-            job: Job = {"job": "program", "program": [step.as_json() for step in self.finding.program]}
-            if rounds is not None:
-                job = {"job": "campaign", "seconds": _LONGEST, **rounds}
-            mask = Mask.of(self.skip).as_json()
-            answer = place.perform({**job, "promises": dict(self.promises), "mask": mask})
-            return finding_of(answer, place.journal.steps())
+            program, mask = items_as_json(folded(self.finding.program)), Mask.of(self.skip).as_json()
+            job: Job = {"job": "program", "program": program, "promises": dict(self.promises), "mask": mask}
+            return finding_of(place.perform(job), place.journal.steps())
 
     def _run_again(self) -> Finding | None:
         """Repeat the run, and return its finding about the same requirement."""
@@ -228,7 +196,7 @@ class Replay:
             hang=self.hang,
             skip=self.skip,
         )
-        return next((it for it in report.findings if it.requirement == self.finding.requirement), None)
+        return next((it for it in report.violating if it.requirement == self.finding.requirement), None)
 
     @property
     def shows_steps(self) -> bool:
@@ -269,15 +237,8 @@ def _statement(item: Item) -> str:
 
 def _packed(statements: list[str]) -> list[str]:
     """The statements, spread evenly over the lines; a loop has a line of its own."""
-    lines = [list(them) for _, them in groupby(statements, lambda it: it if it.startswith("for ") else "")]
+    lines = [list(group) for _, group in groupby(statements, lambda text: text if text.startswith("for ") else "")]
     each = 1
     while each < len(statements) and sum(-(-len(line) // each) for line in lines) > _MOST_LINES:
         each += 1
     return ["; ".join(line[at : at + each]) for line in lines for at in range(0, len(line), each)]
-
-
-def replay(path: Path, target: str) -> None:
-    """Run a replay file on a target."""
-    finding = Replay.read(path).aimed_at(target).run()
-    if finding is not None:
-        raise Violation(finding.requirement, finding.message)

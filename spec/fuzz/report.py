@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine.report import SuiteResult, Verdict, junit
 from ..requirements import REQUIREMENTS, requirements_of
 from .capabilities import Capabilities
+from .causes import group_by_cause
 from .finding import EngineError
 from .loops import folded, items_as_json
 from .oracle import OF_CONTENTS
@@ -38,8 +39,8 @@ class Report:
         Whether a process ended, so that its counts of checks were lost.
     named : bool
         Whether another process can look the target up by `target`.
-    findings : list of Finding
-        Each with another key.
+    violating : list of Finding
+        All findings in the order in which they came, each with another key.
     suites : list of SuiteResult
         The result of each generator.
     checked : Counter
@@ -71,7 +72,7 @@ class Report:
     threads: int
     hang: float
     protected: bool
-    findings: list[Finding] = field(default_factory=list["Finding"])
+    violating: list[Finding] = field(default_factory=list["Finding"])
     suites: list[SuiteResult] = field(default_factory=list[SuiteResult])
     checked: Counter[str] = field(default_factory=Counter[str])
     unread: str = "nothing was allocated"
@@ -86,9 +87,23 @@ class Report:
     notes: list[str] = field(default_factory=list[str])
 
     def ran(self, generator: str, cases: int, steps: int, seconds: float) -> None:
-        """Record the result of a generator; its findings must be recorded before."""
-        violations = (it.violation(self.replay(it).python()) for it in self.failures if it.generator == generator)
-        self.suites.append(SuiteResult(generator, cases, steps, seconds, next(violations, None)))
+        """Record what a generator has done until now; its findings must be recorded before."""
+        failures = (finding for finding in self.failures if finding.generator == generator)
+        violation = next((finding.violation(self.replay(finding).python()) for finding in failures), None)
+        result = SuiteResult(generator, cases, steps, seconds, violation)
+        names = [suite.name for suite in self.suites]
+        at = names.index(generator) if generator in names else len(names)
+        self.suites[at : at + 1] = [result]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """One finding for each bug, with its consequences."""
+        return group_by_cause(self.violating)
+
+    @property
+    def with_consequences(self) -> list[Finding]:
+        """Each finding, and after it its consequences."""
+        return [other for finding in self.findings for other in (finding, *finding.consequences)]
 
     @property
     def passed(self) -> bool:
@@ -103,7 +118,7 @@ class Report:
     @property
     def unseen(self) -> list[str]:
         """The keys of known findings that were not found."""
-        keys = {name for it in self.findings for name in (it.key, it.requirement)}
+        keys = {name for it in self.violating for name in (it.key, it.requirement)}
         return [key for key in self.known if key not in keys]
 
     @property
@@ -151,12 +166,15 @@ class Report:
         if self.protected and requirement in {"A22-no-crash", "A23-no-hang"}:
             times = self.operations
         findings = [it for it in self.findings if it.requirement == requirement]
-        for finding in sorted(findings, key=lambda it: it.known is not None):
-            more = f" (and {len(findings) - 1} more like it)" if findings[1:] else ""
+        more = f" (and {len(findings) - 1} more like it)" if findings[1:] else ""
+        for finding in sorted(findings, key=lambda finding: finding.known is not None):
             if finding.known is None:
                 return Verdict(requirement, "failed", times, finding.message + more)
             reason = f"known, {finding.known}: " if finding.known else "known: "
             return Verdict(requirement, "not checked", times, reason + finding.message + more)
+        for cause in self.findings:
+            if any(finding.requirement == requirement for finding in cause.consequences):
+                return Verdict(requirement, "not checked", times, f"may follow from {cause.requirement}")
         if requirement in self.skipped:
             return Verdict(requirement, "not checked", detail="it was to be skipped")
         if times:
@@ -179,9 +197,9 @@ class Report:
         return _REASONS.get(name, "nothing that shows it has happened")
 
     def as_json(self) -> dict[str, Any]:
-        """The report as data; format 3."""
+        """The report as data; format 4."""
         return {
-            "format": 3,
+            "format": 4,
             "target": self.target,
             "kind": self.kind,
             "passed": self.passed,
@@ -210,6 +228,7 @@ class Report:
         return {
             **finding.as_json(),
             **program,
+            "consequences": [self._finding(consequence) for consequence in finding.consequences],
             "key": finding.key,
             "python": replay.python(),
             "replay": replay.as_json(),

@@ -115,6 +115,9 @@ DRAWN = (
 _SIZES = 1024
 _RARE = 0.03
 _CYCLES = ((2 * MIB, 48), (64 * KIB, 512))
+_CLASSES, _CLASS_BYTES = (16, 32, 48, 64, 96, 128, 256, 512, 1024, 4096), 8 * MIB
+"""Sizes of which each is in a class of its own in many allocators, and the bytes after which a class that is never used
+again shows."""
 _REFUSALS = 256
 """So many that a leak in each is noticed."""
 _LARGEST_FILLED = 256 * MIB
@@ -176,6 +179,8 @@ def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
         ],
         [*many, *(Step("free", (i, 0)) for i in range(0, _MANY, 2))],
         [*once, *(Step("request_too_much", (TOO_MUCH[0],)) for _ in range(_REFUSALS)), *once],
+        # Before blocks are large: memory that they leave would serve a class that grows.
+        *([Step("cycle", (size, _CLASS_BYTES // size, PLAIN))] for size in _CLASSES),
         *([Step("cycle", (size, count, how))] for size, count in _CYCLES for how in (PLAIN, RESIZED, ZEROED)),
     ]
     limit = driver.oracle.limit

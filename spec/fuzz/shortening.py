@@ -34,6 +34,8 @@ _LONG = 24
 """Only longer programs are tried from a later start, as loops, and with all sizes alike."""
 _FEW = 128
 """So many steps can be left out one by one, also those of loops."""
+_TAILS = (0, 1, 2, 4, 8, 16)
+"""So many of the last steps are tried after a loop that makes a process old."""
 _SIZE = 64
 _SIZED = ("allocate", "calloc", "resize")
 _SMALLEST_ALIGNMENT = 16
@@ -45,11 +47,11 @@ def shortened(
     program: Program,
     fails: Callable[[Program], bool],
     tries: int = TRIES,
-    taken: Callable[[], int] | None = None,
+    count_calls: Callable[[], int] | None = None,
     until: float = math.inf,
 ) -> Program:
     """The shortest program that still fails, as far as it is found with this many tries."""
-    budget = _Budget(_effective(program), fails, tries, taken, until)
+    budget = _Budget(_effective(program), fails, tries, count_calls, until)
     with suppress(_SpentError):
         if budget.fails(budget.shortest):
             _shorten(budget)
@@ -93,13 +95,13 @@ class _Budget:
         program: Program,
         fails: Callable[[Program], bool],
         tries: int,
-        taken: Callable[[], int] | None,
+        count_calls: Callable[[], int] | None,
         until: float,
     ) -> None:
         self.shortest = program
         self.steps = len(program)
         self._fails = fails
-        self._taken = taken
+        self._count_calls = count_calls
         self._tries = tries
         self._left = _STEPS
         self._until = until
@@ -123,19 +125,16 @@ class _Budget:
             raise _SpentError
         self._tries -= 1
         fails = self._fails(program)
-        if fails and self._taken is not None:
-            self.steps = min(self._taken(), len(program))
-            self._left -= self.steps
-        else:
-            self.steps = len(program)
-            self._left -= _calls(program)
+        calls = _calls(program) if self._count_calls is None else self._count_calls()
+        self.steps = min(calls, len(program)) if fails else len(program)
+        self._left -= calls
         return fails
 
 
 def _effective(program: Program) -> Program:
     """The program without steps on blocks that do not exist."""
     there: set[int] = set()
-    kept: list[Step] = []
+    steps: list[Step] = []
     for step in program:
         operation, numbers = step
         if operation in TAKES:
@@ -144,8 +143,8 @@ def _effective(program: Program) -> Program:
             continue
         elif operation == "free":
             there.remove(numbers[0])
-        kept.append(step)
-    return tuple(kept)
+        steps.append(step)
+    return tuple(steps)
 
 
 def _calls(program: Program) -> int:
@@ -164,12 +163,20 @@ def _from_later(budget: _Budget) -> None:
 
 
 def _as_loop(budget: _Budget) -> bool:
-    """Find a loop that fails too, with the fewest times; return whether there is one."""
-    for loop in _loops(budget.shortest):
+    """Find a loop that fails too, alone or before the last steps, and its fewest times; return whether there is one."""
+    program = budget.shortest
+    for loop in _loops(program):
         if budget.fails((loop,)):
             reached = loop._replace(times=-(-budget.steps // len(loop.body)))
             shorter = reached if budget.fails((reached,)) else loop
             _fewer_times((shorter,), 0, shorter, budget)
+            return True
+    # A process that has grown old: by as many calls as there were, whatever they did.
+    aging = Repeat(_calls(program), (Step("allocate", (0, _SIZE, 0, 0)), Step("free", (0, 0))))
+    for length in _TAILS:
+        items: Items = (aging, *program[len(program) - length :])
+        if budget.fails(items):
+            _fewer_times(items, 0, aging, budget)
             return True
     return False
 
@@ -182,14 +189,14 @@ def _fewer_times(items: Items, at: int, loop: Repeat, budget: _Budget) -> Items:
         return fewer if budget.fails(fewer) else None
 
     low, high = 0, loop.times - 1
-    found = fails(high)
-    if found is None:
+    fewest = fails(high)
+    if fewest is None:
         return items
     while high - low > 1:
         middle = (low + high) // 2
         fewer = fails(middle)
-        low, high, found = (middle, high, found) if fewer is None else (low, middle, fewer)
-    return found
+        low, high, fewest = (middle, high, fewest) if fewer is None else (low, middle, fewer)
+    return fewest
 
 
 def _loops(program: Program) -> Iterator[Repeat]:
@@ -302,7 +309,7 @@ def _renumbered(program: Program) -> Program:
     new: dict[int, int] = {}
     live: set[int] = set()
     unused: list[int] = []  # a heap of the numbers below the next one
-    found: list[Step] = []
+    steps: list[Step] = []
     for step in program:
         numbers = list(step.numbers)
         for at in BLOCKS_OF[step.operation]:
@@ -314,5 +321,5 @@ def _renumbered(program: Program) -> Program:
         if step.operation == "free" and not keeps and numbers[0] in live:
             live.remove(numbers[0])
             heappush(unused, numbers[0])
-        found.append(Step(step.operation, tuple(numbers)))
-    return tuple(found)
+        steps.append(Step(step.operation, tuple(numbers)))
+    return tuple(steps)

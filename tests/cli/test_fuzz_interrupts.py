@@ -89,7 +89,7 @@ def test_an_interrupt_in_the_first_job_gives_a_report(tmp_path: Path, monkeypatc
                 caught.append(type(error))
         raise caught[0]
 
-    monkeypatch.setattr("syncedmem.spec.fuzz.kit._Campaigns._rounds", interrupt_twice)
+    monkeypatch.setattr("syncedmem.spec.fuzz.kit.stages", interrupt_twice)
     result = CliRunner().invoke(app, ["fuzz", POOL, "--out", str(tmp_path)])
 
     assert 143 == result.exit_code
@@ -142,7 +142,7 @@ def test_a_known_finding_a_skipped_requirement_and_a_failure_of_ours_are_shown(
     def broken(*_: object, **__: object) -> None:
         raise AssertionError("not here")
 
-    monkeypatch.setattr("syncedmem.spec.fuzz.isolation._PROGRAM", "import sys; sys.stdin.readline(); sys.exit(7)")
+    monkeypatch.setattr("syncedmem.spec.fuzz.isolation.WORKER", "import sys; sys.stdin.readline(); sys.exit(7)")
     monkeypatch.setattr("syncedmem.cli.fuzz._print_finding", broken)
     failed = CliRunner().invoke(app, ["fuzz", POOL, "--out", str(tmp_path)])
     assert 3 == failed.exit_code

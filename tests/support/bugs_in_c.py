@@ -31,6 +31,7 @@ IN_C = (
         "forgetting_malloc,forgetting_free,forgetting_calloc,forgetting_realloc", "A16-no-leaks", "C17 7.22.3.5", {}
     ),
     BugInC("leaky_malloc,leaky_free", "A16-no-leaks", "KuiperLLama: big buffers are never freed", {}),
+    BugInC("hoarding_malloc,hoarding_free", "A16-no-leaks", "a class that has no list of free blocks", {}),
     BugInC("racing_malloc,racing_free", "A20-threads", "KuiperLLama: no locks", {}, threads=4),
     BugInC("unchecked_malloc,unchecked_free", "A22-no-crash", "KuiperLLama alloc_cpu.cpp:28-29, malloc unchecked", {}),
     BugInC(
@@ -45,5 +46,7 @@ IN_C = (
     BugInC("headed_malloc,headed_free", "A06-out-of-memory", "CWE-190: a header added before the check", {}),
     BugInC("small_malloc,small_free,small_calloc", "A06-out-of-memory", "CWE-190: a product of 32 bits", {}),
     BugInC("early_malloc,early_free", "A01-distinct-pointers", "a table that is filled while the first calls run", {}),
+    BugInC("aging_malloc,aging_free", "A01-distinct-pointers", "a counter of frees that runs over", {}),
+    BugInC("leaving_malloc,leaving_free", "A22-no-crash", "a limit of requests that ends the process", {}),
     BugInC("stuck_malloc,stuck_free", "A23-no-hang", "a wait that nobody ends", {}),
 )

@@ -239,3 +239,39 @@ void *early_malloc(size_t size) {
     return early = malloc(size < 300 ? 300 : size);
 }
 void early_free(void *pointer) { if (pointer == early) early = NULL; free(pointer); }
+
+/* Blocks of 33 to 48 bytes have no list of free blocks, so they are never used again. */
+void *hoarding_malloc(size_t size) {
+    if (size > (size_t)1 << 48) return NULL;
+    size_t *pointer = malloc(size + 16);
+    if (!pointer) return NULL;
+    *pointer = size;
+    return pointer + 2;
+}
+void hoarding_free(void *pointer) {
+    size_t size = pointer ? ((size_t *)pointer)[-2] : 0;
+    if (pointer && (size < 33 || size > 48)) free((size_t *)pointer - 2);
+}
+
+/* After a thousand frees, a request gets the block that was served last. */
+static int frees;
+static void *served_last;
+void *aging_malloc(size_t size) {
+    if (size > (size_t)1 << 48) return NULL;
+    if (frees >= 1000 && served_last) return served_last;
+    return served_last = malloc(size < 64 ? 64 : size);
+}
+void aging_free(void *pointer) {
+    if (!pointer) return;
+    frees++;
+    if (pointer == served_last) served_last = NULL;
+    free(pointer);
+}
+
+/* The five hundredth request ends the process. */
+static int requests;
+void *leaving_malloc(size_t size) {
+    if (++requests >= 500) _exit(3);
+    return malloc(size);
+}
+void leaving_free(void *pointer) { free(pointer); }

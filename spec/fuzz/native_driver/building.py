@@ -75,17 +75,17 @@ def with_sanitizer(text: str, sanitizer: str) -> str:
 def _split(text: str) -> tuple[str, str | None, str | None]:
     """A target without the options of this module, its sanitizer, and its command, which goes to the end."""
     place, _, rest = text.partition("?")
-    kept: list[str] = []
+    options: list[str] = []
     sanitizer: str | None = None
     while rest:
         if rest.startswith("build="):
-            return _joined(place, kept), sanitizer, rest.removeprefix("build=")
+            return _joined(place, options), sanitizer, rest.removeprefix("build=")
         option, _, rest = rest.partition("&")
         if option.startswith("sanitizer="):
             sanitizer = option.removeprefix("sanitizer=")
         else:
-            kept.append(option)
-    return _joined(place, kept), sanitizer, None
+            options.append(option)
+    return _joined(place, options), sanitizer, None
 
 
 def _joined(place: str, options: list[str]) -> str:
@@ -123,20 +123,20 @@ def _compiled(language: str, arguments: list[str], name: str, what: str) -> Path
     compiler = _words(language) or [_COMPILERS[language]]
     if shutil.which(compiler[0]) is None:
         raise TargetError(f"{what} cannot be compiled: there is no {compiler[0]}; install it, or set {language}")
-    made = folder() / name
-    part = made.with_name(f"{name}.{os.getpid()}")
-    done = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False)  # noqa: S603 -- the user's compiler
-    if done.returncode:
-        raise TargetError(f"{what} cannot be compiled: {_reason(done)}")
-    part.replace(made)
-    return made
+    library = folder() / name
+    part = library.with_name(f"{name}.{os.getpid()}")
+    run = subprocess.run([*compiler, *arguments, "-o", part], capture_output=True, check=False)  # noqa: S603 -- the user's compiler
+    if run.returncode:
+        raise TargetError(f"{what} cannot be compiled: {_reason(run)}")
+    part.replace(library)
+    return library
 
 
-def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
+def _reason(run: subprocess.CompletedProcess[bytes]) -> str:
     """The first error of a compiler, or else its last line."""
-    lines = (done.stderr + done.stdout).decode(errors="replace").split("\n")
+    lines = (run.stderr + run.stdout).decode(errors="replace").split("\n")
     lines = [line for line in lines if line.strip()]
-    return next((line for line in lines if "error: " in line), lines[-1] if lines else f"status {done.returncode}")
+    return next((line for line in lines if "error: " in line), lines[-1] if lines else f"status {run.returncode}")
 
 
 @cache
@@ -163,28 +163,28 @@ def _from_command(text: str, path: str, symbols: str, command: str, sanitizer: s
     """Run a build command, with a sanitizer first: so that what it leaves there is the usual build."""
     if not command.strip():
         raise TargetError(f"{text}: no command is after build=")
-    kept = path
+    sanitized = path
     if sanitizer:
         _run(path, command, sanitizer)
         if not _has(path, sanitizer):
             raise TargetError(
                 f"{command!r} did not use -fsanitize={sanitizer}: it has to pass $CFLAGS, $CXXFLAGS and $LDFLAGS on"
             )
-        kept = str(folder() / f"{Path(path).name}-{_digest(str(Path(path).resolve()), sanitizer)}.so")
-        shutil.copy(path, kept)
+        sanitized = str(folder() / f"{Path(path).name}-{_digest(str(Path(path).resolve()), sanitizer)}.so")
+        shutil.copy(path, sanitized)
     _run(path, command, "")
     if sanitizer and _has(path, sanitizer):
         raise TargetError(f"{command!r} did not build {path} again: it has to build it anew, for example with make -B")
-    return Built(f"{path}{symbols}", sanitizer, f"{kept}{symbols}")
+    return Built(f"{path}{symbols}", sanitizer, f"{sanitized}{symbols}")
 
 
 def _run(path: str, command: str, sanitizer: str) -> None:
     flags = shlex.join(_sanitizer_flags(sanitizer))
     more = {name: f"{os.environ.get(name, '')} {flags}".strip() for name in ("CFLAGS", "CXXFLAGS", "LDFLAGS")}
     environment = {**os.environ, **(more if sanitizer else {})}
-    done = subprocess.run(command, shell=True, capture_output=True, check=False, env=environment)  # noqa: S602 -- the user gave this command to have it run
-    if done.returncode:
-        raise TargetError(f"{command!r} failed: {_reason(done)}")
+    run = subprocess.run(command, shell=True, capture_output=True, check=False, env=environment)  # noqa: S602 -- the user gave this command to have it run
+    if run.returncode:
+        raise TargetError(f"{command!r} failed: {_reason(run)}")
     if not Path(path).is_file():
         raise TargetError(f"{command!r} did not make {path}")
 
@@ -234,10 +234,10 @@ _MOST_FRAMES, _MOST_LINES = 5, 40
 
 def trimmed(output: str) -> tuple[str, str]:
     """The sentence and the stacks of the first report in an output; both are empty if there is none."""
-    found = _BEGIN.search(output)
-    if found is None:
+    begin = _BEGIN.search(output)
+    if begin is None:
         return "", ""
-    text, *rest = output[found.start(1) :].splitlines()
+    text, *rest = output[begin.start(1) :].splitlines()
     summary = _SUMMARY.search(output)
     lines: list[str] = [_clean(text)]
     for line in rest:

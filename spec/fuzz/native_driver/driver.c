@@ -46,7 +46,7 @@ static struct record *all_records;
 static struct target target;
 static struct promises promises = {.alignment = 1};
 static struct {
-    uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, interrupts, bare, attempts;
+    uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, interrupts, attempts;
     const char *journal, *library, *symbols, *calls, *unjudged;
     size_t too_much[128], too_many;
 } options = {.rounds = ~(uint64_t)0, .steps = ~(uint64_t)0, .threads = 1, .capacity = 1 << 14};
@@ -443,22 +443,9 @@ static void take_round(uint64_t number) {
     give_all_back();
 }
 
-/* The allocator alone, as a measure of the rest: 64 blocks, each given back in turn. */
-static void take_bare(void) {
-    struct block *live = workers->live;
-    for (uint64_t i = 0; i < options.steps / 2; i++) {
-        struct block *place = &live[i % 64];
-        if (i >= 64) target_give(&target, (void *)place->address, place->size);
-        place->size = 16 + (i * 37 & 1023);
-        place->address = (uintptr_t)target_take(&target, place->size);
-    }
-    workers->counts->steps = options.steps;
-}
-
 static void *work(void *argument) {
     self = argument;
-    if (options.bare) take_bare();
-    else for (uint64_t i = 0; i < options.rounds && meet(); i++) {
+    for (uint64_t i = 0; i < options.rounds && meet(); i++) {
         if (self == workers) __atomic_store_n(&header->rounds, i + 1, __ATOMIC_RELAXED);
         take_round(options.first_round + i);
         if (options.threads > 1) {
@@ -535,7 +522,7 @@ static void read_option(const char *name, char *value) {
     } numbers[] = {
         {"seed", &options.seed}, {"first_round", &options.first_round}, {"rounds", &options.rounds},
         {"steps", &options.steps}, {"threads", &options.threads}, {"capacity", &options.capacity},
-        {"milliseconds", &options.milliseconds}, {"interrupts", &options.interrupts}, {"bare", &options.bare},
+        {"milliseconds", &options.milliseconds}, {"interrupts", &options.interrupts},
         {"attempts", &options.attempts},
     };
     struct {

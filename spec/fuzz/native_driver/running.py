@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from ..isolation import Place
     from ..jobs import Answer
 
-__all__ = ["NativeDriver"]
+__all__ = ["FROM_OUTSIDE", "NativeDriver"]
 
 _ZERO_SIZES = ("any", "null", "unique", "error")  # as in oracle.h
 _NO_BEGIN = ("2", "125")
 """The exit statuses of a driver that has no journal, or no memory."""
-_FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+"""Signals that come from another process: if they do not come again, they say nothing about the target."""
 
 _STEPS, _ROUNDS = 200_000, 64
 """The most of a process with one thread, whose steps are all kept."""
@@ -98,7 +99,6 @@ class NativeDriver:
                     "unjudged": ",".join(set(unjudged()) - DAMAGED),
                 }
                 answer = self._answer(journal, self._run(journal, options, left))
-                answer["rounds_of"] = {"first_round": first_round, "count": answer["operations"]}
             done += answer["operations"]
             number += 1
             yield answer
@@ -106,12 +106,6 @@ class NativeDriver:
     def taken(self) -> int:
         """The steps of the present process until now; from any thread."""
         return 0 if self._journal is None else sum(it.steps for it in self._journal.counts())
-
-    def alone(self, steps: int) -> float:
-        """Calls a second of the target in a simple loop, without the driver's own work."""
-        with NativeJournal.new(1, 1, steps) as journal:
-            self._run(journal, {"steps": steps, "bare": 1, "milliseconds": 1 << 20, "unjudged": ""}, 1 << 10)
-            return steps / (journal.header().busy / 1e9)
 
     def _run(self, journal: NativeJournal, options: dict[str, Any], seconds: float) -> Death:
         """Run the driver; how it ended."""
@@ -156,7 +150,7 @@ class NativeDriver:
             raise TargetError(f"the native driver cannot open the target: {header.message}")
         # It could not begin, or something outside has ended it.
         if header.state == RUNNING and (
-            death.detail in _FROM_OUTSIDE or (death.detail in _NO_BEGIN and not header.rounds)
+            death.detail in FROM_OUTSIDE or (death.detail in _NO_BEGIN and not header.rounds)
         ):
             raise TargetError(f"the native driver {death.how}")
         finding = self._finding(journal, header, death)
@@ -209,10 +203,8 @@ class NativeDriver:
             how = death.detail if death.kind == "crash" else f"exit status {death.detail}"
             last_line = f" ({death.last_line})" if death.last_line else ""
             requirement, message = "A22-no-crash", f"the process ended with {how} in {', '.join(calls)}{last_line}"
-        if journal.threads > 1:
-            message = f"{requirement}: {message}"
-            return Finding("A20-threads", message, (), "threads", repeats=False, report=report).as_json()
-        return Finding(requirement, message, journal.program(), "native", report=report).as_json()
+        program = journal.program() if journal.threads == 1 else ()
+        return Finding(requirement, message, program, report=report).as_json()
 
 
 def _fixed_addresses(sanitizer: str) -> list[str]:

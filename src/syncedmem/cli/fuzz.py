@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,7 +29,7 @@ from .output import check_place, write
 from .replay import replaying
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterator
     from types import FrameType
 
     from rich.progress import Progress, TaskID
@@ -216,8 +217,10 @@ def _finish(
     kept.keep(report)
     unwritten = [*filter(None, (kept.error, report.unwritten)), *_write(report, json_path, junit)]
     _print_report(console, report)
-    for finding, path in kept.paths(report):
-        _print_finding(console, report, finding, path)
+    paths = iter(kept.paths(report))
+    for finding in report.findings:
+        _print_finding(console, report, finding, next(paths))
+        _print_consequences(console, report, finding, paths)
     _print_verdict(console, report)
     for error in [*report.errors, *unwritten]:
         typer.echo(f"syncedmem: {error}", err=True)
@@ -250,20 +253,20 @@ def _status(report: Report, unusable: bool, signals: list[signal.Signals]) -> in
 @contextmanager
 def _interruptible() -> Generator[list[signal.Signals]]:
     """Have SIGINT and SIGTERM raise ``KeyboardInterrupt``, the first of them; they come into the list."""
-    found: list[signal.Signals] = []
+    signals: list[signal.Signals] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame
-        found.append(signal.Signals(number))
-        if not found[1:]:
+        signals.append(signal.Signals(number))
+        if not signals[1:]:
             raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():  # only that one may have handlers
-        yield found
+        yield signals
         return
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield found
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -296,15 +299,14 @@ class _Kept:
         self._written: dict[Path, str] = {}
         self._console, self._told = console, set[tuple[str, str, int]]()
 
-    def paths(self, report: Report) -> list[tuple[Finding, Path]]:
-        """The findings, each with the file of its replay: one of another target stays."""
-        paths: dict[Path, Finding] = {}
-        for finding in report.findings:
-            names = (finding.requirement if it == 1 else f"{finding.requirement}-{it}" for it in count(1))
+    def paths(self, report: Report) -> list[Path]:
+        """The file for the replay of each finding, and after it of its consequences: one of another target stays."""
+        paths: list[Path] = []
+        for finding in report.with_consequences:
+            names = (finding.requirement if n == 1 else f"{finding.requirement}-{n}" for n in count(1))
             places = (self._out / f"{name}.json" for name in names)
-            path = next(it for it in places if it not in paths and not self._is_of_another(it, report.target))
-            paths[path] = finding
-        return [(finding, path) for path, finding in paths.items()]
+            paths.append(next(it for it in places if it not in paths and not self._is_of_another(it, report.target)))
+        return paths
 
     def _is_of_another(self, path: Path, target: str) -> bool:
         """Whether a file of an earlier run has a finding of another target."""
@@ -318,12 +320,14 @@ class _Kept:
     def keep(self, report: Report) -> None:
         """Tell and write what has changed; if that fails, the run goes on, and the error is told at the end."""
         self.report = report
-        for it in report.findings:
-            if (it.requirement, it.generator, it.operations) not in self._told:
-                self._told.add((it.requirement, it.generator, it.operations))
-                text = f"found by {it.generator}: {it.requirement}: {it.message}"
+        for finding in report.violating:
+            what = finding.requirement, finding.generator, finding.operations
+            if what not in self._told:
+                self._told.add(what)
+                text = f"found by {finding.generator}: {finding.requirement}: {finding.message}"
                 self._console.print(text, markup=False, highlight=False, soft_wrap=True)
-        texts = {path: report.replay(finding).text() for finding, path in self.paths(report)}
+        findings = zip(self.paths(report), report.with_consequences, strict=True)
+        texts = {path: report.replay(finding).text() for path, finding in findings}
         texts[self._out / "report.json"] = json.dumps(report.as_json(), indent=2) + "\n"
         self.error = ""
         try:
@@ -412,7 +416,7 @@ def _print_report(console: Console, report: Report) -> None:
 
 def _print_finding(console: Console, report: Report, finding: Finding, path: Path) -> None:
     """A finding as Python, and as a file to replay."""
-    found = report.replay(finding)
+    replay = report.replay(finding)
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
     if finding.known is not None:
         say(f"\nknown: {finding.key}: {finding.message}", style="yellow")
@@ -425,26 +429,34 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
     if finding.report:
         say(f"\n{finding.report}")
     if finding.after:
-        console.print(
-            f"Its program breaks {' and '.join(finding.after)} before, which is left unjudged here. This may be a "
-            "consequence.",
-            highlight=False,
-        )
+        console.print(f"Its program breaks {' and '.join(finding.after)} before, which is left unjudged here.")
     console.print()
     if not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
         hurt = "" if finding.report else f" {_HURT}"
         console.print(f"Its steps, taken again from the start, did not show it; {last}.{hurt}\n", highlight=False)
-    elif finding.rounds is not None:
-        seed, first, count = (finding.rounds[name] for name in ("seed", "first_round", "count"))
-        say(f"It takes {count:,} steps, which are not kept: those of seed {seed}, from round {first:,} on.")
-    elif not found.shows_steps and finding.program:
+    elif finding.repeats and not finding.program:
+        say("It takes so many steps that they are not kept; the seed takes them again.")
+    elif not replay.shows_steps and finding.program:
         console.print(f"It takes {len(finding.program):,} steps, which are in the file.", highlight=False)
-    if not found.shows_steps:
+    if not replay.shows_steps:
         console.print("These lines make the whole run again:\n", highlight=False)
-    say(found.python())
+    say(replay.python())
     say(f"Replay it: {replaying(path, report.target)}")
     say(f"If it is known, a line for --known: {finding.key}  # why")
+
+
+def _print_consequences(console: Console, report: Report, finding: Finding, paths: Iterator[Path]) -> None:
+    """What may follow from a finding: each in a line, and how to replay it."""
+    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    if finding.consequences:
+        say(f"\nThis may follow from the same bug. Mend {finding.requirement} first, and run again:")
+    for consequence in finding.consequences:
+        times = f" ({consequence.times:,} times)" if consequence.times > 1 else ""
+        say(f"  {consequence.key}: {consequence.message}{times}")
+        if consequence.report:
+            say(indent(consequence.report, "    "))
+        say(f"    {replaying(next(paths), report.target)}", style="dim")
 
 
 def _print_verdict(console: Console, report: Report) -> None:

@@ -51,13 +51,17 @@ def both(tmp_path: Path) -> Any:
 @pytest.mark.deep
 @pytest.mark.parametrize(("one", "other"), list(zip(TWELVE, [*TWELVE[1:], TWELVE[0]], strict=True)))
 def test_of_two_bugs_both_are_reported(one: str, other: str, both: Any) -> None:
-    """A crash or a hang costs its round; what was found is left out of every second job."""
+    """A crash or a hang costs its round; what was found is left out of every second job.
+
+    Contents may change because blocks overlap, so of these two one is listed under the other.
+    """
     wanted = {ALLOCATOR_BUGS[name].requirement for name in (one, other)}
     promises = ALLOCATOR_BUGS[one].promises | ALLOCATOR_BUGS[other].promises
     hang = 0.5 if "WaitsForItself" in (one, other) else 5  # of which there are many in a run
     report = fuzz(both(one, other), promises=promises, steps=20_000, seconds=600, hang=hang)
 
-    assert wanted <= {it.requirement for it in report.findings}, [it.key for it in report.findings]
+    assert wanted <= {it.requirement for it in report.with_consequences}, [it.key for it in report.findings]
+    assert len(report.findings) >= 2 or wanted == {"A02-no-overlap", "A04-contents-kept"}
     assert not report.errors
 
 

@@ -13,7 +13,6 @@ from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     Driver,
     Source,
-    Step,
     driver_of,
     fuzz,
 )
@@ -113,42 +112,6 @@ def null(*_: object) -> int:
     return 0
 
 
-def nowhere(_: int) -> int:
-    """Return an address at which there is no memory."""
-    return 1 << 60
-
-
-def nothing(*_: object) -> None:
-    """Do nothing."""
-
-
-def fails(*_: object, **__: object) -> Any:
-    """Raise an exception that was not promised."""
-    raise KeyError("what?")
-
-
-FIRST, SECOND = Step("allocate", (0, 16, 0, 0)), Step("allocate", (1, 16, 0, 0))
-
-
-@pytest.mark.parametrize(
-    ("subject", "program", "requirement"),
-    [
-        (Scripted(memcpy=fails), [FIRST, SECOND, Step("copy", (0, 1))], "A15-copies"),
-        (Scripted(realloc=fails), [FIRST, Step("resize", (0, 8))], "A05-served"),
-        (Scripted(allocate=null), [FIRST], "A05-served"),
-        (Scripted(allocate=null), [Step("request_too_much", (1 << 50,))], "A06-out-of-memory"),
-        (Scripted(allocate=nowhere), [Step("request_too_much", (1 << 50,))], "A06-out-of-memory"),
-        (Scripted(read=fails, write=nothing, allocate=nowhere), [FIRST, Step("check", (0,))], "A04-contents-kept"),
-        (Scripted(read=fails, write=fails, allocate=nowhere), [FIRST], "A04-contents-kept"),
-        (Scripted(deallocate=fails), [FIRST, Step("free", (0, 0))], "A07-free-accepts"),
-    ],
-)
-def test_errors_of_the_target_are_findings(subject: Any, program: list[Step], requirement: str) -> None:
-    opened = Source(subject).open()
-    with pytest.raises(Violation, match=requirement):
-        Driver(opened, opened.capabilities).run(program)
-
-
 def test_a_resize_that_fails_leaves_the_block() -> None:
     def full(*_: object) -> int:
         raise MemoryError
@@ -212,31 +175,6 @@ def test_streams_speak_every_dialect(name: str) -> None:
     getattr(event, name)()
     assert [True, True, 2, 2, 2] == [event.done, stream.done, stream.ptr, stream.handle, int(stream)]
     assert "<stream 2>" == repr(stream)
-
-
-def test_memory_that_does_not_come_back_is_a_leak() -> None:
-    class Once:
-        """Serves only one request."""
-
-        served = False
-
-        def allocate(self, size: int) -> int:
-            if self.served or size > 1 << 40:
-                return 0
-            self.served = True
-            return 1 << 60
-
-        def deallocate(self, pointer: int) -> None:
-            assert pointer
-
-    opened = Source(Once()).open()
-    driver = Driver(opened, opened.capabilities.with_promises({"out_of_memory": "null"}))
-    assert driver.request_too_much(1 << 62)
-    driver.allocate(0, 16)
-    assert not driver.allocate(1, 16)  # the only block is in use
-    driver.free(0)
-    with pytest.raises(Violation, match="A16-no-leaks: 16 bytes are refused"):
-        driver.allocate(2, 16)
 
 
 class Hoards(Pool):

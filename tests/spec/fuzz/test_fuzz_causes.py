@@ -1,0 +1,99 @@
+"""One bug is one finding, and what may follow from it is listed under it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mutants.allocator import ALLOCATOR_BUGS
+from typer.testing import CliRunner
+
+from syncedmem.cli import app
+from syncedmem.spec.fuzz import Finding, Step, fuzz
+from syncedmem.spec.fuzz.causes import group_by_cause
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mutants.registry import SeededBug
+
+SEVERAL = (
+    "CountsRefusals",
+    "ReallocKeepsTheOld",
+    "WritesBehindItsEnd",
+    "StarvesOneClass",
+    "WrapsAtFourGibibytes",
+    "CutsSizes",
+    "TrustsSizes",
+)
+"""Seeded bugs that break several requirements, or one requirement in several kinds of steps."""
+
+
+@pytest.mark.deep(quick=1)
+@pytest.mark.parametrize("bug", [ALLOCATOR_BUGS[name] for name in SEVERAL], ids=lambda bug: bug.name)
+def test_one_bug_is_one_finding_with_its_consequences(bug: SeededBug) -> None:
+    report = fuzz(bug.target, promises=bug.promises, steps=20_000, seconds=60)
+
+    assert [bug.requirement] == [finding.requirement for finding in report.findings]
+    assert report.findings[0].consequences
+    assert 1 == sum(verdict.status == "failed" for verdict in report.verdicts())
+
+
+def finding(requirement: str, *operations: str, message: str = "", **fields: Any) -> Finding:
+    """Return a finding whose program has these operations."""
+    numbers = {"allocate": (0, 8, 0, 0), "resize": (0, 9), "calloc": (1, 8), "cycle": (64, 9, 1)}
+    program = tuple(Step(operation, numbers.get(operation, (0,))) for operation in operations)
+    return Finding(requirement, message, program, **fields)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "requirements"),
+    [
+        # What needs more operations is the consequence, whichever came first.
+        (finding("A04-contents-kept", "allocate"), finding("A14-resize-keeps", "allocate", "resize"), ["A04"]),
+        (finding("A14-resize-keeps", "allocate", "resize"), finding("A04-contents-kept", "allocate"), ["A04"]),
+        # Requirements that cause each other: the first one is the finding.
+        (finding("A17-statistics", "cycle"), finding("A16-no-leaks", "allocate", "resize"), ["A17"]),
+        # Other operations, or a requirement that nothing else breaks, are another bug.
+        (finding("A04-contents-kept", "calloc"), finding("A14-resize-keeps", "allocate", "resize"), ["A04", "A14"]),
+        (finding("A03-aligned", "allocate"), finding("A04-contents-kept", "allocate", "resize"), ["A03", "A04"]),
+        # It was seen only with the other one left unjudged.
+        (
+            finding("A06-out-of-memory", "allocate"),
+            finding("A02-no-overlap", "allocate", after=("A06-out-of-memory",)),
+            ["A06"],
+        ),
+        (
+            finding("A03-aligned", "allocate"),
+            finding("A22-no-crash", "allocate", after=("A03-aligned",)),
+            ["A03", "A22"],
+        ),
+        # A crash that did not repeat, after damage; and what several threads break as one does.
+        (finding("A04-contents-kept", "allocate"), finding("A22-no-crash", "calloc", repeats=False), ["A04"]),
+        (finding("A20-threads", message="A01: x"), finding("A01-distinct-pointers", "allocate"), ["A01"]),
+        (finding("A20-threads", message="A23: x"), finding("A17-statistics", "allocate"), ["A20", "A17"]),
+    ],
+)  # fmt: skip
+def test_what_may_follow_from_the_same_bug(first: Finding, second: Finding, requirements: list[str]) -> None:
+    groups = group_by_cause([first, second])
+
+    assert requirements == [group.requirement[:3] for group in groups]
+    assert 2 - len(requirements) == sum(len(group.consequences) for group in groups)
+
+
+@pytest.mark.deep
+def test_a_report_lists_consequences_under_their_finding(tmp_path: Path) -> None:
+    """In the text, in JSON, in JUnit, and as a file to replay each."""
+    target = ALLOCATOR_BUGS["WritesBehindItsEnd"].target
+    words = ["fuzz", target, "--steps", "20000", "--out", str(tmp_path), "--junit", str(tmp_path / "junit.xml")]
+    shown = CliRunner().invoke(app, words).output
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    (cause,) = report["findings"]
+    (file,) = tmp_path.glob("A14-resize-keeps.json")
+
+    assert ["A14-resize-keeps", "A15-copies"] == [it["requirement"] for it in cause["consequences"]]
+    assert "This may follow from the same bug. Mend A04-contents-kept first, and run again:" in shown
+    assert f"replay {file} {target}" in shown
+    assert 1 == (tmp_path / "junit.xml").read_text(encoding="utf-8").count("<failure")
+    assert 1 == CliRunner().invoke(app, ["replay", str(file), target]).exit_code
