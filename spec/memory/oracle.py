@@ -217,6 +217,11 @@ class Oracle:
             case _:
                 raise InvalidArgumentError("call", call.name, "one that means something to an oracle")
 
+    def why(self, call: Call, settings: Mapping[str, str], content: Any = None) -> str:
+        """What the machine calls the reason for which a call is refused; our own word if the policy does not say."""
+        reason = self.expect(call, settings, content).refused
+        return self.policy.refusals.get(reason, reason)
+
     def read(self, side: str, settings: Mapping[str, str]) -> Expected:
         """Read a side."""
         if reason := self._refuses(side):

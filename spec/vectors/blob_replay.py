@@ -7,12 +7,13 @@ from contextlib import nullcontext
 from itertools import chain, permutations
 from typing import TYPE_CHECKING, Any, cast
 
-from syncedmem.model import Mode, using_mode
+from syncedmem.model import Mode, caffe, using_mode
 
 from ..blob.elements import decoded, encoded, near, pour, shown
 from ..engine.call_log import recorded
 from .blobs import RELEASE
-from .memory_replay import Difference, named
+from .expected import operation_names
+from .memory_replay import Difference
 from .programs import SET_MODE
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["replay_blobs"]
 
 _TOLERANCE = 1e-6
+_NAMES = operation_names(caffe.EVERYTHING)
 
 
 def replay_blobs(subject: Subject, vector: dict[str, Any]) -> Difference | None:
@@ -76,7 +78,7 @@ class _Player:
         return (
             self._refusal(step, raised)
             or self._answered(step, value)
-            or self._actions(step, [named(it) for it in done if it.operation not in ("free", "clone")])
+            or self._actions(step, [_NAMES[it.operation, it.side] for it in done if it.operation not in ("free", "clone")])
             or self._compared(step)
         )
 

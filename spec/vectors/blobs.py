@@ -9,7 +9,7 @@ from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Mode, SyncedHead
+from syncedmem.model import EDITIONS, Mode, SyncedHead
 from syncedmem.model.caffe import CPU_ONLY, edition_for
 
 from ..blob.cells import WAYS, samples, way
@@ -20,6 +20,8 @@ from ..engine.heads import FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from syncedmem.model import Machine
 
     from ..blob.oracle import Foreseen, Shape
     from ..requirements import Profile
@@ -77,6 +79,11 @@ class BlobProgram(NamedTuple):
     profile: Profile = "caffe"
 
     @property
+    def machine(self) -> Machine:
+        """The edition that its memories are of."""
+        return EDITIONS[self.edition]
+
+    @property
     def made(self) -> dict[str, Any]:
         """What is made at the start, as data."""
         return {"type": self.type, "shapes": [[*shape] for shape in self.shapes]}
@@ -102,16 +109,16 @@ class BlobSuite(NamedTuple):
     programs: Callable[[bool], Iterator[BlobProgram]]
 
 
-def blob_programs(suite: str, edition: str) -> tuple[BlobProgram, ...]:
-    """The programs of a suite, without duplicates; there are none for the edition ``early``.
+def blob_programs(suite: str, machine: Machine) -> tuple[BlobProgram, ...]:
+    """The programs of a suite, without duplicates; there are none for the edition ``early`` and for other machines.
 
     Raises
     ------
     KeyError
         If there is no such suite.
     """
-    make, has_device = BLOB_SUITES[suite].programs, edition != CPU_ONLY.name
-    return tuple(dict.fromkeys(make(has_device))) if edition == edition_for(has_device=has_device).name else ()
+    make, has_device = BLOB_SUITES[suite].programs, machine != CPU_ONLY
+    return tuple(dict.fromkeys(make(has_device))) if machine == edition_for(has_device=has_device) else ()
 
 
 def expected_blob_steps(program: BlobProgram) -> list[dict[str, Any]]:

@@ -48,14 +48,11 @@ def vector_of(violation: Violation, subject: Subject) -> Vector | None:
     taker = _Taker(subject.machine, len(sizes))
     for number, move in moves:
         taker.take(number, move)
-    program = Program(subject.machine.name, sizes, taker.done(), subject.profile)
+    program = Program(subject.machine, sizes, taker.done(), subject.profile)
     vector = Vector(FOUND, program)
     if subject.program is not None:
         subject.program.renew()
-    try:
-        difference = replay(replace(subject, elsewhere=None, journal=None), vector.as_json())
-    except Exception:  # noqa: BLE001 -- a memory that cannot be made
-        return None
+    difference = replay(replace(subject, elsewhere=None, journal=None), vector.as_json())
     return None if difference is None else vector
 
 

@@ -127,14 +127,8 @@ def test_a_failure_is_said_if_there_is_an_action_to_fail(monkeypatch: pytest.Mon
 
 
 def test_what_a_vector_cannot_say_is_none() -> None:
-    class Unmakeable:
-        def __init__(self, *_: object, **__: object) -> None:
-            raise RuntimeError
-
     assert vector_of(Violation("R55-dropped-freed", "of no calls"), device_subject()) is None
     assert vector_of(walk((0, Input(caffe.CPU_DATA))), device_subject()) is None
-    unmakeable: Any = Unmakeable
-    assert vector_of(walk((0, Input(caffe.CPU_DATA))), device_subject(unmakeable)) is None
 
 
 # --- blobs
