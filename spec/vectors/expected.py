@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from syncedmem.model import EDITIONS, caffe
 
 from ..engine.contents import pattern
 from ..memory.by_table import TableOracle
 from ..memory.oracle import Oracle, Wanted
-from ..memory.policy import POLICIES
+from ..memory.policy import POLICIES, Reason
 from .programs import LOOK, OWN, WRITE_BUFFER, setting_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..memory.policy import Policy
     from .programs import Operation, Program
 
-__all__ = ["OWN_BUFFER", "REFUSALS", "content", "expected_steps", "operation_names", "policy_for"]
+__all__ = ["OWN_BUFFER", "REFUSALS", "content", "expected_steps", "operation_names", "refusals"]
 
 OWN_BUFFER = "own_buffer"
 """The refusal of a memory's own pointer, which Caffe frees and then keeps; no machine knows pointers."""
@@ -47,6 +47,15 @@ REFUSALS: dict[str | None, str] = {
 """The values of `refusal` in a step with their meanings; the page and the schema are made from this list."""
 
 
+def refusals(machine: Machine) -> Mapping[str | None, str]:
+    """The values of `refusal` in a step of a machine with their meanings; what it does not name has a word of ours."""
+    if machine in (caffe.EVERYTHING, *EDITIONS.values()):
+        return REFUSALS
+    ours = dict.fromkeys(get_args(Reason), "the policy refuses the call, and does not say what the machine calls it")
+    own = {it.name: it.text or "the machine refuses the call" for it in machine.refusals.values()}
+    return {None: REFUSALS[None], **ours, **own}
+
+
 @cache
 def operation_names(machine: Machine) -> Mapping[tuple[str, str], str]:
     """What a machine calls each operation of an allocator on each side; the first action that does it."""
@@ -59,7 +68,7 @@ def content(number: int, size: int) -> bytes:
     return pattern(number, size) if number else bytes(size)
 
 
-def policy_for(machine: Machine, policy: Policy | None) -> Policy | None:
+def _policy_for(machine: Machine, policy: Policy | None) -> Policy | None:
     """The policy of a machine: that of an edition is known."""
     return POLICIES[machine.name] if policy is None and EDITIONS.get(machine.name) == machine else policy
 
@@ -69,7 +78,7 @@ def expected_steps(program: Program, policy: Policy | None = None) -> list[dict[
 
     Without a policy, the oracle of a machine that is no edition of Caffe's is its own table.
     """
-    caller = _Caller(program, policy_for(program.machine, policy))
+    caller = _Caller(program, _policy_for(program.machine, policy))
     return [caller.step(operation) for operation in program.operations]
 
 

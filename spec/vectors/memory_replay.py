@@ -29,6 +29,13 @@ _BYTES_FROM, _ACTIONS_FROM = "L1", "L2"
 _WAITING = frozenset({"R42-in-flight-not-freed"})
 """What the driver itself judges: that it can wait for a push."""
 
+_GIVEN = "given"
+"""What a reproducer calls the buffer that is handed in."""
+
+
+def _given(*_: object) -> str:
+    return _GIVEN
+
 
 class Difference(NamedTuple):
     """A difference between a memory and a vector.
@@ -70,13 +77,14 @@ def replay_memories(subject: Subject, vector: dict[str, Any]) -> Difference | No
         The first difference; None if there is none.
     """
     with nullcontext() if subject.device is None else subject.device.using():
+        reproducer, buffers = Reproducer(subject), _Buffers(subject)
         try:
-            caller = _Caller(subject, vector["sizes"])
+            players = [_Player(reproducer, buffers, size) for size in vector["sizes"]]
         except Violation as violation:
             return Difference(0, "new", "an answer", violation.message)
         for number, step in enumerate(vector["steps"]):
             try:
-                problem = caller.play(step)
+                problem = _play(step, players, buffers)
             except Violation as violation:  # a program ended, or answered something else
                 problem = ("an answer", violation.message)
             except Exception as error:  # noqa: BLE001 -- any error that a subject causes here
@@ -86,44 +94,43 @@ def replay_memories(subject: Subject, vector: dict[str, Any]) -> Difference | No
         return None
 
 
-class _Caller:
-    """The memories of a vector, and the caller's buffers, which several of them may adopt."""
+def _play(step: dict[str, Any], players: list[_Player], buffers: _Buffers) -> Problem | None:
+    """Take one step and check it; None if everything is as expected."""
+    first, player = players[0].driver, players[step.get("memory", 0)]
+    if setting := setting_of(first.subject.machine, step["call"]):
+        first.perform(Input(setting=setting, value=step["argument"]))
+        for other in players[1:]:
+            other.driver.settings.update(first.settings)
+        return None
+    if step["call"] == WRITE_BUFFER:
+        buffers.fill(step["argument"])
+    problem = player.compare(step) if step["call"] in (WRITE_BUFFER, LOOK) else player.play(step)
+    return problem or buffers.compare_tails()
 
-    def __init__(self, subject: Subject, sizes: list[int]) -> None:
+
+class _Buffers:
+    """The buffers of the caller, which several memories may adopt; each with its side and its size."""
+
+    def __init__(self, subject: Subject) -> None:
         self._subject = subject
         self._buffers: dict[int, tuple[str, int, Any]] = {}
-        reproducer = Reproducer(subject)
-        self._players = [_Player(self, reproducer, size) for size in sizes]
 
-    def play(self, step: dict[str, Any]) -> Problem | None:
-        """Take one step and check it; None if everything is as expected."""
-        if setting := setting_of(self._subject.machine, step["call"]):
-            first, *others = (player.driver for player in self._players)
-            first.perform(Input(setting=setting, value=step["argument"]))
-            for driver in others:
-                driver.settings.update(first.settings)
-            return None
-        if step["call"] == WRITE_BUFFER:
-            self._fill(step["argument"])
-        player = self._players[step.get("memory", 0)]
-        problem = player.compare(step) if step["call"] in (WRITE_BUFFER, LOOK) else player.play(step)
-        return problem or self._compare_tails()
-
-    def buffer(self, side: str, size: int, argument: dict[str, int]) -> Any:
+    def handed_in(self, side: str, size: int, argument: dict[str, int]) -> Any:
         """A buffer of the caller, which is made when it is first used."""
         number, subject = argument["buffer"], self._subject
         if number not in self._buffers:
             behind = len(_TAIL) if size else 0
             place = subject.place(side)
-            foreign = subject.program is not None or not (place is None or subject.on_host(side))
-            there = (place or subject.host).empty(size + behind) if foreign else Watched(size + behind)
-            self._buffers[number] = side, size, there
+            is_foreign = subject.program is not None or not (place is None or subject.on_host(side))
+            buffer = (place or subject.host).empty(size + behind) if is_foreign else Watched(size + behind)
+            self._buffers[number] = side, size, buffer
             self._write(number, bytes(size) + _TAIL[:behind])
         if "bytes" in argument:
-            self._fill(argument)
+            self.fill(argument)
         return self._buffers[number][2]
 
-    def _fill(self, argument: dict[str, int]) -> None:
+    def fill(self, argument: dict[str, int]) -> None:
+        """Write a content into a buffer."""
         self._write(argument["buffer"], content(argument["bytes"], self._buffers[argument["buffer"]][1]))
 
     def _write(self, number: int, content: bytes) -> None:
@@ -133,7 +140,7 @@ class _Caller:
         else:
             put(self._subject, buffer, content, side)
 
-    def _compare_tails(self) -> Problem | None:
+    def compare_tails(self) -> Problem | None:
         """Check that nobody wrote behind the bytes of a buffer."""
         for number, (side, size, buffer) in self._buffers.items():
             if size and self._subject.level >= _BYTES_FROM:
@@ -146,29 +153,30 @@ class _Caller:
 class _Player:
     """A memory with its driver, and what it returned and adopted."""
 
-    def __init__(self, caller: _Caller, reproducer: Reproducer, size: int) -> None:
-        self._caller = caller
+    def __init__(self, reproducer: Reproducer, buffers: _Buffers, size: int) -> None:
         self._subject = reproducer.subject
+        self._buffers = buffers
         self._size = size
-        self._argument: Any = None
         self._adopted: dict[str, Any] = {}
         self._view: dict[str, Any] = {}
         self.driver: MemoryDriver = MemoryDriver(
-            self._subject, size, reproducer=reproducer, buffers=self._hand_in, judged=_WAITING
+            self._subject, size, reproducer=reproducer, buffers=_given, judged=_WAITING
         )
 
     def play(self, step: dict[str, Any]) -> Problem | None:
         """Make a call, and check it."""
-        driver, argument = self.driver, step.get("argument", {})
+        driver, argument = self.driver, step.get("argument")
         call = self._subject.machine.calls[step["call"]]
-        entry = Input(call, data=argument is not None)
-        self._argument = argument
+        if argument is not None:
+            own = argument == OWN
+            buffer = self._view[call.side] if own else self._buffers.handed_in(call.side, self._size, argument)
+            driver.reproducer.names[_GIVEN] = buffer
         within = f"{driver.run.log_name}.moves.armed({step['fail']})" if "fail" in step else ""
-        attempt = driver.attempt(entry, within)
+        attempt = driver.attempt(Input(call, data=argument is not None or "argument" not in step), within)
         if attempt.raised is None:
             driver.synchronize()
-            if call.does == "adopt":
-                self._adopted[call.side] = driver.reproducer.names[attempt.argument]
+            if argument is not None:
+                self._adopted[call.side] = driver.reproducer.names[_GIVEN]
             self._view[call.side] = attempt.view
         return (
             self._compare_refusal(step, attempt.raised)
@@ -177,14 +185,6 @@ class _Player:
             or self.compare(step)
             or self._compare_actions(step, driver.log.calls[attempt.start :])
         )
-
-    def _hand_in(self, driver: MemoryDriver, side: str, _: int) -> str:
-        """What is handed in, by its name in the reproducer: the memory's own pointer, or a buffer of the caller."""
-        own = self._argument == OWN
-        name = f"own_{side}" if own else f"buffer{self._argument['buffer']}"
-        there = self._view[side] if own else self._caller.buffer(side, self._size, self._argument)
-        driver.reproducer.names[name] = there
-        return name
 
     # --- checks
 
