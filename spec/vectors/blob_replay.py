@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["replay_blobs"]
 
 _TOLERANCE = 1e-6
+_UNSEEN = ("free", "clone")
 _NAMES = operation_names(caffe.EVERYTHING)
 
 
@@ -78,7 +79,7 @@ class _Player:
         return (
             self._refusal(step, raised)
             or self._answered(step, value)
-            or self._actions(step, [_NAMES[it.operation, it.side] for it in done if it.operation not in ("free", "clone")])
+            or self._actions(step, [_NAMES[it.operation, it.side] for it in done if it.operation not in _UNSEEN])
             or self._compared(step)
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from syncedmem.model import EDITIONS, caffe
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from syncedmem.model.declaration import Call, Machine, Refusal
 
+    from ..memory.oracle import Does
     from ..memory.policy import Policy
     from .programs import Operation, Program
 
@@ -110,8 +111,8 @@ class _Followed:
         self._oracle = Oracle.new(policy, size, 0) if policy else TableOracle.of(machine, size, 0)
         self._heads = {frozenset(head.fresh): head.name for head in machine.heads.values()}
         self._names = {
-            Wanted(it.does, it.side, it.source, it.queued): it.name  # type: ignore[arg-type]  # only those that a memory does are asked for
-            for it in reversed(machine.actions.values())
+            Wanted(cast("Does", it.does), it.side, it.source, it.queued): it.name
+            for it in reversed([*machine.actions.values()])
         }
         self._buffers = buffers
         self._adopted: dict[str, int] = {}

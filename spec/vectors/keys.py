@@ -5,6 +5,7 @@ The schema of a line, and the tables of docs/vectors.md, are made from these tab
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS, Mode, SyncedHead, caffe
@@ -19,11 +20,11 @@ from .programs import LOOK, SET_MODE, WRITE_BUFFER
 from .vector import FORMAT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from syncedmem.model import Machine
 
-__all__ = ["BLOB_STEP", "LINE", "MEMORY_STEP", "line", "memory_step", "schema"]
+__all__ = ["BLOB_STEP", "LINE", "MEMORY_STEP", "line_of", "memory_step", "schema"]
 
 _DIGEST: Type = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
 _COUNT: Type = {"type": "integer", "minimum": 1}
@@ -63,8 +64,9 @@ _BLOB_CALLS = (
 )  # fmt: skip
 
 
-def memory_step(machine: Machine = caffe.EVERYTHING) -> tuple[Field, ...]:
-    """The keys of a step of memories of a machine; without one, of all of Caffe's editions."""
+def memory_step(machine: Machine | None = None) -> tuple[Field, ...]:
+    """The keys of a step of memories of a machine; without one, of Caffe's editions."""
+    machine = machine or caffe.EVERYTHING
     settings = [f"set_{name}" for name in machine.settings]
     values = one_of(dict.fromkeys(value for it in machine.settings.values() for value in it.values))
     flags: Type = {
@@ -84,10 +86,10 @@ def memory_step(machine: Machine = caffe.EVERYTHING) -> tuple[Field, ...]:
         _key("memory", "The number of the memory, from 0. Without it, the first.", _COUNT),
         _key(
             "argument",
-            'For a call that adopts, as `set_*_data`: `null`; `{"buffer": N, "bytes": CONTENT}`, buffer N of the caller '
-            'with this content; without `bytes`, the same buffer again, unchanged; `{"own": true}`, the pointer that '
-            "the memory returned last for this side. For `write_buffer`: a buffer with its new content. For a setting: "
-            'its new value, as `"CPU"` or `"GPU"` for `set_mode`.',
+            'For a call that adopts, as `set_*_data`: `null`; `{"buffer": N, "bytes": CONTENT}`, buffer N of the '
+            'caller with this content; without `bytes`, the same buffer again, unchanged; `{"own": true}`, the pointer '
+            "that the memory returned last for this side. For `write_buffer`: a buffer with its new content. For a "
+            'setting: its new value, as `"CPU"` or `"GPU"` for `set_mode`.',
             {"oneOf": [NULL, *([values] if settings else []), _BUFFER, _OWN]},
         ),
         _key("write", "What the caller writes through the returned pointer, after `shows` was compared.", _CONTENT),
@@ -168,56 +170,67 @@ BLOB_STEP: tuple[Field, ...] = (
 """The keys of a step of blobs."""
 
 
-def line(editions: Iterable[str] = EDITIONS) -> tuple[Field, ...]:
-    """The keys of a line, for the editions, or for a machine with this name."""
-    return (
-        _key(
-            "format",
-            f"{FORMAT}. It changes when a vector that was valid no longer is. New keys and new vectors do not change it.",
-            {"const": FORMAT},
-            required=True,
-        ),
-        _key(
-            "id",
-            "The first 16 digits of the SHA-256 of the input: edition, what is made, and operations. It never depends on "
-            "what is expected.",
-            _DIGEST,
-            required=True,
-        ),
-        _key("suite", "The suite that the vector belongs to.", TEXT, required=True),
-        _key("edition", "The edition that the vector belongs to, or the name of another machine.", one_of(editions), required=True),
-        _key(
-            "profile",
-            "`caffe`: Caffe does this. `safe`: this project promises it beyond Caffe, which ends the process or leaves it "
-            "open.",
-            one_of(PROFILES),
-            required=True,
-        ),
-        _key(
-            "model",
-            "A digest of all that the edition can do. Vectors with the same digest agree.",
-            _DIGEST,
-            required=True,
-        ),
-        _key("sizes", "Of memories: the size of each memory that is made at the start, in bytes.", array_of(NUMBER, 1)),
-        _key("type", "Of blobs: the type of the elements.", one_of(TYPES)),
-        _key("shapes", "Of blobs: the shape of each blob that is made at the start.", array_of(_INTEGERS, 1)),
-        _key("steps", "The steps, in order. The last ones are `release`.", array_of({}, 1), required=True),
-    )
-
-
-LINE: tuple[Field, ...] = line()
+LINE: tuple[Field, ...] = (
+    _key(
+        "format",
+        f"{FORMAT}. It changes when a vector that was valid no longer is. New keys and new vectors do not change it.",
+        {"const": FORMAT},
+        required=True,
+    ),
+    _key(
+        "id",
+        "The first 16 digits of the SHA-256 of the input: edition, what is made, and operations. It never depends on "
+        "what is expected.",
+        _DIGEST,
+        required=True,
+    ),
+    _key("suite", "The suite that the vector belongs to.", TEXT, required=True),
+    _key(
+        "edition",
+        "The edition that the vector belongs to, or the name of another machine.",
+        one_of(EDITIONS),
+        required=True,
+    ),
+    _key(
+        "profile",
+        "`caffe`: Caffe, or the other machine, does this. `safe`: this project promises it beyond Caffe, which ends "
+        "the process or leaves it open.",
+        one_of(PROFILES),
+        required=True,
+    ),
+    _key(
+        "model",
+        "A digest of all that the edition can do. Vectors with the same digest agree.",
+        _DIGEST,
+        required=True,
+    ),
+    _key("sizes", "Of memories: the size of each memory that is made at the start, in bytes.", array_of(NUMBER, 1)),
+    _key("type", "Of blobs: the type of the elements.", one_of(TYPES)),
+    _key("shapes", "Of blobs: the shape of each blob that is made at the start.", array_of(_INTEGERS, 1)),
+    _key(
+        "steps",
+        "The steps, in order. The last ones are `release`, if memories have an end.",
+        array_of({}, 1),
+        required=True,
+    ),
+)
 """The keys of a line."""
+
+
+def line_of(machine: Machine | None) -> tuple[Field, ...]:
+    """The keys of a line of a machine; without one, of Caffe's editions."""
+    if machine is None:
+        return LINE
+    return tuple(replace(it, type=one_of((machine.name,))) if it.name == "edition" else it for it in LINE)
 
 
 def schema(machine: Machine | None = None) -> Type:
     """The JSON Schema of a line; without a machine, for all of Caffe's editions."""
-    step, keys = (MEMORY_STEP, LINE) if machine is None else (memory_step(machine), line((machine.name,)))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"A test vector of syncedmem, format {FORMAT}: one line of a .jsonl file",
-        **object_of(keys),
+        **object_of(line_of(machine)),
         "if": {"required": ["shapes"]},
         "then": {"required": ["type"], "properties": {"steps": array_of(object_of(BLOB_STEP))}},
-        "else": {"required": ["sizes"], "properties": {"steps": array_of(object_of(step))}},
+        "else": {"required": ["sizes"], "properties": {"steps": array_of(object_of(memory_step(machine)))}},
     }

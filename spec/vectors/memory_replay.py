@@ -96,7 +96,8 @@ def replay_memories(subject: Subject, vector: dict[str, Any]) -> Difference | No
 
 def _play(step: dict[str, Any], players: list[_Player], buffers: _Buffers) -> Problem | None:
     """Take one step and check it; None if everything is as expected."""
-    first, player = players[0].driver, players[step.get("memory", 0)]
+    number: int = step.get("memory", 0)
+    first, player = players[0].driver, players[number]
     if setting := setting_of(first.subject.machine, step["call"]):
         first.perform(Input(setting=setting, value=step["argument"]))
         for other in players[1:]:
@@ -228,7 +229,9 @@ class _Player:
             if seen != wanted:
                 return f"{flag} {wanted}", str(seen)
         for side, number in step.get("bytes", {}).items():
-            for pointer in () if number is None else self._pointers(side):
+            if number is None:
+                continue
+            for pointer in self._pointers(side):
                 there = fetch(self._subject, pointer, self._size, side)
                 if problem := self._differing(f"the {side} side", content(number, self._size), there):
                     return problem

@@ -8,7 +8,7 @@ from syncedmem.model import FileFormatError
 from syncedmem.model.files import parsed_json, read_text
 
 from ..engine.fields import by_name, fault
-from .keys import BLOB_STEP, LINE, MEMORY_STEP, line, memory_step
+from .keys import BLOB_STEP, line_of, memory_step
 from .replay import is_of_blobs
 from .vector import FORMAT
 
@@ -62,8 +62,7 @@ def read_vectors(path: Path, machine: Machine | None = None) -> list[dict[str, A
         If a line is no vector of this format.
     """
     vectors: list[dict[str, Any]] = []
-    keys = by_name(*(LINE if machine is None else line((machine.name,))))
-    step = by_name(*(MEMORY_STEP if machine is None else memory_step(machine)))
+    keys, step = by_name(*line_of(machine)), by_name(*memory_step(machine))
     for number, data in json_lines(path, "a file of vectors"):
         if problem := _problem_of(data, keys, step):
             raise FileFormatError(f"{path}, line {number}", f"it is no vector: {problem}")

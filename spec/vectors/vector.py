@@ -13,7 +13,6 @@ from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 
 from ..memory.agreement import check_fit
-
 from .blobs import BLOB_SUITES, BlobProgram, blob_programs, expected_blob_steps
 from .expected import expected_steps
 from .programs import SUITES, programs

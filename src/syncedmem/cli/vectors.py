@@ -8,8 +8,9 @@ import typer
 
 from syncedmem import __version__
 from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
-from syncedmem.model.exports.declared import MACHINE, machine_named, object_in
+from syncedmem.model.exports.declared import MACHINE
 
+from .machines import POLICY, machine_and_policy
 from .output import named, place
 from .output import write as write_file
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["vectors"]
 
 
-def vectors(
+def vectors(  # noqa: PLR0913 -- options
     *,
     out: Annotated[
         str,
@@ -63,11 +64,7 @@ def vectors(
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(
-            metavar="POLICY",
-            help="What that machine decides where the theory of fresh copies leaves a choice: FILE.py:NAME, a Policy. "
-            "Without one, what is expected follows from its table.",
-        ),
+        typer.Option(metavar="POLICY", help=f"{POLICY} Without one, what is expected follows from its table."),
     ] = None,
 ) -> None:
     """Write test vectors for ports to other languages.
@@ -88,7 +85,7 @@ def vectors(
         raise InvalidExportError(
             "--archive has every suite of every edition, and excludes --suite, --check and --machine: leave them out"
         )
-    of = _machine_and_policy(machine, policy)
+    of = machine_and_policy("--machine", machine, policy)
     wanted = tuple(name for text in suite or () for name in text.replace(",", " ").split() or [text])
     _check_names(wanted, of[0])
     try:
@@ -102,16 +99,6 @@ def vectors(
             typer.echo(f"{len(files)} files in {folder}")
     except UnfitPolicyError as error:
         raise InvalidExportError(str(error)) from error
-
-
-def _machine_and_policy(machine: str | None, policy: str | None) -> tuple[Machine | None, Policy | None]:
-    """The machine and the policy that are named."""
-    from syncedmem.spec.memory.policy import Policy
-
-    if machine is None and policy is not None:
-        raise InvalidArgumentError("--policy", policy, "left out, or for a machine that --machine names")
-    place, _, name = (policy or "").rpartition(":") if ".py:" in (policy or "") else (policy or "", "", "")
-    return machine and machine_named(machine), policy and object_in(place, name, Policy)
 
 
 def _archive(folder: Path) -> None:
