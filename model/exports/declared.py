@@ -66,9 +66,10 @@ def object_in(place: str, name: str, kind: type[ObjectT]) -> ObjectT:
     FileAccessError
         If it cannot be read.
     """
+    word = kind.__name__.lower()
     if not name:
-        raise DeclarationError(f"{place} is a Python file: say which {kind.__name__} in it is meant, {place}:NAME")
-    read_text(place, f"a {kind.__name__} in Python")  # so that a missing file is an error of the system
+        raise DeclarationError(f"{place} is a Python file: say which {word} in it is meant, {place}:NAME")
+    read_text(place, f"a {word} in Python")  # so that a missing file is an error of the system
     try:
         names = runpy.run_path(place, run_name="syncedmem_declared")
     except (Exception, SystemExit) as error:  # whatever the file raises

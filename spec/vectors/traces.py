@@ -148,6 +148,8 @@ class _Run:
             begun = [setting.initial] if "steps" in header else setting.values
             values = [header[setting.name]] if setting.name in header else begun
             self._starts = {self._set(it, setting.name, value) for value in values for it in self._starts}
+        # A vector says only what happens to memory.
+        self._unsaid = {"adopt", "wait", ""} if "steps" in header else {"adopt"}
         self._memories: dict[int, list[TableOracle]] = {}
         self._buffers: dict[Any, int] = {}
         self._shared = False  # whether two memories have the same buffer: then what one holds says nothing
@@ -249,12 +251,13 @@ class _Run:
         """The candidate after a line, if its outcome agrees with what was recorded."""
         after, words = outcome.after, self._machine.actions
         refused = step.get("refusal", step.get("refused", outcome.refusal)) or ""
-        actions = [it for it in outcome.actions if words[it].does != "adopt"]
+        actions = [it for it in outcome.actions if words[it].does not in self._unsaid]
         flags = {flag.name: after.holds(flag) for flag in self._machine.flags}
         shown = _bytes(step.get("shows"), size)
         agrees = (
             (refused == outcome.refusal or (refused is True and outcome.refusal != ""))
-            and [it for it in step.get("actions", actions) if it not in words or words[it].does != "adopt"] == actions
+            and [it for it in step.get("actions", actions) if it not in words or words[it].does not in self._unsaid]
+            == actions
             and step.get("head", after.head) == after.head
             and all(flags.get(name, value) == value for name, value in step.get("flags", {}).items())
             and (shown is None or outcome.shows is None or shown == outcome.shows)
