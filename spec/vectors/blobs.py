@@ -84,8 +84,8 @@ class BlobProgram(NamedTuple):
         return EDITIONS[self.edition]
 
     @property
-    def made(self) -> dict[str, Any]:
-        """What is made at the start, as data."""
+    def start(self) -> dict[str, Any]:
+        """The blobs at the start, as data."""
         return {"type": self.type, "shapes": [[*shape] for shape in self.shapes]}
 
     @property
@@ -123,7 +123,7 @@ def blob_programs(suite: str, machine: Machine) -> tuple[BlobProgram, ...]:
 
 def expected_blob_steps(program: BlobProgram) -> list[dict[str, Any]]:
     """The steps of a program: each operation with its expected result."""
-    world, steps = _made(program), list[dict[str, Any]]()
+    world, steps = _start_of(program), list[dict[str, Any]]()
     calls, operations = iter(program.calls), program.operations
     for number, (operation, call) in enumerate(zip(operations, calls, strict=False), 1):
         if call.call == "mode":
@@ -139,7 +139,7 @@ def expected_blob_steps(program: BlobProgram) -> list[dict[str, Any]]:
     return steps + [{**it, "refusal": None} for it in operations[len(steps) :]]
 
 
-def _made(program: BlobProgram) -> World:
+def _start_of(program: BlobProgram) -> World:
     world = World(program.type, program.edition != "cpu_only", Mode.GPU)
     for n, shape in enumerate(program.shapes):
         world = world.make(n, shape)

@@ -6,6 +6,7 @@ The driver of the kit makes the calls.  For each field of a step there is one fu
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Input
@@ -15,7 +16,7 @@ from ..engine.reproducer import Reproducer
 from ..engine.violation import Violation
 from ..memory.driver import MemoryDriver
 from .expected import content, operation_names
-from .programs import LOOK, OWN, WRITE_BUFFER, setting_of
+from .programs import LOOK, MOVES, OWN, WRITE_BUFFER, setting_of
 
 if TYPE_CHECKING:
     from ..engine.call_log import AllocatorCall
@@ -77,7 +78,9 @@ def replay_memories(subject: Subject, vector: dict[str, Any]) -> Difference | No
         The first difference; None if there is none.
     """
     with nullcontext() if subject.device is None else subject.device.using():
-        reproducer, buffers = Reproducer(subject), _Buffers(subject)
+        # What is expected stands in the vector, so the driver needs no policy.
+        reproducer = Reproducer(subject if subject.policy is None else replace(subject, policy=None))
+        buffers = _Buffers(subject)
         try:
             players = [_Player(reproducer, buffers, size) for size in vector["sizes"]]
         except Violation as violation:
@@ -267,18 +270,18 @@ class _Player:
             return None
         machine = self._subject.machine
         names = operation_names(machine)
-        words = [machine.actions[it] for it in step["actions"] if machine.actions[it].does not in ("", "adopt")]
-        wanted = [("push" if it.queued else it.does, it.side) for it in words]
+        actions = [machine.actions[it] for it in step["actions"] if machine.actions[it].does in MOVES]
+        wanted = [("push" if it.queued else it.does, it.side) for it in actions]
         if [(it.operation, it.side) for it in calls] != wanted or any(it.byte_size != self._size for it in calls):
             named = [(names.get((it.operation, it.side), f"{it.operation}_{it.side}"), it) for it in calls]
             seen = [f"{name}{self._odd_size(it)}" for name, it in named]
-            return ", ".join(it.name for it in words) or "no action", ", ".join(seen) or "no action"
+            return ", ".join(it.name for it in actions) or "no action", ", ".join(seen) or "no action"
         for fact in machine.facts.values():
             locked: bool | None = step.get("flags", {}).get(fact.name) if fact.means == "pinned" else None
-            kinds = [it.pinned for it in calls if (it.operation, it.side) == ("allocate", fact.side)]
-            if locked is not None and any(pinned != locked for pinned in kinds):
-                said = ("pageable host memory", "page-locked host memory")
-                return said[locked], said[not locked]
+            pinning = [it.pinned for it in calls if (it.operation, it.side) == ("allocate", fact.side)]
+            if locked is not None and any(pinned != locked for pinned in pinning):
+                kinds = ("pageable host memory", "page-locked host memory")
+                return kinds[locked], kinds[not locked]
         return None
 
     def _odd_size(self, call: AllocatorCall) -> str:

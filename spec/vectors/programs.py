@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOOK",
+    "MOVES",
     "OWN",
     "SET_MODE",
     "SUITES",
@@ -50,7 +51,7 @@ OWN = {"own": True}
 Operation = dict[str, Any]
 """A call with its memory, its argument, what is written after it, and the action that fails; see docs/vectors.md."""
 
-_MOVES = frozenset({"allocate", "zero", "copy", "free"})
+MOVES = frozenset({"allocate", "zero", "copy", "free"})
 """What an action does that an allocator is asked for, so that it can fail."""
 _SIZE = 4
 _SIZES = (1, 3, 5, 64, 4097)
@@ -84,8 +85,8 @@ class Program(NamedTuple):
         return self.machine.name
 
     @property
-    def made(self) -> dict[str, Any]:
-        """What is made at the start, as data."""
+    def start(self) -> dict[str, Any]:
+        """The memories at the start, as data."""
         return {"sizes": list(self.sizes)}
 
 
@@ -113,13 +114,13 @@ def programs(suite: str, edition: AnyMachine) -> tuple[Program, ...]:
     KeyError
         If there is no such suite.
     """
-    known, found = set[bytes](), list[Program]()
+    names, distinct = set[bytes](), list[Program]()
     for program in SUITES[suite].programs(machine_of(edition)):
         name = blake2b(repr(program[1:]).encode(), digest_size=16).digest()  # shorter than the text of a long one
-        if program.operations and name not in known:
-            known.add(name)
-            found.append(program)
-    return tuple(found)
+        if program.operations and name not in names:
+            names.add(name)
+            distinct.append(program)
+    return tuple(distinct)
 
 
 def _program(
@@ -197,7 +198,7 @@ def _failures(machine: Machine) -> Iterator[Program]:
         for entry, step in space(machine).steps[state].items():
             if entry.given:
                 continue
-            for k in range(1, 1 + sum(machine.actions[name].does in _MOVES for name in step.actions)):
+            for k in range(1, 1 + sum(machine.actions[name].does in MOVES for name in step.actions)):
                 number = len(sequence) + 1
                 failing = {**operation_of(entry, number), "fail": k}
                 failing.pop("write", None)
@@ -216,7 +217,7 @@ def _aliases(machine: Machine) -> Iterator[Program]:
         return
     for call in (it for it in calls if it.does == "adopt"):
         writes = (it for it in calls if it.does == "write")
-        write, *others = sorted(writes, key=lambda it: it.side != call.side)
+        write, *others = sorted(writes, key=lambda other: other.side != call.side)
         reads = _reads(machine)
         yield from _own_pointers(machine, call, write)
         first = operation_of(Input(call), 1)
@@ -291,13 +292,13 @@ def _modes(machine: Machine) -> Iterator[Program]:
         return
     down = [Input(it) for it in (caffe.GPU_DATA, caffe.CPU_DATA) if _can(machine, it)]
     for first, second in product(Mode, Mode):
-        for made in ([Input(caffe.CPU_DATA)], [Input(caffe.MUTABLE_CPU_DATA)], down):
+        for fresh in ([Input(caffe.CPU_DATA)], [Input(caffe.MUTABLE_CPU_DATA)], down):
             for freed in ([], [Input(caffe.SET_CPU_DATA)], [Input(caffe.SET_CPU_DATA), *down]):
                 yield _program(
                     machine,
                     (
                         Input(setting=caffe.MODE.name, value=first.name),
-                        *made,
+                        *fresh,
                         Input(setting=caffe.MODE.name, value=second.name),
                         *freed,
                     ),
@@ -325,7 +326,7 @@ SUITES: dict[str, Suite] = {
         "complete for implementations with no more states than the minimal machine", _from_sequences(hsi_suite)
     ),
     "hsi-extra": Suite(
-        "complete for implementations with one state more", _from_sequences(lambda it: hsi_suite(it, 1))
+        "complete for implementations with one state more", _from_sequences(lambda machine: hsi_suite(machine, 1))
     ),
     "counters": Suite(f"cycles of copies, pushes and adoptions, 2 to {_MOST} times", _from_sequences(_counters)),
     "modes": Suite("the mode changes between allocation and free", _modes),

@@ -287,11 +287,11 @@ def _distinct(oracles: Iterable[TableOracle]) -> list[TableOracle]:
     return [*{(it.state, it.released, *(copy.content for copy in it.copies.values())): it for it in oracles}.values()]
 
 
-def _bytes(told: int | str | None, size: int | None) -> bytes | None:
+def _bytes(value: int | str | None, size: int | None) -> bytes | None:
     """A content that was recorded, as a number or in hexadecimal digits; None if it is not known."""
-    if told is None or (isinstance(told, int) and size is None):
+    if value is None or (isinstance(value, int) and size is None):
         return None
-    return content(told, size or 0) if isinstance(told, int) else bytes.fromhex(told)
+    return content(value, size or 0) if isinstance(value, int) else bytes.fromhex(value)
 
 
 def _seen(step: dict[str, Any]) -> str:

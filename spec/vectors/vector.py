@@ -57,8 +57,8 @@ class Vector:
     @property
     def id(self) -> str:
         """The hash of the program without the expected results; it stays when those are corrected."""
-        done = {"edition": self.program.edition, **self.program.made, "operations": self.program.operations}
-        return digest(json.dumps(done, sort_keys=True, separators=(",", ":")))
+        program = {"edition": self.program.edition, **self.program.start, "operations": self.program.operations}
+        return digest(json.dumps(program, sort_keys=True, separators=(",", ":")))
 
     def as_json(self) -> dict[str, Any]:
         """The vector as data, as docs/vectors.md defines it."""
@@ -69,7 +69,7 @@ class Vector:
             "edition": self.program.edition,
             "profile": self.program.profile,
             "model": model_digest(self.program.machine),
-            **self.program.made,
+            **self.program.start,
             "steps": self._steps(),
         }
 

@@ -28,7 +28,7 @@ from syncedmem.spec.vectors.keys import schema
 from syncedmem.spec.vectors.traces import checked_lines
 
 if TYPE_CHECKING:
-    from syncedmem.model import Machine
+    from syncedmem.model import Action, Machine
     from syncedmem.spec import Policy
 
 # --- the archive
@@ -57,7 +57,7 @@ def test_the_archive_has_every_file_and_is_the_same_each_time() -> None:
 class ForgetsToCopy(ReferenceMemory):
     """A memory that copies nothing."""
 
-    def copy(self, *_: Any) -> None:
+    def copy(self, action: Action, blocks: dict[str, Any], stream: Any) -> None:
         """Leave the bytes as they are."""
 
 
