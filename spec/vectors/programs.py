@@ -35,6 +35,7 @@ __all__ = [
     "Operation",
     "Program",
     "Suite",
+    "end_of",
     "numbered",
     "operation_of",
     "programs",
@@ -128,7 +129,7 @@ def _program(
 ) -> Program:
     """A program of one memory from a sequence, with another content in every step, and its end."""
     done = [operation_of(it, n) if isinstance(it, Input) else it for n, it in enumerate(_sayable(machine, sequence), 1)]
-    return Program(machine, (size,), (*done, *_end(machine)), profile)
+    return Program(machine, (size,), (*done, *end_of(machine)), profile)
 
 
 def _sayable(machine: Machine, sequence: Iterable[Input | Operation]) -> Iterator[Input | Operation]:
@@ -144,7 +145,7 @@ def _sayable(machine: Machine, sequence: Iterable[Input | Operation]) -> Iterato
         yield it
 
 
-def _end(machine: Machine, memory: int = 0) -> tuple[Operation, ...]:
+def end_of(machine: Machine, memory: int = 0) -> tuple[Operation, ...]:
     """The end of a memory, if the machine has one."""
     return tuple(numbered(memory, {"call": call.name}) for call in machine.calls.values() if call.ends)[:1]
 
@@ -246,7 +247,7 @@ def _same_buffer(machine: Machine, call: Call, write: Call) -> Iterator[Program]
         (numbered(1, written),),
         (*(numbered(1, it) for it in reads), poked),
     ):
-        ends = (*_end(machine), *_end(machine, 1))
+        ends = (*end_of(machine), *end_of(machine, 1))
         steps = (first, numbered(1, again), *change, *others, *(numbered(1, it) for it in others), *ends)
         yield Program(machine, (_SIZE, _SIZE), steps)
 
@@ -265,7 +266,7 @@ def _several(machine: Machine) -> Iterator[Program]:
                     steps.append(numbered(memory, done) if is_call else done)
                     others = (it for it in range(len(turns)) if it != memory)
                     steps += [numbered(it, {"call": LOOK}) for it in others if is_call]
-        ends = (it for memory in range(len(turns)) for it in _end(machine, memory))
+        ends = (it for memory in range(len(turns)) for it in end_of(machine, memory))
         yield Program(machine, _SEVERAL, (*steps, *ends))
 
 

@@ -20,14 +20,14 @@ from .programs import SUITES, programs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from syncedmem.model import State
+    from syncedmem.model import Machine, State
     from syncedmem.model.opening import AnyMachine
 
     from ..memory.policy import Policy
     from .blobs import BlobSuite
     from .programs import Program, Suite
 
-__all__ = ["ALL_SUITES", "FORMAT", "Vector", "canonical", "model_digest", "vectors"]
+__all__ = ["ALL_SUITES", "FORMAT", "Vector", "canonical", "model_digest", "mute_calls", "vectors"]
 
 FORMAT = 3
 """The version of the format; it changes when a valid vector becomes invalid."""
@@ -112,6 +112,12 @@ def _spelled(state: State) -> str:
     return " ".join((state.head, *sorted(state.facts), *state.settings))
 
 
+def mute_calls(machine: Machine, policy: Policy | None) -> frozenset[str]:
+    """The calls of which nobody says what they do: those that mean nothing, if it is a policy that says it."""
+    mute = (call.name for call in machine.calls.values() if call.does in ("", "prefetch"))
+    return frozenset() if policy is None else frozenset(mute)
+
+
 def vectors(suite: str, edition: AnyMachine, policy: Policy | None = None) -> Iterator[Vector]:
     """The vectors of a suite.
 
@@ -138,8 +144,7 @@ def vectors(suite: str, edition: AnyMachine, policy: Policy | None = None) -> It
     if suite in BLOB_SUITES:
         yield from (Vector(suite, program) for program in blob_programs(suite, machine))
         return
-    # What a call does that means nothing is said by a table, and by no policy.
-    mute = {call.name for call in machine.calls.values() if policy is not None and call.does in ("", "prefetch")}
+    mute = mute_calls(machine, policy)
     for program in programs(suite, machine):
         kept = tuple(it for it in program.operations if it["call"] not in mute)
         # Without a call there may be another number of actions, of which one has to fail.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from machines import DOOR, EXAMPLES, PETSC, POLICIES
+from machines import DOOR, EXAMPLES, MSI, PETSC, POLICIES
 from mutants.blob import BLOB_BUGS
 from mutants.blob.handmade import HandmadeBlob
 from mutants.memory import MEMORY_BUGS
@@ -127,6 +127,22 @@ def test_a_violation_is_a_vector(bug: str, calls: list[str]) -> None:
     assert len(data["steps"]) <= 8
     assert replay(subject, data) is not None
     assert replay(device_subject(), data) is None
+
+
+@pytest.mark.parametrize("machine", [PETSC, MSI], ids=str)
+@pytest.mark.parametrize("by_policy", [False, True])
+def test_a_violation_of_another_machine_is_a_vector(machine: Machine, by_policy: bool) -> None:
+    policy = POLICIES[machine] if by_policy else None
+    subject = subject_of_machine(machine, policy, ForgetsToCopy)
+    violation = check_conformance(subject, steps=0, suites=["cells"]).violations[0]
+    vector = vector_of(violation, subject)
+
+    assert vector is not None
+    data = json.loads(vector.line())
+    validator: Any = jsonschema.Draft202012Validator(schema(machine))
+    validator.validate(data)
+    assert replay(subject, data) is not None
+    assert replay(subject_of_machine(machine, policy), data) is None
 
 
 def walk(*moves: tuple[int, object], sizes: tuple[int, ...] = (4, 5)) -> Violation:
