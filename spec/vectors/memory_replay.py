@@ -34,7 +34,7 @@ _GIVEN = "given"
 """What a reproducer calls the buffer that is handed in."""
 
 
-def _given(*_: object) -> str:
+def _name_given(*_: object) -> str:
     return _GIVEN
 
 
@@ -119,7 +119,7 @@ class _Buffers:
         self._subject = subject
         self._buffers: dict[int, tuple[str, int, Any]] = {}
 
-    def handed_in(self, side: str, size: int, argument: dict[str, int]) -> Any:
+    def hand_in(self, side: str, size: int, argument: dict[str, int]) -> Any:
         """A buffer of the caller, which is made when it is first used."""
         number, subject = argument["buffer"], self._subject
         if number not in self._buffers:
@@ -164,7 +164,7 @@ class _Player:
         self._adopted: dict[str, Any] = {}
         self._view: dict[str, Any] = {}
         self.driver: MemoryDriver = MemoryDriver(
-            self._subject, size, reproducer=reproducer, buffers=_given, judged=_WAITING
+            self._subject, size, reproducer=reproducer, buffers=_name_given, judged=_WAITING
         )
 
     def play(self, step: dict[str, Any]) -> Problem | None:
@@ -173,7 +173,7 @@ class _Player:
         call = self._subject.machine.calls[step["call"]]
         if argument is not None:
             own = argument == OWN
-            buffer = self._view[call.side] if own else self._buffers.handed_in(call.side, self._size, argument)
+            buffer = self._view[call.side] if own else self._buffers.hand_in(call.side, self._size, argument)
             driver.reproducer.names[_GIVEN] = buffer
         within = f"{driver.run.log_name}.moves.armed({step['fail']})" if "fail" in step else ""
         attempt = driver.attempt(Input(call, data=argument is not None or "argument" not in step), within)

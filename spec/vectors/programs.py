@@ -11,7 +11,7 @@ from hashlib import blake2b
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import EDITIONS, Input, Mode, caffe, hsi_suite, space, tour
+from syncedmem.model import EDITIONS, Input, InvalidArgumentError, Mode, caffe, hsi_suite, space, tour
 from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles, pair_tour
@@ -114,9 +114,16 @@ def programs(suite: str, edition: AnyMachine) -> tuple[Program, ...]:
     ------
     KeyError
         If there is no such suite.
+    InvalidArgumentError
+        If a call of the machine has a name that is another operation in a vector.
     """
+    machine = machine_of(edition)
+    operations = {WRITE_BUFFER, LOOK, *(f"set_{name}" for name in machine.settings)}
+    if clash := sorted(operations & machine.calls.keys()):
+        wanted = f"another name, because {clash[0]} is another operation in a vector"
+        raise InvalidArgumentError(f"a call of {machine}", clash[0], wanted)
     names, distinct = set[bytes](), list[Program]()
-    for program in SUITES[suite].programs(machine_of(edition)):
+    for program in SUITES[suite].programs(machine):
         name = blake2b(repr(program[1:]).encode(), digest_size=16).digest()  # shorter than the text of a long one
         if program.operations and name not in names:
             names.add(name)

@@ -17,6 +17,7 @@ from syncedmem.model.declaration import Machine, Row
 NO_PUSH = CAFFE.select("no_push", title="edition no_push", without="async_gpu_push")
 BOTH = Machine("both", [Row("go", "A", "B"), Row("go", "A", "A")])
 LONELY = Machine("lonely", [Row("go", "A", "A"), Row("go", "B", "C")])
+LOOKS = Machine("looks", [Row("look", "A")])
 NUMBER = 3
 from syncedmem.spec import Policy
 ZEROING = Policy(("host", "device"), lazy=frozenset(("host", "device")), first_touch="zero")
@@ -133,6 +134,10 @@ def test_the_table_of_a_machine_is_verified(
         ),
         (("vectors", "--out", "x", "--machine", "mine.py:NO_PUSH", "--suite", "caffe/tour"), "suite must be one of "),
         (("vectors", "--out", "x", "--machine", "mine.py:NO_PUSH", "--archive"), "--archive has every suite"),
+        (
+            ("vectors", "--out", "x", "--machine", "mine.py:LOOKS"),
+            "a call of looks must be another name, because look is",
+        ),
         (("verify", "--model", "mine.py:NO_PUSH", "--policy", "mine.py:ZEROING"), "the policy is for the sides "),
         (("verify", "--model", "early", "--device", "cpu"), "--device must be left out, because --model checks a "),
     ],
