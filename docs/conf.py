@@ -15,7 +15,7 @@ copyright = "The syncedmem developers, BSD-2-Clause"  # noqa: A001 -- the name t
 version = release = __version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",  # and with it myst_parser
     "sphinx.ext.autodoc",
     "numpydoc",
     "sphinx_copybutton",
@@ -27,6 +27,12 @@ nitpicky = True
 # --- pages
 myst_heading_anchors = 3
 myst_fence_as_directive = ["mermaid"]  # GitHub draws these blocks; here the model draws them
+
+# --- the notebook
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
 
 # --- reference
 default_role = "py:obj"

@@ -35,7 +35,8 @@ from syncedmem.spec import Policy
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.memory.coverage import transitions_of
-from syncedmem.spec.ports.protocol import ACTION, ANSWERS, BLOB, REQUESTS, STATE, schema
+from syncedmem.spec.ports.protocol import BLOB
+from syncedmem.spec.ports.protocol import CAFFE as PORTS
 from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
 from syncedmem.spec.vectors import ALL_SUITES, BLOB_REFUSALS, REFUSALS
@@ -308,7 +309,7 @@ def protocol_requests() -> str:
             "<br>".join(map(_field, (it for it in message.fields if it.level < "L3"))),
             message.answer,
         )
-        for op, message in REQUESTS.items()
+        for op, message in PORTS.requests.items()
     ]
     return table(("`op`", "what the port does", "fields", "answer"), rows)
 
@@ -316,10 +317,10 @@ def protocol_requests() -> str:
 def protocol_answers() -> str:
     """The fields of each kind of answer of the protocol of ports."""
     kinds = {
-        "state": STATE,
-        **{kind: tuple(it for it in fields if it not in STATE) for kind, fields in ANSWERS.items()},
+        "state": PORTS.state,
+        **{kind: tuple(it for it in fields if it not in PORTS.state) for kind, fields in PORTS.answers.items()},
     }
-    kinds["state"] = STATE
+    kinds["state"] = PORTS.state
     kinds["blob"] = tuple(it for it in kinds["blob"] if it not in BLOB)
     rows = [(kind, *_cells(it)) for kind, fields in kinds.items() for it in fields if it.name != "refused"]
     return table(("answer", "field", "from level", "needed", "meaning"), rows)
@@ -327,7 +328,7 @@ def protocol_answers() -> str:
 
 def protocol_actions() -> str:
     """The fields of an action of the protocol of ports."""
-    return table(("field", "from level", "needed", "meaning"), [_cells(it) for it in ACTION])
+    return table(("field", "from level", "needed", "meaning"), [_cells(it) for it in PORTS.action])
 
 
 def _field(field: Field) -> str:
@@ -340,7 +341,7 @@ def _cells(field: Field) -> tuple[str, str, str, str]:
 
 def protocol_schema() -> str:
     """The JSON Schema of a line of the protocol of ports."""
-    return json.dumps(schema(), indent=2) + "\n"
+    return json.dumps(PORTS.schema(), indent=2) + "\n"
 
 
 def port_bugs() -> str:

@@ -481,6 +481,7 @@ class Machine:
         found["facts"] = kinds.facts(facts, found["actions"], arguments)
         found["sides"] = kinds.sides(tuple(sides), found)
         found["numbered_as"] = self if numbered_as is None else numbered_as
+        kinds.check_letters(found)
         for name_, value in found.items():
             object.__setattr__(self, name_, value)
         kinds.check_cycles(self)
@@ -678,6 +679,13 @@ class _Kinds:
             if given and side not in given:
                 raise DeclarationError(f"{self._name}: {word} is about the side {side!r}, which is not listed")
         return given or tuple(named)
+
+    def check_letters(self, found: Mapping[str, Any]) -> None:
+        """Check that each word can be written on a line."""
+        for kind in ("heads", "calls", "facts", "actions", "refusals", "settings", "sides"):
+            for word in found[kind]:
+                if not (word and word.isprintable()):
+                    raise DeclarationError(f"{self._name}: {word!r} among the {kind} cannot be written on a line")
 
     def check_cycles(self, machine: Machine) -> None:
         """Refuse cycles of calls that there are not."""

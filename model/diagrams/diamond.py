@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["diamond_svg", "painted"]
 
-_MARKS = ", ✓ covered, ✗ not covered"
+_MARKS = "✓ covered, ✗ not covered"
 
 
 def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
@@ -103,8 +103,10 @@ def painted(  # noqa: PLR0913 -- as `diamond_svg`
     body = [*(_group(group, inscriber.brush) for group in laid.groups), _entry(laid.boxes[0], inscriber.brush)]
     body += [*map(inscriber.box, laid.boxes), *(inscriber.arrow(arrow, look) for arrow in laid.arrows)]
     below = _below(laid.drawn, detail, inscriber)
-    texts = [*laid.abbreviations[:-1], laid.abbreviations[-1] + ("" if covered is None else _MARKS)]
-    widest = max([item.width for item in below] + [width_of(text, "step") for text in texts]) + 2 * MARGIN
+    last = [*laid.abbreviations[-1:], *([] if covered is None else [_MARKS])]
+    texts = [*laid.abbreviations[:-1], *([", ".join(last)] if last else [])]
+    widths = [*(item.width for item in below), *(width_of(text, "step") for text in texts)]
+    widest = max(widths, default=0) + 2 * MARGIN
     width = max(widest, laid.size[0])
     legend, height = _legend(laid, texts, below, width, inscriber)
     about = f"The states {', '.join(box.name for box in laid.boxes)}, and the calls that lead from one to another."

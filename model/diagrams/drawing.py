@@ -9,6 +9,7 @@ guards because the pointers are in the nodes.
 from __future__ import annotations
 
 import enum
+from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..caffe import DEFAULT
@@ -179,12 +180,21 @@ class Line(NamedTuple):
     kind : Kind
     identifiers : tuple of str
         The transitions that it stands for.
+    guards : tuple of str
+        The guards of each step, if they are drawn.
     """
 
     call: str
     steps: tuple[str, ...]
     kind: Kind
     identifiers: tuple[str, ...]
+    guards: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """The guards and the actions of each row."""
+        pairs = zip_longest(self.guards, self.steps, fillvalue="")
+        return tuple((guard, step.removeprefix(f"{guard}: ") if guard else step) for guard, step in pairs)
 
 
 def without_kind(machine: Machine, line: Line) -> Line:
@@ -201,8 +211,7 @@ class Node(NamedTuple):
     head: str
 
 
-def _uml(calls: str, step: str) -> str:
-    guards, _, actions = step.rpartition(": ")
+def _uml(calls: str, guards: str, actions: str) -> str:
     asked = f" [{guards}]" if guards else ""
     return f"{calls}{asked} / {actions}" if actions else f"{calls}{asked}"
 
@@ -217,10 +226,10 @@ class Edge(NamedTuple):
     @property
     def labels(self) -> tuple[str, ...]:
         """Its lines as UML writes transitions, ``calls [guards] / actions``; calls that do the same are one line."""
-        calls: dict[tuple[str, ...], list[str]] = {}
+        calls: dict[tuple[tuple[str, str], ...], list[str]] = {}
         for line in self.lines:
-            calls.setdefault(line.steps, []).append(line.call)
-        return tuple(_uml(", ".join(names), step) for steps, names in calls.items() for step in steps or ("",))
+            calls.setdefault(line.parts or (("", ""),), []).append(line.call)
+        return tuple(_uml(", ".join(names), *part) for parts, names in calls.items() for part in parts)
 
     @property
     def kind(self) -> Kind:
@@ -293,9 +302,10 @@ def _head_edges(machine: Machine, calls: Collection[str], *, guarded: bool) -> t
         lines = [
             Line(
                 call,
-                _steps(machine, rows, guarded=guarded),
+                _steps(machine, rows, guards := _guards(machine, rows) if guarded else ()),
                 kind_of(machine, rows),
                 tuple(row.identifier(source) for row in rows),
+                guards,
             )
             for call, rows in rows_of.items()
             if not calls or call in calls
@@ -305,11 +315,16 @@ def _head_edges(machine: Machine, calls: Collection[str], *, guarded: bool) -> t
     return tuple(found)
 
 
-def _steps(machine: Machine, rows: list[Row], *, guarded: bool) -> tuple[str, ...]:
-    if not guarded or not guards_of(machine, rows[0]):
+def _guards(machine: Machine, rows: list[Row]) -> tuple[str, ...]:
+    """The guards of each row; empty if the first has none, because there is only one then."""
+    return tuple(", ".join(guards_of(machine, row)) for row in rows) if guards_of(machine, rows[0]) else ()
+
+
+def _steps(machine: Machine, rows: list[Row], guards: tuple[str, ...]) -> tuple[str, ...]:
+    if not guards:
         done = effect(machine, rows)
         return (done,) if done else ()
-    return tuple(f"{', '.join(guards_of(machine, row))}: {effect(machine, [row])}" for row in rows)
+    return tuple(f"{guard}: {effect(machine, [row])}" for guard, row in zip(guards, rows, strict=True))
 
 
 def guards_of(machine: Machine, row: Row, *, data: bool = False) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -33,8 +34,15 @@ def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
         laid = grid(drawn, room) if _has_our_configurations(drawn) else layered(drawn, room)
     else:
         laid = _diamond(drawn, detail, room) if _is_diamond(drawn) else layered(drawn, room)
-    texts = [*laid.abbreviations, GUARDED if detail is not Detail.GUARDS else f"{_GUARD}, {GUARDED}"]
+    legend = [text for text, shown in ((_GUARD, detail is Detail.GUARDS), (GUARDED, _has_brackets(drawn))) if shown]
+    texts = [*laid.abbreviations, *([", ".join(legend)] if legend else [])]
     return laid._replace(abbreviations=(*texts, *((NUMBERED,) if room else ())))
+
+
+def _has_brackets(drawn: Drawing) -> bool:
+    """Whether a step is drawn in brackets, because not all rows have it."""
+    steps = (step for edge in drawn.edges for line in edge.lines for step in line.steps)
+    return any(re.search(r"(?<!\S)\(", text) for text in (*steps, *(note.text for note in drawn.notes)))
 
 
 _GUARD = "guard: step, !guard must not hold"

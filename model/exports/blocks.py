@@ -31,7 +31,7 @@ MARK = "<!-- syncedmem: diagram --format mermaid -->"
 END = "<!-- syncedmem: end -->"
 
 _MARK = re.compile(r"<!-- syncedmem: diagram\b(?P<options>.*?)-->\s*")
-_OPTIONS = ("format", "edition", *OPTIONS)
+_OPTIONS = ("format", "machine", "edition", *OPTIONS)
 _LANGUAGES = {"mermaid": "mermaid", "dot": "dot", "plantuml": "plantuml"}
 _PLAIN = ("html", "markdown", "matrix", "page")
 """Formats that a page of Markdown shows as they are."""
@@ -100,7 +100,7 @@ def _block(words: str, find: Callable[[str], str]) -> str:
     name = given.pop("format", "mermaid")
     if name not in FORMATS:
         raise InvalidExportError.unknown("format", name, FORMATS)
-    machine = machine_named(given.pop("edition", DEFAULT.name), find)
+    machine = machine_named(given.pop("machine", DEFAULT.name), find)
     content = export(name, **export_options(machine, given))
     if isinstance(content, bytes) or name == "svg":
         raise InvalidExportError(f"{name} is a picture, which a page shows from a file: syncedmem diagram -o FILE")
@@ -122,5 +122,5 @@ def _given(words: str) -> dict[str, str]:
             raise InvalidExportError.unknown("option", option, [f"--{it}" for it in _OPTIONS])
         if value is None:
             raise InvalidExportError(f"{option} needs a value")
-        given[name] = value
+        given["machine" if name == "edition" else name] = value
     return given

@@ -122,8 +122,8 @@ class FormalModel(NamedTuple):
     updates: tuple[Update, ...]
 
 
-def check_names(machine: Machine) -> None:
-    """Refuse words that cannot be names in code.
+def check_names(machine: Machine, *, letters: bool = False) -> None:
+    """Refuse words that cannot be names in code; with `letters`, those of any alphabet can.
 
     Raises
     ------
@@ -140,9 +140,10 @@ def check_names(machine: Machine) -> None:
     }
     for kind, names in kinds.items():
         for name in names:
-            if not (name.isascii() and name.isidentifier()):
+            if not (name.isidentifier() and (letters or name.isascii())):
+                known = "letters" if letters else "letters without accents"
                 raise InvalidExportError(
-                    f"{machine}: the {kind} {shown(name)} is no name in code: use letters without accents, digits and _"
+                    f"{machine}: the {kind} {shown(name)} is no name in code: use {known}, digits and _"
                 )
 
 

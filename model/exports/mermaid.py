@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ..caffe import DEFAULT
@@ -46,21 +47,42 @@ def mermaid(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), d
 
 def mermaid_of(drawn: Drawing) -> str:
     """Any drawing in Mermaid; see `mermaid`."""
-    names = {node.name: _identifier(node.name) for node in drawn.nodes}
+    names = {node.name: _identifier(node.name, k) for k, node in enumerate(drawn.nodes)}
     first = names[drawn.nodes[0].name]
     lines = [_ROOM, "stateDiagram-v2"]
-    lines += [f'    state "{name}" as {alias}' for name, alias in names.items() if name != alias]
+    lines += [f'    state "{_escaped(name)}" as {alias}' for name, alias in names.items() if name != alias]
     lines.append(f"    [*] --> {first}")
-    lines += [f"    {names[it.source]} --> {names[it.dest]} : {'<br/>'.join(it.labels)}" for it in drawn.edges]
+    lines += [
+        f"    {names[it.source]} --> {names[it.dest]} : {'<br/>'.join(map(_label, it.labels))}" for it in drawn.edges
+    ]
     if drawn.notes:
-        lines += [f"    note right of {first}", *(f"        {note.text}" for note in drawn.notes), "    end note"]
+        lines += [
+            f"    note right of {first}",
+            *(f"        {_escaped(note.text)}" for note in drawn.notes),
+            "    end note",
+        ]
     return "\n".join(lines) + "\n"
 
 
 _LETTERS = {"-": "n"}
+_WORDS = frozenset(
+    {"as", "class", "classDef", "click", "default", "direction", "end", "hide", "note", "state", "style"}
+)
+"""Words of Mermaid's language."""
 
 
-def _identifier(name: str) -> str:
-    """A name that Mermaid accepts: ``C:o-`` becomes ``C_on``, with ``n`` for null."""
+def _identifier(name: str, number: int) -> str:
+    """A name that Mermaid accepts: ``C:o-`` becomes ``C_on``, with ``n`` for null; of any other letters, a number."""
     head, mark, sides = name.partition(":")
-    return f"{head}_{''.join(_LETTERS.get(letter, letter) for letter in sides)}" if mark else head
+    alias = f"{head}_{''.join(_LETTERS.get(letter, letter) for letter in sides)}" if mark else head
+    return alias if re.fullmatch(r"[A-Za-z_]\w*", alias, re.ASCII) and alias not in _WORDS else f"state{number}"
+
+
+def _escaped(text: str) -> str:
+    """A text whose letters mean nothing to Mermaid, which has numbers between # and ; for them."""
+    return re.sub(r'[#;"<>&%{}\\`*$~^]|-->|__', lambda found: "".join(f"#{ord(it)};" for it in found[0]), text)
+
+
+def _label(text: str) -> str:
+    """The text of an arrow, which a colon would end."""
+    return _escaped(text).replace(":", "#58;")

@@ -7,6 +7,7 @@ the names in `SOURCES`; the user's options are ``edition``, ``calls`` and ``deta
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -123,10 +124,18 @@ def coded(edition: AnyMachine) -> Code:
     return code
 
 
+def _named_machine(edition: AnyMachine) -> Machine:
+    """A machine whose words are names."""
+    machine = machine_of(edition)
+    check_names(machine, letters=True)
+    return machine
+
+
 SOURCES: Mapping[str, Any] = MappingProxyType(
     {
         "machine_document": machine_document,
         "machine_of": machine_of,
+        "named_machine": _named_machine,
         "coded": coded,
         "drawing": drawing,
         "formal_model": formal_model,
@@ -179,4 +188,11 @@ def templates() -> Environment:
         keep_trailing_newline=True,
     )
     made.globals |= SOURCES
+    made.filters["creole"] = _creole
     return made
+
+
+def _creole(text: str) -> str:
+    """A text whose letters mean nothing to PlantUML."""
+    letters = r"[^\w .,()/+!\[\]:\'=✗-]|__|--|//"
+    return re.sub(letters, lambda found: "".join(f"<U+{ord(it):04X}>" for it in found[0]), text)

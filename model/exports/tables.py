@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -187,7 +188,18 @@ class Markup(NamedTuple):
         return f"{asked}{steps}→ {code(line.end)}{flags}"
 
 
-_MARKDOWN = Markup("`{}`".format, "**{}**".format)
+def _markdown(text: str) -> str:
+    """A text whose letters mean nothing to Markdown, and are no tags."""
+    plain = re.sub(r"[\\`*|]|(?<!\w)_|_(?!\w)|_(?=_)|(?<=_)_", r"\\\g<0>", text)
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _markdown_code(text: str) -> str:
+    """A text as code, in a table."""
+    return "`{}`".format(text.replace("`", "'").replace("|", "\\|"))
+
+
+_MARKDOWN = Markup(_markdown_code, lambda text: f"**{_markdown(text)}**", _markdown)
 
 
 def markdown_table(
@@ -204,12 +216,12 @@ def markdown_table(
         The table with a newline at the end, and with a legend if it has codes.
     """
     table = table_of(edition, calls=calls, detail=detail)
-    name = _MARKDOWN.code if table.coded else str
+    name = _MARKDOWN.code if table.coded else _MARKDOWN.plain
     rows = [
         [name(called), *("<br>".join(_MARKDOWN.said(line, coded=table.coded) for line in cell) for cell in cells)]
         for called, cells in table.rows
     ]
-    lines = [list(table.header), ["---"] * len(table.header), *rows]
+    lines = [[*map(_MARKDOWN.plain, table.header)], ["---"] * len(table.header), *rows]
     text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
     legend = ", ".join(f"{_MARKDOWN.code(code)} {meaning}" for code, meaning in table.legend)
     return f"{text}\n{legend}.\n" if legend else text
@@ -220,7 +232,12 @@ def markdown_matrix(edition: AnyMachine = DEFAULT) -> str:
     return markdown_table(edition, detail=Detail.CONFIGURATIONS)
 
 
-_RST = Markup("``{}``".format, "**{}**".format)
+def _rst(text: str) -> str:
+    """A text whose letters mean nothing to reStructuredText."""
+    return re.sub(r"[\\`*|]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
+
+
+_RST = Markup("``{}``".format, lambda text: f"**{_rst(text)}**", _rst)
 
 
 def _code(text: str) -> str:
@@ -237,9 +254,9 @@ _HTML = Markup(_code, _strong, escape)
 def rst_table(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS) -> str:
     """A table as a ``list-table`` of reStructuredText; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
-    name = _RST.code if table.coded else str
+    name = _RST.code if table.coded else _RST.plain
     lines = [".. list-table::", "   :header-rows: 1", "   :stub-columns: 1", ""]
-    lines += _rst_row([[text] for text in table.header])
+    lines += _rst_row([[_RST.plain(text)] for text in table.header])
     for called, cells in table.rows:
         said = [[_RST.said(line, coded=table.coded) for line in cell] for cell in cells]
         lines += _rst_row([[name(called)], *said])

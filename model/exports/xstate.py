@@ -9,6 +9,7 @@ parameters; ``docs/exports.md`` has the fifteen lines.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from ..caffe import DEFAULT
@@ -96,9 +97,14 @@ def _row(machine: Machine, row: Row, head: str) -> Json:
     if row.refusal:
         found["actions"] = [_refuse(row.refusal)]
     else:
-        found["target"] = END if machine.calls[row.call].ends else row.dest or head
+        found["target"] = END if machine.calls[row.call].ends else _target(row.dest or head)
         found["actions"] = [_perform(machine.actions[action]) for action in row.actions]
     return found
+
+
+def _target(state: str) -> str:
+    """A state as a target, in which a dot would lead into a state and a backslash would be no letter."""
+    return re.sub(r"[\\.]", r"\\\g<0>", state)
 
 
 def _perform(action: Action) -> Json:
@@ -121,7 +127,9 @@ def _flat(machine: Machine, calls: Collection[str]) -> Json:
             if calls and entry.row.call not in calls:
                 continue
             actions = [_refuse(entry.refusal)] if entry.refusal else [_named(action) for action in entry.actions]
-            on[str(asked)] = {"actions": actions} if entry.refusal else {"target": str(entry.after), "actions": actions}
+            on[str(asked)] = (
+                {"actions": actions} if entry.refusal else {"target": _target(str(entry.after)), "actions": actions}
+            )
         for end in ends:
             step = stepper(machine).step(configurations[before], end)
             if step and (not calls or str(end) in calls):

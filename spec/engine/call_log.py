@@ -72,12 +72,15 @@ class AllocatorCall(NamedTuple):
         The side of the call; for copies, the side of the destination.
     byte_size : int
     pinned : bool
+    source : str
+        Of a copy, a push or a clone: the side from which the bytes come.
     """
 
     operation: Literal["allocate", "zero", "copy", "push", "clone", "free"]
     side: str
     byte_size: int
     pinned: bool = False
+    source: str = ""
 
 
 class Flight(NamedTuple):
@@ -259,7 +262,7 @@ class RecordingAllocator:
         self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
         source, side = self._ends(src, dest, kind)
         across: Literal["copy", "push"] = "copy" if stream is None else "push"
-        self.log.calls.append(AllocatorCall(across if source != side else "clone", side, byte_size))
+        self.log.calls.append(AllocatorCall(across if source != side else "clone", side, byte_size, source=source))
         if stream is not None and byte_size:
             self.log.streams.append(stream)
             self.log.in_flight.append(Flight(src, dest, (source, side), self.inner.record(stream)))

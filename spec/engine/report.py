@@ -272,6 +272,11 @@ class Tolerance:
         Requirements whose violations are not counted.
     keep_going : bool
         Whether a suite goes on after a violation, with the other requirements.
+    first : bool
+        Whether no suite is run after one that found a violation.
+    explained : set of str, optional
+        Requirements whose violations need no shortest program, because they have one; those that get one are added.
+        By default every violation gets one.
     on_found : callable, optional
         Called with all violations that were found, whenever one is.
 
@@ -288,14 +293,27 @@ class Tolerance:
         excepted: Iterable[str] = (),
         *,
         keep_going: bool = False,
+        first: bool = False,
+        explained: set[str] | None = None,
         on_found: Callable[..., object] | None = None,
     ) -> None:
         self.met: set[str] = set()
         self.found: list[Violation] = []
         self.keep_going: bool = keep_going
+        self._first = first
+        self._explained = explained
         self._on_found = on_found
         self._excepted = frozenset(excepted)
         self._known = set(self._excepted)
+
+    @property
+    def finished(self) -> bool:
+        """Whether enough was found."""
+        return self._first and bool(self.found)
+
+    def is_explained(self, violation: Violation) -> bool:
+        """Whether another violation of its requirement has a shortest program."""
+        return self._explained is not None and violation.requirement in self._explained
 
     def tolerates(self, violation: Violation) -> bool:
         """Whether its requirement is excepted, or was reported already."""
@@ -312,6 +330,8 @@ class Tolerance:
     def ends(self, violation: Violation) -> bool:
         """Keep a violation that is not tolerated; return whether a suite ends with it.  If not, others like it pass."""
         self.found.append(violation)
+        if self._explained is not None:
+            self._explained.add(violation.requirement)
         if self._on_found is not None:
             self._on_found(*self.found)
         if self.keep_going:
@@ -326,8 +346,6 @@ class SuiteRun:
     ----------
     cases, steps : int
     tolerance : Tolerance
-    shorten : bool
-        Whether the shortest reproducer of a violation is looked for.
     generated : Generated or None
         The walks that the suite generated, if it generates walks.
     """
@@ -342,7 +360,7 @@ class SuiteRun:
         shorten: bool = True,
     ) -> None:
         self.tolerance: Tolerance = tolerance or Tolerance()
-        self.shorten: bool = shorten
+        self._shorten = shorten
         self.cases: int = 0
         self.steps: int = 0
         self.generated: Generated | None = None
@@ -358,6 +376,10 @@ class SuiteRun:
             self._coverage.add(driver)
         if self._progress is not None:
             self._progress(self._name, self.cases)
+
+    def shortens(self, violation: Violation) -> bool:
+        """Whether the shortest program of a violation is looked for."""
+        return self._shorten and not self.tolerance.is_explained(violation)
 
     def run_cases(
         self,
@@ -384,7 +406,7 @@ class SuiteRun:
                     for driver in drivers:  # what it took until then was taken; what comes after may be out of reach
                         self._coverage.add(driver)
                     continue
-                violation = shortened(case, found) if self.shorten else found
+                violation = shortened(case, found) if self.shortens(found) else found
                 if self.tolerance.ends(violation):
                     return violation
             else:
@@ -460,6 +482,8 @@ def run_suites(  # noqa: PLR0913 -- options
     results: list[SuiteResult] = []
     generated: Generated | None = None
     for name, run in runners.items():
+        if tolerance.finished:
+            break
         suite, known = SuiteRun(name, coverage, progress, tolerance, shorten=shorten), len(tolerance.found)
         began = time.perf_counter()
         if progress is not None:

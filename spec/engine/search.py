@@ -235,7 +235,7 @@ class Hunt:
             run_state_machine_as_test(seed(name)(walking), settings=chosen)
         except Violation:
             violation, walk = self.found[-1]
-            return self.shortened(self.subject, walk, violation) if self.suite.shorten else violation
+            return self.shortened(self.subject, walk, violation) if self.suite.shortens(violation) else violation
         except Exception:
             # Hypothesis raises this if a failure did not repeat.  It was a failure all the same.
             if not self.found:

@@ -30,6 +30,7 @@ __all__ = [
     "NOT_ASKED",
     "PINNED",
     "SIZE",
+    "UNDEFINED",
     "Answer",
     "Sight",
     "WatchedMemory",
@@ -50,6 +51,7 @@ SIZE = 5
 """The size of each memory in bytes."""
 
 NEWEST = "the newest bytes"
+UNDEFINED = "any bytes"
 PINNED = " (page-locked)"
 
 
@@ -195,10 +197,11 @@ class WatchedMemory:
 
     def _write(self, entry: Input, argument: str) -> None:
         """Write new bytes; into a buffer that was adopted too, because the memory must use it, and not a copy."""
-        if entry.does == "write" or (entry.does == "adopt" and entry.data):
+        writes = entry.does in ("write", "overwrite")
+        if writes or (entry.does == "adopt" and entry.data):
             self._written.append(pattern(self._driver.number, SIZE))
             if self._driver.subject.place(entry.side) is not None:
-                self._driver.write(entry.side, "view" if entry.does == "write" else argument)
+                self._driver.write(entry.side, "view" if writes else argument)
 
     def _compared(self, side: str, view: Any) -> str:
         if view is None:
@@ -213,9 +216,10 @@ class WatchedMemory:
             return f"{len(content)} of {SIZE} bytes"
         if content == self._written[-1]:
             return NEWEST
-        if not any(content):
-            return "zeros"
-        return "older bytes" if content in self._written else "other bytes"
+        known = "zeros" if not any(content) else "older bytes" if content in self._written else "other bytes"
+        if known == "other bytes" and len(self._written) == 1:  # nobody has written: the memory holds these from now on
+            self._written.append(content)
+        return known
 
     def _state(self, sight: Sight) -> tuple[str, list[str]]:
         """The head, and the flags that hold; a number is that of a head."""
@@ -223,20 +227,21 @@ class WatchedMemory:
         name = getattr(head, "name", head)
         name = dict(enumerate(self._driver.subject.machine.heads)).get(name, name) if isinstance(name, int) else name
         wrong = [] if size in (None, SIZE) else [f"size {size}"]
-        return str(name), [*filter(self._attribute, sight.flags), *wrong]
+        text = str(name)
+        return text if text.isprintable() else repr(text), [*filter(self._attribute, sight.flags), *wrong]
 
     def _attribute(self, name: str) -> Any:
         return getattr(self._driver.memory, name, None)
 
 
 @cache
-def _names(machine: Machine) -> Mapping[tuple[str, str], str]:
+def _names(machine: Machine) -> Mapping[tuple[str, str, str], str]:
     """The actions of a machine, by what an allocator is called for."""
-    return {("push" if it.queued else it.does, it.side): it.name for it in machine.actions.values()}
+    return {("push" if it.queued else it.does, it.side, it.source): it.name for it in machine.actions.values()}
 
 
 def _named(machine: Machine, call: AllocatorCall) -> str:
     """An allocator call by the machine's name of the action."""
-    operation, side, size, pinned = call
-    name = _names(machine).get((operation, side), f"{operation}_{side}")
+    operation, side, size, pinned, source = call
+    name = _names(machine).get((operation, side, source), f"{operation}_{f'{source}_to_' * bool(source)}{side}")
     return name + PINNED * pinned + (f" ({size} of {SIZE} bytes)" if size != SIZE else "")

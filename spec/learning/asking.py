@@ -9,15 +9,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
+from syncedmem.model import EDITIONS
+from syncedmem.model.opening import machine_of
+
 from ..engine.reproducer import program_of
 from ..engine.supervisor import Child, Death
 from ..engine.violation import UnfitError, Violation
 from ..ports.makers import Journal
-from ..ports.process import PortError
+from ..ports.protocol import PortError
 from ..ports.targets import MakerTarget, subject_of
 from .answers import Answer, Sight, Word, answered, died, sight_of
 
 if TYPE_CHECKING:
+    from syncedmem.model import Machine
+
     from ..engine.supervisor import Limits, Reporter
     from ..ports.targets import ProgramTarget
     from ..requirements import Level
@@ -55,7 +60,9 @@ class AskedProgram:
 
     Attributes
     ----------
-    name, edition : str
+    name : str
+    machine : Machine
+        The machine that it is said to be.
     sight : Sight
         What it shows.
     program : list of str
@@ -68,8 +75,8 @@ class AskedProgram:
         with ExitStack() as stack:
             stack.callback(port.renew)
             self.name: str = port.hello["name"]
-            self.edition: str = port.edition
             self._subject = subject_of(port, self.name, "caffe", _level(target.name, level, port.hello["level"]))
+            self.machine: Machine = self._subject.machine
             self.sight: Sight = sight_of(self._subject)
             stack.pop_all()
 
@@ -93,7 +100,9 @@ class AskedMaker:
 
     Attributes
     ----------
-    name, edition : str
+    name : str
+    machine : Machine
+        The machine that it is said to be.
     sight : Sight
         What it shows.
     program : list of str
@@ -108,9 +117,9 @@ class AskedMaker:
         self._folder = TemporaryDirectory(prefix="syncedmem-")
         self._child: Child[PortError | Violation | None] | None = None
         self._messages: deque[Any] = deque()
-        self.edition: str
         self.sight: Sight
-        self.edition, self.sight = self._start()
+        named, self.sight = self._start()
+        self.machine: Machine = self._machine(named)
 
     def ask(self, word: Word) -> list[Answer]:
         """The answers of a new memory; after one that says how the port ended, there is no other."""
@@ -125,8 +134,8 @@ class AskedMaker:
             more, lines = Journal.read(self._journal)
             self.renew()
             answers += [died(f"the process {message.how}")] * (len(answers) < len(word))
-            target, _, _ = self._wanted
-            message = [*program_of(lines, target.subject("caffe", self.sight.level, self.edition), more)]
+            target, edition, _ = self._wanted
+            message = [*program_of(lines, target.subject("caffe", self.sight.level, edition), more)]
         self.program = message
         return answers
 
@@ -140,6 +149,14 @@ class AskedMaker:
         """End the process."""
         self.renew()
         self._folder.cleanup()
+
+    def _machine(self, named: str) -> Machine:
+        """The machine with a name, which cannot be sent from the other process."""
+        target, edition, _ = self._wanted
+        if target.own.machine or named in EDITIONS:
+            return machine_of(target.own.machine_or(edition or named))
+        self.close()
+        raise PortError(f"{self.name} is of the machine {named}: say where that is, with --machine FILE.py:NAME")
 
     @property
     def _journal(self) -> Path:
@@ -175,7 +192,7 @@ def serve(argument: tuple[MakerTarget, str, str, Path], *, progress: Reporter) -
         sight = sight_of(subject)
     except (PortError, UnfitError, Violation) as error:
         return PortError(str(error)) if isinstance(error, UnfitError) else error
-    progress.send((subject.edition, sight))
+    progress.send((subject.machine.name, sight))
     with suppress(EOFError):  # the parent has gone
         while True:
             progress.send(answered(subject, sight, progress.receive(), progress.send))

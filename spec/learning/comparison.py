@@ -14,7 +14,7 @@ from syncedmem.model import Input, State, space
 from syncedmem.model.states import explore, stepper
 
 from ..memory.by_table import is_pinned
-from .answers import NEWEST, NOT_ASKED, PINNED, Answer, has_died
+from .answers import NEWEST, NOT_ASKED, PINNED, UNDEFINED, Answer, has_died
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,14 +43,19 @@ def declared_machine(machine: Machine, sight: Sight) -> Declared:
         }
         for state, row in explore(table, entries).steps.items()
     }
-    return {**rows, _END: dict.fromkeys(entries, (NOT_ASKED, _END))}
+    ended = {_END: dict.fromkeys(entries, (NOT_ASKED, _END))} if any(entry.ends for entry in entries) else {}
+    return {**rows, **ended}
 
 
 def _answer(machine: Machine, state: State, entry: Input, step: Step, sight: Sight) -> Answer:
     if entry.call is None:
         return ()
     head, flags = ("", []) if entry.ends else (step.after.head, [it for it in sight.flags if it in step.after.facts])
-    view = NEWEST if entry.does in ("read", "write") and not step.refusal else ""
+    view = ""
+    if entry.does in ("read", "write") and not step.refusal:
+        touched = not machine.heads[state.head].fresh
+        filled = any(machine.actions[it].does in ("zero", "adopt", "copy") for it in step.actions)
+        view = UNDEFINED if touched and not filled else NEWEST
     return sight.answer(_actions(machine, state, step), refused=bool(step.refusal), view=view, head=head, flags=flags)
 
 
@@ -61,6 +66,13 @@ def _actions(machine: Machine, state: State, step: Step) -> Iterator[str]:
         pinned = decides is not None and is_pinned(machine, decides, action.side)
         if action.does != "adopt":
             yield action.name + PINNED * pinned
+
+
+def _agree(declared: Answer, learned: Answer) -> bool:
+    """Whether an answer is the declared one; a view of undefined bytes may show any."""
+    if ("view", UNDEFINED) not in declared:
+        return declared == learned
+    return [it for it in declared if it[0] != "view"] == [it for it in learned if it[0] != "view"]
 
 
 class Difference(NamedTuple):
@@ -122,11 +134,11 @@ def compared(machine: Machine, declared: Declared, learned: LearnedRows) -> Comp
         heads.setdefault(state, there.head)
         for entry, (answer, _) in learned[state].items():
             expected, cell = declared[there][entry][0], (configuration, entry)
-            if answer != expected and not behind:
+            if not _agree(expected, answer) and not behind:
                 wrong.add((state, entry))
             if levels.setdefault(cell, behind) == behind and found.get(cell) is None:
                 difference = Difference(configuration, (*word, entry), expected, answer, behind)
-                found[cell] = difference if answer != expected else None
+                found[cell] = None if _agree(expected, answer) else difference
     every = {(configuration_of(it), entry) for it in declared if it != _END for entry in declared[it] if entry.call}
     differences = sorted(filter(None, found.values()), key=lambda it: (it.behind, len(it.word)))
     return Comparison(len(every), len(found.keys() & every), tuple(differences), frozenset(wrong), heads)
@@ -146,5 +158,5 @@ def _pairs(learned: LearnedRows, declared: Declared) -> Iterator[tuple[int, Stat
         for entry, (answer, after) in learned[pair[0]].items():
             expected, there = declared[pair[1]][entry]
             if not (entry.ends or has_died(answer)):
-                more = behind + (answer != expected)
+                more = behind + (not _agree(expected, answer))
                 heappush(waiting, (more, length + 1, next(order), (after, there), (*word, entry)))

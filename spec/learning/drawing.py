@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from syncedmem.model import EDITIONS, Call, Machine, Row
+from syncedmem.model import Call, Machine, Row
 from syncedmem.model.diagrams.diamond import painted
 from syncedmem.model.diagrams.drawing import Detail, drawing_of
 from syncedmem.model.exports.graphviz import dot_of
@@ -32,7 +32,7 @@ def drawings(report: LearnReport) -> dict[str, str]:
 
 def machine_of(report: LearnReport) -> Machine:
     """The learned machine, without what the heads do not decide; each input is a call."""
-    declared = EDITIONS[report.edition]
+    declared = report.machine
     rows: dict[Row, None] = {}
     calls: dict[str, Call] = {}
     for head, call, dest, answer in _taken(report):
@@ -51,7 +51,7 @@ def machine_of(report: LearnReport) -> Machine:
     return Machine(
         report.name,
         rows,
-        title=f"Learned: {report.name}, beside the edition {report.edition}; ✗ is not as declared",
+        title=f"Learned: {report.name}, beside {report.machine.name}; ✗ is not as declared",
         sides=declared.sides,
         heads=[*declared.heads.values(), *(head for head in named if head not in declared.heads)],
         calls=calls.values(),
@@ -63,7 +63,7 @@ def machine_of(report: LearnReport) -> Machine:
 def _taken(report: LearnReport) -> Iterator[tuple[str, Call, str, Answer]]:
     """The transitions of the learned machine between heads; a change of mode moves no head."""
     machine, known = report.learned.machine, report.comparison.heads
-    heads = {0: EDITIONS[report.edition].initial.name}
+    heads = {0: report.machine.initial.name}
     waiting = [0]
     for state in waiting:
         for entry, (answer, after) in machine[state].items():

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import EDITIONS, InvalidArgumentError, tour
+from syncedmem.model import InvalidArgumentError, tour
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_to, complete_words, counter_sequences, minimise
 
@@ -16,6 +16,8 @@ from .learner import check_installed, learned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from syncedmem.model import Machine
 
     from ..engine.supervisor import Limits
     from ..ports.targets import MakerTarget, ProgramTarget
@@ -89,7 +91,9 @@ class LearnReport:
 
     Attributes
     ----------
-    name, edition : str
+    name : str
+    machine : Machine
+        The declared one.
     sight : Sight
         What was seen of it.
     wanted : LearnWanted
@@ -101,7 +105,7 @@ class LearnReport:
     """
 
     name: str
-    edition: str
+    machine: Machine
     sight: Sight
     wanted: LearnWanted
     declared: int
@@ -138,7 +142,7 @@ class LearnReport:
     @property
     def line(self) -> str:
         """The result in one line."""
-        cells, about = self.comparison.cells, f"{self.edition}/{self.sight.level}"
+        cells, about = self.comparison.cells, f"{self.machine.name}/{self.sight.level}"
         if self.passed:
             known = f"{self.comparison.reached} of {cells} cells, if the port has at most {self.right} states"
             return f"as declared: {about}, {known}"
@@ -153,7 +157,7 @@ class LearnReport:
         found, known = self.learned, not self.learned.stopped
         return {
             "name": self.name,
-            "edition": self.edition,
+            "edition": self.machine.name,
             "level": self.sight.level,
             "seen": str(self.sight),
             "seed": self.wanted.seed,
@@ -241,7 +245,7 @@ def learn_port(
     port: AskedPort, wanted: LearnWanted, *, progress: Callable[[str, int], None] = _to_nobody
 ) -> LearnReport:
     """Learn the machine of a port that runs; see `learn`."""
-    machine = EDITIONS[port.edition]
+    machine = port.machine
     declared, entries = declared_machine(machine, port.sight), stepper(machine).inputs(end=True)
     distinct = len(minimise(declared).access)
     if wanted.states is not None and not 0 < wanted.states <= distinct + DEEPEST:
@@ -267,7 +271,7 @@ def learn_port(
     findings = [_finding(port, it) for it in comparison.differences]
     if found.inconsistent is not None:
         findings.insert(0, _two_ways(port, found.inconsistent))
-    return LearnReport(port.name, port.edition, port.sight, wanted, distinct, found, comparison, tuple(findings))
+    return LearnReport(port.name, machine, port.sight, wanted, distinct, found, comparison, tuple(findings))
 
 
 def _finding(port: AskedPort, found: Difference) -> Finding:

@@ -52,7 +52,7 @@ def own_buffers(driver: MemoryDriver) -> None:
 def _own(driver: MemoryDriver, side: str) -> Iterator[str]:
     """Expressions for the memory's own block on a side, as objects of many kinds."""
     if driver.subject.program is not None:
-        yield f"{driver.name}.own({side!r})"
+        yield f"{driver.name}.own_buffer({side!r})"
         return
     driver.reproducer.run(f"(own,) = log.owned({side!r})")
     yield "own"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ..engine.call_log import AllocatorCall
     from ..engine.subject import Subject
-    from .oracle import Expected, Oracle
+    from .oracle import Expected, Oracle, Wanted
 
 __all__ = ["FLAGS", "STRAY", "Differences"]
 
@@ -60,6 +60,7 @@ class Differences:
     """
 
     def __init__(self, subject: Subject) -> None:
+        self._sides = len(subject.machine.sides)
         self._devices = {side for side in subject.machine.sides if not subject.is_host(side)}
 
     def on(self, side: str, requirement: str) -> str:
@@ -77,15 +78,14 @@ class Differences:
             A requirement and a sentence, or None if there is no difference.
         """
         if not before.size:
-            return ("R44-size-zero", f"zero bytes, but it called {_listed(seen)}") if seen else None
+            return ("R44-size-zero", f"zero bytes, but it called {self._listed(seen)}") if seen else None
         wrong = [call for call in seen if call.byte_size != before.size]
         if wrong:
             return "R04-exact-size", f"{wrong[0].operation} of {wrong[0].byte_size} bytes, the size is {before.size}"
-        wanted = [(call.operation, call.side) for call in expected.calls]
-        found = [(call.operation, call.side) for call in seen]
+        wanted, found = _kinds(expected.calls), _kinds(seen)
         if wanted != found:
             requirement = self._counted(entry, expected, wanted, found, before)
-            return requirement, f"saw {_listed(seen)}, expected {', '.join(map(' '.join, wanted)) or 'nothing'}"
+            return requirement, f"saw {self._listed(seen)}, expected {self._listed(expected.calls)}"
         pinned = [call.pinned for call in expected.calls if call.operation == "allocate"]
         if pinned != [call.pinned for call in seen if call.operation == "allocate"]:
             kinds = ("pageable", "page-locked")
@@ -95,15 +95,15 @@ class Differences:
     def _counted(self, entry: Input, expected: Expected, wanted: Kinds, found: Kinds, before: Oracle) -> str:
         """The requirement that a missing, needless or misplaced allocator call breaks."""
         if missing := list((Counter(wanted) - Counter(found)).elements()):
-            operation, side = missing[0]
+            operation, side, _ = missing[0]
             freed = operation == "free" and entry.ends
             return "R27-release-frees-owned" if freed else self.on(side, _MISSING[operation])
         if extra := list((Counter(found) - Counter(wanted)).elements()):
             return self._extra(entry, extra[0], expected, before)
         return "R26-release-order" if entry.ends else "R03-allocate-when-needed"
 
-    def _extra(self, entry: Input, call: tuple[str, str], expected: Expected, before: Oracle) -> str:
-        operation, side = call
+    def _extra(self, entry: Input, call: tuple[str, str, str], expected: Expected, before: Oracle) -> str:
+        operation, side, _ = call
         if expected.refused:
             return self.of_refusal(expected)
         if entry.does == "adopt" and (operation == "copy" or entry.side != side):
@@ -135,9 +135,17 @@ class Differences:
             return "R12-read-keeps"
         return self.on(entry.side, _HEAD.get(entry.does, "R21-push" if entry.does in ("push", "pull") else "R11-head"))
 
+    def _listed(self, calls: Sequence[Wanted | AllocatorCall]) -> str:
+        """Calls as a part of a sentence; between two sides it is clear from where a copy comes."""
+        many = self._sides > _PAIR
+        ways = (f"{call.source} to {call.side}" if many and call.source else call.side for call in calls)
+        return ", ".join(f"{call.operation} {way}" for call, way in zip(calls, ways, strict=True)) or "nothing"
 
-Kinds = Sequence[tuple[str, str]]
+
+Kinds = Sequence[tuple[str, str, str]]
+"""The operation, the side and the source of calls."""
+_PAIR = 2
 
 
-def _listed(calls: Sequence[AllocatorCall]) -> str:
-    return ", ".join(f"{call.operation} {call.side}" for call in calls) or "nothing"
+def _kinds(calls: Sequence[Wanted | AllocatorCall]) -> Kinds:
+    return [(call.operation, call.side, call.source) for call in calls]

@@ -265,7 +265,7 @@ class MemoryInspection:
         if self._run.subject.program is None:
             return self._run.log.owned(side)
         memory: Any = self.memory
-        sides: list[Any] = memory.sides(side)
+        sides: list[Any] = memory.state(side)
         return sides
 
     def _in_flight(self, side: str) -> bool:

@@ -10,18 +10,20 @@ from syncedmem.model.interface import MemcpyKind
 from ..engine.call_log import CallLog, InjectedFailure, RecordingAllocator, StrayFree
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .process import Port
+    from .protocol import ActionMeaning
 
 __all__ = ["Actions", "RemotePointer"]
 
 _ACTIONS_FROM, _FAILURES_FROM = "L2", "L3"
-_COPIES: dict[str, tuple[str, str, MemcpyKind]] = {
-    "copy_to_cpu": ("gpu", "cpu", MemcpyKind.CUDA2CPU),
-    "copy_to_gpu": ("cpu", "gpu", MemcpyKind.CPU2CUDA),
-    "copy_to_gpu_async": ("cpu", "gpu", MemcpyKind.CPU2CUDA),
-    "copy_cpu": ("cpu", "cpu", MemcpyKind.CPU2CPU),
-    "copy_gpu": ("gpu", "gpu", MemcpyKind.CUDA2CUDA),
+_KINDS = {
+    ("gpu", "cpu"): MemcpyKind.CUDA2CPU,
+    ("cpu", "gpu"): MemcpyKind.CPU2CUDA,
+    ("gpu", "gpu"): MemcpyKind.CUDA2CUDA,
 }
+"""The directions of copies that tell the sides; those of other sides are known by their pointers."""
 
 
 class RemotePointer:
@@ -41,8 +43,8 @@ class Actions:
 
     Parameters
     ----------
-    host, device : RecordingAllocator
-        The kit's recording allocators; `device` is None for a port without a device.
+    recorders : mapping of str to RecordingAllocator
+        The kit's recording allocators, by side; None for a side that the port does not have.
     size : int or None
         The size of the memory, which an action need not have; None for blobs, whose actions say everything.
 
@@ -52,18 +54,20 @@ class Actions:
     log : CallLog
     """
 
-    def __init__(self, host: RecordingAllocator, device: RecordingAllocator | None, size: int | None = None) -> None:
-        inner: Any = host.inner
-        self.port: Port = inner.port
-        self.log: CallLog = host.log
+    def __init__(self, recorders: Mapping[str, RecordingAllocator | None], size: int | None = None) -> None:
+        known = [recorder for recorder in recorders.values() if recorder is not None]
+        self._allocators: list[Any] = [recorder.inner for recorder in known]
+        self.port: Port = self._allocators[0].port
+        self.log: CallLog = known[0].log
         self._size = size
-        self._allocators: list[Any] = [recorder.inner for recorder in (host, device) if recorder]
-        self._recorders = {
-            ("cpu", False): host,
-            ("cpu", True): RecordingAllocator(inner, host.log, "cpu", pinned=True),
-            ("gpu", False): device or RecordingAllocator(inner, host.log, "gpu"),
-        }
-        self._blocks: dict[str, list[RemotePointer]] = {"cpu": [], "gpu": []}
+        self._recorders: dict[tuple[str, bool], RecordingAllocator] = {}
+        for side, recorder in recorders.items():
+            usual = recorder or RecordingAllocator(self._allocators[0], self.log, side)
+            self._recorders[side, False] = usual
+            self._recorders[side, True] = RecordingAllocator(usual.inner, self.log, side, pinned=True)
+        facts = self.port.protocol.machine.facts.values()
+        self._pinned = {it.side: it.name for it in facts if it.means == "pinned"}
+        self._blocks: dict[str, list[RemotePointer]] = {side: [] for side in recorders}
         self._adopted: dict[str, tuple[str, RemotePointer]] = {}
         self._stream: Any = None
 
@@ -95,44 +99,44 @@ class Actions:
         self._stream = stream or self._stream
         for listed in answer["actions"] if self.port.level >= _ACTIONS_FROM else ():
             action: dict[str, Any] = {"action": listed} if isinstance(listed, str) else listed
-            name: str = action["action"]
-            if name == "wait":
+            meaning = self.port.protocol.actions[action["action"]]
+            if meaning.does == "wait":
                 for allocator in self._allocators:
                     allocator.waited(action.get("stream"))  # a port that does not say which one is taken to mean all
             elif action.get("failed"):
                 with suppress(InjectedFailure):
-                    self.log.moves.count(name)
-            elif not name.startswith("adopt"):
-                self._repeat(action, answer)
+                    self.log.moves.count(action["action"])
+            elif meaning.does not in ("", "adopt"):
+                self._repeat(meaning, action, answer)
 
-    def _repeat(self, action: dict[str, Any], answer: dict[str, Any]) -> None:
-        name: str = action["action"]
-        verb, _, side = name.partition("_")
+    def _repeat(self, meaning: ActionMeaning, action: dict[str, Any], answer: dict[str, Any]) -> None:
+        side = meaning.side
         try:
-            if name in _COPIES:
-                self._copy(name, action)
-            elif verb == "zero":
+            if meaning.does == "copy":
+                self._copy(meaning, action)
+            elif meaning.does == "zero":
                 self._recorders[side, False].memset_zero(self._pointer(side), self._field(action, "size"))
-            elif verb == "allocate":
+            elif meaning.does == "allocate":
                 self._allocate(side, action, answer)
             else:
                 self._free(side, action)
         except InjectedFailure as error:
-            sentence = f"{name} was told to fail, and the port did it: {action}"
+            sentence = f"{action['action']} was told to fail, and the port did it: {action}"
             raise self.port.violation("P03-fails-when-told", sentence) from error
         except StrayFree:
             pass  # it is in the log
 
-    def _copy(self, name: str, action: dict[str, Any]) -> None:
-        source, dest, kind = _COPIES[name]
-        stream = self._stream if name.endswith("async") else None
+    def _copy(self, meaning: ActionMeaning, action: dict[str, Any]) -> None:
+        source, dest = meaning.source, meaning.side
+        kind = _KINDS.get((source, dest), MemcpyKind.CPU2CPU)
+        stream = self._stream if meaning.queued else None
         if stream is not None and "stream" in action:
             stream = self._allocators[0].stream_of(action["stream"])
         size = self._field(action, "size")
         self._recorders[dest, False].memcpy(self._pointer(source), self._pointer(dest), size, kind, stream)
 
     def _allocate(self, side: str, action: dict[str, Any], answer: dict[str, Any]) -> None:
-        pinned = side == "cpu" and action.get("pinned", answer.get("cpu_malloc_use_cuda", False))
+        pinned = action.get("pinned", answer.get(self._pinned.get(side, ""), False))
         pointer = self._recorders[side, pinned].allocate(self._field(action, "size"))
         pointer.number = self._field(action, "block")
         self._blocks[side].append(pointer)
@@ -141,7 +145,7 @@ class Actions:
         pointer = self._freed(side, action)
         live = self.log.live.get(id(pointer))
         pinned = action.get("pinned", live is not None and live[1].pinned)
-        self._recorders[side, side == "cpu" and pinned].release(pointer)
+        self._recorders[side, pinned].release(pointer)
         self._blocks[side].remove(pointer)
 
     def _freed(self, side: str, action: dict[str, Any]) -> RemotePointer:

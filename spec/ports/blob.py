@@ -78,7 +78,7 @@ class _Shared:
     """
 
     def __init__(self, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
-        self.actions = Actions(host, device)
+        self.actions = Actions({"cpu": host, "gpu": device})
         self.port: Port = self.actions.port
         self.turn: int = 0
         self.host: Any = host.inner

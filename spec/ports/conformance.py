@@ -16,7 +16,7 @@ from ..memory.coverage import Coverage
 from ..memory.kit import check_conformance
 from ..requirements import LEVELS
 from ..vectors.found import add_vectors
-from .process import PortError
+from .protocol import PortError
 from .targets import subject_of
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class Claim:
         As for `syncedmem.spec.check_conformance`.
     keep_going : bool
         Whether a suite goes on after a violation.
+    first : bool
+        Whether the first violation ends the test.
     excepted : tuple of str
         Requirements whose violations are not counted.
     blobs : bool
@@ -59,6 +61,7 @@ class Claim:
     steps: int = 0
     seed: int = 0
     keep_going: bool = False
+    first: bool = False
     excepted: tuple[str, ...] = ()
     blobs: bool = False
 
@@ -303,6 +306,7 @@ def conform(
         Called with the report until now, after each violation and after each level.
     """
     results: list[LevelResult] = []
+    explained: set[str] = set()
     levels: list[Level] = [level for level in reversed(LEVELS) if _is_tested(level, top, claim)]
     report = PortReport("", claim.edition, claim, named=top)
     for level in levels:
@@ -321,13 +325,15 @@ def conform(
             if progress is not None:
                 progress(f"{level}: {suite}", cases)
 
-        tolerance = Tolerance(claim.excepted, keep_going=claim.keep_going, on_found=report_on)
+        tolerance = Tolerance(
+            claim.excepted, keep_going=claim.keep_going, first=claim.first, explained=explained, on_found=report_on
+        )
         check: Callable[..., Any] = check_blobs if claim.blobs else check_conformance
         conformance = check(subject, steps=claim.steps, seed=claim.seed, progress=advance, tolerance=tolerance)
         left = blobs_not_judged(subject) if claim.blobs else not_judged(subject)
         results.append(LevelResult(level, conformance, tuple(sorted(tolerance.met)), left))
         report = report_on()
-        if report.reached:
+        if report.reached or tolerance.finished:
             break
     return report
 
@@ -347,6 +353,7 @@ def conform_program(
     PortError
         If it cannot be tested, or cannot show the level that is claimed.
     """
+    policy = target.own.chosen_policy()
     with target.connect(limits, claim.edition) as port:
         if claim.blobs and not port.hello.get("blobs"):
             raise PortError(f"{target.name} has no blobs")
@@ -355,6 +362,6 @@ def conform_program(
             raise PortError(f"{target.name} shows {top} at most, not {claim.level}")
 
         def bench(level: Level) -> Subject:
-            return subject_of(port, name, claim.profile, level, blobs=claim.blobs)
+            return subject_of(port, name, claim.profile, level, blobs=claim.blobs, policy=policy)
 
         return conform(bench, top, claim, progress=progress, on_change=on_change)

@@ -24,7 +24,7 @@ from ..engine.supervisor import Child, Death
 from ..engine.violation import UnfitError, Violation
 from ..requirements import LEVELS
 from .conformance import Claim, PortReport, conform
-from .process import PortError
+from .protocol import PortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,23 +10,25 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial, partialmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import SyncedHead, current_mode
+from syncedmem.model import caffe, current_mode
 
+from ..engine.subject import Subject
 from .actions import Actions, RemotePointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from syncedmem.model import Call
+
     from ..engine.call_log import RecordingAllocator
     from .process import Port
 
 __all__ = ["Refused", "RemoteAllocator", "RemoteBuffer", "RemoteMemory", "RemoteView"]
 
-_FLAGS = ("size", "own_cpu_data", "own_gpu_data", "cpu_malloc_use_cuda")
 _OWN = "own"
 """The name of a memory's own block, as a buffer."""
 
@@ -125,7 +127,7 @@ class RemoteAllocator:
     Parameters
     ----------
     port : Port
-    side : {"cpu", "gpu"}
+    side : str
 
     Attributes
     ----------
@@ -142,7 +144,6 @@ class RemoteAllocator:
         self._waits: Counter[int | None] = Counter()
         self.blobs: Any = None
         self._buffers = 0
-        self._streams = 0
 
     @property
     def defers(self) -> bool:
@@ -154,14 +155,14 @@ class RemoteAllocator:
     def empty(self, byte_size: int) -> RemoteBuffer:
         """A new buffer of the caller."""
         self._buffers += 1
-        name = f"{'host' if self.side == 'cpu' else 'device'}{self._buffers}"
+        name = f"{Subject.keyword(self.side)}{self._buffers}"
         self.port.ask("buffer", buffer=name, side=self.side, bytes=bytes(byte_size).hex())
         return RemoteBuffer(self.port, name, byte_size)
 
     def stream(self) -> RemoteStream:
         """A new stream."""
-        self._streams += 1
-        return RemoteStream(self._streams)
+        self.port.streams += 1
+        return RemoteStream(self.port.streams)
 
     @staticmethod
     def stream_of(number: int) -> RemoteStream:
@@ -209,42 +210,37 @@ class RemoteAllocator:
 
 
 class RemoteMemory:
-    """A memory of a port; see `syncedmem.spec.engine.subject.Memory`.
+    """A memory of a port, with the calls of its machine; see `syncedmem.spec.engine.subject.Memory`.
+
+    What else the kit does with it has the names of requests, which no call of a machine can have.
 
     Parameters
     ----------
     size : int
-    host, device : RecordingAllocator
-        The kit's recording allocators; `device` is None for a port without a device.
+    **recorders : RecordingAllocator
+        The kit's recording allocators, by what a maker calls them; None for a side that the port does not have.
     """
 
-    def __init__(self, size: int, *, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
-        self._actions = Actions(host, device, size)
-        self._port = self._actions.port
+    def __init__(self, size: int, **recorders: RecordingAllocator | None) -> None:
+        inner: Any = next(it.inner for it in recorders.values() if it is not None)
+        self._port: Port = inner.port
+        self._protocol = self._port.protocol
+        sides = self._protocol.machine.sides
+        self._actions = Actions({side: recorders.get(Subject.keyword(side)) for side in sides}, size)
         self._size = size
         self._released = False
         self._number = self._port.next_id()
         self._seen: tuple[int, dict[str, Any]] = (0, {})
         self._take(self._port.ask("new", memory=self._number, size=size))
 
-    # --- the calls
-
-    def async_gpu_push(self, *, stream: Any) -> None:
-        """Queue a copy to the device."""
-        self._call("async_gpu_push", stream, stream=stream.number if isinstance(stream, RemoteStream) else 0)
-
-    def close(self) -> None:
-        """Free the memory."""
-        self._call("release")
-
-    # --- what else the kit does with it
+    # --- what the kit does with it besides calls
 
     def drop(self) -> None:
         """Drop it, as an owner who may not have released it."""
         self._released = True
         self._take(self._port.ask("drop", memory=self._number))
 
-    def own(self, side: str) -> RemoteBuffer:
+    def own_buffer(self, side: str) -> RemoteBuffer:
         """Its own block on a side, as if that were a buffer of the caller.
 
         Raises
@@ -257,21 +253,14 @@ class RemoteMemory:
             raise Refused(answer["refused"])
         return RemoteBuffer(self._port, _OWN, self._size)
 
-    def write(self, side: str, content: bytes) -> None:
+    def write_view(self, side: str, content: bytes) -> None:
         """Write through the last view of a side."""
         self._see(self._port.ask("write_view", memory=self._number, side=side, bytes=content.hex()))
 
-    def sides(self, side: str) -> list[RemoteView]:
+    def state(self, side: str) -> list[RemoteView]:
         """What is on a side, read without a call: nothing if the port does not show it."""
         shown = self._state().get(side)
         return [] if shown is None else [RemoteView(shown)]
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "head":
-            return SyncedHead[self._state()["head"]]
-        if name not in _FLAGS or name not in self._state():
-            raise AttributeError(name)
-        return self._state()[name]
 
     def _state(self) -> dict[str, Any]:
         """What was last seen of this memory, if nothing has happened since; otherwise what is seen now."""
@@ -286,39 +275,53 @@ class RemoteMemory:
             )
         self._seen = (self._port.asked, answer)
 
+    def __getattr__(self, name: str) -> Any:
+        machine = self._protocol.machine
+        if name in machine.calls:
+            return partial(self._call, machine.calls[name])
+        if name == "close":  # what a maker in Python calls Caffe's destructor
+            return partial(self._call, caffe.RELEASE)
+        if name == "head":
+            return machine.heads[self._state()["head"]]
+        if name not in self._protocol.attributes or name not in self._state():
+            raise AttributeError(name)
+        return self._state()[name]
+
     # --- making a call
 
-    def _call(self, op: str, pushed_on: object = None, **argument: Any) -> dict[str, Any]:
-        fields = {**argument, **self._actions.failure()}
-        answer = self._port.ask(op, memory=self._number, mode=current_mode().name, **fields)
-        self._released = self._released or (op == "release" and "refused" not in answer)
-        return self._take(answer, pushed_on)
+    def _call(self, call: Call, data: RemoteBuffer | None = None, *, stream: object = None) -> RemoteView | None:
+        """Make a call; the view of a side, if it returns one and the level shows it."""
+        adopted = data.name if isinstance(data, RemoteBuffer) else None
+        argument: dict[str, Any] = {"buffer": adopted} if call.does == "adopt" else {}
+        if call.does in ("push", "pull"):
+            argument["stream"] = stream.number if isinstance(stream, RemoteStream) else 0
+        fields = {**self._settings(), **argument, **self._actions.failure()}
+        answer = self._port.ask(call.name, memory=self._number, **fields)
+        self._released = self._released or (call.ends and "refused" not in answer)
+        self._take(answer, stream)
+        if adopted is not None:
+            self._actions.adopt(call.side, adopted)
+        if call.does not in ("read", "write", "overwrite"):
+            return None
+        if self._port.level >= "L1" and answer.get("view") is None:
+            return None
+        return RemoteView(answer.get("view"), partial(self.write_view, call.side))
 
-    def _take(self, answer: dict[str, Any], pushed_on: object = None) -> dict[str, Any]:
-        """Put what an answer says into the log; the answer, if the request was not refused."""
+    def _settings(self) -> dict[str, str]:
+        """The settings during a call; Caffe's mode is the one of this thread."""
+        own = self._port.settings
+        return {name: own[name] if name in own else current_mode().name for name in self._protocol.machine.settings}
+
+    def _take(self, answer: dict[str, Any], pushed_on: object = None) -> None:
+        """Put what an answer says into the log.
+
+        Raises
+        ------
+        Refused
+            If the request was refused.
+        """
         self._actions.take(answer, pushed_on)
         if "refused" in answer:
             self._seen = (self._port.asked, answer) if "head" in answer else (0, {})
             raise Refused(answer["refused"])
         self._see(answer)
-        return answer
-
-    def _get(self, op: str, side: str) -> RemoteView | None:
-        """Make a call that returns a side."""
-        answer = self._call(op)
-        if self._port.level >= "L1" and answer.get("view") is None:
-            return None
-        return RemoteView(answer.get("view"), partial(self.write, side))
-
-    def _adopt(self, side: str, data: RemoteBuffer | None) -> None:
-        name = data.name if isinstance(data, RemoteBuffer) else None
-        self._call(f"set_{side}_data", buffer=name)
-        if name is not None:
-            self._actions.adopt(side, name)
-
-    cpu_data: partialmethod[RemoteView | None] = partialmethod(_get, "cpu_data", "cpu")
-    mutable_cpu_data: partialmethod[RemoteView | None] = partialmethod(_get, "mutable_cpu_data", "cpu")
-    gpu_data: partialmethod[RemoteView | None] = partialmethod(_get, "gpu_data", "gpu")
-    mutable_gpu_data: partialmethod[RemoteView | None] = partialmethod(_get, "mutable_gpu_data", "gpu")
-    set_cpu_data: partialmethod[None] = partialmethod(_adopt, "cpu")
-    set_gpu_data: partialmethod[None] = partialmethod(_adopt, "gpu")

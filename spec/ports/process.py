@@ -7,32 +7,24 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from syncedmem.model import SyncedMemoryError
+from syncedmem.model import EDITIONS, Machine, caffe
 from syncedmem.model.caffe import DEFAULT
 
 from ..engine.supervisor import Command, Death, Limits
 from ..engine.tail import Tail
 from ..engine.violation import Violation
-from .protocol import LARGEST, REQUESTS, VERSION, wrong
+from .protocol import CAFFE, LARGEST, VERSION, PortError, Protocol, protocol_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Port", "PortError"]
+    from syncedmem.model.opening import AnyMachine
+
+__all__ = ["Port"]
 
 _NO_LIMITS = Limits()
 _LONGEST_ANSWER = 1 << 26
 _SHOWN = 200
-
-
-class PortError(SyncedMemoryError, ValueError):
-    """A target that cannot be used as a port; a program, because it does not start or does not say hello.
-
-    The message is always one line, also if it quotes a longer message.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
 
 
 class Port:
@@ -46,8 +38,8 @@ class Port:
         What the user calls it; if empty, the name of the program.
     level : str
         The highest level that it is asked for.
-    edition : str
-        The edition that it is asked for; empty for its own.
+    edition : str or Machine
+        The edition that it is asked for, or the machine in whose words; empty for its own edition.
     limits : Limits
         For each answer, and for its memory.
 
@@ -59,6 +51,16 @@ class Port:
         The level at which its answers are checked.
     asked : int
         The number of requests until now, in all processes.
+    protocol : Protocol
+    streams : int
+        The number of streams until now.
+    settings : dict of str to str
+        The settings of its machine besides Caffe's mode.
+
+    Raises
+    ------
+    PortError
+        If the machine has words that the protocol itself has.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Port:
         *,
         name: str = "",
         level: str = "L4",
-        edition: str = "",
+        edition: AnyMachine = "",
         limits: Limits = _NO_LIMITS,
     ) -> None:
         self._name = name or arguments[0]
@@ -75,7 +77,14 @@ class Port:
         self.level = level
         self.hello: dict[str, Any] = {}
         self.asked: int = 0
-        self._edition = edition
+        self.streams: int = 0
+        self.machine: Machine | None = (
+            edition if isinstance(edition, Machine) and edition not in EDITIONS.values() else None
+        )
+        self.protocol: Protocol = CAFFE if self.machine is None else protocol_of(self.machine)
+        settings = self.protocol.machine.settings.values()
+        self.settings: dict[str, str] = {it.name: it.initial for it in settings if it.name != caffe.MODE.name}
+        self._edition = edition.name if isinstance(edition, Machine) else edition
         self._limits = replace(limits, answer=_LONGEST_ANSWER)
         self._command: Command | None = None
         self._errors: Tail | None = None
@@ -193,7 +202,7 @@ class Port:
             raise self.violation("P02-one-answer", f"{op}: an earlier request, {identity}, was answered twice")
         if identity != number:
             raise self.violation("P02-one-answer", f"{op}: the answer has id {identity!r}, expected {number}")
-        if sentence := wrong(REQUESTS[op].answer, answer, self.level):
+        if sentence := self.protocol.wrong(self.protocol.requests[op].answer, answer, self.level):
             raise self.violation("P02-one-answer", f"{op} was answered with {_short(reply)}: {sentence}")
         return {name: value for name, value in fields.items() if name != "refused" or value is not None}
 

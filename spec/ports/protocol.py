@@ -4,17 +4,19 @@ A port is a program.  It reads requests from its standard input and writes answe
 JSON object on a line of its own.  The port answers every request before it reads the next one, and ends when its input
 ends.  What it writes to standard error is kept for messages.
 
-Everything about the format is in the tables of this module.  The page, the schema and the checks of answers are made
-from them.
+The requests about memories are in the words of a machine: its calls, settings, sides, heads, flags and actions have
+there the names that they have in it.  Everything about the format is in the tables of this module.  The page, the
+schema and the checks of answers are made from them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache
+from itertools import permutations
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem import model
-from syncedmem.model import SyncedHead, caffe
+from syncedmem.model import EDITIONS, SyncedHead, SyncedMemoryError, caffe
 from syncedmem.model.interface import BLOB_CALLS
 
 from ..blob.elements import TYPES
@@ -38,21 +40,21 @@ from .harness import VERSION
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from syncedmem.model import Call, Machine
+
 __all__ = [
-    "ACTION",
-    "ANSWERS",
     "BLOB",
     "BLOB_REQUESTS",
-    "CALLS",
+    "CAFFE",
     "LARGEST",
     "LEVELS",
     "OFFERS",
-    "REQUESTS",
-    "STATE",
     "VERSION",
+    "ActionMeaning",
     "Message",
-    "schema",
-    "wrong",
+    "PortError",
+    "Protocol",
+    "protocol_of",
 ]
 
 LEVELS: Mapping[str, str] = {
@@ -67,13 +69,20 @@ LEVELS: Mapping[str, str] = {
 LARGEST = 1 << 21
 """The largest size of a memory in bytes, unless the port says another one."""
 
-_ACTIONS = (*caffe.EVERYTHING.actions, "copy_cpu", "copy_gpu", "wait")
-"""The model's actions; copies within a side, which no call needs; and a wait for the pushes of the memory."""
-
 _REAL: Type = {"type": ["integer", "number", "string"]}
 _NAME: Type = {"type": "string", "minLength": 1}
 _INTEGERS = array_of(INTEGER)
-_EDITION, _LEVEL, _HEAD = one_of(model.EDITIONS), one_of(LEVELS), one_of(SyncedHead.__members__)
+_LEVEL, _HEAD = one_of(LEVELS), one_of(SyncedHead.__members__)
+
+
+class PortError(SyncedMemoryError, ValueError):
+    """A target that cannot be used as a port; a program, because it does not start or does not say hello.
+
+    The message is always one line, also if it quotes a longer message.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +111,13 @@ def _option(name: str, kind: Type, text: str, level: str = "L0") -> Field:
     return Field(name, kind, text, level, required=False)
 
 
+def _side(machine: Machine) -> Field:
+    return Field("side", one_of(machine.sides), f"the side: {', '.join(machine.sides)}")
+
+
 _MEMORY = Field("memory", NUMBER, "the number of a memory")
 _BUFFER = Field("buffer", _NAME, "the name of a buffer of the caller")
 _BYTES = Field("bytes", HEX, "bytes, two lower-case hexadecimal digits each", "L1")
-_SIDE = Field("side", one_of(("cpu", "gpu")), "the host side or the device side")
 _MODE = Field("mode", one_of(("CPU", "GPU")), "Caffe's mode during the call")
 _FAIL = (
     _option(
@@ -157,85 +169,13 @@ BLOB_REQUESTS: Mapping[str, Message] = {
     "write_blob": Message(
         "Write bytes to the start of the view that the last successful call for this part and side of this blob "
         "returned.",
-        (_BLOB, Field("part", one_of(("data", "diff")), "the part"), _SIDE, _BYTES),
+        (_BLOB, Field("part", one_of(("data", "diff")), "the part"), _side(caffe.CAFFE), _BYTES),
         "blob_state",
         "L1",
     ),
     "drop_blob": Message("Drop a blob; memory that no blob has any more is freed.", (_BLOB, _MODE), "blob"),
 }
 """The requests about blobs; a port that has none is never sent them."""
-
-OFFERS: Mapping[str, Message] = {
-    "own_buffer": Message(
-        "Let this name, which is no other buffer's, mean the memory's own block on this side, for the next adoption.",
-        (_MEMORY, _SIDE, _BUFFER),
-        "done",
-        "L1",
-    ),
-    "drop": Message(
-        "Drop a memory, released or not: it is never called again. What it still owns is freed.",
-        (_MEMORY,),
-        "call",
-        "L2",
-    ),
-}
-"""The optional requests about memories; a port that does not offer them is never sent them."""
-
-_CALLS: Mapping[str, tuple[str, tuple[Field, ...]]] = {
-    "cpu_data": ("Get the host side for reading.", ()),
-    "mutable_cpu_data": ("Get the host side for writing.", ()),
-    "gpu_data": ("Get the device side for reading.", ()),
-    "mutable_gpu_data": ("Get the device side for writing.", ()),
-    "set_cpu_data": ("Adopt a buffer on the host side.", (_ADOPTED,)),
-    "set_gpu_data": ("Adopt a buffer on the device side.", (_ADOPTED,)),
-    "async_gpu_push": ("Queue a copy to the device side.", (_STREAM,)),
-    "release": ("Free the memory: Caffe's destructor.", ()),
-}
-CALLS = tuple(_CALLS)
-"""The requests that are calls of the memory, with Caffe's names."""
-
-REQUESTS: Mapping[str, Message] = {
-    "hello": Message(
-        "Say what the port is and offers. It is the first request.",
-        (
-            Field("version", INTEGER, "the version of the protocol"),
-            Field("level", _LEVEL, "the highest level that is asked for"),
-            _option("edition", _EDITION, "the edition that is asked for, if the user names one"),
-        ),
-        "hello",
-    ),
-    "new": Message("Make a memory.", (_MEMORY, Field("size", NUMBER, "its size in bytes")), "call"),
-    **{name: Message(text, (_MEMORY, _MODE, *more, *_FAIL), "call") for name, (text, more) in _CALLS.items()},
-    "state": Message("Show a memory; change nothing.", (_MEMORY,), "state"),
-    "buffer": Message("Make a buffer of the caller with these bytes.", (_BUFFER, _SIDE, _BYTES), "done"),
-    "write_buffer": Message("Write bytes to the start of a buffer, as its owner.", (_BUFFER, _BYTES), "done"),
-    "read_buffer": Message("Show a buffer.", (_BUFFER,), "bytes", "L1"),
-    "write_view": Message(
-        "Write bytes to the start of the view that the last successful call for this side of this memory returned.",
-        (_MEMORY, _SIDE, _BYTES),
-        "state",
-        "L1",
-    ),
-    "synchronize": Message("Wait for every push of every memory.", (), "done"),
-    **OFFERS,
-    **BLOB_REQUESTS,
-}
-"""Every request by its ``op``.  Each also has ``id``, a number; the answer has the same ``id``."""
-
-STATE: tuple[Field, ...] = (
-    _option("head", _HEAD, "the head, which must be there unless there is no such memory, or it is released"),
-    _option("size", NUMBER, "the size in bytes"),
-    *(_option(flag.name, FLAG, "the flag of this name") for flag in caffe.CAFFE.flags),
-    _option(
-        "cpu",
-        or_null(HEX),
-        "The first bytes of the host side, as many as the memory has, read without a call; null or left out if there "
-        "is no host side.",
-        "L1",
-    ),
-    _option("gpu", or_null(HEX), "the same for the device side", "L1"),
-)
-"""What is seen of a memory after a request."""
 
 
 def _part(part: str) -> tuple[Field, ...]:
@@ -264,40 +204,20 @@ BLOB: tuple[Field, ...] = (
 )
 """What is seen of a blob after a request."""
 
-ACTION: tuple[Field, ...] = (
-    Field("action", one_of(_ACTIONS), "the name of the action", "L2"),
-    _option(
-        "size",
-        NUMBER,
-        "how many bytes; if left out, the size of the memory; of an action of a blob it must be there",
-        "L2",
-    ),
-    _option(
-        "pinned",
-        FLAG,
-        "for allocate_cpu and free_cpu, whether it is page-locked memory; if left out, what cpu_malloc_use_cuda says "
-        "of an allocation, and for a free what its allocation was",
-        "L2",
-    ),
-    _option(
-        "block",
-        or_null(NUMBER),
-        "for an allocation and a free, a number of the block, which no other block ever has; null for a free of "
-        "something that is not allocated. If left out, the last block of this side; of an action of a blob it must be "
-        "there.",
-        "L2",
-    ),
-    _option("buffer", _NAME, "for a free, the name of the buffer of the caller that was freed", "L2"),
-    _option("failed", FLAG, "whether it failed; if left out, it did not", "L3"),
-    _option(
-        "stream",
-        NUMBER,
-        "for copy_to_gpu_async and wait, the number of the stream; 0 is the default one. Left out by a port that does "
-        "not say `streams` in its first answer.",
-        "L4",
-    ),
-)
-"""An action that a call took, if its name alone does not say everything."""
+OFFERS = ("own_buffer", "drop")
+"""The optional requests about memories; a port that does not offer them is never sent them."""
+
+_SENTENCES: Mapping[str, str] = {
+    "read": "Get the {side} side for reading.",
+    "write": "Get the {side} side for writing.",
+    "overwrite": "Get the {side} side, of which every byte is going to be written.",
+    "adopt": "Adopt a buffer on the {side} side.",
+    "push": "Queue a copy to the {side} side.",
+    "pull": "Queue a copy to the {side} side.",
+    "evict": "Forget the {side} side.",
+    "release": "Free the memory.",
+}
+"""What a port does for a call, by what the call does."""
 
 _ID = Field("id", NUMBER, "the number of the request")
 _REFUSED = _option("refused", or_null(TEXT), "why the request was refused or failed; null or left out if it was done")
@@ -307,86 +227,307 @@ _VIEW = _option(
     "after a call that returns a side, the first bytes of the view that it returned, as many as the memory has",
     "L1",
 )
-_LISTED = array_of({"anyOf": [one_of(_ACTIONS), object_of(ACTION)]})
-_DONE = Field(
-    "actions",
-    _LISTED,
-    "The actions that the call took, in order, also if it failed: those that were done, the one that failed, and what "
-    "was done to undo them.",
-    "L2",
-)
-
-ANSWERS: Mapping[str, tuple[Field, ...]] = {
-    "hello": (
-        Field("version", INTEGER, "the version of the protocol that the port speaks"),
-        Field("name", _NAME, "the name of the port"),
-        Field("level", _LEVEL, "the highest level that the port can show"),
-        _option("edition", _EDITION, "the edition that the port is; if left out, caffe"),
-        _option("blobs", FLAG, "whether it has blobs; if left out, it has none"),
-        _option("offers", array_of(one_of(OFFERS)), "the optional requests that it answers; if left out, none"),
-        _option(
-            "defers",
-            FLAG,
-            "whether a queued push happens only when somebody waits for it; if left out, it happens at once",
-            "L4",
-        ),
-        _option(
-            "streams",
-            FLAG,
-            "whether its pushes and waits say on which stream they are; if left out, R58 is not judged",
-            "L4",
-        ),
-        _option("largest", NUMBER, f"the largest size that a memory may have, in bytes; if left out, {LARGEST}"),
-        _REFUSED,
-    ),
-    # A port may have one form of answer for both: what there was of a call before is not looked at.
-    "state": (_VIEW, replace(_DONE, required=False), *STATE, _REFUSED),
-    "call": (_VIEW, _DONE, *STATE, _REFUSED),
-    "blob_state": (*BLOB, _REFUSED),
-    "blob": (
-        _option(
-            "value",
-            _REAL,
-            "the result, of a call that has one: a number, or nan, inf or -inf as text; of shape_string a text",
-        ),
-        _option(
-            "view",
-            or_null(HEX),
-            "after a call that returns a view, the bytes of the elements; after gpu_shape, those of the extents",
-            "L1",
-        ),
-        Field("actions", _LISTED, "the actions that the call took, in order", "L2"),
-        *BLOB,
-        _REFUSED,
-    ),
-    "bytes": (Field("bytes", HEX, "all bytes of the buffer", "L1"), _REFUSED),
-    "done": (_REFUSED,),
-}
-"""The fields of each kind of answer, besides ``id``."""
-
-_CHECKED = {kind: by_name(_ID, *fields) for kind, fields in ANSWERS.items()}
 
 
-def wrong(kind: str, answer: Any, level: str) -> str:
-    """What is wrong with an answer of this kind at this level, in one sentence; empty if nothing is."""
-    refused = type(answer) is dict and answer.get("refused") is not None and "id" in answer  # pyright: ignore[reportUnknownMemberType]
-    sentence = fault(answer, _CHECKED[kind], level, excused=refused and kind not in ("call", "blob"))
-    return f"it {sentence}" if sentence else ""
+class ActionMeaning(NamedTuple):
+    """What an action of a port does; see `syncedmem.model.Action`.
+
+    Attributes
+    ----------
+    does : str
+        One of `syncedmem.model.declaration.ACTION_MEANINGS`.
+    side, source : str
+        The same ones for a copy within a side.
+    queued : bool
+    """
+
+    does: str
+    side: str = ""
+    source: str = ""
+    queued: bool = False
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of a line: a request, or an answer of one kind, which ``$defs`` has by its name."""
-    requests = {f"request_{name}": _request(name, message) for name, message in REQUESTS.items()}
-    # What an answer has at every level, whether the request was refused or not.
-    answers = {f"answer_{name}": object_of(fields.values(), ["id"]) for name, fields in _CHECKED.items()}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"The protocol of ports, version {VERSION}: one line",
-        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in (*requests, *answers)],
-        "$defs": {**requests, **answers},
-    }
+@dataclass(frozen=True, eq=False)
+class Protocol:
+    """The protocol in the words of a machine; `protocol_of` makes one.
+
+    Attributes
+    ----------
+    machine : Machine
+    requests : mapping of str to Message
+        Every request by its ``op``.  Each also has ``id``, a number; the answer has the same ``id``.
+    actions : mapping of str to ActionMeaning
+        By their names.
+    state : tuple of Field
+        What is seen of a memory after a request.
+    action : tuple of Field
+        An action that a call took, if its name alone does not say everything.
+    answers : mapping of str to tuple of Field
+        The fields of each kind of answer, besides ``id``.
+    """
+
+    machine: Machine
+    requests: Mapping[str, Message]
+    actions: Mapping[str, ActionMeaning]
+    state: tuple[Field, ...]
+    action: tuple[Field, ...]
+    answers: Mapping[str, tuple[Field, ...]]
+
+    def wrong(self, kind: str, answer: Any, level: str) -> str:
+        """What is wrong with an answer of this kind at this level, in one sentence; empty if nothing is."""
+        refused = type(answer) is dict and answer.get("refused") is not None and "id" in answer  # pyright: ignore[reportUnknownMemberType]
+        excused = refused and kind not in ("call", "blob")
+        sentence = fault(answer, self._fields[kind], level, excused=excused)
+        return f"it {sentence}" if sentence else ""
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of a line: a request, or an answer of one kind, which ``$defs`` has by its name."""
+        requests = {f"request_{name}": _request(name, message) for name, message in self.requests.items()}
+        # What an answer has at every level, whether the request was refused or not.
+        answers = {f"answer_{name}": object_of(fields.values(), ["id"]) for name, fields in self._fields.items()}
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": f"The protocol of ports, version {VERSION}: one line",
+            "anyOf": [{"$ref": f"#/$defs/{name}"} for name in (*requests, *answers)],
+            "$defs": {**requests, **answers},
+        }
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """What a memory has besides its head and its sides."""
+        return frozenset(it.name for it in self.state) - {"head", *self.machine.sides}
+
+    @cached_property
+    def _fields(self) -> dict[str, dict[str, Field]]:
+        """The fields of each kind of answer, by their names."""
+        return {kind: by_name(_ID, *fields) for kind, fields in self.answers.items()}
 
 
 def _request(name: str, message: Message) -> Type:
     op = Field("op", {"const": name}, message.text)
     return {"description": message.text, **object_of((_ID, op, *message.fields))}
+
+
+@lru_cache(maxsize=8)
+def protocol_of(machine: Machine) -> Protocol:
+    """The protocol in the words of a machine; the editions of Caffe's have one together, and only that has blobs.
+
+    Raises
+    ------
+    PortError
+        If the machine has a word that the protocol itself has.
+    """
+    is_caffe = machine in (caffe.EVERYTHING, *EDITIONS.values())
+    machine, editions = (caffe.EVERYTHING, (*EDITIONS,)) if is_caffe else (machine, (machine.name,))
+    requests, state, actions = _requests(machine, editions), _state(machine), _actions(machine)
+    action = _action(machine, actions)
+    answers = _answers(editions, state, array_of({"anyOf": [one_of(actions), object_of(action)]}))
+    if not is_caffe:
+        _check_words(machine)
+        requests = {op: it for op, it in requests.items() if op not in BLOB_REQUESTS}
+        answers = {kind: fields for kind, fields in answers.items() if not kind.startswith("blob")}
+    return Protocol(machine, requests, actions, state, action, answers)
+
+
+def _check_words(machine: Machine) -> None:
+    """Refuse a machine whose words would mean two things in a request or in an answer."""
+    fields = {"id", "op", "memory", "buffer", "stream", "fail", "partial"}
+    shown = {"id", "head", "size", "view", "actions", "refused"}
+    calls = set(_requests(caffe.EVERYTHING, ())) - set(caffe.EVERYTHING.calls)
+    for kind, words, others in (
+        ("call", machine.calls, calls),
+        ("setting", machine.settings, fields),
+        ("side", machine.sides, shown),
+        ("fact", machine.facts, shown | set(machine.sides)),
+    ):
+        if word := next((it for it in words if it in others), None):
+            raise PortError(f"{machine.name} has a {kind} {word}, and the protocol of ports has this word too")
+
+
+def _requests(machine: Machine, editions: tuple[str, ...]) -> dict[str, Message]:
+    side = _side(machine)
+    settings = tuple(
+        _MODE if it.name == _MODE.name else Field(it.name, one_of(it.values), "the setting of this name")
+        for it in machine.settings.values()
+    )
+    return {
+        "hello": Message(
+            "Say what the port is and offers. It is the first request.",
+            (
+                Field("version", INTEGER, "the version of the protocol"),
+                Field("level", _LEVEL, "the highest level that is asked for"),
+                _option(
+                    "edition",
+                    one_of(editions),
+                    "the edition that is asked for, if the user names one, or the name of the machine",
+                ),
+            ),
+            "hello",
+        ),
+        "new": Message("Make a memory.", (_MEMORY, Field("size", NUMBER, "its size in bytes")), "call"),
+        **{it.name: _call(it, settings) for it in machine.calls.values()},
+        "state": Message("Show a memory; change nothing.", (_MEMORY,), "state"),
+        "buffer": Message("Make a buffer of the caller with these bytes.", (_BUFFER, side, _BYTES), "done"),
+        "write_buffer": Message("Write bytes to the start of a buffer, as its owner.", (_BUFFER, _BYTES), "done"),
+        "read_buffer": Message("Show a buffer.", (_BUFFER,), "bytes", "L1"),
+        "write_view": Message(
+            "Write bytes to the start of the view that the last successful call for this side of this memory returned.",
+            (_MEMORY, side, _BYTES),
+            "state",
+            "L1",
+        ),
+        "synchronize": Message("Wait for every push of every memory.", (), "done"),
+        "own_buffer": Message(
+            "Let this name, which is no other buffer's, mean the memory's own block on this side, for the next "
+            "adoption.",
+            (_MEMORY, side, _BUFFER),
+            "done",
+            "L1",
+        ),
+        "drop": Message(
+            "Drop a memory, released or not: it is never called again. What it still owns is freed.",
+            (_MEMORY,),
+            "call",
+            "L2",
+        ),
+        **BLOB_REQUESTS,
+    }
+
+
+def _call(call: Call, settings: tuple[Field, ...]) -> Message:
+    text = _SENTENCES.get(call.does, "Make this call of the machine.").format(side=call.side)
+    arguments = {"adopt": (_ADOPTED,), "push": (_STREAM,), "pull": (_STREAM,)}.get(call.does, ())
+    return Message(text, (_MEMORY, *settings, *arguments, *_FAIL), "call")
+
+
+def _state(machine: Machine) -> tuple[Field, ...]:
+    flags = (it for it in machine.facts.values() if it.flag or it.means in ("owned", "pinned"))
+    first = f"The first bytes of the {machine.sides[0]} side" if machine.sides else ""
+    shown = ", as many as the memory has, read without a call; null or left out if there is no such side."
+    return (
+        _option(
+            "head",
+            one_of(machine.heads),
+            "the head, which must be there unless there is no such memory, or it is released",
+        ),
+        _option("size", NUMBER, "the size in bytes"),
+        *(_option(it.name, FLAG, "the flag of this name") for it in flags),
+        *(
+            _option(side, or_null(HEX), "the same for this side" if k else f"{first}{shown}", "L1")
+            for k, side in enumerate(machine.sides)
+        ),
+    )
+
+
+def _actions(machine: Machine) -> dict[str, ActionMeaning]:
+    """The machine's actions, and names for what it has no action for, but a wrong port may do."""
+    own = {it.name: ActionMeaning(it.does, it.side, it.source, it.queued) for it in machine.actions.values()}
+    usual = {
+        f"{does}_{side}": ActionMeaning(does, side) for side in machine.sides for does in ("allocate", "zero", "free")
+    }
+    across = {f"copy_{it}_to_{side}": ActionMeaning("copy", side, it) for it, side in permutations(machine.sides, 2)}
+    within = {f"copy_{side}": ActionMeaning("copy", side, side) for side in machine.sides}
+    missing = {name: it for name, it in (usual | across | within).items() if it not in own.values()}
+    return {**own, **{name: it for name, it in ({**missing, "wait": ActionMeaning("wait")}).items() if name not in own}}
+
+
+def _action(machine: Machine, actions: Mapping[str, ActionMeaning]) -> tuple[Field, ...]:
+    pinned = [it.name for it in machine.facts.values() if it.means == "pinned"]
+    otherwise = f"what {' or '.join(pinned)} says" if pinned else "false"
+    return (
+        Field("action", one_of(actions), "the name of the action", "L2"),
+        _option(
+            "size",
+            NUMBER,
+            "how many bytes; if left out, the size of the memory; of an action of a blob it must be there",
+            "L2",
+        ),
+        _option(
+            "pinned",
+            FLAG,
+            f"for an allocation and a free, whether it is page-locked memory; if left out, {otherwise} of an "
+            "allocation, and for a free what its allocation was",
+            "L2",
+        ),
+        _option(
+            "block",
+            or_null(NUMBER),
+            "for an allocation and a free, a number of the block, which no other block ever has; null for a free of "
+            "something that is not allocated. If left out, the last block of this side; of an action of a blob it "
+            "must be there.",
+            "L2",
+        ),
+        _option("buffer", _NAME, "for a free, the name of the buffer of the caller that was freed", "L2"),
+        _option("failed", FLAG, "whether it failed; if left out, it did not", "L3"),
+        _option(
+            "stream",
+            NUMBER,
+            "for a queued copy and wait, the number of the stream; 0 is the default one. Left out by a port that does "
+            "not say `streams` in its first answer.",
+            "L4",
+        ),
+    )
+
+
+def _answers(editions: tuple[str, ...], state: tuple[Field, ...], actions: Type) -> dict[str, tuple[Field, ...]]:
+    done = Field(
+        "actions",
+        actions,
+        "The actions that the call took, in order, also if it failed: those that were done, the one that failed, and "
+        "what was done to undo them.",
+        "L2",
+    )
+    return {
+        "hello": (
+            Field("version", INTEGER, "the version of the protocol that the port speaks"),
+            Field("name", _NAME, "the name of the port"),
+            Field("level", _LEVEL, "the highest level that the port can show"),
+            _option(
+                "edition",
+                one_of(dict.fromkeys((*EDITIONS, *editions))),
+                "the edition that the port is, or the name of its machine; if left out, caffe",
+            ),
+            _option("blobs", FLAG, "whether it has blobs; if left out, it has none"),
+            _option("offers", array_of(one_of(OFFERS)), "the optional requests that it answers; if left out, none"),
+            _option(
+                "defers",
+                FLAG,
+                "whether a queued push happens only when somebody waits for it; if left out, it happens at once",
+                "L4",
+            ),
+            _option(
+                "streams",
+                FLAG,
+                "whether its pushes and waits say on which stream they are; if left out, R58 is not judged",
+                "L4",
+            ),
+            _option("largest", NUMBER, f"the largest size that a memory may have, in bytes; if left out, {LARGEST}"),
+            _REFUSED,
+        ),
+        # A port may have one form of answer for both: what there was of a call before is not looked at.
+        "state": (_VIEW, replace(done, required=False), *state, _REFUSED),
+        "call": (_VIEW, done, *state, _REFUSED),
+        "blob_state": (*BLOB, _REFUSED),
+        "blob": (
+            _option(
+                "value",
+                _REAL,
+                "the result, of a call that has one: a number, or nan, inf or -inf as text; of shape_string a text",
+            ),
+            _option(
+                "view",
+                or_null(HEX),
+                "after a call that returns a view, the bytes of the elements; after gpu_shape, those of the extents",
+                "L1",
+            ),
+            replace(done, text="the actions that the call took, in order"),
+            *BLOB,
+            _REFUSED,
+        ),
+        "bytes": (Field("bytes", HEX, "all bytes of the buffer", "L1"), _REFUSED),
+        "done": (_REFUSED,),
+    }
+
+
+CAFFE = protocol_of(caffe.EVERYTHING)
+"""The protocol in Caffe's words."""

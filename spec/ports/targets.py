@@ -12,7 +12,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import InvalidArgumentError, SyncedMemoryError
 from syncedmem.model.caffe import CPU_ONLY, DEFAULT
@@ -23,19 +23,80 @@ from ..memory.policy import Policy
 from ..requirements import LEVELS
 from .blob import RemoteBlob
 from .memory import RemoteAllocator, RemoteMemory
-from .process import Port, PortError
+from .process import Port
+from .protocol import PortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from syncedmem.model import Machine
     from syncedmem.model.opening import AnyMachine
 
     from ..engine.supervisor import Limits
     from ..requirements import Level, Profile
 
-__all__ = ["MakerTarget", "ProgramTarget", "command_target", "library_target", "maker_of", "subject_of", "target"]
+__all__ = [
+    "MakerTarget",
+    "OwnMachine",
+    "ProgramTarget",
+    "command_target",
+    "library_target",
+    "maker_of",
+    "subject_of",
+    "target",
+]
+
+
+@dataclass(frozen=True)
+class OwnMachine:
+    """What names another machine than Caffe's, and its policy; nothing if both are empty.
+
+    Attributes
+    ----------
+    machine : str
+        ``FILE.py:NAME`` or ``FILE.json``.
+    policy : str
+        ``FILE.py:NAME``.  Without one, memories are judged by the machine's table alone.
+    """
+
+    machine: str = ""
+    policy: str = ""
+
+    def machine_or(self, edition: str) -> AnyMachine:
+        """The machine, or an edition if there is none.
+
+        Raises
+        ------
+        PortError
+            If what is named is no machine.
+        """
+        if not self.machine:
+            return edition
+        try:
+            return machine_named(self.machine)
+        except SyncedMemoryError as error:
+            raise PortError(f"--machine {self.machine}: {error}") from error
+
+    def chosen_policy(self) -> Policy | None:
+        """The policy; None if there is none.
+
+        Raises
+        ------
+        PortError
+            If what is named is no policy.
+        """
+        if not self.policy:
+            return None
+        try:
+            policy = _object_named(self.policy)
+        except PortError as error:
+            raise PortError(f"--policy {self.policy}: {error}") from error
+        if not isinstance(policy, Policy):
+            raise PortError(f"--policy {self.policy} is no policy: it is {policy!r}")
+        return policy
+
+
+_CAFFE = OwnMachine()
 
 
 @dataclass(frozen=True)
@@ -48,10 +109,13 @@ class ProgramTarget:
         What the user named.
     arguments : tuple of str
         The program and its arguments.
+    own : OwnMachine
+        Its machine, if that is not Caffe's.
     """
 
     name: str
     arguments: tuple[str, ...]
+    own: OwnMachine = _CAFFE
 
     def connect(self, limits: Limits, edition: str) -> Port:
         """The program, which has said hello.
@@ -59,26 +123,46 @@ class ProgramTarget:
         Raises
         ------
         PortError
-            If it cannot be started, or does not say hello, or is of another edition.
+            If it cannot be started, or does not say hello, or is of another edition or machine.
         """
-        port = Port(self.arguments, name=self.name, edition=edition, limits=limits)
+        port = Port(self.arguments, name=self.name, edition=self.own.machine_or(edition), limits=limits)
         with ExitStack() as stack:
             stack.enter_context(port)
             port.next_id()
+            if port.machine is not None and port.edition != port.machine.name:
+                raise PortError(f"{self.name} is of the machine {port.edition}, not {port.machine.name}")
             if edition and port.edition != edition:
                 raise PortError(f"{self.name} is of the edition {port.edition}, not {edition}")
             stack.pop_all()
         return port
 
 
-def subject_of(port: Port, name: str, profile: Profile, level: Level, *, blobs: bool = False) -> Subject:
-    """The memories of a program, or its blobs, at a level that it can show."""
+def subject_of(  # noqa: PLR0913 -- what there is to choose
+    port: Port, name: str, profile: Profile, level: Level, *, blobs: bool = False, policy: Policy | None = None
+) -> Subject:
+    """The memories of a program, or its blobs, at a level that it can show.
+
+    Raises
+    ------
+    PortError
+        If the policy is not one of the port's machine.
+    """
     port.renew()
     port.level = level
-    device = RemoteAllocator(port, "gpu") if port.edition != CPU_ONLY.name else None
-    host: Any = RemoteAllocator(port, "cpu")
+    places: dict[str, Any] = {side: RemoteAllocator(port, side) for side in port.protocol.machine.sides}
     make: Any = RemoteBlob if blobs else RemoteMemory
-    return Subject(name, make, host, cast("Any", device), profile, level=level, edition=port.edition, program=port)
+    options: dict[str, Any] = {"level": level, "program": port}
+    if port.machine is None:
+        device = places["gpu"] if port.edition != CPU_ONLY.name else None
+        return Subject(name, make, places["cpu"], device, profile, edition=port.edition, **options)
+    if not places:
+        raise PortError(f"the machine {port.machine.name} has no sides, so its memories hold nothing")
+    host, device = next(iter(places.values())), next(reversed(places.values()))
+    options |= {"edition": port.machine, "policy": policy, "places": places, "setting": port.settings.__setitem__}
+    try:
+        return Subject(name, make, host, device, profile, **options)
+    except InvalidArgumentError as error:
+        raise PortError(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -91,15 +175,13 @@ class MakerTarget:
         ``module:maker``.
     allocators : tuple of callables
         Each makes an allocator: of the host, and of the device.
-    machine, policy : str
-        Of memories of another machine than Caffe's: what names them, ``FILE.py:NAME``, and for machines also
-        ``FILE.json``.  Without a policy, memories are judged by the machine's table alone.
+    own : OwnMachine
+        Their machine, if that is not Caffe's.
     """
 
     name: str
     allocators: tuple[Callable[[], Any], Callable[[], Any]]
-    machine: str = ""
-    policy: str = ""
+    own: OwnMachine = _CAFFE
 
     def top(self) -> Level:
         """The highest level at which it is tested: that of a `Subject`; of other makers everything is seen.
@@ -122,10 +204,10 @@ class MakerTarget:
         """
         maker, source = maker_of(self.name), self._source(profile, level, edition)
         host, device = self.allocators
-        machine: AnyMachine = self._own_machine() if self.machine else edition
-        policy = _policy_of(self.policy) if self.policy else None
+        machine, policy = self.own.machine_or(edition), self.own.chosen_policy()
         if isinstance(maker, Subject):
-            options = {"edition": machine, "policy": policy} if self.machine else {"edition": machine or maker.edition}
+            own = self.own.machine != ""
+            options = {"edition": machine, "policy": policy} if own else {"edition": machine or maker.edition}
             return replace(maker, profile=profile, level=level, source=maker.source or source, **options)
         there = device() if machine != CPU_ONLY.name else None
         of = machine or DEFAULT.name
@@ -136,23 +218,17 @@ class MakerTarget:
         except InvalidArgumentError as error:
             raise PortError(str(error)) from error
 
-    def _own_machine(self) -> Machine:
-        try:
-            return machine_named(self.machine)
-        except SyncedMemoryError as error:
-            raise PortError(f"--machine {self.machine}: {error}") from error
-
     def _source(self, profile: Profile, level: Level, edition: str) -> str:
         """The statements that make the subject in a program; none if an allocator has no name to import it by."""
         names = [it.__qualname__ for it in self.allocators]
         if not all(map(str.isidentifier, names)):
             return ""
         imports = [f"from {it.__module__} import {name}" for it, name in zip(self.allocators, names, strict=True)]
-        name, machine, policy = map(_anywhere, (self.name, self.machine, self.policy))
-        own = f", {machine!r}, {policy!r}" if machine else ""
+        name, machine, policy = map(_anywhere, (self.name, self.own.machine, self.own.policy))
+        own = f", OwnMachine({machine!r}, {policy!r})" if machine else ""
         target = f"MakerTarget({name!r}, ({', '.join(names)}){own})"
         subject = f"subject = {target}.subject({profile!r}, {level!r}, {edition!r})"
-        return "\n".join((*imports, f"from {__name__} import MakerTarget", subject))
+        return "\n".join((*imports, f"from {__name__} import MakerTarget{', OwnMachine' * bool(own)}", subject))
 
 
 def _anywhere(text: str) -> str:
@@ -173,16 +249,6 @@ def maker_of(text: str) -> Any:
     if not (callable(maker) or isinstance(maker, Subject)):
         raise PortError(f"{text} makes nothing: it is {maker!r}")
     return maker
-
-
-def _policy_of(text: str) -> Policy:
-    try:
-        policy = _object_named(text)
-    except PortError as error:
-        raise PortError(f"--policy {text}: {error}") from error
-    if not isinstance(policy, Policy):
-        raise PortError(f"--policy {text} is no policy: it is {policy!r}")
-    return policy
 
 
 def _object_named(text: str) -> Any:

@@ -261,7 +261,7 @@ class _Player:
         if side in self._adopted:
             return [self._adopted[side]]
         memory: Any = self.driver.memory
-        owned: list[Any] = self.driver.log.owned(side) if self._subject.program is None else memory.sides(side)
+        owned: list[Any] = self.driver.log.owned(side) if self._subject.program is None else memory.state(side)
         return owned
 
     def _compare_actions(self, step: dict[str, Any], calls: list[AllocatorCall]) -> Problem | None:
@@ -271,8 +271,10 @@ class _Player:
         machine = self._subject.machine
         names = operation_names(machine)
         actions = [machine.actions[it] for it in step["actions"] if machine.actions[it].does in MOVES]
-        wanted = [("push" if it.queued else it.does, it.side) for it in actions]
-        if [(it.operation, it.side) for it in calls] != wanted or any(it.byte_size != self._size for it in calls):
+        wanted = [("push" if it.queued else it.does, it.side, it.source) for it in actions]
+        if [(it.operation, it.side, it.source) for it in calls] != wanted or any(
+            it.byte_size != self._size for it in calls
+        ):
             named = [(names.get((it.operation, it.side), f"{it.operation}_{it.side}"), it) for it in calls]
             seen = [f"{name}{self._odd_size(it)}" for name, it in named]
             return ", ".join(it.name for it in actions) or "no action", ", ".join(seen) or "no action"

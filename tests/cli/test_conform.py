@@ -55,9 +55,25 @@ def test_a_port_that_reaches_less_than_it_names_does_not_conform(tmp_path: Path)
     assert 1 == done.exit_code, done.output
     assert last.startswith("conforms to caffe/L1 only: ")
     assert last.endswith(" transitions; the port names L3")
-    assert "What keeps it from caffe/L2:\n\nR09-no-needless-copy: " in done.output
+    assert "What keeps it from caffe/L2: R09-no-needless-copy\n" in done.output
+    assert 1 == done.output.count("R09-no-needless-copy: ")  # at once, and never again
+    assert done.output.index("R09-no-needless-copy: ") < done.output.index("1 of 34 violated")
     assert "1 of 34 violated" in done.output
     assert 'failures="1"' in (tmp_path / "report.xml").read_text(encoding="utf-8")
+
+
+def test_the_first_violation_can_end_the_test(tmp_path: Path) -> None:
+    """No lower level is tested, and no suite after the one that found it."""
+    done = conform(tmp_path, *port("needless copy"), "--first")
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+
+    assert 1 == done.exit_code, done.output
+    assert "does not conform to caffe/L3: R09-no-needless-copy" == done.output.splitlines()[-1]
+    assert ["L3"] == [level["level"] for level in report["levels"]]
+    assert "walks" not in [suite["name"] for suite in report["levels"][0]["suites"]]
+    refused = conform(tmp_path, *port("right"), "--first", "--keep-going")
+    assert 2 == refused.exit_code
+    assert "--first" in refused.output
 
 
 def test_the_files_of_a_run_replace_those_of_the_run_before(tmp_path: Path) -> None:

@@ -81,7 +81,9 @@ def test_a_difference_is_printed_with_a_program_that_runs(tmp_path: Path, makers
 
     assert 1 == done.exit_code, done.output
     assert "set_cpu_data(NULL) in U:--\n  declared: the call: refused\n  learned:  the call: done\n" in done.output
-    assert done.output.index("C:oe is a configuration: ") < done.output.index("set_cpu_data(NULL) in U:--")
+    assert done.output.index(" is a configuration: the head (U UNINITIALIZED, ") < done.output.index(
+        "set_cpu_data(NULL) in U:--"
+    )
     assert "  after:    a new memory\n" in done.output
     assert "  the same: C:" in done.output
     assert f"python {program}" in done.output

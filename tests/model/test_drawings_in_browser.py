@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from drawings import collisions, head_boxes, lying_on, parsed, stretches, within
+from machines import EXAMPLES, ODD
 from programs import npm_file
 
 from syncedmem.model import EDITIONS
 from syncedmem.model.diagrams.diamond import diamond_svg
-from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.drawing import Detail, drawing
 from syncedmem.model.diagrams.palette import DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.mermaid import mermaid
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from browser import Explorer
+
+    from syncedmem.model import Machine
 
 pytestmark = pytest.mark.deep
 
@@ -225,3 +228,11 @@ def test_mermaid_draws_no_label_on_another(browser: Explorer, tmp_path: Path, ed
 
     assert len(boxes) > len(EDITIONS[edition].heads)
     assert [] == lying(boxes)
+
+
+@pytest.mark.parametrize("machine", [*EXAMPLES, ODD], ids=str)
+def test_mermaid_shows_every_name_of_any_machine(browser: Explorer, tmp_path: Path, machine: Machine) -> None:
+    shown = "".join("".join(name.split()) for name, _ in drawn_by_mermaid(browser, tmp_path, mermaid(machine)))
+    words = [*machine.heads, *(line.call for edge in drawing(machine).edges for line in edge.lines)]
+
+    assert [] == [word for word in words if "".join(word.split()) not in shown]

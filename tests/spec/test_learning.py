@@ -24,7 +24,7 @@ from syncedmem.spec.learning.asking import AskedMaker, AskedProgram
 from syncedmem.spec.learning.comparison import Declared, declared_machine
 from syncedmem.spec.learning.drawing import drawings
 from syncedmem.spec.learning.report import LearnReport, LearnWanted, learn
-from syncedmem.spec.ports.process import PortError
+from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Here:
     def __init__(self, make: Any, *, edition: str = "cpu_only", level: Level = "L2") -> None:
         device = None if edition == "cpu_only" else SimulatedDeviceAllocator()
         self._subject = Subject("here", make, CPUDeviceAllocator(), device, "caffe", level=level, edition=edition)
-        self.edition = edition
+        self.machine = EDITIONS[edition]
         self.sight: Sight = sight_of(self._subject)
 
     def ask(self, word: Word) -> list[Answer]:
@@ -65,7 +65,7 @@ class Played:
     """A port that is a machine."""
 
     name = "played"
-    edition = "cpu_only"
+    machine = EDITIONS["cpu_only"]
     sight = Here(ReferenceMemory, level="L0").sight
 
     def __init__(self, machine: Declared) -> None:

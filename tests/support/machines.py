@@ -19,6 +19,7 @@ __all__ = [
     "MACHINES",
     "MSI",
     "MSI_OF_TWO",
+    "ODD",
     "PETSC",
     "POLICIES",
     "TCP",
@@ -87,3 +88,25 @@ def changed(base: Machine, call: str, head: str, **parts: Any) -> Machine:
         rows += [Row(row.call, rest, **said)] if rest else []
         rows.append(Row(row.call, head, **found))
     return machine_with(base, rows)
+
+
+_ODD_HEADS = [
+    "start here",
+    'say "x"',
+    "<script>alert(1)</script>",
+    "ἄλφα 内存",
+    r"\input{a}_b^c & 50% #1 $x$ ~",
+    "A --> B : [*] end; %% {x}",
+    "**bold** __under__ //it// + more",
+    "state",
+    "end",
+]
+ODD = Machine(
+    "odd",
+    [
+        Row(f"to {after}", head, after, do=f"do {after}")
+        for head, after in zip(_ODD_HEADS, _ODD_HEADS[1:] + _ODD_HEADS[:1], strict=True)
+    ],
+    title='Odd <b>"names"</b>',
+)
+"""Its names have every letter that means something to some format."""

@@ -15,13 +15,17 @@ def free(it, side):
         it[f"own_{side}_data"] = False
 
 
-def bring(it, side, mode, copy):
-    """Make a side fresh."""
-    first = it["head"] == "UNINITIALIZED"
+def allocate(it, side, mode):
     if it[side] is None:
         it["actions"].append(f"allocate_{side}")
         it[side], it[f"own_{side}_data"] = memoryview(bytearray(it["size"])), True
         it["cpu_malloc_use_cuda"] = mode == "GPU" if side == "cpu" else it["cpu_malloc_use_cuda"]
+
+
+def bring(it, side, mode, copy):
+    """Make a side fresh."""
+    first = it["head"] == "UNINITIALIZED"
+    allocate(it, side, mode)
     it["actions"].append(f"zero_{side}" if first else copy)
     it[side][:] = bytes(it["size"]) if first else it[OTHER[side]]
     it["head"] = HEAD[side] if first else "SYNCED"
@@ -56,5 +60,10 @@ def answer(op, memory=None, side="", mode="", buffer="", bytes="", size=0, **_):
     return {**it, "view": it[side]}
 
 
-for request in map(json.loads, sys.stdin):
-    print(json.dumps({"id": request.pop("id"), **answer(**request)}, default=memoryview.hex), flush=True)
+def serve():
+    for request in map(json.loads, sys.stdin):
+        print(json.dumps({"id": request.pop("id"), **answer(**request)}, default=memoryview.hex), flush=True)
+
+
+if __name__ == "__main__":
+    serve()

@@ -23,6 +23,7 @@ from .options import (
     JsonFile,
     JunitFile,
     Memory,
+    OwnMachine,
     ReportFolder,
     Timeout,
     limits_of,
@@ -68,12 +69,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
         ),
     ] = None,
     edition: Edition = None,
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MACHINE", help="Test memories of another machine than Caffe's: FILE.py:NAME or FILE.json."
-        ),
-    ] = None,
+    machine: OwnMachine = None,
     policy: Annotated[
         str | None,
         typer.Option(
@@ -94,6 +90,9 @@ def conform(  # noqa: PLR0913 -- the options of the command
     keep_going: Annotated[
         bool,
         typer.Option("--keep-going", "-k", metavar="", help="Go on after a violation, with the other requirements."),
+    ] = False,
+    first: Annotated[
+        bool, typer.Option("--first", metavar="", help="Stop at the first violation; lower levels are not tested.")
     ] = False,
     excepted: Annotated[
         list[str] | None,
@@ -129,7 +128,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
       2  the command line is wrong, or the target cannot be tested
     """
     console = Console(stderr="-" in (json_path, junit), emoji=False)
-    wanted = _wanted(profile, level, edition, steps, seed, keep_going, excepted or [], blobs)
+    wanted = _wanted(profile, level, edition, steps, seed, keep_going, first, excepted or [], blobs)
     limits = limits_of(timeout, memory)
     found = port_target(target, command, machine, policy)
     if json_path == junit == "-":
@@ -138,20 +137,33 @@ def conform(  # noqa: PLR0913 -- the options of the command
         if text not in (None, "-"):
             check_place(Path(str(text)))
     kept = _Kept(out, _named(found))
+    known: set[str] = set()
+
+    def receive(report: PortReport) -> None:
+        kept.keep(report)
+        for violation in report.violations:
+            if violation.requirement not in known:
+                known.add(violation.requirement)
+                _print_violation(console, violation, seed, out, found)
+
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
-        report = _tested(found, wanted, limits, _follow(progress), kept.keep)
-    kept.keep(report)
-    _print(console, report, out, found)
+        report = _tested(found, wanted, limits, _follow(progress), receive)
+    receive(report)
+    _print(console, report)
     if kept.stale:
         said = f"{out} also has files of an earlier run on {kept.before}: {', '.join(kept.stale)}"
         console.print(said, markup=False, highlight=False, soft_wrap=True)
+    _write(report, json_path, junit)
+    console.print(report.line, style="green" if report.passed else "bold red", highlight=False, soft_wrap=True)
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+def _write(report: PortReport, json_path: str | None, junit: str | None) -> None:
     if json_path is not None:
         write(None if json_path == "-" else Path(json_path), json.dumps(report.as_json(), indent=2) + "\n")
     if junit is not None:
         write(None if junit == "-" else Path(junit), report.as_junit())
-    console.print(report.line, style="green" if report.passed else "bold red", highlight=False, soft_wrap=True)
-    if not report.passed:
-        raise typer.Exit(1)
 
 
 def _wanted(  # noqa: PLR0913, PLR0917 -- options
@@ -161,6 +173,7 @@ def _wanted(  # noqa: PLR0913, PLR0917 -- options
     steps: int,
     seed: int,
     keep_going: bool,
+    first: bool,
     excepted: list[str],
     blobs: bool,
 ) -> Claim:
@@ -170,9 +183,11 @@ def _wanted(  # noqa: PLR0913, PLR0917 -- options
     one_of("--profile", profile, PROFILES)
     one_of("--level", level, LEVELS)
     one_of("--edition", edition, EDITIONS)
+    if first and keep_going:
+        raise InvalidArgumentError("--first", first, "alone, without --keep-going")
     names = tuple(dict.fromkeys(map(_requirement, excepted)))
     found: Any = profile
-    return Claim(found, level or "", edition or "", steps, seed, keep_going, names, blobs)
+    return Claim(found, level or "", edition or "", steps, seed, keep_going, first, names, blobs)
 
 
 def _requirement(text: str) -> str:
@@ -288,10 +303,20 @@ def _is_requests(violation: Violation) -> bool:
     return violation.statements[0].startswith('{"id"')
 
 
-def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget | MakerTarget) -> None:
+def _print_violation(
+    console: Console, violation: Violation, seed: int, out: Path, found: ProgramTarget | MakerTarget
+) -> None:
+    """Print what was found, with the shortest program that shows it, as soon as it is found."""
+    console.print(violation.sentence, style="red", markup=False, highlight=False, soft_wrap=True)
+    for line in _shown(violation, seed, out, found):
+        console.print(f"{line}\n", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print(console: Console, report: PortReport) -> None:
     widen(console)
     profile = report.claim.profile
-    rows = table("level", "", "requirements", "covered", "walks", "steps", "seconds")
+    unit = report.results[-1].conformance.coverage.unit if report.results else "covered"
+    rows = table("level", "", "requirements", unit, "walks", "steps", "seconds")
     for column in rows.columns[2:]:
         column.justify = "right"
     for result in report.results:
@@ -299,7 +324,7 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
             f"{profile}/{result.level}",
             "[green]✓ conforms[/]" if result.passed else "[bold red]✗ does not[/]",
             result.counted,
-            result.covered,
+            result.covered.removesuffix(f" {unit}"),
             f"{result.conformance.walks:,}",
             f"{result.conformance.steps:,}",
             f"{result.conformance.seconds:.1f}",
@@ -311,15 +336,13 @@ def _print(console: Console, report: PortReport, out: Path, found: ProgramTarget
 
     for why, names in _left(report).items():
         say(f"Not judged ({why}): {', '.join(sorted(names))}")
+    if beyond := _beyond(report):
+        say(f"Only the profile safe looks at: {', '.join(beyond)}")
     for line in _unreached(report):
         say(line)
     for level, violations in report.reasons.items():
         if level and not report.claim.level:
-            say(f"What keeps it from {profile}/{level}:\n", "bold")
-        for violation in violations:
-            say(violation.sentence, "red")
-            for line in _shown(violation, report.claim.seed, out, found):
-                say(f"{line}\n")
+            say(f"What keeps it from {profile}/{level}: {', '.join(it.requirement for it in violations)}")
 
 
 def _unreached(report: PortReport) -> Iterator[str]:
@@ -339,6 +362,15 @@ def _left(report: PortReport) -> dict[str, list[str]]:
     for name, why in (report.reached or report.results[-1]).left.items() if report.results else ():
         found.setdefault(why, []).append(name.partition("-")[0])
     return found
+
+
+def _beyond(report: PortReport) -> list[str]:
+    """The numbers of the requirements that Caffe does not keep, if the verdict is about what Caffe does."""
+    from syncedmem.spec.requirements import requirements_of
+
+    rules = requirements_of("blob" if report.claim.blobs else "memory")
+    safe = sorted(name.partition("-")[0] for name, rule in rules.items() if rule.profile == "safe")
+    return safe if report.claim.profile == "caffe" else []
 
 
 def _shown(violation: Violation, seed: int, out: Path, found: ProgramTarget | MakerTarget) -> Iterator[str]:

@@ -46,9 +46,11 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     edition: Annotated[
         str | None,
         typer.Option(
-            metavar="EDITION",
-            help=f"Edition of the machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
-            f"Or {MACHINE} Default: {DEFAULT.name}, and for json all of them.",
+            "--machine",
+            "--edition",
+            metavar="MACHINE",
+            help=f"The machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
+            f"Or {MACHINE} Default: {DEFAULT.name}, and for json all editions.",
         ),
     ] = None,
     calls: Annotated[
@@ -112,7 +114,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
 ) -> None:
     """Draw the head machine, or write it in another format."""
     if insert:
-        options: dict[str, object] = {"--format": format_, "--edition": edition, "--calls": calls, "--detail": detail}
+        options: dict[str, object] = {"--format": format_, "--machine": edition, "--calls": calls, "--detail": detail}
         options |= {"--trace": trace, "--size": size, "--theme": theme, "--out": out, "--force": force}
         _insert(insert, options, check=check)
         return

@@ -23,6 +23,7 @@ from .options import (
     Edition,
     JsonFile,
     Memory,
+    OwnMachine,
     ReportFolder,
     Timeout,
     limits_of,
@@ -48,10 +49,6 @@ _INTERRUPTED = 130
 """As a shell has it of a program that an interrupt has ended."""
 _SHOWN = 8
 """How many findings are printed; all are in the folder."""
-_NAMES = (
-    "C:oe is a configuration: the head (U, C, G or S for UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU or SYNCED), then the "
-    "memory of host and device (- no, o owned, e external)."
-)
 
 
 def learn(  # noqa: PLR0913 -- the options of the command
@@ -67,6 +64,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
         ),
     ] = None,
     edition: Edition = None,
+    machine: OwnMachine = None,
     states: Annotated[
         int | None,
         typer.Option(
@@ -117,7 +115,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
     console = Console(stderr=json_path == "-", emoji=False)
     wanted = _wanted(level, edition, states, steps, seed)
     limits = limits_of(timeout, memory)
-    found = port_target(target, command)
+    found = port_target(target, command, machine)
     for text in (json_path, str(out / "report.json")):
         if text not in (None, "-"):
             check_place(Path(str(text)))
@@ -207,7 +205,7 @@ def _print_findings(
     for finding, name in _files(report):
         groups.setdefault((finding.name.partition(" ")[0], *finding.lines), []).append((finding, name))
     if groups:
-        say(f"{_NAMES}\n")
+        say(f"{_legend(report)}\n")
     for (finding, name), *others in [*groups.values()][:_SHOWN]:
         say(finding.name, style="bold")
         for line in (*finding.lines, f"after:    {finding.after}", f"program:  {_run(out / name, found)}"):
@@ -217,6 +215,15 @@ def _print_findings(
         say()
     if len(groups) > _SHOWN:
         say(f"{len(groups) - _SHOWN} more are in {out / 'report.json'}.\n")
+
+
+def _legend(report: LearnReport) -> str:
+    """What the names of configurations say, by that of the first difference."""
+    machine, example = report.machine, next((it.configuration for it in report.comparison.differences), "")
+    letters = ", ".join(f"{it.letter} {it.name}" for it in machine.heads.values() if it.letter)
+    sides = f", then the memory of {', '.join(machine.sides)}" if ":" in str(example) else ""
+    kinds = " (- none, o owned, e external, p there)" if sides else ""
+    return f"{example} is a configuration: the head{f' ({letters})' if letters else ''}{sides}{kinds}."
 
 
 def _run(path: Path, found: ProgramTarget | MakerTarget) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "JsonFile",
     "JunitFile",
     "Memory",
+    "OwnMachine",
     "ReportFolder",
     "Timeout",
     "limits_of",
@@ -55,6 +56,10 @@ Edition = Annotated[
     typer.Option(
         metavar="NAME", help="The edition of the model: caffe, early or cpu_only. Default: what the port says."
     ),
+]
+OwnMachine = Annotated[
+    str | None,
+    typer.Option(metavar="MACHINE", help="Memories of another machine than Caffe's: FILE.py:NAME or FILE.json."),
 ]
 ReportFolder = Annotated[
     Path,

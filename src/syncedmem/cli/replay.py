@@ -14,7 +14,7 @@ import typer
 from syncedmem.model import InvalidArgumentError
 from syncedmem.model.exports.declared import machine_named
 
-from .options import FIRST, TIMEOUT
+from .options import FIRST, TIMEOUT, OwnMachine
 from .targets import port_target
 
 if TYPE_CHECKING:
@@ -53,13 +53,7 @@ def replay(
     profile: Annotated[
         str, typer.Option(metavar="NAME", help="For test vectors: with caffe, leave out those of the profile safe.")
     ] = "safe",
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MACHINE",
-            help="For test vectors of another machine than Caffe's, on a maker in Python: FILE.py:NAME or FILE.json.",
-        ),
-    ] = None,
+    machine: OwnMachine = None,
 ) -> None:
     """Repeat the steps of a finding of fuzz, or run test vectors.
 

@@ -22,8 +22,8 @@ def port_target(
         If it is no port.
     """
     from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
-    from syncedmem.spec.ports.process import PortError
-    from syncedmem.spec.ports.targets import ProgramTarget, command_target, target
+    from syncedmem.spec.ports.protocol import PortError
+    from syncedmem.spec.ports.targets import OwnMachine, ProgramTarget, command_target, target
 
     if (text is None) == (command is None):
         raise PortError("name one port: TARGET, or --command")
@@ -36,6 +36,6 @@ def port_target(
     )
     if machine is None:
         return found
-    if isinstance(found, ProgramTarget):
-        raise PortError("--machine is for memories in Python, MODULE:MAKER or FILE.py:MAKER")
-    return replace(found, machine=machine, policy=policy or "")
+    if isinstance(found, ProgramTarget) and command is None:
+        raise PortError("--machine is not for shared libraries: their C ABI has the calls of Caffe's machine")
+    return replace(found, own=OwnMachine(machine, policy or ""))

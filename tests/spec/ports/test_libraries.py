@@ -18,13 +18,12 @@ from syncedmem.spec.engine.call_log import recorded
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory import contracts
-from syncedmem.spec.ports import protocol
 from syncedmem.spec.ports.conformance import Claim, conform_program
 from syncedmem.spec.ports.harness import abi, heap
 from syncedmem.spec.ports.harness.heap import Heap
 from syncedmem.spec.ports.harness.library import Library, LibraryError, load
 from syncedmem.spec.ports.memory import Refused
-from syncedmem.spec.ports.process import PortError
+from syncedmem.spec.ports.protocol import BLOB_REQUESTS, CAFFE, PortError
 from syncedmem.spec.ports.targets import library_target, subject_of
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class Session:
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:
         self.asked += 1
         answer = self.library.answer({"id": self.asked, "op": op, **fields})
-        assert protocol.wrong(protocol.REQUESTS[op].answer, answer, self.level) == ""
+        assert CAFFE.wrong(CAFFE.requests[op].answer, answer, self.level) == ""
         assert answer.pop("id") == self.asked
         return answer
 
@@ -64,7 +63,7 @@ class Session:
         return self.ask(op, memory=memory, mode=mode, **fields)
 
     def blob(self, call: str, **fields: Any) -> dict[str, Any]:
-        if call not in protocol.BLOB_REQUESTS:
+        if call not in BLOB_REQUESTS:
             fields["call"], call = call, "blob_call"
         return self.ask(call, **{"blob": 1, "mode": "CPU", **fields})
 

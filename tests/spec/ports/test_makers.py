@@ -10,7 +10,7 @@ from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec.engine.supervisor import Death, Limits
 from syncedmem.spec.ports.conformance import Claim, PortReport
 from syncedmem.spec.ports.makers import Last, conform_maker, shorten
-from syncedmem.spec.ports.process import PortError
+from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import MakerTarget
 
 if TYPE_CHECKING:

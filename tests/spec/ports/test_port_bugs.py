@@ -14,7 +14,7 @@ from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.memory import contracts
 from syncedmem.spec.memory.suites import Case, Fail, run_case
-from syncedmem.spec.ports.process import PortError
+from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
 from syncedmem.spec.requirements import requirements_of
 

@@ -12,9 +12,8 @@ import jsonschema
 import pytest
 from wrong_port import PORT
 
-from syncedmem.model import caffe
 from syncedmem.spec.ports import protocol
-from syncedmem.spec.ports.protocol import BLOB_REQUESTS, CALLS, REQUESTS, schema, wrong
+from syncedmem.spec.ports.protocol import BLOB_REQUESTS, CAFFE
 from syncedmem.spec.requirements import LEVELS
 
 ROOT = Path(__file__).parents[3]
@@ -43,24 +42,23 @@ PROGRAM: tuple[dict[str, Any], ...] = (
 
 def test_the_names_are_those_of_the_model() -> None:
     assert (*LEVELS,) == (*protocol.LEVELS,)
-    assert (*caffe.EVERYTHING.calls,) == CALLS
 
 
 @pytest.mark.deep
 def test_every_line_that_is_exchanged_fits_the_schema() -> None:
     """The committed schema is the one that `make check-generated` compares."""
     made = json.loads((ROOT / "docs" / "port-protocol.schema.json").read_text(encoding="utf-8"))
-    assert schema() == made
+    assert CAFFE.schema() == made
     lines = [json.dumps({"id": number, **request}) for number, request in enumerate(PROGRAM, 1)]
-    assert set(REQUESTS) - set(BLOB_REQUESTS) == {request["op"] for request in PROGRAM}
+    assert set(CAFFE.requests) - set(BLOB_REQUESTS) == {request["op"] for request in PROGRAM}
     done = subprocess.run(
         [sys.executable, "-S", str(PORT)], input="\n".join(lines), capture_output=True, text=True, check=True
     )
     for request, line, answer in zip(PROGRAM, lines, done.stdout.splitlines(), strict=True):
-        kind = REQUESTS[request["op"]].answer
+        kind = CAFFE.requests[request["op"]].answer
         jsonschema.validate(json.loads(line), {**made, "anyOf": [{"$ref": f"#/$defs/request_{request['op']}"}]})
         jsonschema.validate(json.loads(answer), {**made, "anyOf": [{"$ref": f"#/$defs/answer_{kind}"}]})
-        assert not wrong(kind, json.loads(answer), "L3")
+        assert not CAFFE.wrong(kind, json.loads(answer), "L3")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +85,7 @@ def test_every_line_that_is_exchanged_fits_the_schema() -> None:
     ],
 )
 def test_what_is_wrong_with_an_answer_is_said(kind: str, answer: object, sentence: str) -> None:
-    assert sentence in wrong(kind, answer, "L2")
+    assert sentence in CAFFE.wrong(kind, answer, "L2")
 
 
 @pytest.mark.parametrize(
@@ -99,4 +97,4 @@ def test_what_is_wrong_with_an_answer_is_said(kind: str, answer: object, sentenc
     ],
 )
 def test_what_is_right_is_accepted(kind: str, answer: object) -> None:
-    assert not wrong(kind, answer, "L2")
+    assert not CAFFE.wrong(kind, answer, "L2")

@@ -18,7 +18,7 @@ from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.coverage import Coverage, transitions_of
 from syncedmem.spec.ports.conformance import Claim, LevelResult, PortReport, conform, conform_program
-from syncedmem.spec.ports.process import PortError
+from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget, command_target, maker_of, subject_of, target
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def test_the_examples_conform_to_their_level(name: str, profile: Profile) -> Non
 def test_the_examples_are_short() -> None:
     sizes = {name: len((PLACE / name).read_text(encoding="utf-8").splitlines()) for name in EXAMPLES}
 
-    assert sizes["port.py"] <= 60
+    assert sizes["port.py"] <= 70
     assert sizes["port.mjs"] <= 90
 
 

@@ -21,8 +21,7 @@ from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
 from syncedmem.spec.blob.steps import BlobCall, Check, Extents, Fail, refused
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.ports.conformance import Claim, conform_program
-from syncedmem.spec.ports.process import PortError
-from syncedmem.spec.ports.protocol import BLOB_REQUESTS, REQUESTS, schema, wrong
+from syncedmem.spec.ports.protocol import BLOB_REQUESTS, CAFFE, PortError
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
 from syncedmem.spec.requirements import LEVELS
 
@@ -82,17 +81,17 @@ def test_every_call_of_the_table_is_a_call_of_the_protocol() -> None:
 
 
 def test_every_line_that_is_exchanged_fits_the_schema() -> None:
-    made = schema()
+    made = CAFFE.schema()
     lines = [json.dumps({"id": number, **request}) for number, request in enumerate(PROGRAM, 1)]
     assert {"hello", *BLOB_REQUESTS} == {request["op"] for request in PROGRAM}
     done = subprocess.run(
         [sys.executable, str(PORT)], input="\n".join(lines), capture_output=True, text=True, check=True
     )
     for request, line, answer in zip(PROGRAM, lines, done.stdout.splitlines(), strict=True):
-        kind = REQUESTS[request["op"]].answer
+        kind = CAFFE.requests[request["op"]].answer
         jsonschema.validate(json.loads(line), {**made, "anyOf": [{"$ref": f"#/$defs/request_{request['op']}"}]})
         jsonschema.validate(json.loads(answer), {**made, "anyOf": [{"$ref": f"#/$defs/answer_{kind}"}]})
-        assert not wrong(kind, json.loads(answer), "L4")
+        assert not CAFFE.wrong(kind, json.loads(answer), "L4")
 
 
 # --- the right port

@@ -15,13 +15,14 @@ from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.memory.claims import not_judged
 from syncedmem.spec.memory.suites import Case, Fail, run_case, shortened
-from syncedmem.spec.ports.process import Port, PortError
+from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from syncedmem.spec import Subject
+    from syncedmem.spec.ports.process import Port
     from syncedmem.spec.requirements import Level
 
 pytestmark = pytest.mark.deep

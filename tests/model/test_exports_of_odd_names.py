@@ -1,0 +1,98 @@
+"""A machine whose names have every letter that means something to some format, in the programs that read it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from machines import ODD
+from programs import program, run_node
+
+from syncedmem.model import DeclarationError, Machine, Row
+from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.errors import InvalidExportError
+from syncedmem.model.exports.formats import export
+from syncedmem.model.exports.schema import schema_json
+from syncedmem.model.exports.xstate import xstate_machine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEADS = [*ODD.heads]
+
+
+def flat(text: str) -> str:
+    """Return a text without what separates its words: drawings wrap lines."""
+    return re.sub(r"\s", "", text)
+
+
+@pytest.mark.parametrize("word", ["two\nlines", "\x1b[31m"])
+def test_a_word_that_cannot_be_written_on_a_line_is_refused(word: str) -> None:
+    with pytest.raises(DeclarationError, match="cannot be written on a line"):
+        Machine("odd", [Row("go", word, "B"), Row("go", "B", word)])
+
+
+@pytest.mark.parametrize("format_", ["c", "rust", "tla", "tla-config", "promela", "scxml"])
+def test_formats_whose_words_are_names_refuse_others(format_: str) -> None:
+    with pytest.raises(InvalidExportError, match="the head 'start here' is no name in code") as refused:
+        export(format_, edition=ODD)
+    assert len(str(refused.value)) <= 160
+
+
+def test_pictures_and_pages_are_well_formed_and_show_every_name() -> None:
+    texts = " ".join(ET.fromstring(str(export("svg", edition=ODD))).itertext())  # noqa: S314 -- our own
+    table = ET.fromstring(str(export("html", edition=ODD)))  # noqa: S314
+    for head in HEADS:
+        assert flat(head) in flat(texts)
+        assert any(head in (cell.text or "") for cell in table.iter())
+    text = re.sub(r"`[^`]*`", "", str(export("markdown", edition=ODD)) + str(export("matrix", edition=ODD)))
+    assert "<script>" not in text
+
+
+def test_json_is_by_its_schema() -> None:
+    validator: Any = Draft202012Validator(json.loads(schema_json()))
+    assert [] == list(validator.iter_errors(json.loads(str(export("json", edition=ODD)))))
+
+
+@pytest.mark.deep
+def test_xstate_knows_every_state() -> None:
+    """A target that is no state is an error of XState."""
+    answer = run_node("run_xstate.mjs", {"machine": xstate_machine(ODD, detail=Detail.GUARDS), "cases": []})
+    assert HEADS[0] == answer["initial"]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("format_", ["dot", "plantuml"])
+def test_graphviz_and_plantuml_show_every_name(format_: str) -> None:
+    command = (
+        [program("dot"), "-Tsvg"] if format_ == "dot" else [program("plantuml"), "-tsvg", "-pipe", "-charset", "UTF-8"]
+    )
+    text = str(export(format_, edition=ODD)).encode()
+    done = subprocess.run(command, input=text, capture_output=True, check=True)
+    shown = flat(" ".join(ET.fromstring(done.stdout.decode()).itertext()))  # noqa: S314
+    assert [] == [head for head in HEADS if flat(head) not in shown]
+
+
+@pytest.mark.deep
+def test_latex_sets_every_name(tmp_path: Path) -> None:
+    names = [head for head in HEADS if head.isascii()]
+    machine = Machine(
+        "odd",
+        [Row(f"to {head}", head, names[0], do=f"do {head}") for head in names]
+        + [Row("on", a, b) for a, b in pairwise(names)],
+    )
+    table = str(export("latex", edition=machine, detail=Detail.HEADS))
+    (tmp_path / "page.tex").write_text(
+        "\\documentclass[a4paper,landscape]{article}\n\\usepackage[margin=1cm]{geometry}\n\\usepackage{tabularx}\n"
+        f"\\begin{{document}}\\tiny\n{table}\n\\end{{document}}\n",
+        encoding="utf-8",
+    )
+    command = [program("pdflatex"), "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]

@@ -1,0 +1,171 @@
+"""Programs of three other machines than Caffe's conform in their own words, and five bugs of each are refused."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from syncedmem.model import Call, Machine, Row
+from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.learning.report import LearnWanted, learn
+from syncedmem.spec.ports.conformance import Claim, PortReport, conform_program
+from syncedmem.spec.ports.protocol import PortError, protocol_of
+from syncedmem.spec.ports.targets import OwnMachine, ProgramTarget
+
+ROOT = Path(__file__).parents[3]
+PORTS = ROOT / "examples" / "ports" / "json"
+MACHINES = ROOT / "examples" / "machines"
+LIMITS = Limits(seconds=60, first=60)
+LEVELS = {"third_side": "L3", "write_only": "L2", "not_zeroed": "L2"}
+"""The level that each port reaches."""
+
+
+class Bug(NamedTuple):
+    """A bug: in which port, what replaces which text of it, and a requirement that it breaks."""
+
+    port: str
+    changes: tuple[tuple[str, str], ...]
+    requirement: str
+
+
+BUGS = {
+    "converts on the device": Bug(
+        "third_side",
+        (
+            ('way = [side] if "cpu" in (source, side) or not source else', "way = [side] if side else"),
+            (
+                'f"{source}_to_{stop}" if source',
+                '("" if "cpu" in (source, stop) else "copy_") + f"{source}_to_{stop}" if source',
+            ),
+        ),
+        "R03-allocate-when-needed",
+    ),
+    "forgets the host on the way": Bug(
+        "third_side", (("fresh = {*FRESH[self.head], *way}", "fresh = {*FRESH[self.head], side}"),), "R12-read-keeps"
+    ),
+    "a write to the private side leaves both fresh": Bug(
+        "third_side",
+        (('if op.startswith("mutable"):', 'if op.startswith("mutable") and side != "prv":'),),
+        "R13-write-makes-stale",
+    ),
+    "nothing is undone": Bug(
+        "third_side", (("for stop in reversed(new):", "for stop in ():"),), "R33-failure-leaks-nothing"
+    ),
+    "the first touch finds rubbish": Bug(
+        "third_side", (("else bytes(self.size)", 'else b"\\xee" * self.size'),), "R10-same-bytes"
+    ),
+    "copies before it overwrites": Bug(
+        "write_only",
+        (("port.allocate(it, side, mode)", "port.bring(it, side, mode, f'copy_to_{side}')"),),
+        "R09-no-needless-copy",
+    ),
+    "overwriting makes nothing stale": Bug(
+        "write_only", (('it["head"] = port.HEAD[side]', "pass"),), "R13-write-makes-stale"
+    ),
+    "overwriting moves to the other side": Bug(
+        "write_only", (("port.HEAD[side]", "port.HEAD[port.OTHER[side]]"),), "R13-write-makes-stale"
+    ),
+    "overwriting allocates nothing": Bug(
+        "write_only", (("port.allocate(it, side, mode)", "pass"),), "R03-allocate-when-needed"
+    ),
+    "overwriting allocates pageable memory": Bug(
+        "write_only", (("port.allocate(it, side, mode)", 'port.allocate(it, side, "CPU")'),), "R24-pinned-by-mode"
+    ),
+    "zeroes after all": Bug(
+        "not_zeroed",
+        (("port.allocate(it, side, mode)", 'port.allocate(it, side, mode)\n    it["actions"].append("zero_gpu")'),),
+        "R06-zero-only-first",
+    ),
+    "the host is not zeroed either": Bug("not_zeroed", (('or side == "cpu"', ""),), "R05-zeroed-first"),
+    "stays without a head": Bug("not_zeroed", (('it["head"] = "HEAD_AT_GPU"', "pass"),), "R11-head"),
+    "allocates the host too": Bug(
+        "not_zeroed",
+        (("port.allocate(it, side, mode)", 'port.allocate(it, side, mode); port.allocate(it, "cpu", mode)'),),
+        "R03-allocate-when-needed",
+    ),
+    "counts as copied": Bug("not_zeroed", (('it["head"] = "HEAD_AT_GPU"', 'it["head"] = "SYNCED"'),), "R11-head"),
+}
+
+
+def changed(bug: str, file: str) -> str:
+    """Return the text of a file of the ports, with a bug if that is in it."""
+    text = (PORTS / file).read_text(encoding="utf-8")
+    for old, new in BUGS[bug].changes if file == f"{BUGS[bug].port}.py" else ():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return text
+
+
+def judged(name: str, folder: Path, policy: str = "") -> PortReport:
+    """Return the verdict on a port in a folder, at the level that it reaches."""
+    own = OwnMachine(f"{MACHINES / name}.py:{name.upper()}", policy)
+    target = ProgramTarget(name, (sys.executable, "-S", str(folder / f"{name}.py")), own)
+    level = LEVELS[name]
+    return conform_program(target, Claim("safe" if level == "L3" else "caffe", level), LIMITS)
+
+
+FIRST = ("converts on the device", "overwriting makes nothing stale", "zeroes after all")
+
+
+@pytest.mark.parametrize("bug", [pytest.param(it, marks=() if it in FIRST else pytest.mark.deep) for it in BUGS])
+def test_a_bug_is_refused(bug: str, tmp_path: Path) -> None:
+    name, _, requirement = BUGS[bug]
+    for file in PORTS.glob("*.py"):
+        (tmp_path / file.name).write_text(changed(bug, file.name), encoding="utf-8")
+    report = judged(name, tmp_path)
+    assert requirement in [violation.requirement for violation in report.violations]
+    assert all(len(violation.statements) <= 12 for violation in report.violations)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", LEVELS)
+def test_the_right_ports_conform(name: str) -> None:
+    policy = f"{MACHINES / name}.py:POLICY" if name == "third_side" else ""
+    report = judged(name, PORTS, policy)
+    assert report.passed, report.line
+    assert f"/{LEVELS[name]} of the machine {name}" in report.line
+    assert ("by its table alone" in report.line) == (not policy)
+
+
+def test_a_port_is_learned_beside_its_own_machine(tmp_path: Path) -> None:
+    pytest.importorskip("aalpy")
+    own = OwnMachine(f"{MACHINES / 'third_side'}.py:THIRD_SIDE")
+    right = ProgramTarget("right", (sys.executable, "-S", str(PORTS / "third_side.py")), own)
+    assert learn(right, LearnWanted("L1"), LIMITS).line.startswith("as declared: third_side/L1, 90 of 90 cells")
+    (tmp_path / "third_side.py").write_text(changed("forgets the host on the way", "third_side.py"), encoding="utf-8")
+    wrong = ProgramTarget("wrong", (sys.executable, "-S", str(tmp_path / "third_side.py")), own)
+    report = learn(wrong, LearnWanted("L1"), LIMITS)
+    first = {str(it.word[-1]) for it in report.comparison.differences if not it.behind}
+    assert first == {"gpu_data", "prv_data"}
+
+
+@pytest.mark.parametrize(
+    ("machine", "policy", "sentence"),
+    [
+        ("third_side.py:THIRD_SIDE", "", "is of the machine caffe, not third_side"),
+        ("third_side.py:NOTHING", "", "has no NOTHING"),
+        ("third_side.py:THIRD_SIDE", "third_side.py:SIDES", "is no policy"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(machine: str, policy: str, sentence: str) -> None:
+    own = OwnMachine(f"{MACHINES / machine}", policy and f"{MACHINES / policy}")
+    target = ProgramTarget("port.py", (sys.executable, "-S", str(PORTS / "port.py")), own)
+    with pytest.raises(PortError, match=sentence):
+        conform_program(target, Claim("caffe"), LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ({"calls": [Call("state", "read", "a")], "sides": ("a",)}, "has a call state, and the protocol of ports has"),
+        ({"calls": [Call("get", "read", "head")], "sides": ("head",)}, "has a side head, and"),
+    ],
+)
+def test_a_word_of_the_protocol_is_no_word_of_a_machine(words: dict[str, Any], sentence: str) -> None:
+    (call,) = words["calls"]
+    machine = Machine("odd", [Row(call.name, "A", "A")], **words)
+    with pytest.raises(PortError, match=sentence):
+        protocol_of(machine)
