@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
 from ..caffe import EDITIONS
@@ -75,7 +76,10 @@ def object_in(place: str, name: str, kind: type[ObjectT]) -> ObjectT:
     except (Exception, SystemExit) as error:  # whatever the file raises
         raise DeclarationError(f"{place} cannot be run: {said(error)}".partition("\n")[0]) from error
     if name not in names:
-        raise DeclarationError(f"{place} has no {name}")
+        known = sorted(word for word, value in names.items() if isinstance(value, kind))
+        near = get_close_matches(name, known, 1)
+        listed = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or f'no {word} at all'}"
+        raise DeclarationError(f"{place} has no {name}; {listed}")
     named = names[name]
     if not isinstance(named, kind):
         raise DeclarationError(f"{place}:{name} is no {kind.__name__} but of type {type(named).__name__}")
