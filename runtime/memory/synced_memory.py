@@ -566,25 +566,25 @@ class SyncedMemory:
         # Only an accessor may follow a push without waiting; for other calls the push is over, failed or not.
         pending = None if accessor is None else self._push
         takes_effect = False
-        view = None
+        made, finaliser, view = self._makers, self._finaliser, None
         try:
             transaction.act(cell.actions, self._actions)
-            made: Makers = makers or self._viewed(self._view_makers, transaction.cpu, transaction.gpu)
+            made = makers or self._viewed(self._view_makers, transaction.cpu, transaction.gpu)
             view = None if accessor is None else self._viewed(made[accessor])
-            finaliser = self._finaliser or Finaliser("a SyncedMemory", self._size)
+            finaliser = finaliser or Finaliser("a SyncedMemory", self._size)
             takes_effect = True
         except BaseException as error:
-            if transaction.freed and makers is not None and self._finaliser is not None:
+            if transaction.freed and makers is not None:
                 # A call that frees has its views already, and no action that could fail follows the free.  So an
                 # interrupt came; what is freed does not come back, and the transaction is completed.
                 self._actions[cell.actions[-1]](transaction)
-                made, finaliser, pending, takes_effect = makers, self._finaliser, None, True
+                made, pending, takes_effect = makers, None, True
             else:
                 transaction.undo(error)
                 self._push = transaction.push or self._push
             raise
         finally:
-            if takes_effect:
+            if takes_effect and finaliser is not None:
                 push = transaction.push or pending
                 finaliser.blocks = transaction.own_cpu, transaction.own_gpu
                 finaliser.flights = () if push is None else (push,)

@@ -184,6 +184,7 @@ def check_whole(world: World, walk: Callable[[Any], None], blocks: int) -> None:
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_of_any_call_of_an_allocator(name: str, late: bool) -> None:
     make, walk = OWNERS[name]
+    k = 0
     for k in count(1):
         world = World(make, late=late)
         world.fuse[0] = k
