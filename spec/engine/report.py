@@ -482,7 +482,7 @@ def run_suites(  # noqa: PLR0913 -- options
     results: list[SuiteResult] = []
     generated: Generated | None = None
     for name, run in runners.items():
-        if tolerance.finished:
+        if tolerance.finished or (subject.program is not None and subject.program.hung):
             break
         suite, known = SuiteRun(name, coverage, progress, tolerance, shorten=shorten), len(tolerance.found)
         began = time.perf_counter()

@@ -102,6 +102,11 @@ class Program(Protocol):
         """The optional requests that it answers."""
         ...
 
+    @property
+    def hung(self) -> bool:
+        """Whether it once did not answer in time, so that nothing more is asked after that is found."""
+        ...
+
     def mark(self) -> None:
         """Let the requests of findings begin here."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -25,6 +26,8 @@ __all__ = ["Port"]
 _NO_LIMITS = Limits()
 _LONGEST_ANSWER = 1 << 26
 _SHOWN = 200
+_SHORTEST, _TIMES = 0.5, 20
+"""After a hang, in seconds: the shortest wait, and how many times the slowest answer."""
 
 
 class Port:
@@ -51,6 +54,9 @@ class Port:
         The level at which its answers are checked.
     asked : int
         The number of requests until now, in all processes.
+    hung : bool
+        Whether it once did not answer in time.  From then on it is waited for only as long as its answers have shown
+        to be worth it.
     protocol : Protocol
     streams : int
         The number of streams until now.
@@ -77,6 +83,9 @@ class Port:
         self.level = level
         self.hello: dict[str, Any] = {}
         self.asked: int = 0
+        self.hung: bool = False
+        self._slowest = 0.0
+        self._patience = ""
         self.streams: int = 0
         self.machine: Machine | None = (
             edition if isinstance(edition, Machine) and edition not in EDITIONS.values() else None
@@ -187,9 +196,12 @@ class Port:
         number = len(self._lines) + 1
         line = json.dumps({"id": number, "op": op, **fields})
         self._lines.append(line)
+        began = time.monotonic()
         reply = command.ask(line)
         if isinstance(reply, Death):
+            reply = self._noted(reply)
             raise self.violation("P01-answers", f"{op}: the program {reply.how}{self._last_words()}")
+        self._slowest = max(self._slowest, time.monotonic() - began)
         try:
             answer: Any = json.loads(reply)
         except (ValueError, RecursionError):  # the latter: very many brackets
@@ -205,6 +217,16 @@ class Port:
         if sentence := self.protocol.wrong(self.protocol.requests[op].answer, answer, self.level):
             raise self.violation("P02-one-answer", f"{op} was answered with {_short(reply)}: {sentence}")
         return {name: value for name, value in fields.items() if name != "refused" or value is not None}
+
+    def _noted(self, death: Death) -> Death:
+        """A death; after the first hang others take little time, because a program is shortened by many of them."""
+        if death.kind != "hang" or self._limits.seconds is None:
+            return death
+        if not self.hung:
+            self.hung, self._patience = True, death.detail
+            short = max(_SHORTEST, _TIMES * self._slowest)
+            self._limits = replace(self._limits, seconds=min(self._limits.seconds, short))
+        return replace(death, detail=self._patience)
 
     def violation(self, requirement: str, message: str) -> Violation:
         """A violation with the requests that led to it."""

@@ -61,6 +61,7 @@ class Counting:
     requested: list[str] = field(default_factory=list[str])
     largest: int = 1 << 16
     offers: tuple[str, ...] = ()
+    hung: bool = False
 
     def run(self, steps: tuple[int, ...]) -> None:
         """Make a request for each step."""

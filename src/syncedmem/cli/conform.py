@@ -387,7 +387,8 @@ def _shown(violation: Violation, seed: int, out: Path, found: ProgramTarget | Ma
     else:
         yield f"It is in {path}."
     if violation.vector:
-        yield f"Or as a test vector: syncedmem replay {shlex.quote(str(_vector(violation, out)))} {_named(found)}"
+        own = f" --machine {shlex.quote(found.own.machine)}" if found.own.machine else ""
+        yield f"Or as a test vector: syncedmem replay {shlex.quote(str(_vector(violation, out)))} {_named(found)}{own}"
 
 
 def _named(found: ProgramTarget | MakerTarget) -> str:

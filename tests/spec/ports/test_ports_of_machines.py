@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -128,6 +129,26 @@ def test_the_right_ports_conform(name: str) -> None:
     assert report.passed, report.line
     assert f"/{LEVELS[name]} of the machine {name}" in report.line
     assert ("by its table alone" in report.line) == (not policy)
+
+
+def test_after_a_hang_nothing_more_is_asked(tmp_path: Path) -> None:
+    """Each suite and each level would wait again, and so would each attempt to shorten the program."""
+    text = (PORTS / "third_side.py").read_text(encoding="utf-8")
+    hanging = text.replace(
+        '    elif op.endswith("_data"):',
+        '    elif op == "gpu_data":\n        sys.stdin.read()\n    elif op.endswith("_data"):',
+    )
+    assert hanging != text
+    (tmp_path / "third_side.py").write_text(hanging, encoding="utf-8")
+    own = OwnMachine(f"{MACHINES / 'third_side'}.py:THIRD_SIDE")
+    target = ProgramTarget("hangs", (sys.executable, "-S", str(tmp_path / "third_side.py")), own)
+    report = conform_program(target, Claim("caffe"), replace(LIMITS, seconds=1))
+    (violation,) = report.violations
+    (level,) = report.results
+
+    assert ("P01-answers", 3) == (violation.requirement, len(violation.statements))
+    assert 1 == len(level.conformance.suites)
+    assert "1 s" in violation.message
 
 
 def test_a_port_is_learned_beside_its_own_machine(tmp_path: Path) -> None:
