@@ -10,10 +10,11 @@ import ctypes
 import mmap
 import random
 import re
-import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from .handles import through_handle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from .shadow_heap import Block
     from .targets import Target
 
-__all__ = ["WHOLE", "Access", "HandleAccess", "HostAccess", "access_to", "contents", "through_handle"]
+__all__ = ["WHOLE", "Access", "HandleAccess", "HostAccess", "access_to", "contents"]
 
 _MAPS = Path("/proc/self/maps")
 _MSYNC: Callable[[int, int, int], int] = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(
@@ -219,76 +220,3 @@ def _mapped(address: int, size: int, access: str) -> int:
             if end >= address + size:
                 break
     return end - address
-
-
-def through_handle(handle: Any) -> tuple[Callable[[Any, int], bytes], Callable[[Any, bytes], object]] | None:
-    """Functions that read and write the bytes of a handle like this one; None if the handle has none."""
-    if callable(getattr(handle, "get", None)) and callable(getattr(handle, "set", None)):
-        return _get, _set
-    if callable(getattr(handle, "copy_to_host", None)) and callable(getattr(handle, "copy_from_host", None)):
-        return _copy_to_host, _copy_from_host
-    if callable(getattr(handle, "untyped_storage", None)):
-        return _tensor_get, _tensor_set
-    library = sys.modules.get(type(handle).__module__.partition(".")[0])
-    if hasattr(library, "enqueue_copy") and callable(getattr(handle, "get_info", None)):
-        return _opencl(library, handle)
-    try:
-        writeable = not memoryview(handle).readonly
-    except TypeError:
-        return None
-    return (_buffer_get, _buffer_set) if writeable else None
-
-
-def _get(handle: Any, size: int) -> bytes:
-    return bytes(handle.get()[:size])
-
-
-def _set(handle: Any, data: bytes) -> None:
-    part = handle[: len(data)]
-    host = part.get()  # devices accept only arrays of their own shape and type, such as this one
-    memoryview(host).cast("B")[:] = data
-    part.set(host)
-
-
-def _copy_to_host(handle: Any, size: int) -> bytes:
-    host = ctypes.create_string_buffer(size)
-    handle.copy_to_host(ctypes.c_void_p(ctypes.addressof(host)), size)
-    return host.raw
-
-
-def _copy_from_host(handle: Any, data: bytes) -> None:
-    handle.copy_from_host(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p), len(data))
-
-
-def _tensor_get(handle: Any, size: int) -> bytes:
-    return bytes(handle.cpu().numpy()[:size])
-
-
-def _tensor_set(handle: Any, data: bytes) -> None:
-    part = handle.narrow(0, 0, len(data))  # a tensor of the device, of one dimension
-    host = part.cpu()
-    memoryview(host.numpy()).cast("B")[:] = data
-    part.copy_(host)
-
-
-def _buffer_get(handle: Any, size: int) -> bytes:
-    return bytes(memoryview(handle).cast("B")[:size])
-
-
-def _buffer_set(handle: Any, data: bytes) -> None:
-    memoryview(handle).cast("B")[: len(data)] = data
-
-
-def _opencl(library: Any, handle: Any) -> tuple[Callable[[Any, int], bytes], Callable[[Any, bytes], object]]:
-    """Functions for a buffer of OpenCL, with a queue of its own context."""
-    queue = library.CommandQueue(handle.get_info(library.mem_info.CONTEXT))
-
-    def read(buffer: Any, size: int) -> bytes:
-        host = bytearray(size)
-        library.enqueue_copy(queue, host, buffer)
-        return bytes(host)
-
-    def write(buffer: Any, data: bytes) -> None:
-        library.enqueue_copy(queue, buffer, data)
-
-    return read, write

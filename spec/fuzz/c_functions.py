@@ -110,7 +110,8 @@ def plain_target(functions: Functions) -> Target:
         if function is None or (letters := abi.native[part]) == names:
             return function
         if letters == names[0]:
-            return lambda value, _: function(value)
+            give: Callable[[int, int], Any] = lambda handle, _: function(handle)  # noqa: E731 -- the shortest of three ways
+            return give
 
         def reorder(*values: int) -> Any:
             by_letter = numbers | dict(zip(names, values, strict=False))

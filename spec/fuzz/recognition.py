@@ -1,9 +1,4 @@
-"""Recognises the convention that a target follows, by its attributes and not by its base classes.
-
-These are tried in order: a string names something to look up; a class or a factory makes a new target for every run;
-``allocate`` with a shape; ``allocate`` with ``deallocate``, ``release`` or ``free``; ``memalloc``; ``malloc``; a pair
-of callables; a callable.
-"""
+"""The source of targets: what a user names or gives, from which every run gets a target."""
 
 from __future__ import annotations
 
@@ -18,23 +13,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem.model.errors import said
 
+from .conventions import name_of, recognise
 from .finding import TargetError
 from .native import LibraryAddress, by_position, makes_fresh, open_library
 from .native_driver.building import built
-from .targets import Target, from_callable, from_methods, from_pair, from_typed, giving_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Source", "look_up", "recognise", "spelling"]
+    from .targets import Target
 
-_METHODS = (("allocate", "deallocate"), ("allocate", "release"), ("allocate", "free"), ("malloc", "free"))
-_MAKERS = ("memalloc", "malloc", "allocate", "alloc")
-_PROBE = 64
-_ACCEPTED = (
-    "an object or class with allocate and deallocate (or release, or free), with memalloc or with malloc; "
-    "a pair of callables; or a callable that returns something with release, free or close"
-)
+__all__ = ["Source", "look_up", "spelling"]
 
 
 class Source:
@@ -53,7 +42,7 @@ class Source:
     """
 
     def __init__(self, target: object) -> None:
-        self.name: str = target if isinstance(target, str) else _name(target)
+        self.name: str = target if isinstance(target, str) else name_of(target)
         target = built(target).target if isinstance(target, str) else target
         self._library = LibraryAddress.parse(target) if isinstance(target, str) else None
         self._subject = look_up(target) if isinstance(target, str) and self._library is None else target
@@ -154,12 +143,6 @@ def spelling(target: object) -> str | None:
     return None if place is None else f"{place}:{name}"
 
 
-def _name(target: object) -> str:
-    if isinstance(target, tuple):
-        return ", ".join(_name(it) for it in cast("tuple[object, ...]", target))
-    return str(getattr(target, "__qualname__", None) or f"an object of type {type(target).__qualname__}")
-
-
 def _is_factory(target: Any) -> bool:
     """Whether an object makes allocators: a class, or a function without parameters."""
     if isinstance(target, type):
@@ -167,43 +150,3 @@ def _is_factory(target: Any) -> bool:
     if not (inspect.isfunction(target) or inspect.ismethod(target)):
         return False
     return not inspect.signature(target).parameters
-
-
-def recognise(target: Any) -> Target:
-    """The target for an object."""
-    typed = from_typed(target)
-    if typed is not None:
-        return typed
-    for take, give in _METHODS:
-        if callable(getattr(target, take, None)) and callable(getattr(target, give, None)):
-            return from_methods(target, getattr(target, take), getattr(target, give), f"{take} and {give}")
-    for name in _MAKERS:
-        if callable(getattr(target, name, None)):
-            return _probed(getattr(target, name), target, name)
-    if type(target) in (tuple, list):
-        pair: tuple[Any, ...] = tuple(target)
-        if len(pair) == len(_METHODS[0]) and all(map(callable, pair)):
-            return from_pair(*pair)
-    if callable(target):
-        return _probed(target, target, "a callable")
-    raise TargetError(f"{_name(target)} is not recognised as an allocator; it has to be {_ACCEPTED}")
-
-
-def _probed(take: Callable[[int], Any], subject: Any, kind: str) -> Target:
-    """The target for a callable.  It is called once, because only its result shows how memory is freed."""
-    try:
-        handle = take(_PROBE)
-    except Exception as error:
-        raise TargetError(f"{_name(subject)} cannot be called with a size of {_PROBE}: {said(error)}") from error
-    giving = giving_of(handle)
-    if giving is None:
-        raise TargetError(
-            f"{_name(subject)} returned {handle!r}, which has neither release, free nor close; it has to be {_ACCEPTED}"
-        )
-    target = from_callable(take, subject, giving, f"{kind}, then {giving}")
-    if callable(getattr(handle, "untyped_storage", None)):  # PyTorch refuses with a RuntimeError
-        promised = replace(target.capabilities, out_of_memory=("MemoryError", "RuntimeError"))
-        target = replace(target, capabilities=promised)
-    if giving != "drop":
-        target.give(handle, _PROBE)
-    return target

@@ -10,7 +10,8 @@ import pytest
 from mutants.allocator import Pool
 
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.fuzz.access import HandleAccess, contents, through_handle
+from syncedmem.spec.fuzz.access import HandleAccess, contents
+from syncedmem.spec.fuzz.handles import through_handle
 from syncedmem.spec.fuzz.oracle import OF_CONTENTS
 from syncedmem.spec.fuzz.shadow_heap import Block
 
