@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache, cached_property
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
@@ -242,7 +243,7 @@ def _check_soundness(machine: Stepper, whole: Space) -> None:
         leading = [row.identifier(head) for row in rows for head in row.source if head in reached]
         text = f"{name}: cannot be reached: {missing[0]} ("
         why = shortened(f"{text}only these lead there, and never fire: ", leading) if leading else ""
-        raise DeclarationError(f"{why or f'{text}no row leads there'})")
+        raise DeclarationError(f"{why or f'{text}no row leads there{_misspelled(machine.machine, missing[0])}'})")
     unmet: dict[int, set[frozenset[str]]] = defaultdict(set)
     calls = [(entry.call.name, entry.holds) for entry in machine.inputs(end=True) if entry.call]
     for state, (call, holds) in product(whole.steps, calls):
@@ -250,6 +251,15 @@ def _check_soundness(machine: Stepper, whole: Space) -> None:
             unmet[id(built.row)].add(built.unmet(state.facts | holds))
     for row in machine.machine.rows:
         _check_row(name, row, unmet[id(row)])
+
+
+def _misspelled(machine: Machine, head: str) -> str:
+    """A row that names a head, and another head that is nearly spelled so; empty if there is none."""
+    near = get_close_matches(head, [it for it in machine.heads if it != head], 1)
+    rows = [row.identifier(head) for row in machine.rows if head in row.source]
+    if not near:
+        return ""
+    return f"; {rows[0] if rows else 'no row'} names it, others name {near[0]}: is one of them misspelled?"
 
 
 def _check_row(name: str, row: Row, unmet: set[frozenset[str]]) -> None:

@@ -324,7 +324,7 @@ def _steps(machine: Machine, rows: list[Row], guards: tuple[str, ...]) -> tuple[
     if not guards:
         done = effect(machine, rows)
         return (done,) if done else ()
-    return tuple(f"{guard}: {effect(machine, [row])}" for guard, row in zip(guards, rows, strict=True))
+    return tuple(f"{guard}: {effect(machine, [row]) or 'nothing'}" for guard, row in zip(guards, rows, strict=True))
 
 
 def guards_of(machine: Machine, row: Row, *, data: bool = False) -> tuple[str, ...]:

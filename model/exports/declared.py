@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import runpy
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, TypeVar
 
 from ..caffe import EDITIONS
 from ..declaration import Machine
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-__all__ = ["MACHINE", "machine_named"]
+__all__ = ["MACHINE", "machine_named", "object_in"]
+
+ObjectT = TypeVar("ObjectT")
 
 MACHINE = "FILE.py:NAME for a Machine in a Python file, which is run; FILE.json for one that was exported."
 """What a help text says of machines that are not ours."""
@@ -43,7 +46,7 @@ def machine_named(text: str, find: Callable[[str], str] = str) -> Machine:
     if place.endswith(".json"):
         found = read_machine(find(place), name if colon else None)
     elif place.endswith(".py"):
-        found = _of_python(find(place), name)
+        found = object_in(find(place), name, Machine)
     elif text in EDITIONS:
         found = EDITIONS[text]
     else:
@@ -54,17 +57,30 @@ def machine_named(text: str, find: Callable[[str], str] = str) -> Machine:
     return machine_of(found)
 
 
-def _of_python(place: str, name: str) -> Machine:
+def object_in(place: str, name: str, kind: type[ObjectT]) -> ObjectT:
+    """The object with this name in a Python file, which is run.
+
+    Raises
+    ------
+    DeclarationError
+        If the file cannot be run, or has no such object of this kind.
+    FileAccessError
+        If it cannot be read.
+    """
+    word = kind.__name__.lower()
     if not name:
-        raise DeclarationError(f"{place} is a Python file: say which machine in it is meant, {place}:NAME")
-    read_text(place, "a machine in Python")  # so that a missing file is an error of the system, and not of the file
+        raise DeclarationError(f"{place} is a Python file: say which {word} in it is meant, {place}:NAME")
+    read_text(place, f"a {word} in Python")  # so that a missing file is an error of the system
     try:
         names = runpy.run_path(place, run_name="syncedmem_declared")
     except (Exception, SystemExit) as error:  # whatever the file raises
         raise DeclarationError(f"{place} cannot be run: {said(error)}".partition("\n")[0]) from error
     if name not in names:
-        raise DeclarationError(f"{place} has no {name}")
-    found = names[name]
-    if not isinstance(found, Machine):
-        raise DeclarationError(f"{place}:{name} is no Machine but of type {type(found).__name__}")
-    return machine_of(found)
+        known = sorted(word for word, value in names.items() if isinstance(value, kind))
+        near = get_close_matches(name, known, 1)
+        listed = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or f'no {word} at all'}"
+        raise DeclarationError(f"{place} has no {name}; {listed}")
+    named = names[name]
+    if not isinstance(named, kind):
+        raise DeclarationError(f"{place}:{name} is no {kind.__name__} but of type {type(named).__name__}")
+    return named

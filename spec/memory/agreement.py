@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..engine.subject import Subject
     from .oracle import Expected
 
-__all__ = ["SENTENCES", "Agreement", "Difference", "check_policy", "compare"]
+__all__ = ["SENTENCES", "Agreement", "Difference", "check_fit", "check_policy", "check_sides", "compare"]
 
 SENTENCES: Mapping[str, str] = MappingProxyType(
     {
@@ -167,12 +167,35 @@ def check_policy(subject: Subject) -> None:
         return
     if not isinstance(subject.policy, Policy):
         raise InvalidArgumentError("policy", subject.policy, "a Policy")
+    check_fit(subject.machine, subject.policy)
+
+
+def check_fit(machine: Machine, policy: Policy) -> None:
+    """Refuse a policy that says something else than the table of a machine.
+
+    Raises
+    ------
+    UnfitPolicyError
+    """
+    check_sides(machine, policy)
     try:
-        found = compare(subject.machine, subject.policy).differences
+        differences = compare(machine, policy).differences
     except InvalidArgumentError as error:  # the oracle cannot say what a call does
-        raise UnfitPolicyError(f"the policy does not fit the machine {subject.machine}: {error}") from error
-    if found:
-        raise UnfitPolicyError(f"the machine {subject.machine} and its policy differ: {found[0]}")
+        raise UnfitPolicyError(f"the policy does not fit the machine {machine}: {error}") from error
+    if differences:
+        raise UnfitPolicyError(f"the machine {machine} and its policy differ: {differences[0]}")
+
+
+def check_sides(machine: Machine, policy: Policy) -> None:
+    """Refuse a policy for other sides than those of a machine.
+
+    Raises
+    ------
+    UnfitPolicyError
+    """
+    if set(policy.sides) != set(machine.sides):
+        here, there = (", ".join(it.sides) or "none" for it in (policy, machine))
+        raise UnfitPolicyError(f"the policy is for the sides {here}, and {machine} has {there}")
 
 
 def _check_settings(machine: Machine, policy: Policy) -> None:

@@ -50,10 +50,11 @@ class TableOracle(Oracle):
     state: State = field(default=State(""))
 
     @classmethod
-    def of(cls, machine: Machine, size: int) -> TableOracle:
-        """A new memory."""
-        start = Oracle.new(Policy(machine.sides, allocated(machine), born_fresh=frozenset(machine.initial.fresh)), size)
-        return cls(start.policy, size, None, start.copies, machine=machine, state=stepper(machine).start)
+    def of(cls, machine: Machine, size: int, zeros: Any = None) -> TableOracle:
+        """A new memory; `zeros` as for `Oracle.new`."""
+        policy = Policy(machine.sides, allocated(machine), born_fresh=frozenset(machine.initial.fresh))
+        start = Oracle.new(policy, size, zeros)
+        return cls(policy, size, zeros, start.copies, machine=machine, state=stepper(machine).start)
 
     @property
     def head(self) -> str:
@@ -72,14 +73,23 @@ class TableOracle(Oracle):
         """The effect of a call by its row; see `Oracle.expect`."""
         if self.released:
             return Expected("", (), self) if call.ends else Expected("released", (), self)
+        step = self._step(call, settings, content)
+        if step is None or step.refusal:
+            return Expected("null" if call.does == "adopt" and content is None else "push", (), self)
+        return Expected("", *self.take(call, step, content))
+
+    def why(self, call: Call, settings: Mapping[str, str], content: Any = None) -> str:
+        """What the machine calls the reason for which a call is refused; see `Oracle.why`."""
+        step = None if self.released else self._step(call, settings, content)
+        return step.refusal if step else ""
+
+    def _step(self, call: Call, settings: Mapping[str, str], content: Any) -> Step | None:
         given = call.does != "adopt" or content is not None
         state = self.state._replace(settings=tuple(settings.values()))
-        step = stepper(self.machine).step(state, Input(call, data=given or not call.takes))
-        if step is None or step.refusal:
-            return Expected("push" if given else "null", (), self)
-        return Expected("", *self._after(call, step, content))
+        return stepper(self.machine).step(state, Input(call, data=given or not call.takes))
 
-    def _after(self, call: Call, step: Step, content: Any) -> tuple[tuple[Wanted, ...], TableOracle]:
+    def take(self, call: Call, step: Step, content: Any = None) -> tuple[tuple[Wanted, ...], TableOracle]:
+        """What a step of the table that is no refusal does to memory, and the state after it."""
         copies, steps = dict(self.copies), list[Wanted]()
         for action in map(self.machine.actions.__getitem__, step.actions):
             steps += self._act(action, copies, step, content)
@@ -100,7 +110,7 @@ class TableOracle(Oracle):
                 copies[side] = Copy("memory", pinned=pinned)
                 yield Wanted("allocate", side, pinned=pinned)
             case "zero":
-                copies[side] = replace(here, content=bytes(self.size))
+                copies[side] = replace(here, content=self._zeroed())
                 yield Wanted("zero", side)
             case "copy":
                 copies[side] = replace(here, content=copies[action.source].content)

@@ -8,7 +8,7 @@ what is fresh afterwards, and whether a call must be refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from syncedmem.model import InvalidArgumentError
 
@@ -217,6 +217,11 @@ class Oracle:
             case _:
                 raise InvalidArgumentError("call", call.name, "one that means something to an oracle")
 
+    def why(self, call: Call, settings: Mapping[str, str], content: Any = None) -> str:
+        """What the machine calls the reason for which a call is refused; our own word if the policy does not say."""
+        reason = self.expect(call, settings, content).refused
+        return self.policy.refusals.get(reason, reason)
+
     def read(self, side: str, settings: Mapping[str, str]) -> Expected:
         """Read a side."""
         if reason := self._refuses(side):
@@ -275,7 +280,7 @@ class Oracle:
 
     # --- what happens outside calls
 
-    def written(self, side: str, content: Any) -> Oracle:
+    def written(self, side: str, content: Any) -> Self:
         """The state after a side was written through a view."""
         return self.changed(side, content=content)
 
@@ -353,6 +358,6 @@ class Oracle:
         changed = {side: replace(self.copies[side], fresh=False) for side in stale}
         return replace(self, copies={**self.copies, **changed}) if changed else self
 
-    def changed(self, side: str, **changes: Any) -> Oracle:
+    def changed(self, side: str, **changes: Any) -> Self:
         """The state with other attributes of one copy."""
         return replace(self, copies={**self.copies, side: replace(self.copies[side], **changes)})

@@ -1,6 +1,6 @@
 """Test vectors for ports: programs of calls with the expected result of each call, as lines of JSON.
 
-``programs`` has the calls of memories.  ``expected`` follows them through the model and adds the expected results.
+``programs`` has the calls of memories.  ``expected`` adds the results that the oracle expects of them.
 ``blobs`` has both for blobs.  ``vector`` joins both under a name that is the hash of the program.  ``keys`` has the
 keys of a line, from which the schema and the page are made.  ``files`` writes vectors and compares written ones.
 ``replay`` tests memories or blobs with a vector, using only the vector.  The format is defined in docs/vectors.md.

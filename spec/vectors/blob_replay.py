@@ -7,12 +7,13 @@ from contextlib import nullcontext
 from itertools import chain, permutations
 from typing import TYPE_CHECKING, Any, cast
 
-from syncedmem.model import Mode, using_mode
+from syncedmem.model import Mode, caffe, using_mode
 
 from ..blob.elements import decoded, encoded, near, pour, shown
 from ..engine.call_log import recorded
 from .blobs import RELEASE
-from .memory_replay import Difference, named
+from .expected import operation_names
+from .memory_replay import Difference
 from .programs import SET_MODE
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["replay_blobs"]
 
 _TOLERANCE = 1e-6
+_UNSEEN = ("free", "clone")
+_NAMES = operation_names(caffe.EVERYTHING)
 
 
 def replay_blobs(subject: Subject, vector: dict[str, Any]) -> Difference | None:
@@ -60,8 +63,8 @@ class _Player:
         self._log, host, device = recorded(subject)
         make: Any = subject.make
         with using_mode(self._mode):
-            made = [make(tuple(shape), dtype=self._type, host=host, device=device) for shape in vector["shapes"]]
-        self._blobs: dict[int, Any] = dict(enumerate(made))
+            blobs = [make(tuple(shape), dtype=self._type, host=host, device=device) for shape in vector["shapes"]]
+        self._blobs: dict[int, Any] = dict(enumerate(blobs))
 
     def play(self, step: dict[str, Any]) -> Problem | None:
         """Take one step and check it; None if everything is as expected."""
@@ -76,7 +79,7 @@ class _Player:
         return (
             self._refusal(step, raised)
             or self._answered(step, value)
-            or self._actions(step, [named(it) for it in done if it.operation not in ("free", "clone")])
+            or self._actions(step, [_NAMES[it.operation, it.side] for it in done if it.operation not in _UNSEEN])
             or self._compared(step)
         )
 
@@ -115,9 +118,9 @@ class _Player:
             return str(step["value"]), str(value)
         if "shows" not in step:
             return None
-        found = [*decoded(shown(value), self._type)]
-        if found != step["shows"]:
-            return f"the view {step['shows']}", str(found)
+        numbers = [*decoded(shown(value), self._type)]
+        if numbers != step["shows"]:
+            return f"the view {step['shows']}", str(numbers)
         if "write" in step:
             pour(value, encoded(step["write"], self._type))
         return None
@@ -136,13 +139,13 @@ class _Player:
             if list(blob.shape) != wanted["shape"]:
                 return f"blob {n} of the shape {wanted['shape']}", str(list(blob.shape))
             for part in ("data", "diff"):
-                memory, told = getattr(blob, f"{part}_memory"), wanted[part]
-                if memory.head.name != told["head"]:
-                    return f"the head {told['head']} of {part} of blob {n}", memory.head.name
+                memory, expected = getattr(blob, f"{part}_memory"), wanted[part]
+                if memory.head.name != expected["head"]:
+                    return f"the head {expected['head']} of {part} of blob {n}", memory.head.name
                 for side in ("cpu", "gpu"):
-                    found = None if told[side] is None else self._numbers(memory, side)
-                    if found != told[side]:
-                        return f"{told[side]} on the {side} side of {part} of blob {n}", str(found)
+                    numbers = None if expected[side] is None else self._numbers(memory, side)
+                    if numbers != expected[side]:
+                        return f"{expected[side]} on the {side} side of {part} of blob {n}", str(numbers)
         return None
 
     def _numbers(self, memory: Any, side: str) -> list[Any]:

@@ -9,7 +9,7 @@ from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import Mode, SyncedHead
+from syncedmem.model import EDITIONS, Mode, SyncedHead
 from syncedmem.model.caffe import CPU_ONLY, edition_for
 
 from ..blob.cells import WAYS, samples, way
@@ -20,6 +20,8 @@ from ..engine.heads import FRESH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from syncedmem.model import Machine
 
     from ..blob.oracle import Foreseen, Shape
     from ..requirements import Profile
@@ -77,8 +79,13 @@ class BlobProgram(NamedTuple):
     profile: Profile = "caffe"
 
     @property
-    def made(self) -> dict[str, Any]:
-        """What is made at the start, as data."""
+    def machine(self) -> Machine:
+        """The edition that its memories are of."""
+        return EDITIONS[self.edition]
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """The blobs at the start, as data."""
         return {"type": self.type, "shapes": [[*shape] for shape in self.shapes]}
 
     @property
@@ -102,21 +109,21 @@ class BlobSuite(NamedTuple):
     programs: Callable[[bool], Iterator[BlobProgram]]
 
 
-def blob_programs(suite: str, edition: str) -> tuple[BlobProgram, ...]:
-    """The programs of a suite, without duplicates; there are none for the edition ``early``.
+def blob_programs(suite: str, machine: Machine) -> tuple[BlobProgram, ...]:
+    """The programs of a suite, without duplicates; there are none for the edition ``early`` and for other machines.
 
     Raises
     ------
     KeyError
         If there is no such suite.
     """
-    make, has_device = BLOB_SUITES[suite].programs, edition != CPU_ONLY.name
-    return tuple(dict.fromkeys(make(has_device))) if edition == edition_for(has_device=has_device).name else ()
+    make, has_device = BLOB_SUITES[suite].programs, machine != CPU_ONLY
+    return tuple(dict.fromkeys(make(has_device))) if machine == edition_for(has_device=has_device) else ()
 
 
 def expected_blob_steps(program: BlobProgram) -> list[dict[str, Any]]:
     """The steps of a program: each operation with its expected result."""
-    world, steps = _made(program), list[dict[str, Any]]()
+    world, steps = _start_of(program), list[dict[str, Any]]()
     calls, operations = iter(program.calls), program.operations
     for number, (operation, call) in enumerate(zip(operations, calls, strict=False), 1):
         if call.call == "mode":
@@ -132,7 +139,7 @@ def expected_blob_steps(program: BlobProgram) -> list[dict[str, Any]]:
     return steps + [{**it, "refusal": None} for it in operations[len(steps) :]]
 
 
-def _made(program: BlobProgram) -> World:
+def _start_of(program: BlobProgram) -> World:
     world = World(program.type, program.edition != "cpu_only", Mode.GPU)
     for n, shape in enumerate(program.shapes):
         world = world.make(n, shape)

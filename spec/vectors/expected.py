@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-from syncedmem.model import caffe
+from syncedmem.model import EDITIONS, caffe
 
 from ..engine.contents import pattern
-from ..engine.heads import HEADS
+from ..memory.by_table import TableOracle
 from ..memory.oracle import Oracle, Wanted
-from ..memory.policy import POLICIES
-from .programs import LOOK, OWN, SET_MODE, WRITE_BUFFER
+from ..memory.policy import POLICIES, Reason
+from .programs import LOOK, OWN, WRITE_BUFFER, setting_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from syncedmem.model.declaration import Refusal
+    from syncedmem.model.declaration import Call, Machine, Refusal
 
+    from ..memory.oracle import Does
+    from ..memory.policy import Policy
     from .programs import Operation, Program
 
-__all__ = ["OWN_BUFFER", "REFUSALS", "content", "expected_steps"]
+__all__ = ["OWN_BUFFER", "REFUSALS", "content", "expected_steps", "operation_names", "refusals"]
 
 OWN_BUFFER = "own_buffer"
 """The refusal of a memory's own pointer, which Caffe frees and then keeps; no machine knows pointers."""
@@ -44,8 +47,21 @@ REFUSALS: dict[str | None, str] = {
 }
 """The values of `refusal` in a step with their meanings; the page and the schema are made from this list."""
 
-_NAMES = {Wanted(it.does, it.side, it.source, it.queued): it.name for it in caffe.EVERYTHING.actions.values()}  # type: ignore[arg-type]  # in Caffe's machine every action means something
-"""What the machine calls each step of the oracle."""
+
+def refusals(machine: Machine) -> Mapping[str | None, str]:
+    """The values of `refusal` in a step of a machine with their meanings; what it does not name has a word of ours."""
+    if machine in (caffe.EVERYTHING, *EDITIONS.values()):
+        return REFUSALS
+    ours = dict.fromkeys(get_args(Reason), "the policy refuses the call, and does not say what the machine calls it")
+    own = {it.name: it.text or "the machine refuses the call" for it in machine.refusals.values()}
+    return {None: REFUSALS[None], **ours, **own}
+
+
+@cache
+def operation_names(machine: Machine) -> Mapping[tuple[str, str], str]:
+    """What a machine calls each operation of an allocator on each side; the first action that does it."""
+    actions = [it for it in machine.actions.values() if it.does]
+    return {("push" if it.queued else it.does, it.side): it.name for it in reversed(actions)}
 
 
 def content(number: int, size: int) -> bytes:
@@ -53,41 +69,55 @@ def content(number: int, size: int) -> bytes:
     return pattern(number, size) if number else bytes(size)
 
 
-def expected_steps(program: Program) -> list[dict[str, Any]]:
-    """The steps of a program: each operation with its expected result."""
-    caller = _Caller(program)
+def _policy_for(machine: Machine, policy: Policy | None) -> Policy | None:
+    """The policy of a machine: that of an edition is known."""
+    return POLICIES[machine.name] if policy is None and EDITIONS.get(machine.name) == machine else policy
+
+
+def expected_steps(program: Program, policy: Policy | None = None) -> list[dict[str, Any]]:
+    """The steps of a program: each operation with its expected result.
+
+    Without a policy, the oracle of a machine that is no edition of Caffe's is its own table.
+    """
+    caller = _Caller(program, _policy_for(program.machine, policy))
     return [caller.step(operation) for operation in program.operations]
 
 
 class _Caller:
     """The memories and the caller's buffers, while a program is followed."""
 
-    def __init__(self, program: Program) -> None:
-        self._mode = caffe.MODE.initial
+    def __init__(self, program: Program, policy: Policy | None) -> None:
+        self._machine = program.machine
+        self._settings = {it.name: it.initial for it in self._machine.settings.values()}
         self._buffers: dict[int, int] = {}
-        self._memories = [_Followed(program.edition, size, self._buffers) for size in program.sizes]
+        self._memories = [_Followed(self._machine, policy, size, self._buffers) for size in program.sizes]
 
     def step(self, operation: Operation) -> dict[str, Any]:
         """The expected result of one operation."""
-        if operation["call"] == SET_MODE:
-            self._mode = operation["argument"]
+        if setting := setting_of(self._machine, operation["call"]):
+            self._settings[setting] = operation["argument"]
             return operation
         if operation["call"] == WRITE_BUFFER:
             self._buffers[operation["argument"]["buffer"]] = operation["argument"]["bytes"]
         number: int = operation.get("memory", 0)
-        return {**operation, **self._memories[number].step(operation, self._mode)}
+        return {**operation, **self._memories[number].step(operation, self._settings)}
 
 
 class _Followed:
     """One memory as the oracle sees it; its contents are numbers, and those of adopted sides are the caller's."""
 
-    def __init__(self, edition: str, size: int, buffers: dict[int, int]) -> None:
-        self._machine = caffe.EDITIONS[edition]
-        self._oracle = Oracle.new(POLICIES[edition], size, 0)
+    def __init__(self, machine: Machine, policy: Policy | None, size: int, buffers: dict[int, int]) -> None:
+        self._machine = machine
+        self._oracle = Oracle.new(policy, size, 0) if policy else TableOracle.of(machine, size, 0)
+        self._heads = {frozenset(head.fresh): head.name for head in machine.heads.values()}
+        self._names = {
+            Wanted(cast("Does", it.does), it.side, it.source, it.queued): it.name
+            for it in reversed([*machine.actions.values()])
+        }
         self._buffers = buffers
         self._adopted: dict[str, int] = {}
 
-    def step(self, operation: Operation, mode: str) -> dict[str, Any]:
+    def step(self, operation: Operation, settings: Mapping[str, str]) -> dict[str, Any]:
         """The expected result of an operation on this memory."""
         for side, buffer in self._adopted.items():  # others may have written there
             self._oracle = self._oracle.written(side, self._buffers[buffer])
@@ -98,21 +128,22 @@ class _Followed:
             return {"refusal": None, **self._seen()}
         if operation.get("argument") == OWN:
             return {"refusal": OWN_BUFFER, **self._acted(()), **self._seen()}
-        return self._call(name, operation, mode)
+        return self._call(self._machine.calls[name], operation, settings)
 
-    def _call(self, name: str, operation: Operation, mode: str) -> dict[str, Any]:
-        call, argument = self._machine.calls[name], operation.get("argument")
+    def _call(self, call: Call, operation: Operation, settings: Mapping[str, str]) -> dict[str, Any]:
+        argument = operation.get("argument")
         given = self._given(argument) if argument else None
-        expected = self._oracle.expect(call, {caffe.MODE.name: mode}, given)
+        expected = self._oracle.expect(call, settings, given)
+        reason = self._oracle.why(call, settings, given) if expected.refused else None
         self._oracle = expected.after
         if argument and not expected.refused:
             self._adopted[call.side] = argument["buffer"]
-        reason = self._oracle.policy.refusals[expected.refused] if expected.refused else None
         seen: dict[str, Any] = {"refusal": reason, **self._acted(expected.steps)}
         if call.ends:
             return seen
         if not expected.refused and call.does in ("read", "write"):
-            seen["shows"] = self._oracle.copy(call.side).content
+            shown = self._oracle.copy(call.side).content
+            seen |= {} if shown is None else {"shows": shown}
         if not expected.refused and "write" in operation:
             self._oracle = self._oracle.written(call.side, operation["write"])
         for side, buffer in self._adopted.items():
@@ -126,12 +157,13 @@ class _Followed:
 
     def _acted(self, steps: Iterable[Wanted]) -> dict[str, Any]:
         """The expected actions; those of a memory of zero bytes are not specified."""
-        return {"actions": [_NAMES[step._replace(pinned=False)] for step in steps]} if self._oracle.size else {}
+        return {"actions": [self._names[step._replace(pinned=False)] for step in steps]} if self._oracle.size else {}
 
     def _seen(self) -> dict[str, Any]:
         """The expected head, flags and contents; a memory of zero bytes has the flags of any other."""
+        flags = {flag.name: self._oracle.holds(flag) for flag in self._machine.flags}
         return {
-            "head": HEADS[self._oracle.fresh].name,
-            "flags": {flag.name: self._oracle.holds(flag) for flag in self._machine.flags},
+            "head": self._oracle.head or self._heads[self._oracle.fresh],
+            "flags": {name: value for name, value in flags.items() if value is not None},
             "bytes": {side: copy.content if copy.fresh else None for side, copy in self._oracle.copies.items()},
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 import tarfile
 from collections import Counter
 from io import BytesIO
@@ -22,40 +23,65 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["MANIFEST", "SCHEMA", "archive", "compare", "suite_files", "write"]
+    from syncedmem.model import Machine
+
+    from ..memory.policy import Policy
+
+__all__ = ["MANIFEST", "SCHEMA", "archive", "compare", "folder_of", "suite_files", "write"]
 
 MANIFEST, SCHEMA = "manifest.json", "vector.schema.json"
 
 
-def suite_files() -> Iterator[tuple[str, str]]:
-    """All files, one by one: the path of each in the folder, and its contents; the manifest is the last."""
+def suite_files(machine: Machine | None = None, policy: Policy | None = None) -> Iterator[tuple[str, str]]:
+    """All files, one by one: the path of each in the folder, and its contents; the manifest is the last.
+
+    Parameters
+    ----------
+    machine : Machine, optional
+        Without one, the files of all of Caffe's editions.
+    policy : Policy, optional
+        As for `vectors`.
+
+    Raises
+    ------
+    UnfitPolicyError
+        As `vectors` does.
+    """
     described: list[dict[str, Any]] = []
-    for edition in EDITIONS:
+    machines = EDITIONS.values() if machine is None else (machine,)
+    for it in machines:
         for name, suite in ALL_SUITES.items():
-            made = [*vectors(name, edition)]
-            if not made:
+            lines = [*vectors(name, it, policy)]
+            if not lines:
                 continue
-            text = "".join(f"{vector.line()}\n" for vector in made)
-            path = f"{edition}/{name}.jsonl"
+            text = "".join(f"{vector.line()}\n" for vector in lines)
+            path = f"{folder_of(it)}/{name}.jsonl"
             described.append(
                 {
                     "file": path,
                     "text": suite.text,
                     "of": "blobs" if name in BLOB_SUITES else "memories",
-                    "profiles": dict(sorted(Counter(vector.program.profile for vector in made).items())),
-                    "vectors": len(made),
+                    "profiles": dict(sorted(Counter(vector.program.profile for vector in lines).items())),
+                    "vectors": len(lines),
                     "steps": text.count('{"call":'),
                     "sha256": hashlib.sha256(text.encode()).hexdigest(),
                 }
             )
             yield path, text
-    models = {edition: model_digest(edition) for edition in EDITIONS}
+    models = {it.name: model_digest(it) for it in machines}
     manifest = {"format": FORMAT, "models": models, "suites": described}
-    yield SCHEMA, json.dumps(schema(), indent=2) + "\n"
+    yield SCHEMA, json.dumps(schema(machine), indent=2) + "\n"
     yield MANIFEST, json.dumps(manifest, indent=2) + "\n"
 
 
-def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
+def folder_of(machine: Machine) -> str:
+    """The folder of the vectors of a machine: its name, without what no name of a file should have."""
+    return re.sub(r"[^\w.-]+", "_", machine.name).lstrip(".") or "_"
+
+
+def write(
+    folder: Path, wanted: Iterable[str] = (), machine: Machine | None = None, policy: Policy | None = None
+) -> list[str]:
     """Write vectors into a folder.
 
     Parameters
@@ -63,6 +89,8 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     folder : Path
     wanted : iterable of str
         Write only files of these names, such as ``"caffe/tour"`` or ``"tour"``; the manifest always lists all.
+    machine, policy : Machine, Policy, optional
+        As for `suite_files`.
 
     Returns
     -------
@@ -73,9 +101,11 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     ------
     OSError
         If a file cannot be written; files that were written before it stay.
+    UnfitPolicyError
+        As `vectors` does; then nothing is written.
     """
     paths: list[str] = []
-    for path, text in _chosen(wanted):
+    for path, text in _chosen(suite_files(machine, policy), wanted):
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, methodcaller("write", text.encode()))
@@ -83,11 +113,13 @@ def write(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
     return paths
 
 
-def compare(folder: Path, wanted: Iterable[str] = ()) -> list[str]:
+def compare(
+    folder: Path, wanted: Iterable[str] = (), machine: Machine | None = None, policy: Policy | None = None
+) -> list[str]:
     """The files of a folder that are missing, or differ from those that `write` would write."""
     return [
         path
-        for path, text in _chosen(wanted)
+        for path, text in _chosen(suite_files(machine, policy), wanted)
         if not (folder / path).is_file() or (folder / path).read_bytes() != text.encode()
     ]
 
@@ -115,8 +147,8 @@ def archive(version: str) -> tuple[str, bytes]:
     return f"{name}.tar.gz", packed.getvalue()
 
 
-def _chosen(wanted: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _chosen(files: Iterable[tuple[str, str]], wanted: Iterable[str]) -> Iterator[tuple[str, str]]:
     names = set(wanted)
-    for path, text in suite_files():
+    for path, text in files:
         if not names or path in (MANIFEST, SCHEMA) or names & {path.removesuffix(".jsonl"), path.split("/")[-1][:-6]}:
             yield path, text

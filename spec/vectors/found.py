@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from syncedmem.model import Input, Mode, space
+from syncedmem.model import Input, space
 
 from ..memory.suites import Fail, Stumble
-from .programs import SET_MODE, WRITE_BUFFER, Program, numbered, operation_of
+from .programs import MOVES, WRITE_BUFFER, Program, end_of, numbered, operation_of
 from .replay import replay
-from .vector import Vector
+from .vector import Vector, mute_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from syncedmem.model import Machine
 
@@ -42,20 +42,19 @@ def vector_of(violation: Violation, subject: Subject) -> Vector | None:
         None if a vector cannot say it: the replay of the memory passes, or the violation is not one of calls, as for
         interrupts, streams in flight and finalisers.
     """
-    if violation.played is None or not subject.is_caffe:
+    if violation.played is None:
         return None
     sizes, moves = violation.played
-    taker = _Taker(subject.machine, len(sizes))
+    taker = _Taker(subject.machine, len(sizes), mute_calls(subject.machine, subject.policy))
     for number, move in moves:
         taker.take(number, move)
-    program = Program(subject.machine.name, sizes, taker.done(), subject.profile)
-    vector = Vector(FOUND, program)
+    program = Program(subject.machine, sizes, taker.operations(), subject.profile)
+    if not program.operations:
+        return None
+    vector = Vector(FOUND, program, subject.policy)
     if subject.program is not None:
         subject.program.renew()
-    try:
-        difference = replay(replace(subject, elsewhere=None, journal=None), vector.as_json())
-    except Exception:  # noqa: BLE001 -- a memory that cannot be made
-        return None
+    difference = replay(replace(subject, elsewhere=None, journal=None), vector.as_json())
     return None if difference is None else vector
 
 
@@ -70,20 +69,21 @@ def add_vectors(violations: Iterable[Violation], subject: Subject) -> None:
 class _Taker:
     """Makes operations of moves, in the states of the model."""
 
-    def __init__(self, machine: Machine, count: int) -> None:
+    def __init__(self, machine: Machine, count: int, mute: Collection[str]) -> None:
+        self._mute = mute
         self._space = space(machine)
         self._states = [self._space.start] * count
-        self._modes = [Mode.GPU] * count
+        self._settings = {it.name: it.initial for it in machine.settings.values()}
+        self._wanted = [dict(self._settings) for _ in range(count)]
         self._ended: set[int] = set()
         self._operations: list[Operation] = []
-        self._mode = Mode.GPU
 
     def take(self, number: int, move: object) -> None:
         """Add the operations of a move of one memory."""
         if isinstance(move, Fail):
             steps = self._space.steps[self._states[number]]
             actions = steps[move.entry].actions if move.entry in steps else ()
-            if move.k <= sum(self._space.machine.actions[name].does != "adopt" for name in actions):
+            if move.k <= sum(self._space.machine.actions[name].does in MOVES for name in actions):
                 self._add(number, move.entry, {"fail": move.k})
                 if not move.again:
                     return
@@ -93,23 +93,25 @@ class _Taker:
         elif isinstance(move, Input):
             self._enter(number, move)
 
-    def done(self) -> tuple[Operation, ...]:
+    def operations(self) -> tuple[Operation, ...]:
         """All operations, and the end of each memory."""
-        ends = (number for number in range(len(self._states)) if number not in self._ended)
-        return (*self._operations, *(numbered(number, {"call": "release"}) for number in ends))
+        living = (number for number in range(len(self._states)) if number not in self._ended)
+        return (*self._operations, *(it for number in living for it in end_of(self._space.machine, number)))
 
     def _enter(self, number: int, entry: Input) -> None:
-        if number in self._ended:
+        steps = self._space.steps[self._states[number]]
+        if number in self._ended or entry.given:
             return
         if entry.call is None:
-            self._modes[number] = Mode[entry.value]
+            self._wanted[number][entry.setting] = entry.value
+        elif entry.call.name in self._mute or (not entry.call.does and entry not in steps):
+            return  # nobody says what it does here
         elif entry.call.ends:
             self._ended.add(number)
             self._operations.append(numbered(number, {"call": entry.call.name}))
             return
         else:
             self._add(number, entry, {})
-        steps = self._space.steps[self._states[number]]
         if entry in steps:
             self._states[number] = steps[entry].after
         if entry.does == "adopt" and entry.data:  # the kit writes into what it has handed in
@@ -117,11 +119,12 @@ class _Taker:
             self._operations.append(numbered(number, {"call": WRITE_BUFFER, "argument": buffer}))
 
     def _add(self, number: int, entry: Input, more: Operation) -> None:
-        """Add a call in the mode of its memory."""
-        if self._modes[number] is not self._mode:
-            self._mode = self._modes[number]
-            self._operations.append({"call": SET_MODE, "argument": self._mode.name})
-        done = {**operation_of(entry, len(self._operations) + 1), **more}
+        """Add a call, with the settings of its memory: a vector has one value of each, and the kit one a memory."""
+        for name, value in self._wanted[number].items():
+            if self._settings[name] != value:
+                self._settings[name] = value
+                self._operations.append({"call": f"set_{name}", "argument": value})
+        operation = {**operation_of(entry, len(self._operations) + 1), **more}
         if more:
-            done.pop("write", None)
-        self._operations.append(numbered(number, done))
+            operation.pop("write", None)
+        self._operations.append(numbered(number, operation))

@@ -5,6 +5,7 @@ The schema of a line, and the tables of docs/vectors.md, are made from these tab
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS, Mode, SyncedHead, caffe
@@ -14,14 +15,16 @@ from ..blob.oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES
 from ..engine.fields import FLAG, INTEGER, NULL, NUMBER, TEXT, Field, Type, array_of, object_of, one_of
 from ..requirements import PROFILES
 from .blobs import BLOB_REFUSALS, RELEASE
-from .expected import REFUSALS
+from .expected import REFUSALS, refusals
 from .programs import LOOK, SET_MODE, WRITE_BUFFER
 from .vector import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BLOB_STEP", "LINE", "MEMORY_STEP", "schema"]
+    from syncedmem.model import Machine
+
+__all__ = ["BLOB_STEP", "LINE", "MEMORY_STEP", "line_of", "memory_step", "schema"]
 
 _DIGEST: Type = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
 _COUNT: Type = {"type": "integer", "minimum": 1}
@@ -52,11 +55,6 @@ _MODE = one_of(mode.name for mode in Mode)
 _ACTIONS = array_of(one_of(caffe.EVERYTHING.actions))
 _BUFFER = _parts({"buffer": NUMBER}, {"bytes": _CONTENT})
 _OWN = _parts({"own": {"const": True}})
-_FLAGS: Type = {
-    "type": "object",
-    "additionalProperties": FLAG,
-    "propertyNames": one_of(flag.name for flag in caffe.CAFFE.flags),
-}
 _PART = _parts({"head": _HEAD, **{side: {"oneOf": [NULL, _REALS]} for side in _SIDES}})
 _BLOB = _parts({"shape": _INTEGERS, "data": _PART, "diff": _PART})
 _OTHER = _parts({"blob": NUMBER}, {"copy_diff": FLAG, "reshape": FLAG})
@@ -65,56 +63,71 @@ _BLOB_CALLS = (
     "reshape", RELEASE, SET_MODE,
 )  # fmt: skip
 
-MEMORY_STEP: tuple[Field, ...] = (
-    _key(
-        "call",
-        "A call of a memory; `release` is the destructor. `set_mode` changes the mode of all memories, which is GPU at "
-        "first. With `write_buffer` the caller writes into a buffer of its own. `look` does nothing: the memory must "
-        "still be as it was.",
-        one_of((*caffe.EVERYTHING.calls, SET_MODE, WRITE_BUFFER, LOOK)),
-        required=True,
-    ),
-    _key("memory", "The number of the memory, from 0. Without it, the first.", _COUNT),
-    _key(
-        "argument",
-        'For `set_*_data`: `null`; `{"buffer": N, "bytes": CONTENT}`, buffer N of the caller with this content; '
-        'without `bytes`, the same buffer again, unchanged; `{"own": true}`, the pointer that the memory returned last '
-        'for this side. For `write_buffer`: a buffer with its new content. For `set_mode`: `"CPU"` or `"GPU"`.',
-        {"oneOf": [NULL, _MODE, _BUFFER, _OWN]},
-    ),
-    _key("write", "What the caller writes through the returned pointer, after `shows` was compared.", _CONTENT),
-    _key(
-        "fail",
-        "The k-th action of this call fails, counting from 1 and without `adopt_*`. The call must report it, and "
-        "nothing may have changed.",
-        _COUNT,
-    ),
-    _key(
-        "refusal",
-        "Why the call must be refused, or `null`; see below. A refused call does nothing.",
-        _reasons(REFUSALS),
-        "expects",
-    ),
-    _key(
-        "actions",
-        "What happens to memory, in this order, and nothing else. Each action is of exactly the memory's size. "
-        "`allocate_cpu` makes page-locked memory if `cpu_malloc_use_cuda` is true afterwards, and `free_cpu` frees it "
-        "in the way it was allocated.",
-        _ACTIONS,
-        "expects",
-    ),
-    _key("shows", "The content behind the returned pointer, before `write`.", _CONTENT, "expects"),
-    _key("head", "The head after the step.", _HEAD, "expects"),
-    _key("flags", "The flags of the edition after the step.", _FLAGS, "expects"),
-    _key(
-        "bytes",
-        "What each side holds after the step, and after `write`; `null` if a side is not fresh and nothing is promised."
-        " The bytes of a side that the caller handed in are those of the caller's buffer.",
-        _parts({side: {"oneOf": [NULL, _CONTENT]} for side in _SIDES}),
-        "expects",
-    ),
-)
-"""The keys of a step of memories."""
+
+def memory_step(machine: Machine | None = None) -> tuple[Field, ...]:
+    """The keys of a step of memories of a machine; without one, of Caffe's editions."""
+    machine = machine or caffe.EVERYTHING
+    settings = [f"set_{name}" for name in machine.settings]
+    values = one_of(dict.fromkeys(value for it in machine.settings.values() for value in it.values))
+    flags: Type = {
+        "type": "object",
+        "additionalProperties": FLAG,
+        "propertyNames": one_of(flag.name for flag in machine.flags),
+    }
+    return (
+        _key(
+            "call",
+            "A call of a memory; `release` of Caffe's is the destructor. `set_` and the name of a setting changes that "
+            "setting for all memories: `set_mode` changes Caffe's mode, which is GPU at first. With `write_buffer` the "
+            "caller writes into a buffer of its own. `look` does nothing: the memory must still be as it was.",
+            one_of((*machine.calls, *settings, WRITE_BUFFER, LOOK)),
+            required=True,
+        ),
+        _key("memory", "The number of the memory, from 0. Without it, the first.", _COUNT),
+        _key(
+            "argument",
+            'For a call that adopts, as `set_*_data`: `null`; `{"buffer": N, "bytes": CONTENT}`, buffer N of the '
+            'caller with this content; without `bytes`, the same buffer again, unchanged; `{"own": true}`, the pointer '
+            "that the memory returned last for this side. For `write_buffer`: a buffer with its new content. For a "
+            'setting: its new value, as `"CPU"` or `"GPU"` for `set_mode`.',
+            {"oneOf": [NULL, *([values] if settings else []), _BUFFER, _OWN]},
+        ),
+        _key("write", "What the caller writes through the returned pointer, after `shows` was compared.", _CONTENT),
+        _key(
+            "fail",
+            "The k-th action of this call fails, counting from 1 and without those that adopt. The call must report "
+            "it, and nothing may have changed.",
+            _COUNT,
+        ),
+        _key(
+            "refusal",
+            "Why the call must be refused, or `null`; see below. A refused call does nothing.",
+            _reasons(refusals(machine)),
+            "expects",
+        ),
+        _key(
+            "actions",
+            "What happens to memory, in this order, and nothing else. Each action is of exactly the memory's size. "
+            "`allocate_cpu` makes page-locked memory if `cpu_malloc_use_cuda` is true afterwards, and `free_cpu` frees "
+            "it in the way it was allocated.",
+            array_of(one_of(machine.actions)),
+            "expects",
+        ),
+        _key("shows", "The content behind the returned pointer, before `write`.", _CONTENT, "expects"),
+        _key("head", "The head after the step.", one_of(machine.heads), "expects"),
+        _key("flags", "The flags of the edition after the step.", flags, "expects"),
+        _key(
+            "bytes",
+            "What each side holds after the step, and after `write`; `null` if a side is not fresh and nothing is "
+            "promised. The bytes of a side that the caller handed in are those of the caller's buffer.",
+            _parts({side: {"oneOf": [NULL, _CONTENT]} for side in machine.sides}),
+            "expects",
+        ),
+    )
+
+
+MEMORY_STEP: tuple[Field, ...] = memory_step()
+"""The keys of a step of memories, for all of Caffe's editions."""
 
 BLOB_STEP: tuple[Field, ...] = (
     _key(
@@ -172,11 +185,16 @@ LINE: tuple[Field, ...] = (
         required=True,
     ),
     _key("suite", "The suite that the vector belongs to.", TEXT, required=True),
-    _key("edition", "The edition that the vector belongs to.", one_of(EDITIONS), required=True),
+    _key(
+        "edition",
+        "The edition that the vector belongs to, or the name of another machine.",
+        one_of(EDITIONS),
+        required=True,
+    ),
     _key(
         "profile",
-        "`caffe`: Caffe does this. `safe`: this project promises it beyond Caffe, which ends the process or leaves it "
-        "open.",
+        "`caffe`: Caffe, or the other machine, does this. `safe`: this project promises it beyond Caffe, which ends "
+        "the process or leaves it open.",
         one_of(PROFILES),
         required=True,
     ),
@@ -189,18 +207,30 @@ LINE: tuple[Field, ...] = (
     _key("sizes", "Of memories: the size of each memory that is made at the start, in bytes.", array_of(NUMBER, 1)),
     _key("type", "Of blobs: the type of the elements.", one_of(TYPES)),
     _key("shapes", "Of blobs: the shape of each blob that is made at the start.", array_of(_INTEGERS, 1)),
-    _key("steps", "The steps, in order. The last ones are `release`.", array_of({}, 1), required=True),
+    _key(
+        "steps",
+        "The steps, in order. The last ones are `release`, if memories have an end.",
+        array_of({}, 1),
+        required=True,
+    ),
 )
 """The keys of a line."""
 
 
-def schema() -> Type:
-    """The JSON Schema of a line."""
+def line_of(machine: Machine | None) -> tuple[Field, ...]:
+    """The keys of a line of a machine; without one, of Caffe's editions."""
+    if machine is None:
+        return LINE
+    return tuple(replace(it, type=one_of((machine.name,))) if it.name == "edition" else it for it in LINE)
+
+
+def schema(machine: Machine | None = None) -> Type:
+    """The JSON Schema of a line; without a machine, for all of Caffe's editions."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"A test vector of syncedmem, format {FORMAT}: one line of a .jsonl file",
-        **object_of(LINE),
+        **object_of(line_of(machine)),
         "if": {"required": ["shapes"]},
         "then": {"required": ["type"], "properties": {"steps": array_of(object_of(BLOB_STEP))}},
-        "else": {"required": ["sizes"], "properties": {"steps": array_of(object_of(MEMORY_STEP))}},
+        "else": {"required": ["sizes"], "properties": {"steps": array_of(object_of(memory_step(machine)))}},
     }

@@ -11,7 +11,8 @@ from hashlib import blake2b
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncedmem.model import EDITIONS, Input, Mode, caffe, hsi_suite, space, tour
+from syncedmem.model import EDITIONS, Input, InvalidArgumentError, Mode, caffe, hsi_suite, space, tour
+from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles, pair_tour
 
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from syncedmem.model import Call, Machine
+    from syncedmem.model.opening import AnyMachine
     from syncedmem.model.suites import InputSequence
 
     from ..requirements import Profile
 
 __all__ = [
     "LOOK",
+    "MOVES",
     "OWN",
     "SET_MODE",
     "SUITES",
@@ -32,19 +35,25 @@ __all__ = [
     "Operation",
     "Program",
     "Suite",
+    "end_of",
     "numbered",
     "operation_of",
     "programs",
+    "setting_of",
 ]
 
-SET_MODE, WRITE_BUFFER, LOOK = "set_mode", "write_buffer", "look"
-"""The operations that are not calls of a memory; `LOOK` only compares it."""
+WRITE_BUFFER, LOOK = "write_buffer", "look"
+"""The operations that are neither calls of a memory nor changes of a setting; `LOOK` only compares it."""
+SET_MODE = f"set_{caffe.MODE.name}"
+"""The change of Caffe's setting."""
 OWN = {"own": True}
 """The argument that stands for the memory's own pointer."""
 
 Operation = dict[str, Any]
 """A call with its memory, its argument, what is written after it, and the action that fails; see docs/vectors.md."""
 
+MOVES = frozenset({"allocate", "zero", "copy", "free"})
+"""What an action does that an allocator is asked for, so that it can fail."""
 _SIZE = 4
 _SIZES = (1, 3, 5, 64, 4097)
 _LARGE = (65_537, 1_048_579)
@@ -58,7 +67,7 @@ class Program(NamedTuple):
 
     Attributes
     ----------
-    edition : str
+    machine : Machine
     sizes : tuple of int
         The size of each memory in bytes.
     operations : tuple of Operation
@@ -66,14 +75,19 @@ class Program(NamedTuple):
         ``"caffe"`` if Caffe passes it; ``"safe"`` if it needs a promise beyond Caffe's.
     """
 
-    edition: str
+    machine: Machine
     sizes: tuple[int, ...]
     operations: tuple[Operation, ...]
     profile: Profile = "caffe"
 
     @property
-    def made(self) -> dict[str, Any]:
-        """What is made at the start, as data."""
+    def edition(self) -> str:
+        """The name of the machine."""
+        return self.machine.name
+
+    @property
+    def start(self) -> dict[str, Any]:
+        """The memories at the start, as data."""
         return {"sizes": list(self.sizes)}
 
 
@@ -93,47 +107,77 @@ class Suite(NamedTuple):
 
 
 @lru_cache(maxsize=2)  # a suite is wanted twice in a row, and the largest have millions of operations
-def programs(suite: str, edition: str) -> tuple[Program, ...]:
+def programs(suite: str, edition: AnyMachine) -> tuple[Program, ...]:
     """The programs of a suite, without duplicates.
 
     Raises
     ------
     KeyError
         If there is no such suite.
+    InvalidArgumentError
+        If a call of the machine has a name that is another operation in a vector.
     """
-    known, found = set[bytes](), list[Program]()
-    for program in SUITES[suite].programs(EDITIONS[edition]):
-        name = blake2b(repr(program).encode(), digest_size=16).digest()  # the text of a long one is longer than itself
-        if name not in known:
-            known.add(name)
-            found.append(program)
-    return tuple(found)
+    machine = machine_of(edition)
+    operations = {WRITE_BUFFER, LOOK, *(f"set_{name}" for name in machine.settings)}
+    if clash := sorted(operations & machine.calls.keys()):
+        wanted = f"another name, because {clash[0]} is another operation in a vector"
+        raise InvalidArgumentError(f"a call of {machine}", clash[0], wanted)
+    names, distinct = set[bytes](), list[Program]()
+    for program in SUITES[suite].programs(machine):
+        name = blake2b(repr(program[1:]).encode(), digest_size=16).digest()  # shorter than the text of a long one
+        if program.operations and name not in names:
+            names.add(name)
+            distinct.append(program)
+    return tuple(distinct)
 
 
 def _program(
     machine: Machine, sequence: Iterable[Input | Operation], size: int = _SIZE, profile: Profile = "caffe"
 ) -> Program:
-    """A program of one memory from a sequence, with another content in every step, and a release at the end."""
-    done = [operation_of(it, n) if isinstance(it, Input) else it for n, it in enumerate(sequence, 1)]
-    return Program(machine.name, (size,), (*done, {"call": caffe.RELEASE.name}), profile)
+    """A program of one memory from a sequence, with another content in every step, and its end."""
+    done = [operation_of(it, n) if isinstance(it, Input) else it for n, it in enumerate(_sayable(machine, sequence), 1)]
+    return Program(machine, (size,), (*done, *end_of(machine)), profile)
+
+
+def _sayable(machine: Machine, sequence: Iterable[Input | Operation]) -> Iterator[Input | Operation]:
+    """A sequence without the calls that a table does not define where they are, or only for facts that are given."""
+    takes = stepper(machine)
+    state = takes.start
+    for it in sequence:
+        if isinstance(it, Input):
+            step = takes.step(state, it)
+            if step is None or it.given:
+                continue
+            state = step.after
+        yield it
+
+
+def end_of(machine: Machine, memory: int = 0) -> tuple[Operation, ...]:
+    """The end of a memory, if the machine has one."""
+    return tuple(numbered(memory, {"call": call.name}) for call in machine.calls.values() if call.ends)[:1]
+
+
+def setting_of(machine: Machine, call: str) -> str:
+    """The setting that an operation changes; empty if it changes none."""
+    return next((name for name in machine.settings if call == f"set_{name}"), "")
 
 
 @lru_cache(maxsize=1 << 12)
 def operation_of(entry: Input, number: int) -> Operation:
     """The operation of an input, with the content of this number; many programs share it, so it must not be changed."""
     if entry.call is None:
-        return {"call": SET_MODE, "argument": entry.value}
+        return {"call": f"set_{entry.setting}", "argument": entry.value}
     done: Operation = {"call": entry.call.name}
     if entry.does == "adopt":
         done["argument"] = {"buffer": number, "bytes": number} if entry.data else None
-    elif entry.does == "write":
+    elif entry.does in ("write", "overwrite"):
         done["write"] = number
     return done
 
 
 def numbered(memory: int, operation: Operation) -> Operation:
     """An operation on another memory than the first."""
-    if not memory or operation["call"] == SET_MODE:
+    if not memory:
         return operation
     call, *rest = operation.items()
     return dict((call, ("memory", memory), *rest))
@@ -157,8 +201,12 @@ def _cells(machine: Machine) -> Iterator[Program]:
 def _failures(machine: Machine) -> Iterator[Program]:
     """In every state each action of every call fails; then the call is repeated, or the memory is released."""
     for state, sequence in access_sequences(machine).items():
+        if any(it.given for it in sequence):
+            continue
         for entry, step in space(machine).steps[state].items():
-            for k in range(1, 1 + sum(machine.actions[name].does != "adopt" for name in step.actions)):
+            if entry.given:
+                continue
+            for k in range(1, 1 + sum(machine.actions[name].does in MOVES for name in step.actions)):
                 number = len(sequence) + 1
                 failing = {**operation_of(entry, number), "fail": k}
                 failing.pop("write", None)
@@ -173,9 +221,11 @@ def _reads(machine: Machine) -> tuple[Input, ...]:
 def _aliases(machine: Machine) -> Iterator[Program]:
     """Adopting a memory's own pointer, adopting a buffer twice, and writing to an adopted buffer."""
     calls = [it for it in machine.calls.values() if _can(machine, it)]
+    if not any(it.does == "write" for it in calls):
+        return
     for call in (it for it in calls if it.does == "adopt"):
         writes = (it for it in calls if it.does == "write")
-        write, *others = sorted(writes, key=lambda it: it.side != call.side)
+        write, *others = sorted(writes, key=lambda other: other.side != call.side)
         reads = _reads(machine)
         yield from _own_pointers(machine, call, write)
         first = operation_of(Input(call), 1)
@@ -204,9 +254,9 @@ def _same_buffer(machine: Machine, call: Call, write: Call) -> Iterator[Program]
         (numbered(1, written),),
         (*(numbered(1, it) for it in reads), poked),
     ):
-        ends = ({"call": caffe.RELEASE.name}, numbered(1, {"call": caffe.RELEASE.name}))
+        ends = (*end_of(machine), *end_of(machine, 1))
         steps = (first, numbered(1, again), *change, *others, *(numbered(1, it) for it in others), *ends)
-        yield Program(machine.name, (_SIZE, _SIZE), steps)
+        yield Program(machine, (_SIZE, _SIZE), steps)
 
 
 def _several(machine: Machine) -> Iterator[Program]:
@@ -218,14 +268,19 @@ def _several(machine: Machine) -> Iterator[Program]:
         for at in range(max(map(len, turns))):
             for memory, sequence in enumerate(turns):
                 if at < len(sequence):
-                    steps.append(numbered(memory, operation_of(sequence[at], 1 + at * len(turns) + memory)))
+                    is_call = sequence[at].call is not None
+                    done = operation_of(sequence[at], 1 + at * len(turns) + memory)
+                    steps.append(numbered(memory, done) if is_call else done)
                     others = (it for it in range(len(turns)) if it != memory)
-                    steps += [numbered(it, {"call": LOOK}) for it in others if sequence[at].call is not None]
-        ends = (numbered(memory, {"call": caffe.RELEASE.name}) for memory in range(len(turns)))
-        yield Program(machine.name, _SEVERAL, (*steps, *ends))
+                    steps += [numbered(it, {"call": LOOK}) for it in others if is_call]
+        ends = (it for memory in range(len(turns)) for it in end_of(machine, memory))
+        yield Program(machine, _SEVERAL, (*steps, *ends))
 
 
 def _own_pointers(machine: Machine, call: Call, write: Call) -> Iterator[Program]:
+    """Adopting the own pointer; that it is refused is our promise for Caffe's editions, and no other machine's."""
+    if machine not in EDITIONS.values():
+        return
     owned = next(it.name for it in machine.facts.values() if (it.means, it.side) == ("owned", call.side))
     for state, sequence in access_sequences(machine).items():
         if owned in space(machine).steps[state][Input(write)].after.facts:
@@ -234,26 +289,34 @@ def _own_pointers(machine: Machine, call: Call, write: Call) -> Iterator[Program
 
 
 def _can(machine: Machine, call: Call) -> bool:
-    """Whether an machine has a call and does not refuse it on a new memory."""
+    """Whether a machine has a call and does not refuse it on a new memory."""
     step = space(machine).steps[space(machine).start].get(Input(call))
     return step is not None and not step.refusal
 
 
 def _modes(machine: Machine) -> Iterator[Program]:
     """Every mode for the allocation of host memory with every mode for its free, by adoption and by release."""
+    if machine not in EDITIONS.values():
+        return
     down = [Input(it) for it in (caffe.GPU_DATA, caffe.CPU_DATA) if _can(machine, it)]
     for first, second in product(Mode, Mode):
-        for made in ([Input(caffe.CPU_DATA)], [Input(caffe.MUTABLE_CPU_DATA)], down):
+        for fresh in ([Input(caffe.CPU_DATA)], [Input(caffe.MUTABLE_CPU_DATA)], down):
             for freed in ([], [Input(caffe.SET_CPU_DATA)], [Input(caffe.SET_CPU_DATA), *down]):
                 yield _program(
                     machine,
                     (
                         Input(setting=caffe.MODE.name, value=first.name),
-                        *made,
+                        *fresh,
                         Input(setting=caffe.MODE.name, value=second.name),
                         *freed,
                     ),
                 )
+
+
+def _zero(machine: Machine) -> Iterator[Program]:
+    """The tour of a memory of zero bytes; what those do is said for Caffe's editions only."""
+    if machine in EDITIONS.values():
+        yield from _from_sequences(tour, (0,), "safe")(machine)
 
 
 def _counters(machine: Machine) -> tuple[InputSequence, ...]:
@@ -271,7 +334,7 @@ SUITES: dict[str, Suite] = {
         "complete for implementations with no more states than the minimal machine", _from_sequences(hsi_suite)
     ),
     "hsi-extra": Suite(
-        "complete for implementations with one state more", _from_sequences(lambda it: hsi_suite(it, 1))
+        "complete for implementations with one state more", _from_sequences(lambda machine: hsi_suite(machine, 1))
     ),
     "counters": Suite(f"cycles of copies, pushes and adoptions, 2 to {_MOST} times", _from_sequences(_counters)),
     "modes": Suite("the mode changes between allocation and free", _modes),
@@ -282,6 +345,6 @@ SUITES: dict[str, Suite] = {
         "adopting a buffer twice, also in two memories, writing to an adopted buffer, and adopting the own pointer",
         _aliases,
     ),
-    "zero": Suite("the tour of a memory of zero bytes", _from_sequences(tour, (0,), "safe")),
+    "zero": Suite("the tour of a memory of zero bytes", _zero),
 }
 """Every suite of memories by name."""

@@ -8,12 +8,16 @@ from syncedmem.model import FileFormatError
 from syncedmem.model.files import parsed_json, read_text
 
 from ..engine.fields import by_name, fault
-from .keys import BLOB_STEP, LINE, MEMORY_STEP
+from .keys import BLOB_STEP, line_of, memory_step
 from .replay import is_of_blobs
 from .vector import FORMAT
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from syncedmem.model import Machine
+
+    from ..engine.fields import Field
 
 __all__ = ["holds_vectors", "json_lines", "read_vectors"]
 
@@ -28,14 +32,14 @@ def json_lines(path: Path, wanted: str) -> list[tuple[int, dict[str, Any]]]:
     FileFormatError
         If a line is no JSON object.
     """
-    found: list[tuple[int, dict[str, Any]]] = []
-    for number, line in enumerate(read_text(path, wanted).splitlines(), 1):
-        if line.strip():
-            data: Any = parsed_json(f"{path}, line {number}", line)
+    objects: list[tuple[int, dict[str, Any]]] = []
+    for number, text in enumerate(read_text(path, wanted).splitlines(), 1):
+        if text.strip():
+            data: Any = parsed_json(f"{path}, line {number}", text)
             if not isinstance(data, dict):
                 raise FileFormatError(f"{path}, line {number}", f"it is no JSON object; wanted is {wanted}")
-            found.append((number, cast("dict[str, Any]", data)))
-    return found
+            objects.append((number, cast("dict[str, Any]", data)))
+    return objects
 
 
 def holds_vectors(path: Path) -> bool:
@@ -47,8 +51,8 @@ def holds_vectors(path: Path) -> bool:
         return False
 
 
-def read_vectors(path: Path) -> list[dict[str, Any]]:
-    """The vectors of a file, each checked.
+def read_vectors(path: Path, machine: Machine | None = None) -> list[dict[str, Any]]:
+    """The vectors of a file, each checked; without a machine, those of Caffe's editions.
 
     Raises
     ------
@@ -57,30 +61,30 @@ def read_vectors(path: Path) -> list[dict[str, Any]]:
     FileFormatError
         If a line is no vector of this format.
     """
-    found: list[dict[str, Any]] = []
+    vectors: list[dict[str, Any]] = []
+    keys, step = by_name(*line_of(machine)), by_name(*memory_step(machine))
     for number, data in json_lines(path, "a file of vectors"):
-        problem = _wrong(data)
-        if problem:
+        if problem := _problem_of(data, keys, step):
             raise FileFormatError(f"{path}, line {number}", f"it is no vector: {problem}")
-        found.append(data)
-    return found
+        vectors.append(data)
+    return vectors
 
 
-_LINE, _STEP = by_name(*LINE), {True: by_name(*BLOB_STEP), False: by_name(*MEMORY_STEP)}
+_BLOB_STEP = by_name(*BLOB_STEP)
 
 
-def _wrong(data: dict[str, Any]) -> str:
+def _problem_of(data: dict[str, Any], keys: dict[str, Field], step_keys: dict[str, Field]) -> str:
     """What is wrong with a vector, or an empty text."""
     if data.get("format") != FORMAT:
         return f"its format is {data.get('format')!r}, not {FORMAT}"
-    if sentence := fault(data, _LINE):
+    if sentence := fault(data, keys):
         return f"it {sentence}"
     of_blobs = is_of_blobs(data)
     number, objects = ("blob", data.get("shapes")) if of_blobs else ("memory", data.get("sizes"))
     if not objects or (of_blobs and "type" not in data):
         return "it does not say what is made"
     for k, step in enumerate(data["steps"]):
-        if sentence := fault(step, _STEP[of_blobs]):
+        if sentence := fault(step, _BLOB_STEP if of_blobs else step_keys):
             return f"step {k} {sentence}"
         if step.get(number, 0) >= len(objects):
             return f"step {k} has no {number} {step[number]}"

@@ -6,6 +6,7 @@ machine's as long as there is such a state.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from syncedmem.model import FileFormatError
@@ -14,16 +15,17 @@ from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 from syncedmem.model.stepper import Input
 
+from ..memory.by_table import TableOracle
 from .expected import OWN_BUFFER, content
 from .keys import LINE, MEMORY_STEP
-from .programs import LOOK, OWN, WRITE_BUFFER
+from .programs import LOOK, OWN, WRITE_BUFFER, setting_of
 from .reading import json_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from syncedmem.model.declaration import Machine
+    from syncedmem.model.declaration import Call, Machine
     from syncedmem.model.opening import AnyMachine
     from syncedmem.model.stepper import State, Step
 
@@ -59,26 +61,18 @@ class Stop(NamedTuple):
         return f"line {self.line}: seen {self.seen}, expected {shown}{rest}"
 
 
-class _Candidate(NamedTuple):
-    """A state that agrees with what was recorded, and the contents of each side as far as they are known."""
-
-    state: State
-    held: tuple[bytes | None, ...]
-    ended: bool = False
-
-
 class _Outcome(NamedTuple):
-    """What a candidate does at a line."""
+    """What a memory may do at a line: its state after it, and what is seen."""
 
-    after: _Candidate
-    refusal: str
-    actions: tuple[str, ...]
+    after: TableOracle
+    refusal: str = ""
+    actions: tuple[str, ...] = ()
     shows: bytes | None = None
     call: str = ""
 
     def __str__(self) -> str:
         what = f"the refusal {self.refusal}" if self.refusal else ", ".join(self.actions)
-        end = "the end" if self.after.ended else self.after.state.head
+        end = "the end" if self.after.released else self.after.head
         return f"{self.call}: {what or 'no action'}, then {end}"
 
 
@@ -128,14 +122,14 @@ def checked_lines(lines: Iterable[tuple[int, dict[str, Any]]], edition: AnyMachi
     return last
 
 
-def _check_keys(found: dict[str, Any], known: frozenset[str]) -> None:
+def _check_keys(line: dict[str, Any], known: frozenset[str]) -> None:
     """Refuse a key that means nothing: it may be a misspelt one, and what it says would not be looked at."""
-    if unknown := sorted(map(repr, found.keys() - known)):
+    if unknown := sorted(map(repr, line.keys() - known)):
         raise ValueError(f"there is no key {unknown[0]}; known are {', '.join(sorted(known))}")
 
 
 class _Run:
-    """The candidates of each memory of a run."""
+    """The candidates of each memory of a run: the states that agree with it, with contents as far as they are known."""
 
     def __init__(self, header: dict[str, Any], machine: Machine) -> None:
         name = header.get("edition", machine.name)
@@ -146,139 +140,158 @@ class _Run:
         _check_keys(header, _OF_RUN | machine.settings.keys())
         inputs = self._stepper.inputs(settings=False, end=True)
         self._entries = {call: [it for it in inputs if str(it.call) == call] for call in machine.calls}
-        self._sets = {f"set_{setting}": setting for setting in machine.settings}
         sizes: list[int] = header.get("sizes", [header["size"]] if "size" in header else [])
         self._sizes: dict[int, int] = dict(enumerate(sizes))
         # A recorded run may begin with any setting; a vector begins with that of the beginning.
-        self._new = {_Candidate(self._stepper.start, (None,) * len(machine.sides))}
+        self._starts = {self._stepper.start}
         for setting in machine.settings.values():
             begun = [setting.initial] if "steps" in header else setting.values
-            wanted = [header[setting.name]] if setting.name in header else begun
-            self._new = {it for value in wanted for it in self._with(self._new, setting.name, value)}
-        self._memories: dict[int, set[_Candidate]] = {}
+            values = [header[setting.name]] if setting.name in header else begun
+            self._starts = {self._set(it, setting.name, value) for value in values for it in self._starts}
+        # A vector says only what happens to memory.
+        self._unsaid = {"adopt", "wait", ""} if "steps" in header else {"adopt"}
+        self._memories: dict[int, list[TableOracle]] = {}
         self._buffers: dict[Any, int] = {}
         self._shared = False  # whether two memories have the same buffer: then what one holds says nothing
 
     def take(self, step: dict[str, Any]) -> tuple[tuple[str, ...], str] | None:
         """Follow a line; what was expected and what was seen, if no candidate agrees."""
         self._check(step)
-        call, number = step.get("call"), step.get("memory", 0)
-        if call in self._sets:
-            setting, value = self._sets[call], step["argument"]
-            self._new = self._with(self._new, setting, value)
-            self._memories = {key: self._with(found, setting, value) for key, found in self._memories.items()}
+        call, number = step.get("call", ""), step.get("memory", 0)
+        if setting := setting_of(self._machine, call):
+            value = step["argument"]
+            self._starts = {self._set(it, setting, value) for it in self._starts}
+            self._memories = {key: self._with(them, setting, value) for key, them in self._memories.items()}
             return None
         argument: Any = step.get("argument")
         if isinstance(argument, dict) and "buffer" in argument:
             self._shared |= self._buffers.setdefault(cast("Any", argument)["buffer"], number) != number
-        found = self._memories.get(number, self._new)
-        for setting in self._machine.settings.keys() & step.keys():
-            found = self._with(found, setting, step[setting])
+        candidates = self._memories[number] if number in self._memories else self._new(number)
+        for name in self._machine.settings.keys() & step.keys():
+            candidates = self._with(candidates, name, step[name])
         size = self._sizes.get(number)
-        outcomes = [it for candidate in found for it in self._outcomes(candidate, step, size)]
-        kept = {after for it in outcomes if (after := self._agreeing(it, step, size)) is not None}
-        self._memories[number] = kept
-        return None if kept else (tuple(dict.fromkeys(map(str, outcomes))), _seen(step))
+        outcomes = [it for candidate in candidates for it in self._outcomes(candidate, step, size)]
+        agreeing = (self._agreeing(it, step, size) for it in outcomes)
+        self._memories[number] = _distinct(it for it in agreeing if it is not None)
+        return None if self._memories[number] else (tuple(dict.fromkeys(map(str, outcomes))), _seen(step))
 
     def _check(self, step: dict[str, Any]) -> None:
         machine = self._machine
         _check_keys(step, _OF_STEP | machine.settings.keys())
-        known = {*machine.calls, *self._sets, WRITE_BUFFER, LOOK}
+        known = {*machine.calls, *(f"set_{it}" for it in machine.settings), WRITE_BUFFER, LOOK}
         if "call" in step and step["call"] not in known:
             raise ValueError(f"there is no call {step['call']!r}; known are {', '.join(sorted(known))}")
         _check_keys(step.get("bytes") or {}, frozenset(machine.sides))
         _check_keys(step.get("flags") or {}, frozenset(machine.facts))
 
-    def _with(self, found: Iterable[_Candidate], setting: str, value: str) -> set[_Candidate]:
-        """The candidates with another value of a setting."""
+    def _new(self, number: int) -> list[TableOracle]:
+        """The candidates for a memory of which nothing was recorded yet."""
+        new = _forgetful(TableOracle.of(self._machine, self._sizes.get(number, 0)))
+        return [replace(new, state=state) for state in self._starts]
+
+    def _set(self, state: State, setting: str, value: str) -> State:
+        """A state with another value of a setting."""
         if value not in self._machine.settings[setting].values:
             raise ValueError(f"there is no {setting} {value!r}")
-        steps = ((it, self._stepper.step(it.state, Input(setting=setting, value=value))) for it in found)
-        return {it._replace(state=step.after) for it, step in steps if step}
+        step = self._stepper.step(state, Input(setting=setting, value=value))
+        return step.after if step else state
+
+    def _with(self, candidates: Iterable[TableOracle], setting: str, value: str) -> list[TableOracle]:
+        """The candidates with another value of a setting."""
+        return _distinct(replace(it, state=self._set(it.state, setting, value)) for it in candidates)
 
     # --- what a candidate can do
 
-    def _outcomes(self, at: _Candidate, step: dict[str, Any], size: int | None) -> Iterator[_Outcome]:
+    def _outcomes(self, at: TableOracle, step: dict[str, Any], size: int | None) -> Iterator[_Outcome]:
         call = step.get("call")
         if call in (LOOK, WRITE_BUFFER) or "fail" in step or step.get("failed"):
             # Of a buffer it is not known here which side has it.
-            unknown = at._replace(held=(None,) * len(at.held))
-            yield _Outcome(unknown if call == WRITE_BUFFER else at, "", (), call=str(call))
-        elif at.ended:
+            yield _Outcome(_forgetful(at) if call == WRITE_BUFFER else at, call=str(call))
+        elif at.released:
             return
         elif step.get("argument") == OWN:
-            yield _Outcome(at, OWN_BUFFER, (), call=str(call))
+            yield _Outcome(at, OWN_BUFFER, call=str(call))
         elif call is not None:
             yield from self._called(at, call, step, size)
         else:
-            states = {at}
+            states = [at]
             for setting in self._machine.settings.values():
-                states |= {it for value in setting.values for it in self._with(states, setting.name, value)}
+                states = _distinct(it for value in setting.values for it in self._with(states, setting.name, value))
             for it in states:
                 for name in self._machine.calls:
                     yield from self._called(it, name, step, size)
 
-    def _called(self, at: _Candidate, name: str, step: dict[str, Any], size: int | None) -> Iterator[_Outcome]:
+    def _called(self, at: TableOracle, name: str, step: dict[str, Any], size: int | None) -> Iterator[_Outcome]:
         call = self._machine.calls[name]
         data = not call.takes or step.get("argument", {}) is not None
         for entry in self._entries[name]:
-            taken = self._stepper.step(at.state, entry)
-            if taken is None or entry.data != data:
+            row = self._stepper.step(at.state, entry)
+            if row is None or entry.data != data:
                 continue
-            if taken.refusal:
-                yield _Outcome(at, taken.refusal, (), call=name)
-            elif entry.ends:
-                yield _Outcome(at._replace(ended=True), "", taken.actions, call=name)
+            if row.refusal:
+                yield _Outcome(at, row.refusal, call=name)
             else:
-                yield self._taken(at, entry, taken, step, size)
+                yield self._answered(at, call, row, step, size)
 
-    def _taken(self, at: _Candidate, entry: Input, taken: Step, step: dict[str, Any], size: int | None) -> _Outcome:
+    def _answered(self, at: TableOracle, call: Call, row: Step, step: dict[str, Any], size: int | None) -> _Outcome:
         """What follows of a call that is not refused, with the contents of the sides."""
-        call, held = self._machine.calls[str(entry.call)], dict(zip(self._machine.sides, at.held, strict=True))
-        for action in map(self._machine.actions.__getitem__, taken.actions):
-            if action.does == "zero":
-                held[action.side] = None if size is None else bytes(size)
-            elif action.does == "copy":
-                held[action.side] = held[action.source]
-        shows = held[call.side] if call.does in ("read", "write") else None
-        if call.does == "adopt":
-            held[call.side] = _bytes(step.get("argument", {}).get("bytes"), size)
-        elif call.does == "read" and shows is None:
-            held[call.side] = _bytes(step.get("shows"), size)
+        argument: Any = step.get("argument") or {}
+        _, after = at.take(call, row, _bytes(argument.get("bytes"), size) if call.does == "adopt" else None)
+        if size is None:  # then nobody knows how many zeros there are
+            zeroed = [side for side, copy in after.copies.items() if copy.content == b""]
+            after = _forgetful(after, zeroed)
+        shows = after.copy(call.side).content if call.does in ("read", "write") else None
+        if call.does == "read" and shows is None:
+            after = after.written(call.side, _bytes(step.get("shows"), size))
         elif call.does in ("write", "overwrite"):
-            held[call.side] = _bytes(step.get("write"), size)
-        return _Outcome(_Candidate(taken.after, tuple(held.values())), "", taken.actions, shows, call.name)
+            after = after.written(call.side, _bytes(step.get("write"), size))
+        return _Outcome(after, "", row.actions, shows, call.name)
 
-    def _agreeing(self, outcome: _Outcome, step: dict[str, Any], size: int | None) -> _Candidate | None:
+    def _agreeing(self, outcome: _Outcome, step: dict[str, Any], size: int | None) -> TableOracle | None:
         """The candidate after a line, if its outcome agrees with what was recorded."""
         after, words = outcome.after, self._machine.actions
         refused = step.get("refusal", step.get("refused", outcome.refusal)) or ""
-        told = [it for it in outcome.actions if words[it].does != "adopt"]
-        flags = {flag.name: flag.name in after.state.facts for flag in self._machine.flags}
+        actions = [it for it in outcome.actions if words[it].does not in self._unsaid]
+        flags = {flag.name: after.holds(flag) for flag in self._machine.flags}
         shown = _bytes(step.get("shows"), size)
         agrees = (
             (refused == outcome.refusal or (refused is True and outcome.refusal != ""))
-            and [it for it in step.get("actions", told) if it not in words or words[it].does != "adopt"] == told
-            and step.get("head", after.state.head) == after.state.head
+            and [it for it in step.get("actions", actions) if it not in words or words[it].does not in self._unsaid]
+            == actions
+            and step.get("head", after.head) == after.head
             and all(flags.get(name, value) == value for name, value in step.get("flags", {}).items())
             and (shown is None or outcome.shows is None or shown == outcome.shows)
         )
         if not agrees:
             return None
         if self._shared:
-            return after._replace(held=(None,) * len(after.held))
-        recorded = [_bytes(step.get("bytes", {}).get(side), size) for side in self._machine.sides]
-        both = list(zip(recorded, after.held, strict=True))
-        if any(seen and known not in (None, seen) for seen, known in both):
-            return None
-        return after._replace(held=tuple(seen or known for seen, known in both))
+            return _forgetful(after)
+        for side, copy in after.copies.items():
+            recorded = _bytes(step.get("bytes", {}).get(side), size)
+            if recorded and copy.content not in (None, recorded):
+                return None
+            if recorded:
+                after = after.written(side, recorded)
+        return after
 
 
-def _bytes(told: int | str | None, size: int | None) -> bytes | None:
+def _forgetful(oracle: TableOracle, sides: Iterable[str] | None = None) -> TableOracle:
+    """The same state, in which nothing is known of what some sides hold; of none, if they are not named."""
+    for side in oracle.copies if sides is None else sides:
+        oracle = oracle.written(side, None)
+    return oracle
+
+
+def _distinct(oracles: Iterable[TableOracle]) -> list[TableOracle]:
+    """States without those that are alike."""
+    return [*{(it.state, it.released, *(copy.content for copy in it.copies.values())): it for it in oracles}.values()]
+
+
+def _bytes(value: int | str | None, size: int | None) -> bytes | None:
     """A content that was recorded, as a number or in hexadecimal digits; None if it is not known."""
-    if told is None or (isinstance(told, int) and size is None):
+    if value is None or (isinstance(value, int) and size is None):
         return None
-    return content(told, size or 0) if isinstance(told, int) else bytes.fromhex(told)
+    return content(value, size or 0) if isinstance(value, int) else bytes.fromhex(value)
 
 
 def _seen(step: dict[str, Any]) -> str:

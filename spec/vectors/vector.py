@@ -8,22 +8,26 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import EDITIONS, space
+from syncedmem.model import space
+from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 
+from ..memory.agreement import check_fit
 from .blobs import BLOB_SUITES, BlobProgram, blob_programs, expected_blob_steps
 from .expected import expected_steps
 from .programs import SUITES, programs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from syncedmem.model import State
+    from syncedmem.model import Machine, State
+    from syncedmem.model.opening import AnyMachine
 
+    from ..memory.policy import Policy
     from .blobs import BlobSuite
     from .programs import Program, Suite
 
-__all__ = ["ALL_SUITES", "FORMAT", "Vector", "canonical", "model_digest", "vectors"]
+__all__ = ["ALL_SUITES", "FORMAT", "Vector", "canonical", "model_digest", "mute_calls", "vectors"]
 
 FORMAT = 3
 """The version of the format; it changes when a valid vector becomes invalid."""
@@ -42,16 +46,19 @@ class Vector:
     ----------
     suite : str
     program : Program or BlobProgram
+    policy : Policy or None
+        That of the machine, if it is no edition of Caffe's.
     """
 
     suite: str
     program: Program | BlobProgram
+    policy: Policy | None = None
 
     @property
     def id(self) -> str:
         """The hash of the program without the expected results; it stays when those are corrected."""
-        done = {"edition": self.program.edition, **self.program.made, "operations": self.program.operations}
-        return digest(json.dumps(done, sort_keys=True, separators=(",", ":")))
+        program = {"edition": self.program.edition, **self.program.start, "operations": self.program.operations}
+        return digest(json.dumps(program, sort_keys=True, separators=(",", ":")))
 
     def as_json(self) -> dict[str, Any]:
         """The vector as data, as docs/vectors.md defines it."""
@@ -61,15 +68,15 @@ class Vector:
             "suite": self.suite,
             "edition": self.program.edition,
             "profile": self.program.profile,
-            "model": model_digest(self.program.edition),
-            **self.program.made,
+            "model": model_digest(self.program.machine),
+            **self.program.start,
             "steps": self._steps(),
         }
 
     def _steps(self) -> list[dict[str, Any]]:
         if isinstance(self.program, BlobProgram):
             return expected_blob_steps(self.program)
-        return expected_steps(self.program)
+        return expected_steps(self.program, self.policy)
 
     def line(self) -> str:
         """The vector as one line of JSON, the same bytes each time."""
@@ -87,36 +94,59 @@ def digest(text: str) -> str:
 
 
 @cache
-def model_digest(edition: str) -> str:
-    """A digest of the behaviour of an edition: every reachable state, every input, actions, refusals and facts."""
-    table = stepper(EDITIONS[edition])
+def model_digest(edition: AnyMachine) -> str:
+    """A digest of what a machine does: every reachable state, every input, actions, refusals and facts."""
+    machine = machine_of(edition)
+    table = stepper(machine)
     inputs = table.inputs(end=True)
-    told = [
-        f"{_told(state)} {entry}: {step.refusal} {list(step.actions)} {_told(step.after)}"
-        for state in space(EDITIONS[edition]).steps
+    lines = [
+        f"{_spelled(state)} {entry}: {step.refusal} {list(step.actions)} {_spelled(step.after)}"
+        for state in space(machine).steps
         for entry in inputs
         if (step := table.step(state, entry))
     ]
-    return digest("\n".join((*map(str, inputs), *told)))
+    return digest("\n".join((*map(str, inputs), *lines)))
 
 
-def _told(state: State) -> str:
+def _spelled(state: State) -> str:
     return " ".join((state.head, *sorted(state.facts), *state.settings))
 
 
-def vectors(suite: str, edition: str) -> Iterator[Vector]:
+def mute_calls(machine: Machine, policy: Policy | None) -> frozenset[str]:
+    """The calls of which nobody says what they do: those that mean nothing, if it is a policy that says it."""
+    mute = (call.name for call in machine.calls.values() if call.does in ("", "prefetch"))
+    return frozenset() if policy is None else frozenset(mute)
+
+
+def vectors(suite: str, edition: AnyMachine, policy: Policy | None = None) -> Iterator[Vector]:
     """The vectors of a suite.
 
     Parameters
     ----------
     suite : str
         A name from ``ALL_SUITES``.
-    edition : str
+    edition : str or Machine
+        Another machine than Caffe's has no vectors of blobs.
+    policy : Policy, optional
+        What such a machine decides where the theory of fresh copies leaves a choice.  Without one, what is expected
+        follows from its table.
 
     Raises
     ------
     KeyError
         If there is no such suite.
+    UnfitPolicyError
+        If the policy says something else than the table of the machine.
     """
-    made: Callable[[str, str], Sequence[Program | BlobProgram]] = blob_programs if suite in BLOB_SUITES else programs
-    yield from (Vector(suite, program) for program in made(suite, edition))
+    machine = machine_of(edition)
+    if policy is not None:
+        check_fit(machine, policy)
+    if suite in BLOB_SUITES:
+        yield from (Vector(suite, program) for program in blob_programs(suite, machine))
+        return
+    mute = mute_calls(machine, policy)
+    for program in programs(suite, machine):
+        kept = tuple(it for it in program.operations if it["call"] not in mute)
+        # Without a call there may be another number of actions, of which one has to fail.
+        if kept == program.operations or not any("fail" in it for it in kept):
+            yield Vector(suite, program._replace(operations=kept), policy)

@@ -248,4 +248,4 @@ def test_the_archive_excludes_other_options(
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 2
-    assert "excludes --suite and --check" in capsys.readouterr().err
+    assert "excludes --suite, --check and --machine" in capsys.readouterr().err

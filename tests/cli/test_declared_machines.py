@@ -1,8 +1,9 @@
-"""``--edition`` with a machine of somebody's own: a Python file, or a JSON document."""
+"""Commands with a machine of somebody's own: a Python file, or a JSON document."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from pathlib import Path
 
 import pytest
 
@@ -10,16 +11,16 @@ from syncedmem.cli import main
 from syncedmem.model import EDITIONS
 from syncedmem.model.exports.document import machine_json
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 MINE = """
 from syncedmem.model.caffe import CAFFE
 from syncedmem.model.declaration import Machine, Row
 NO_PUSH = CAFFE.select("no_push", title="edition no_push", without="async_gpu_push")
 BOTH = Machine("both", [Row("go", "A", "B"), Row("go", "A", "A")])
 LONELY = Machine("lonely", [Row("go", "A", "A"), Row("go", "B", "C")])
+LOOKS = Machine("looks", [Row("look", "A")])
 NUMBER = 3
+from syncedmem.spec import Policy
+ZEROING = Policy(("host", "device"), lazy=frozenset(("host", "device")), first_touch="zero")
 """
 
 
@@ -69,6 +70,87 @@ def test_a_run_of_a_machine_is_checked(
     assert not run(monkeypatch, "check-trace", "run.jsonl", "--edition", "mine.py:NO_PUSH")
 
 
+PETSC = f"{Path(__file__).parents[2]}/examples/machines/petsc.py"
+MAKERS = """
+from functools import partial
+from machines import PETSC
+from syncedmem.spec import ReferenceMemory
+
+class Forgets(ReferenceMemory):
+    def copy(self, *_):
+        pass
+
+right, wrong = (partial(kind, machine=PETSC) for kind in (ReferenceMemory, Forgets))
+"""
+
+
+def test_a_machine_has_vectors_that_are_replayed_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are a run of it; a right memory passes them, a wrong one does not, and Caffe's commands refuse them."""
+    tmp_path.joinpath("makers.py").write_text(MAKERS)
+    machine, file = ("--machine", f"{PETSC}:PETSC"), "vectors/petsc/tour.jsonl"
+    writing = ("vectors", "--out", "vectors", "--suite", "petsc/tour", *machine, "--policy", f"{PETSC}:POLICY")
+
+    assert not run(monkeypatch, *writing)
+    assert not run(monkeypatch, *writing, "--check")
+    assert not run(monkeypatch, "check-trace", file, *machine)
+    assert not run(monkeypatch, "replay", file, "makers.py:right", *machine)
+    capsys.readouterr()
+    assert 1 == run(monkeypatch, "replay", file, "makers.py:wrong", *machine)
+    assert "expected malloc, VecCUDACopyFromGPU, seen malloc\n" in capsys.readouterr().out
+    assert 2 == run(monkeypatch, "replay", file, "makers.py:right")
+    assert "it has a wrong 'edition': 'petsc' is not one of caffe, early, cpu_only" in capsys.readouterr().err
+
+
+def test_the_table_of_a_machine_is_verified(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    petsc = ("verify", "--model", f"{PETSC}:PETSC")
+
+    assert not run(monkeypatch, *petsc)
+    assert "petsc is sound: 6 states and 36 transitions" in (out := capsys.readouterr().out)
+    assert "Without a policy nothing else says what its calls must do" in out
+    assert not run(monkeypatch, *petsc, "--policy", f"{PETSC}:POLICY", "--json", "-")
+    printed = capsys.readouterr()
+    assert "The table does what the oracle expects, by 8 invariants in 11 states" in printed.err
+    assert 11 == json.loads(printed.out)["counts"]["proved_states"]
+    assert 1 == run(monkeypatch, *petsc, "--policy", "mine.py:ZEROING")
+    assert "the policy says what was written last\n" in capsys.readouterr().out
+    assert not run(monkeypatch, "verify", "--model", "early")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("vectors", "--out", "x", "--policy", "mine.py:ZEROING"), "--policy must be left out, or for a machine that"),
+        (
+            ("vectors", "--out", "x", "--machine", "mine.py:NO_PUSH", "--policy", "mine.py:NUMBER"),
+            "mine.py:NUMBER is no",
+        ),
+        (
+            ("vectors", "--out", "x", "--machine", f"{PETSC}:PETSC", "--policy", "mine.py:ZEROING"),
+            "the machine petsc and",
+        ),
+        (("vectors", "--out", "x", "--machine", "mine.py:NO_PUSH", "--suite", "caffe/tour"), "suite must be one of "),
+        (("vectors", "--out", "x", "--machine", "mine.py:NO_PUSH", "--archive"), "--archive has every suite"),
+        (
+            ("vectors", "--out", "x", "--machine", "mine.py:LOOKS"),
+            "a call of looks must be another name, because look is",
+        ),
+        (("verify", "--model", "mine.py:NO_PUSH", "--policy", "mine.py:ZEROING"), "the policy is for the sides "),
+        (("verify", "--model", "early", "--device", "cpu"), "--device must be left out, because --model checks a "),
+    ],
+)
+def test_what_goes_with_no_machine_is_one_line(
+    arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 2 == run(monkeypatch, *arguments)
+    said = capsys.readouterr().err
+    assert said.startswith(f"syncedmem: {message}")
+    assert 1 == said.count("\n")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -90,12 +172,21 @@ def test_a_run_of_a_machine_is_checked(
         ("all.json:late", "all.json: it has no edition late; it has caffe, early, cpu_only"),
     ],
 )
-@pytest.mark.parametrize("command", [["diagram"], ["check-trace", "run.jsonl"]], ids=["diagram", "check-trace"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["diagram", "--edition"],
+        ["check-trace", "run.jsonl", "--machine"],
+        ["vectors", "--out", "vectors", "--machine"],
+        ["verify", "--model"],
+    ],
+    ids=lambda command: command[0],
+)
 def test_what_is_no_machine_is_one_line(
     command: list[str], text: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each mistake is one line and exit status 2."""
-    assert 2 == run(monkeypatch, *command, "--edition", text)
+    assert 2 == run(monkeypatch, *command, text)
     said = capsys.readouterr().err
     assert said.startswith(f"syncedmem: {message}")
     assert 1 == said.count("\n")

@@ -83,6 +83,13 @@ def test_graphviz_draws_every_head(machine: Machine) -> None:
     assert [] == [head for head in machine.heads if f">{head}<" not in done.stdout.decode()]
 
 
+def test_plantuml_draws_every_head(machine: Machine) -> None:
+    text = str(export("plantuml", edition=machine)).encode()
+    command = [program("plantuml"), "-tsvg", "-pipe", "-charset", "UTF-8"]
+    done = subprocess.run(command, input=text, capture_output=True, check=True)
+    assert [] == [head for head in machine.heads if f">{head}<" not in done.stdout.decode()]
+
+
 def test_latex_is_set(machine: Machine, tmp_path: Path) -> None:
     table = str(export("latex", edition=machine, detail=Detail.HEADS))
     (tmp_path / "page.tex").write_text(

@@ -6,22 +6,30 @@ import hashlib
 import json
 import tarfile
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from machines import DOOR, EXAMPLES, MSI, PETSC, POLICIES
 from mutants.blob import BLOB_BUGS
 from mutants.blob.handmade import HandmadeBlob
 from mutants.memory import MEMORY_BUGS
 from subjects import device_subject, host_subject
 
 from syncedmem.model import EDITIONS, Input, caffe
-from syncedmem.runtime import Blob
-from syncedmem.spec import Violation, check_conformance, suite_names
+from syncedmem.runtime import Blob, CPUDeviceAllocator, SimulatedDeviceAllocator
+from syncedmem.spec import ReferenceMemory, Subject, UnfitPolicyError, Violation, check_conformance, suite_names
+from syncedmem.spec.memory.policy import CAFFE
 from syncedmem.spec.memory.suites import Fail, Stumble, Synchronize
-from syncedmem.spec.vectors import BLOB_REFUSALS, BLOB_SUITES, archive, replay, suite_files, vector_of, vectors
+from syncedmem.spec.vectors import BLOB_REFUSALS, BLOB_SUITES, SUITES, archive, replay, suite_files, vector_of, vectors
 from syncedmem.spec.vectors.keys import schema
+from syncedmem.spec.vectors.traces import checked_lines
+
+if TYPE_CHECKING:
+    from syncedmem.model import Action, Machine
+    from syncedmem.spec import Policy
 
 # --- the archive
 
@@ -41,6 +49,54 @@ def test_the_archive_has_every_file_and_is_the_same_each_time() -> None:
     digests = {f"{folder}/{it['file']}": it["sha256"] for it in manifest["suites"]}
     assert digests == {path: hashlib.sha256(found[path]).hexdigest() for path in digests}
     assert set(found) - set(digests) == {f"{folder}/manifest.json", f"{folder}/vector.schema.json"}
+
+
+# --- any machine
+
+
+class ForgetsToCopy(ReferenceMemory):
+    """A memory that copies nothing."""
+
+    def copy(self, action: Action, blocks: dict[str, Any], stream: Any) -> None:
+        """Leave the bytes as they are."""
+
+
+def subject_of_machine(machine: Machine, policy: Policy | None, make: Any = ReferenceMemory) -> Subject:
+    """Return memories that perform a table, on allocators of their own for each side."""
+    host, device = CPUDeviceAllocator(), SimulatedDeviceAllocator()
+    on_device = {side: device for side in machine.sides if "device" in side}
+    return Subject(
+        "mine", partial(make, machine=machine), host, device, edition=machine, policy=policy, places=on_device
+    )
+
+
+JUDGED = [(it, None) for it in (DOOR, *EXAMPLES)] + [*POLICIES.items()]
+"""Machines by their tables, and with policies."""
+
+
+@pytest.mark.parametrize(("machine", "policy"), JUDGED, ids=lambda it: getattr(it, "name", "policy" if it else "table"))
+def test_any_machine_has_vectors_in_its_own_words(machine: Machine, policy: Policy | None) -> None:
+    """They are valid, runs of the machine, and passed by a memory that performs its table, and by no other."""
+    validator: Any = jsonschema.Draft202012Validator(schema(machine))
+    suites = [[it.as_json() for it in vectors(name, machine, policy)] for name in SUITES if name != "hsi-extra"]
+    some = [it for suite in suites for it in suite[:40]]
+    copies = any(action.does == "copy" for action in machine.actions.values())
+    right, wrong = (subject_of_machine(machine, policy, make) for make in (ReferenceMemory, ForgetsToCopy))
+
+    assert some
+    assert {machine.name} == {it["edition"] for it in some}
+    assert [] == [error.message for it in some for error in validator.iter_errors(it)]
+    assert len(some) == checked_lines([*enumerate(some, 1)], machine)
+    assert [] == [str(difference) for it in some if (difference := replay(right, it))]
+    assert copies == any(replay(wrong, it) for it in some)
+
+
+def test_a_policy_that_does_not_fit_makes_no_vectors() -> None:
+    with pytest.raises(UnfitPolicyError, match="the policy is for the sides cpu, gpu, and petsc has host, device"):
+        next(vectors("tour", PETSC, CAFFE))
+    zeroing = replace(POLICIES[PETSC], first_touch="zero")
+    with pytest.raises(UnfitPolicyError, match="the machine petsc and its policy differ: VecGetArray"):
+        next(vectors("tour", PETSC, zeroing))
 
 
 # --- violations
@@ -71,6 +127,22 @@ def test_a_violation_is_a_vector(bug: str, calls: list[str]) -> None:
     assert len(data["steps"]) <= 8
     assert replay(subject, data) is not None
     assert replay(device_subject(), data) is None
+
+
+@pytest.mark.parametrize("machine", [PETSC, MSI], ids=str)
+@pytest.mark.parametrize("by_policy", [False, True])
+def test_a_violation_of_another_machine_is_a_vector(machine: Machine, by_policy: bool) -> None:
+    policy = POLICIES[machine] if by_policy else None
+    subject = subject_of_machine(machine, policy, ForgetsToCopy)
+    violation = check_conformance(subject, steps=0, suites=["cells"]).violations[0]
+    vector = vector_of(violation, subject)
+
+    assert vector is not None
+    data = json.loads(vector.line())
+    validator: Any = jsonschema.Draft202012Validator(schema(machine))
+    validator.validate(data)
+    assert replay(subject, data) is not None
+    assert replay(subject_of_machine(machine, policy), data) is None
 
 
 def walk(*moves: tuple[int, object], sizes: tuple[int, ...] = (4, 5)) -> Violation:
@@ -127,14 +199,8 @@ def test_a_failure_is_said_if_there_is_an_action_to_fail(monkeypatch: pytest.Mon
 
 
 def test_what_a_vector_cannot_say_is_none() -> None:
-    class Unmakeable:
-        def __init__(self, *_: object, **__: object) -> None:
-            raise RuntimeError
-
     assert vector_of(Violation("R55-dropped-freed", "of no calls"), device_subject()) is None
     assert vector_of(walk((0, Input(caffe.CPU_DATA))), device_subject()) is None
-    unmakeable: Any = Unmakeable
-    assert vector_of(walk((0, Input(caffe.CPU_DATA))), device_subject(unmakeable)) is None
 
 
 # --- blobs

@@ -38,8 +38,8 @@ def check_trace(
     from syncedmem.spec.vectors.traces import check_trace as check
 
     machine = machine_named(edition)
-    found = check(log, machine)
-    if isinstance(found, Stop):
-        typer.echo(f"{log} is not a run of {machine} from {found}")
+    end = check(log, machine)
+    if isinstance(end, Stop):
+        typer.echo(f"{log} is not a run of {machine} from {end}")
         raise typer.Exit(1)
-    typer.echo(f"{log} is a run of {machine}: {found} lines")
+    typer.echo(f"{log} is a run of {machine}: {end} lines")

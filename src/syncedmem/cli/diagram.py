@@ -20,7 +20,7 @@ from syncedmem.model.files import read_text
 from .output import file_place, named, place, write
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["diagram"]
@@ -160,13 +160,18 @@ def _is_other(path: Path, data: bytes) -> bool:
     return bool(there.strip()) and not there.startswith(data[:_BEGIN])
 
 
+def _beside(page: Path) -> Callable[[str], str]:
+    """Where a file is that a page names: in the folder of the page, as for a link, or else in this folder."""
+    return lambda name: str(page.parent / name) if (page.parent / name).exists() else name
+
+
 def _insert(pages: Sequence[str], others: Mapping[str, object], *, check: bool) -> None:
     """Write the blocks of pages again: all of them, or none if one is wrong."""
     if given := [option for option, value in others.items() if value]:
         raise InvalidExportError(f"with --insert the marks have the options, so {given[0]} cannot be given")
     paths = [place("--insert", page, "page of Markdown") for page in pages]
     texts = {path: read_text(path, "a page of Markdown") for path in paths}
-    results = {path: fill_blocks(text, str(path)) for path, text in texts.items()}
+    results = {path: fill_blocks(text, str(path), _beside(path)) for path, text in texts.items()}
     stale = [path for path in texts if texts[path] != results[path]]
     for path in stale:
         if check:

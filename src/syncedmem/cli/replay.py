@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from syncedmem.model import InvalidArgumentError
+from syncedmem.model.exports.declared import machine_named
 
-from .options import FIRST, TIMEOUT
+from .options import FIRST, TIMEOUT, OwnMachine
 from .targets import port_target
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def replay(
     profile: Annotated[
         str, typer.Option(metavar="NAME", help="For test vectors: with caffe, leave out those of the profile safe.")
     ] = "safe",
+    machine: OwnMachine = None,
 ) -> None:
     """Repeat the steps of a finding of fuzz, or run test vectors.
 
@@ -69,10 +71,11 @@ def replay(
     from syncedmem.spec.vectors.reading import holds_vectors
 
     if holds_vectors(file):
-        _run_vectors(file, target, command, profile)
+        _run_vectors(file, target, command, profile, machine)
         return
-    if command is not None:
-        raise InvalidArgumentError("--command", command, "left out, because the file is a replay of fuzz")
+    for option, value in {"--command": command, "--machine": machine}.items():
+        if value is not None:
+            raise InvalidArgumentError(option, value, "left out, because the file is a replay of fuzz")
     found = Replay.read(file)
     if target is None:
         raise TargetError(_unnamed(file, found))
@@ -92,7 +95,7 @@ def replay(
     raise typer.Exit(1)
 
 
-def _run_vectors(file: Path, target: str | None, command: str | None, profile: str) -> None:
+def _run_vectors(file: Path, target: str | None, command: str | None, profile: str, machine: str | None) -> None:
     from syncedmem.spec.requirements import PROFILES
     from syncedmem.spec.vectors import replay as run
     from syncedmem.spec.vectors.reading import read_vectors
@@ -100,10 +103,11 @@ def _run_vectors(file: Path, target: str | None, command: str | None, profile: s
 
     if profile not in PROFILES:
         raise InvalidArgumentError("--profile", profile, f"one of {', '.join(PROFILES)}")
-    found = [it for it in read_vectors(file) if profile == "safe" or it["profile"] == profile]
+    every = read_vectors(file, None if machine is None else machine_named(machine))
+    vectors = [it for it in every if profile == "safe" or it["profile"] == profile]
     failed, others = 0, Counter[str]()
-    with _subjects(target, command) as subject_for:
-        for vector in found:
+    with _subjects(target, command, machine) as subject_for:
+        for vector in vectors:
             subject = subject_for(vector)
             if why := left_out(subject, vector):
                 others[why] += 1
@@ -115,23 +119,30 @@ def _run_vectors(file: Path, target: str | None, command: str | None, profile: s
     for why, number in others.items():
         typer.echo(f"{number} left out: {why}")
     left = others.total()
-    typer.echo(f"{len(found)} vectors, {failed} failed" + (f", {left} left out" if left else ""))
-    if failed or (found and left == len(found)):
+    typer.echo(f"{len(vectors)} vectors, {failed} failed" + (f", {left} left out" if left else ""))
+    if failed or (vectors and left == len(vectors)):
         raise typer.Exit(1)
 
 
 @contextmanager
-def _subjects(target: str | None, command: str | None) -> Generator[Callable[[dict[str, Any]], Subject]]:
+def _subjects(
+    target: str | None, command: str | None, machine: str | None
+) -> Generator[Callable[[dict[str, Any]], Subject]]:
     """What gives the subject for a vector."""
     from syncedmem.spec.engine.supervisor import Limits
     from syncedmem.spec.ports.targets import ProgramTarget, maker_of, subject_of
     from syncedmem.verification import make_subject
 
-    named = None if target is None and command is None else port_target(target, command)
+    ours = target is None and command is None and machine is None
+    named = None if ours else port_target(target, command, machine)
     if isinstance(named, ProgramTarget):
         with named.connect(Limits(seconds=TIMEOUT, first=FIRST), "") as port:
             subject = subject_of(port, named.name, "safe", port.hello["level"])
             yield lambda _: subject
+        return
+    if named is not None and machine is not None:
+        own = named.subject("safe", named.top(), "")
+        yield lambda _: own
         return
     made = None if target is None else maker_of(target)
     yield partial(_made, target, made, {name: make_subject(name, 0) for name in ("cpu", "simulated")})

@@ -8,7 +8,9 @@ import typer
 
 from syncedmem import __version__
 from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
+from syncedmem.model.exports.declared import MACHINE
 
+from .machines import POLICY, machine_and_policy
 from .output import named, place
 from .output import write as write_file
 
@@ -16,10 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from syncedmem.model import Machine
+    from syncedmem.spec import Policy
+
 __all__ = ["vectors"]
 
 
-def vectors(
+def vectors(  # noqa: PLR0913 -- options
     *,
     out: Annotated[
         str,
@@ -51,6 +56,16 @@ def vectors(
             "bytes each time.",
         ),
     ] = False,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MACHINE", help=f"Write the vectors of one machine only: the name of an edition. Or {MACHINE}"
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(metavar="POLICY", help=f"{POLICY} Without one, what is expected follows from its table."),
+    ] = None,
 ) -> None:
     """Write test vectors for ports to other languages.
 
@@ -62,21 +77,28 @@ def vectors(
       1  with --check, a file is missing or not up to date
       2  the command line is wrong, or a file cannot be read or written
     """
+    from syncedmem.spec.engine.violation import UnfitPolicyError
     from syncedmem.spec.vectors import write
 
     folder = place("--out", out, "folder")
-    if archive and (check or suite):
-        raise InvalidExportError("--archive has every suite, and excludes --suite and --check: leave them out")
+    if archive and (check or suite or machine):
+        raise InvalidExportError(
+            "--archive has every suite of every edition, and excludes --suite, --check and --machine: leave them out"
+        )
+    of = machine_and_policy("--machine", machine, policy)
     wanted = tuple(name for text in suite or () for name in text.replace(",", " ").split() or [text])
-    _check_names(wanted)
-    if archive:
-        _archive(folder)
-    elif check:
-        _compare(folder, wanted)
-    else:
-        with named(out):
-            files = write(folder, wanted)
-        typer.echo(f"{len(files)} files in {folder}")
+    _check_names(wanted, of[0])
+    try:
+        if archive:
+            _archive(folder)
+        elif check:
+            _compare(folder, wanted, *of)
+        else:
+            with named(out):
+                files = write(folder, wanted, *of)
+            typer.echo(f"{len(files)} files in {folder}")
+    except UnfitPolicyError as error:
+        raise InvalidExportError(str(error)) from error
 
 
 def _archive(folder: Path) -> None:
@@ -89,21 +111,23 @@ def _archive(folder: Path) -> None:
     typer.echo(f"{folder / name}, SHA-256 {sha256(content).hexdigest()}")
 
 
-def _compare(folder: Path, wanted: Sequence[str]) -> None:
+def _compare(folder: Path, wanted: Sequence[str], machine: Machine | None, policy: Policy | None) -> None:
     from syncedmem.spec.vectors import compare
 
     with named(str(folder)):
-        different = compare(folder, wanted)
+        different = compare(folder, wanted, machine, policy)
     for path in different:
         typer.echo(f"{folder / path} is not up to date: write it again without --check", err=True)
     if different:
         raise typer.Exit(1)
 
 
-def _check_names(wanted: Sequence[str]) -> None:
+def _check_names(wanted: Sequence[str], machine: Machine | None) -> None:
     from syncedmem.spec.vectors import ALL_SUITES
+    from syncedmem.spec.vectors.files import folder_of
 
-    known = {*ALL_SUITES, *(f"{edition}/{name}" for edition in EDITIONS for name in ALL_SUITES)}
+    folders = EDITIONS if machine is None else (folder_of(machine),)
+    known = {*ALL_SUITES, *(f"{folder}/{name}" for folder in folders for name in ALL_SUITES)}
     for name in wanted:
         if name not in known:
             raise InvalidArgumentError("suite", name, f"one of {', '.join(ALL_SUITES)}, alone or as EDITION/NAME")

@@ -12,8 +12,11 @@ from rich.console import Console
 from rich.progress import TextColumn
 
 from syncedmem.model.defaults import DEFAULT_STEPS
+from syncedmem.model.errors import InvalidArgumentError, InvalidExportError
+from syncedmem.model.exports.declared import MACHINE
 
 from .display import progress_bars, table, widen
+from .machines import POLICY, machine_and_policy
 from .output import check_place, place, write
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
+    from syncedmem.model import Machine
+    from syncedmem.spec import Policy
     from syncedmem.verification import DeviceVerdict, Verification
 
 __all__ = ["verify"]
@@ -78,6 +83,16 @@ def verify(  # noqa: PLR0913 -- options
             f"{DEFAULT_OUT}-NAME+NAME if not all devices are checked.",
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MACHINE",
+            help=f"Check only the table of this machine, and no device: the name of an edition. Or {MACHINE}",
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="POLICY", help=f"{POLICY} With --model, its table is compared with this.")
+    ] = None,
 ) -> None:
     """Check the model and all devices against the specification.
 
@@ -85,15 +100,25 @@ def verify(  # noqa: PLR0913 -- options
     all allocators and adaptors are tested against every requirement. A device that is not available is listed with the
     reason. This is no failure, but if you named it with --device, the verdict is "incomplete".
 
+    With --model, only the table of one machine is checked, which may be your own: that it is sound, and with a policy
+    that it does what follows from it, for all bytes and sequences of calls.
+
     Exit status:
       0  the model and every available device passed
       1  something failed, or no device or not every named one was available
-      2  the command line is wrong, or a file cannot be written
+      2  the command line is wrong, a machine is unsound, or a file cannot be written
     """
     from syncedmem.spec.engine.supervisor import processors
     from syncedmem.verification import CHECKED, page
     from syncedmem.verification import verify as run_verification
 
+    machine, decided = machine_and_policy("--model", model, policy)
+    if machine is not None:
+        for option, value in {"--device": device, "--out": out}.items():
+            if value:
+                raise InvalidArgumentError(option, value, "left out, because --model checks a machine alone")
+        _verify_machine(machine, decided, json_path)
+        return
     console = Console(stderr=json_path == "-")
     names = tuple(dict.fromkeys(device or CHECKED))
     # The report of some devices does not pass for that of all, nor take its place.
@@ -124,6 +149,33 @@ def verify(  # noqa: PLR0913 -- options
     if json_path is not None:
         write(data_file, data)
     if not result.passed:
+        raise typer.Exit(1)
+
+
+def _verify_machine(machine: Machine, policy: Policy | None, json_path: str | None) -> None:
+    """Check the table of one machine, and say what was found."""
+    from syncedmem.spec import UnfitPolicyError
+    from syncedmem.verification import verify_machine
+
+    data_file = None if json_path in (None, "-") else place("--json", json_path, "file")
+    try:
+        verdict = verify_machine(machine, policy)
+    except UnfitPolicyError as error:
+        raise InvalidExportError(str(error)) from error
+    counts = verdict.counts
+    typer.echo(
+        f"{machine} is sound: {counts['states']} states and {counts['transitions']} transitions, "
+        f"{counts['minimal_states']} states when those that behave alike are merged.",
+        err=json_path == "-",
+    )
+    judged = "proved_states" in counts
+    unproved = "Without a policy nothing else says what its calls must do: name one with --policy."
+    for line in verdict.problems or [verdict.proved if judged else unproved]:
+        typer.echo(line, err=json_path == "-")
+    if json_path is not None:
+        report = {"machine": machine.name, "counts": dict(counts), "problems": verdict.problems}
+        write(data_file, json.dumps(report, indent=2) + "\n")
+    if verdict.problems:
         raise typer.Exit(1)
 
 

@@ -8,6 +8,7 @@ from .checks import (
     make_buffer_subject,
     make_subject,
     verify,
+    verify_machine,
     verify_model,
     verify_part,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "make_subject",
     "page",
     "verify",
+    "verify_machine",
     "verify_model",
     "verify_part",
 ]

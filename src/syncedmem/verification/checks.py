@@ -43,7 +43,9 @@ from syncedmem.spec.contracts import check_buffers
 from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import check_steps
 from syncedmem.spec.engine.supervisor import Death, Limits, side_by_side
-from syncedmem.spec.proofs import summarise
+from syncedmem.spec.memory.agreement import check_sides
+from syncedmem.spec.memory.policy import POLICIES
+from syncedmem.spec.proofs import SENTENCES, compare, summarise
 from syncedmem.spec.requirements import requirements_of
 from syncedmem.spec.vectors.found import add_vectors
 
@@ -53,6 +55,8 @@ from .verdicts import DeviceVerdict, ModelVerdict, Verification
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from syncedmem.model import Machine
+    from syncedmem.spec import Policy
     from syncedmem.spec.engine.report import Covering
     from syncedmem.spec.engine.supervisor import Progress, Watch
     from syncedmem.spec.requirements import Kind
@@ -66,6 +70,7 @@ __all__ = [
     "make_buffer_subject",
     "make_subject",
     "verify",
+    "verify_machine",
     "verify_model",
     "verify_part",
 ]
@@ -89,24 +94,57 @@ def verify_model() -> ModelVerdict:
     for machine in EDITIONS.values():
         stepper(machine)
     proofs = summarise()
-    machine = DEFAULT
-    cells = [entry for row in matrix(machine).values() for entry in row.values()]
-    states = space(machine).steps
+    cells = [entry for row in matrix(DEFAULT).values() for entry in row.values()]
     counts = {
-        "configurations": len(configurations(machine)),
+        "configurations": len(configurations(DEFAULT)),
         "cells": len(cells),
         "refusals": sum(entry.refusal != "" for entry in cells),
-        "pinned_states": len({(state.head, state.facts) for state in states}),
-        "states": len(states),
-        "transitions": space(machine).transitions,
-        "minimal_states": len(minimal_machine(machine).access),
-        "tour_steps": sum(map(len, tour(machine))),
-        "hsi_words": len(hsi_suite(machine)),
-        "hsi_steps": sum(map(len, hsi_suite(machine))),
+        "pinned_states": len({(state.head, state.facts) for state in space(DEFAULT).steps}),
+        **_counts(DEFAULT),
         "invariants": proofs.sentences,
         "proved_states": sum(proofs.states.values()),
     }
     return ModelVerdict(counts, [*compare_model(), *proofs.problems])
+
+
+def verify_machine(machine: Machine, policy: Policy | None = None) -> ModelVerdict:
+    """Compare the table of a machine with its policy, and count.
+
+    Parameters
+    ----------
+    machine : Machine
+    policy : Policy, optional
+        Those of Caffe's editions are known.  Without one, nothing says what the table has to do.
+
+    Raises
+    ------
+    DeclarationError
+        If the machine is unsound.
+    InvalidArgumentError, UnfitPolicyError
+        If the policy is none for this machine.
+    """
+    counts = _counts(machine)
+    if policy is None and machine in EDITIONS.values():
+        policy = POLICIES[machine.name]
+    if policy is None:
+        return ModelVerdict(counts, [])
+    check_sides(machine, policy)
+    agreement = compare(machine, policy)
+    counts |= {"invariants": len(SENTENCES), "proved_states": agreement.states}
+    return ModelVerdict(counts, [str(difference) for difference in agreement.differences])
+
+
+def _counts(machine: Machine) -> dict[str, int]:
+    """Sizes of the state space and of the suites of a machine."""
+    words = hsi_suite(machine)
+    return {
+        "states": len(space(machine).steps),
+        "transitions": space(machine).transitions,
+        "minimal_states": len(minimal_machine(machine).access),
+        "tour_steps": sum(map(len, tour(machine))),
+        "hsi_words": len(words),
+        "hsi_steps": sum(map(len, words)),
+    }
 
 
 def make_subject(name: str, seed: int) -> Subject:
