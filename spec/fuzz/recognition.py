@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
 import sys
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem.model.errors import said
 
+from ..engine.imports import module_at
 from .conventions import name_of, recognise
 from .finding import TargetError
 from .native import LibraryAddress, by_position, makes_fresh, open_library
@@ -84,46 +84,22 @@ def look_up(text: str) -> Any:
     place, _, names = text.partition(":")
     if not place or not names:
         raise TargetError(f"{text!r} names no target; write module:attr, file.py:attr or path/to/lib.so:alloc,free")
-    module = _imported(place)
+    if not place.endswith(".py") and ("/" in place or Path(place).is_file()):
+        what = "is neither a shared library (.so), nor a Python file (.py), nor a source in C or C++ (.c, .cpp)"
+        raise TargetError(f"{place} {what}" if Path(place).exists() else f"there is no file {place}")
+    try:
+        module = module_at(place)
+    except (Exception, SystemExit) as error:
+        raise TargetError(f"cannot import {place}: {said(error)}") from error
     objects = [_attribute(module, place, name.strip()) for name in names.split(",")]
     return objects[0] if len(objects) == 1 else tuple(objects)
 
 
-def _imported(place: str) -> Any:
-    if not place.endswith(".py") and ("/" in place or Path(place).is_file()):
-        what = "is neither a shared library (.so), nor a Python file (.py), nor a source in C or C++ (.c, .cpp)"
-        raise TargetError(f"{place} {what}" if Path(place).exists() else f"there is no file {place}")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # as `python -m` does
-    try:
-        return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    except (Exception, SystemExit) as error:
-        raise TargetError(f"cannot import {place}: {said(error)}") from error
-
-
-def _from_file(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses and pickles look for it there
-    _KEPT.append(module)
-    spec.loader.exec_module(module)
-    return module
-
-
-_KEPT: list[object] = []
-"""Modules from files.  Libraries may call their functions at any later time, but the collector would clear them."""
-
-
 def _attribute(module: Any, place: str, name: str) -> Any:
-    value = module
-    for part in name.split("."):
-        try:
-            value = getattr(value, part)
-        except AttributeError:
-            raise TargetError(f"{place} has no attribute {name}") from None
-    return value
+    try:
+        return attrgetter(name)(module)
+    except AttributeError:
+        raise TargetError(f"{place} has no attribute {name}") from None
 
 
 def spelling(target: object) -> str | None:
