@@ -1,17 +1,8 @@
 """Allocators that are objects, whose calls take an alignment: ``std::pmr::memory_resource`` and Rust's ``GlobalAlloc``.
 
-A library exports them through the functions of ``examples/fuzz_target.hpp`` and ``examples/fuzz_target.rs``::
-
-    void *make(void);                                                       a new object
-    void drop(void *self);
-    void *allocate(void *self, size_t size, size_t alignment);              null: out of memory, or see error()
-    void deallocate(void *self, void *block, size_t size, size_t alignment);
-    void *zeroed(void *self, size_t size, size_t alignment);
-    void *resize(void *self, void *block, size_t old_size, size_t alignment, size_t size);
-    int is_equal(void *self, void *other);
-    const char *error(void);                                                what the last call threw; null: nothing
-
-The first three and ``deallocate`` are needed.
+A library exports them through the functions of ``examples/fuzz_target.hpp`` and ``examples/fuzz_target.rs``; their
+arguments are those of the row ``resource`` in `native.ABIS`.  After a null, ``error`` returns what the call threw, or
+null if memory was out.
 """
 
 from __future__ import annotations

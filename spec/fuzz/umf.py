@@ -36,20 +36,11 @@ _UNTOUCHED = (1 << 64) - 1
 
 def umf_target(functions: Functions) -> Target:
     """The target for a new pool, or for a new provider if no pool is named."""
-    call = partial(_call, functions)
-    symbol = functions.symbols.get("provider", "umfOsMemoryProviderOps")
-    address = _created(functions, symbol, call("umfMemoryProviderCreate"))
-    provider = Instance(address, call("umfMemoryProviderDestroy"))
-    if "pool" not in functions.symbols:
+    symbols = functions.symbols
+    provider = _create(functions, "MemoryProvider", symbols.get("provider", "umfOsMemoryProviderOps"))
+    if "pool" not in symbols:
         return _provider_target(functions, provider)
-    create = call("umfPoolCreate")
-
-    def with_provider(table: int, parameters: int | None, place: Any) -> int:
-        status: int = create(table, provider.address, parameters, 0, place)
-        return status
-
-    address = _created(functions, functions.symbols["pool"], with_provider)
-    return _pool_target(functions, Instance(address, call("umfPoolDestroy"), base=provider))
+    return _pool_target(functions, _create(functions, "Pool", symbols["pool"], provider))
 
 
 def _call(functions: Functions, name: str) -> Any:
@@ -64,14 +55,16 @@ def _method(functions: Functions, instance: Instance, prefix: str, name: str) ->
     return partial(_call(functions, prefix + name), instance.address)
 
 
-def _created(functions: Functions, symbol: str, create: Callable[..., int]) -> int:
+def _create(functions: Functions, kind: str, symbol: str, provider: Instance | None = None) -> Instance:
     """A pool or a provider with its default parameters, for which some have a function ``umf...ParamsCreate``."""
+    create, destroy = _call(functions, f"umf{kind}Create"), _call(functions, f"umf{kind}Destroy")
     table: int | None = _call(functions, symbol)()
     if table is None:
         raise TargetError(f"{symbol} returned null: libumf was built without it")
     make_parameters = functions.bind_symbol(f"{symbol.removesuffix('Ops')}ParamsCreate", "p:i")
     parameters = None if make_parameters is None else _written(symbol, make_parameters)
-    return _written(symbol, partial(create, table, parameters))
+    arguments = (table, parameters) if provider is None else (table, provider.address, parameters, 0)
+    return Instance(_written(symbol, partial(create, *arguments)), destroy, base=provider)
 
 
 def _written(symbol: str, create: Callable[[Any], int]) -> int:
