@@ -19,7 +19,7 @@ from .umf import umf_target
 if TYPE_CHECKING:
     from .targets import Target
 
-__all__ = ["ABIS", "LibraryAddress", "by_position", "makes_fresh", "open_library", "symbols_of"]
+__all__ = ["ABIS", "LibraryAddress", "makes_fresh", "native_symbols", "open_library", "symbols_of"]
 
 _SPELLING = re.compile(r"(?P<path>[^?]*\.(?:so|dylib)[^:?]*):(?P<symbols>[^?]*)(?:\?abi=(?P<abi>\w*))?", re.IGNORECASE)
 
@@ -130,13 +130,10 @@ def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
     return symbols
 
 
-def by_position(address: LibraryAddress) -> LibraryAddress | None:
-    """The same functions, named only by position, for what knows no other names; None if it could not call them."""
-    parts = ABIS[address.abi].native
-    if not parts or makes_fresh(address):
-        return None
-    symbols = _load(address).symbols
-    return address._replace(symbols=tuple(takewhile(bool, (symbols.get(part, "") for part in parts))))
+def native_symbols(address: LibraryAddress) -> tuple[str, ...]:
+    """The symbols of the functions that the native driver calls, in its order; none if it could not call them."""
+    symbols = {} if makes_fresh(address) else _load(address).symbols
+    return tuple(takewhile(bool, (symbols.get(part, "") for part in ABIS[address.abi].native)))
 
 
 def _fitting(library: ctypes.CDLL, symbols: dict[str, str]) -> dict[str, str]:

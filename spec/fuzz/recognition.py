@@ -15,7 +15,7 @@ from syncedmem.model.errors import said
 from ..engine.imports import module_at
 from .conventions import name_of, recognise
 from .finding import TargetError
-from .native import LibraryAddress, by_position, makes_fresh, open_library
+from .native import LibraryAddress, makes_fresh, native_symbols, open_library
 from .native_driver.building import built
 
 if TYPE_CHECKING:
@@ -54,9 +54,8 @@ class Source:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols of a library by position, for the native driver; none if it could not call them."""
-        plain = None if self._library is None else by_position(self._library)
-        return () if plain is None else plain.symbols
+        """The symbols of a library for the native driver; none if it could not call them."""
+        return () if self._library is None else native_symbols(self._library)
 
     def open(self) -> Target:
         """Open a target.
