@@ -158,7 +158,8 @@ def _item_from_json(given: Any) -> Item:
     data: list[Any] = cast("Any", given) if isinstance(given, list) else []
     if data[:1] != ["repeat"]:
         return Step.from_json(given)
-    times, body, stride = [*data[1:], 0][:3] if len(data) in _LOOP else (0, [], 0)
+    loop: list[Any] = [*data[1:], 0][:3] if len(data) in _LOOP else [0, [], 0]
+    times, body, stride = loop
     counts = isinstance(times, int) and times > 0 and isinstance(stride, int) and stride >= 0
     if not (counts and isinstance(body, list) and body):
         example = ["repeat", 9, [["allocate", 0, 16], ["free", 0]]]

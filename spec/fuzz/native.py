@@ -132,7 +132,9 @@ def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
 
 def native_symbols(address: LibraryAddress) -> tuple[str, ...]:
     """The symbols of the functions that the native driver calls, in its order; none if it could not call them."""
-    symbols = {} if makes_fresh(address) else _load(address).symbols
+    if makes_fresh(address):
+        return ()
+    symbols = _load(address).symbols
     return tuple(takewhile(bool, (symbols.get(part, "") for part in ABIS[address.abi].native)))
 
 
