@@ -2,11 +2,10 @@
 
 import gc
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from interruption import Report
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
@@ -45,9 +44,3 @@ def _quick_collector() -> Generator[None]:
     yield
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture
-def require_unbroken() -> Callable[..., None]:
-    """Fail if a call was broken at one of the points where it was interrupted, or had too few of them."""
-    return Report.require

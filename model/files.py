@@ -14,7 +14,6 @@ import secrets
 import stat
 from contextlib import suppress
 from functools import partial
-from operator import methodcaller
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Never
 
@@ -179,21 +178,12 @@ def _sweep(folder: Path) -> None:
 
 def _sync_folder(folder: Path) -> None:
     """Sync the folder, so that the new name is on the disk; if that is not possible, the system does it later."""
-    opened: list[int] = []
     with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            # Only C code, so no signal is handled while a descriptor is open and not yet in a list.
-            opened.extend(map(os.open, [folder], [os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC]))
-            os.fsync(opened[0])
-            _close(opened)
-        except BaseException:
-            _close(opened)
-            raise
-
-
-def _close(opened: list[int]) -> None:
-    """Close the descriptor in the list, if there is one, and remove it from the list."""
-    any(map(os.close, map(methodcaller("pop"), [opened] if opened else [])))
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 # --- reading files that the user names

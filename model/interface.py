@@ -172,7 +172,7 @@ class HostAllocator(Protocol):
     def allocate(self, byte_size: int) -> Pointer | None:
         """Allocate memory with undefined contents; it stays allocated until `release`.
 
-        If it raises anything, an interrupt included, nothing was allocated.
+        If it raises an ``Exception``, nothing was allocated.
 
         Parameters
         ----------
@@ -191,8 +191,7 @@ class HostAllocator(Protocol):
     def release(self, ptr: Pointer | None) -> None:
         """Free memory that `allocate` returned; None is ignored.
 
-        If it raises anything, the block was not released, neither here nor in an allocator below.  So an
-        interrupted release can be repeated.
+        If it raises an ``Exception``, the block was not released, neither here nor in an allocator below.
 
         Arrays over the memory that are still in use keep its bytes readable: a late reader finds old bytes,
         never those of another owner.

@@ -1,7 +1,7 @@
 """The base class of all allocators, the checks that they share, and allocators over another allocator.
 
-``base`` has `DeviceAllocator`.  ``pointers`` checks sizes and pointers, ``failures`` translates errors, ``handover``
-says how a block changes its owner although an interrupt may come, and ``arithmetic`` has what an allocator can compute.
+``base`` has `DeviceAllocator`.  ``pointers`` checks sizes and pointers, ``failures`` translates errors, ``at_exit``
+what is done at the exit of the interpreter, and ``arithmetic`` has what an allocator can compute.
 
 ``adaptor`` is the base class of allocators over another allocator.  They can be stacked in any order: each does one
 thing and passes everything else on.  ``tracking`` knows which blocks are allocated, ``limits`` limits their bytes,

@@ -3,10 +3,9 @@
 An adaptor passes on unchanged whatever it does not change itself.  So a stack of adaptors, in any order, is an
 allocator like the one at the bottom: it is of the same device, and has the same streams and the same alignment.
 
-An adaptor keeps the promise of `DeviceAllocator` about interrupts by the rules of ``handover``.  ``allocate`` calls the
-upstream first and changes the adaptor's own record last.  If the record is not changed, the block goes back to the
-upstream.  ``release`` changes the adaptor's own record first, so that of two threads only one succeeds, and calls the
-upstream last.  If the upstream raises, the record is restored.
+``allocate`` calls the upstream first and changes the adaptor's own record last.  ``release`` changes the adaptor's own
+record first, so that of two threads only one succeeds, and calls the upstream last.  If the upstream raises, the record
+is restored.
 """
 
 from __future__ import annotations
@@ -82,11 +81,10 @@ class Adaptor(DeviceAllocator):
         return where_of(self._upstream)
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        (ptr,) = map(self._upstream.allocate, (byte_size,))
-        return ptr
+        return self._upstream.allocate(byte_size)
 
     def release(self, ptr: Pointer | None) -> None:
-        (_,) = map(self._upstream.release, (ptr,))
+        self._upstream.release(ptr)
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,

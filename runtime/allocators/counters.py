@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from syncedmem.model import NoScopeError
 
 from .adaptor import Adaptor
-from .handover import take_back
 from .pointers import LiveBlocks
 
 if TYPE_CHECKING:
@@ -59,47 +58,36 @@ class StatisticsAllocator(Adaptor):
         self._live = LiveBlocks(self.name)
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        ptr = None
-        try:
-            (ptr,) = map(self._upstream.allocate, (byte_size,))
-            if ptr is not None:
-                blocks, key, noted = self._live.blocks, id(ptr), (ptr, len(ptr))
-                # There is no call from here on, so CPython does not switch threads between these lines.  A lock would
-                # take longer than all of them, and max() longer than a comparison.
-                counted = self._counted
-                count, size = counted.current_count + 1, counted.current_bytes + noted[1]
-                counts, sizes = counted.total_count + 1, counted.total_bytes + noted[1]
-                most = count if count > counted.peak_count else counted.peak_count  # noqa: FURB136 -- as said above
-                largest = size if size > counted.peak_bytes else counted.peak_bytes  # noqa: FURB136 -- as said above
-                blocks[key] = noted
-                counted.current_count, counted.current_bytes = count, size
-                counted.total_count, counted.total_bytes = counts, sizes
-                counted.peak_count, counted.peak_bytes = most, largest
-        except BaseException as error:
-            take_back(self._upstream, ptr, error)
-            raise
+        ptr = self._upstream.allocate(byte_size)
+        if ptr is None:
+            return None
+        size = len(ptr)
+        self._live.blocks[id(ptr)] = ptr, size
+        # There is no call from here on, so CPython does not switch threads between these lines.  A lock would take
+        # longer than all of them, and max() longer than a comparison.
+        counted = self._counted
+        counted.total_count += 1
+        counted.total_bytes += size
+        count = counted.current_count = counted.current_count + 1
+        held = counted.current_bytes = counted.current_bytes + size
+        if count > counted.peak_count:  # noqa: PLR1730 -- as said above
+            counted.peak_count = count
+        if held > counted.peak_bytes:  # noqa: PLR1730 -- as said above
+            counted.peak_bytes = held
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
         if ptr is None:
             return
-        releasing = map(self._upstream.release, (ptr,))
-        blocks, key = self._live.blocks, id(ptr)
+        entry = self._live.take(ptr)
         try:
-            noted = blocks[key]
-            counted = self._counted
-            count, size = counted.current_count - 1, counted.current_bytes - noted[1]
-            del blocks[key]
-        except KeyError:
-            raise self._live.unknown(ptr) from None
-        counted.current_count, counted.current_bytes = count, size
-        try:
-            (_,) = releasing
+            self._upstream.release(ptr)
         except BaseException:
-            blocks[key] = noted
-            self._counted.current_count += 1
-            self._counted.current_bytes += noted[1]
+            self._live.blocks[id(ptr)] = entry
             raise
+        counted = self._counted
+        counted.current_count -= 1
+        counted.current_bytes -= entry[1]
 
     @property
     def statistics(self) -> Statistics:

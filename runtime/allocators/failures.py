@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["attempt", "reporting", "told", "warn_of_leak", "where_of"]
+    from syncedmem.model.interface import Pointer
+
+    from .base import DeviceAllocator
+
+__all__ = ["attempt", "reporting", "take_back", "told", "warn_of_leak", "where_of"]
 
 
 class reporting:  # noqa: N801 -- used like a function; as a generator it would cost a microsecond a call
@@ -55,6 +59,12 @@ def attempt(act: Callable[..., object], *arguments: object) -> str:
 def told(error: BaseException) -> str:
     """The message of an error, without the error itself, whose traceback would keep frames and their objects alive."""
     return error.args[0] if isinstance(error, SyncedMemoryError) and error.args else said(error)
+
+
+def take_back(allocator: DeviceAllocator, ptr: Pointer | None, error: BaseException) -> None:
+    """Release a block that nobody gets, because its ``allocate`` is about to raise `error`; None is ignored."""
+    if ptr is not None and (problem := attempt(allocator.release, ptr)):
+        warn_of_leak(f"a block leaked on {where_of(allocator)}: {problem}", error)
 
 
 def warn_of_leak(message: str, error: BaseException) -> None:

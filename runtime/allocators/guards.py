@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import deque
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,8 +16,8 @@ from syncedmem.model import InvalidArgumentError, MemoryCorruptionError
 from syncedmem.model.interface import MemcpyKind, is_host
 
 from .adaptor import Adaptor
-from .failures import attempt
-from .handover import SecondChance, at_exit, take_back
+from .at_exit import at_exit
+from .failures import attempt, take_back
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -78,7 +77,6 @@ class GuardingAllocator(Adaptor):
         self._most = check_byte_size(quarantine, "quarantine")
         self._kept: deque[_Block] = deque()
         self._kept_bytes = 0
-        self._second_chance = SecondChance(partial(_empty, upstream, self._kept))
         self._live = LiveBlocks(self.name)
         there = not is_host(self)
         self._up = MemcpyKind.between(from_device=False, to_device=there)
@@ -90,28 +88,26 @@ class GuardingAllocator(Adaptor):
         if size == 0:
             return None
         total = size + 2 * self._zone
-        whole = None
+        whole = self._room(total)
         try:
-            (whole,) = map(self._room, (total,))
             content = np.full(total, GUARD, np.uint8)
             content[self._zone : self._zone + size] = FRESH
             self._upstream.memcpy(content, whole, content.size, self._up)
             ptr = whole[self._zone : self._zone + size]
-            self._live.blocks[id(ptr)] = ptr, _Block(whole, size)
         except BaseException as error:
             take_back(self._upstream, whole, error)
             raise
+        self._live.blocks[id(ptr)] = ptr, _Block(whole, size)
         return ptr
 
     def _room(self, size: int) -> Pointer:
         try:
-            (whole,) = map(self._upstream.allocate, (size,))
+            return self._upstream.allocate(size)
         except MemoryError:
             if not self._kept:
                 raise
             self._let_out(self._most + 1)
-            (whole,) = map(self._upstream.allocate, (size,))
-        return whole
+        return self._upstream.allocate(size)
 
     def release(self, ptr: Pointer | None) -> None:
         """Put a block into quarantine; None is ignored.  A block that is too large for the quarantine is freed at once.
@@ -125,46 +121,39 @@ class GuardingAllocator(Adaptor):
         """
         if ptr is None:
             return
-        block: _Block = self._live.behind(ptr)
-        releasing = map(self._upstream.release, (block.whole,))
-        keeping = map(self._kept.append, (block,))
         # From here on no other thread can find the block, so no lock is held while the device works.
-        del self._live[ptr]
-        content, counted = None, 0
+        entry = self._live.take(ptr)
+        block: _Block = entry[1]
+        content = None
         try:
             self._check_zones(block)
             if block.size > self._most:
-                (_,) = releasing
+                self._upstream.release(block.whole)
                 return
             self._let_out(block.size)
             content = self._read(self._inside(block))
-            poison = np.full(block.size, FREED, np.uint8)
-            poisoning = map(self._upstream.memcpy, (poison,), (ptr,), (block.size,), (self._up,))
-            self._kept_bytes, counted = self._kept_bytes + block.size, block.size
-            (_,) = poisoning
-            (_,) = keeping
+            self._upstream.memcpy(np.full(block.size, FREED, np.uint8), ptr, block.size, self._up)
         except BaseException:
             if content is not None:  # the block still belongs to its owner, so it gets its contents back
                 attempt(self._upstream.memcpy, content, ptr, block.size, self._up)
-            self._kept_bytes -= counted
-            self._live.blocks[id(ptr)] = ptr, block
+            self._live.blocks[id(ptr)] = entry
             raise
+        self._kept_bytes += block.size
+        self._kept.append(block)
 
     def _let_out(self, size: int) -> None:
         """Let blocks leave the quarantine, the oldest first, until `size` more bytes fit in."""
-        while True:
-            leaving = map(deque[_Block].popleft, (self._kept,))
-            # There is no call from here until the block has left, so no other thread can come between.
-            if not self._kept or self._kept_bytes + size <= self._most:
-                return
-            (oldest,) = leaving
-            counted = 0
+        while self._kept and self._kept_bytes + size > self._most:
             try:
-                self._kept_bytes, counted = self._kept_bytes - oldest.size, oldest.size
+                oldest = self._kept.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            self._kept_bytes -= oldest.size
+            try:
                 spoilt = self._is_spoilt(oldest)
-                (_,) = map(self._upstream.release, (oldest.whole,))
+                self._upstream.release(oldest.whole)
             except BaseException:
-                self._kept_bytes += counted
+                self._kept_bytes += oldest.size
                 self._kept.appendleft(oldest)
                 raise
             if spoilt:
@@ -201,7 +190,8 @@ class GuardingAllocator(Adaptor):
         """How many blocks are allocated, without those in quarantine."""
         return len(self._live)
 
-    def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:  # as for `SecondChance`
+    # At the exit of the interpreter the globals of modules may be gone; so the function that tells is a default.
+    def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
         if not is_over():  # else it was checked at the exit
             self._end()
 
@@ -232,9 +222,3 @@ class GuardingAllocator(Adaptor):
 
     def _corruption(self, block: _Block, words: str) -> MemoryCorruptionError:
         return MemoryCorruptionError(self.name, block.size, words)
-
-
-def _empty(upstream: DeviceAllocator, kept: deque[_Block]) -> None:
-    """Empty a quarantine without checking it."""
-    while kept:
-        attempt(upstream.release, kept.pop().whole)

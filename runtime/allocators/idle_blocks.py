@@ -1,8 +1,6 @@
 """The idle blocks of a pool: which block a request gets, by KuiperLLama's rules, and how blocks come back.
 
-Only one thread at a time may use them, and `PoolAllocator` sees to that; `IdleBlocks.returned` is the exception.  Each
-change is the last step of a call, as ``handover`` explains.  So an interrupt never leaves a block in two places or in
-none.
+Only one thread at a time may use them, and `PoolAllocator` sees to that; `IdleBlocks.returned` is the exception.
 """
 
 from __future__ import annotations
@@ -11,8 +9,6 @@ from bisect import bisect_left
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-
-from .failures import attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -47,8 +43,6 @@ class PooledBlock:
     ----------
     whole : array or None
         The array that the upstream returned.  None before that, and after the block was given back.
-    kept : bool
-        Whether the block is in the lists of idle blocks.
     requested : int
         The size in bytes of the request for which the pool lent it last.
     make : callable
@@ -59,13 +53,12 @@ class PooledBlock:
         These must be done before the block is lent again.
     """
 
-    __slots__ = ("events", "kept", "make", "requested", "serial", "size", "streams", "whole")
+    __slots__ = ("events", "make", "requested", "serial", "size", "streams", "whole")
 
     make: Callable[[], Pointer]
 
     def __init__(self, size: int, serial: int) -> None:
         self.whole: Pointer = None
-        self.kept: bool = False
         self.size: int = size
         self.serial: int = serial
         self.requested: int = 0
@@ -124,43 +117,28 @@ class IdleBlocks:
     def sort_in(self) -> None:
         """Sort in the blocks of `returned`."""
         while self.returned:
-            block = self.returned[0]
-            if not block.kept:  # if an interrupt came after `_add`, it is sorted in already
-                self._add(block)
-            del self.returned[0]
+            self._add(self.returned.popleft())
 
     def _add(self, block: PooledBlock) -> None:
         small = block.size <= self.small_limit
         entry = (block.serial, block.size, block) if small else (block.size, block.serial, block)
         entries = self._small if small else self._big
-        small_bytes = self.small_bytes + block.size * small
-        position = bisect_left(entries, entry[:2])
-        entries[position:position] = (entry,)
-        self.small_bytes, block.kept = small_bytes, True
+        entries.insert(bisect_left(entries, entry[:2]), entry)
+        self.small_bytes += block.size * small
 
-    def __getitem__(self, size: int) -> PooledBlock | None:
+    def take(self, size: int) -> PooledBlock | None:
         """Take the block for a request of `size` bytes out of the idle blocks; None if there is none.
 
         A small request gets the first small block that is large enough.  A big request gets the smallest big block that
         is large enough, unless it is too large.  Blocks with work in flight are skipped.
-
-        This is written as a subscript, ``idle[size]``, because an interrupt can come after a call, but not after a
-        subscript.
         """
         if size > self.small_limit:
             position = self._best_fit(size)
-            if position < 0:
-                return None
-            block = self._big[position][2]
-            del self._big[position]
-            block.kept = False
-            return block
-        for entry in self._small:
-            if entry[1] >= size and (not entry[2].events or entry[2].over):
-                block, small_bytes = entry[2], self.small_bytes - entry[1]
-                position = self._small.index(entry)
+            return None if position < 0 else self._big.pop(position)[2]
+        for position, (_, length, block) in enumerate(self._small):
+            if length >= size and (not block.events or block.over):
                 del self._small[position]
-                self.small_bytes, block.kept = small_bytes, False
+                self.small_bytes -= length
                 return block
         return None
 
@@ -218,10 +196,8 @@ class IdleBlocks:
                 failure = failure or problem
                 if problem is None:
                     freed += block.size
+        finally:
             self._drop()
-        except BaseException:
-            self._drop()
-            raise
         return freed, failure
 
     def _drop(self) -> None:
@@ -231,11 +207,6 @@ class IdleBlocks:
         small_bytes = sum(size for _, size, _ in small)
         self._small, self._big, self.small_bytes = small, big, small_bytes
 
-    def empty(self, upstream: DeviceAllocator) -> None:
-        """Give all blocks back; a block that the upstream refuses stays idle."""
-        self.sort_in()
-        self.give_back(upstream, self.largest_first())
-
     @property
     def total_bytes(self) -> int:
         """How many bytes all idle blocks have, without those in `returned`."""
@@ -243,19 +214,16 @@ class IdleBlocks:
 
     def everything(self) -> list[PooledBlock]:
         """All idle blocks, with those in `returned`."""
-        return self.largest_first() + [block for block in tuple(self.returned) if not block.kept]
+        return self.largest_first() + list(self.returned)
 
 
 def _released(upstream: DeviceAllocator, block: PooledBlock) -> Exception | None:
     """Give a block back to the upstream; returns the upstream's error, or None."""
-    releasing = map(upstream.release, (block.whole,))
+    whole, block.whole = block.whole, None  # after an interrupt it is better lost than released twice
     try:
-        (_,) = releasing
+        upstream.release(whole)
     except Exception as error:  # noqa: BLE001 -- the caller decides
+        block.whole = whole
         return error
-    except BaseException:
-        attempt(upstream.release, block.whole)  # an upstream that is not ours may have released it; now it has
-        block.whole, block.events = None, _GONE
-        raise
-    block.whole, block.events = None, _GONE
+    block.events = _GONE
     return None

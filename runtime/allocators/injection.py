@@ -85,12 +85,11 @@ class FailingAllocator(Adaptor):
         size = check_byte_size(byte_size)
         if self._fails("allocate", size):
             raise AllocationError(self.name, size, _WORDS)
-        (ptr,) = map(self._upstream.allocate, (size,))
-        return ptr
+        return self._upstream.allocate(size)
 
     def release(self, ptr: Pointer | None) -> None:
         self._check("release", size_of(ptr))
-        (_,) = map(self._upstream.release, (ptr,))
+        self._upstream.release(ptr)
 
     def memcpy(self, src: Pointer, dest: Pointer, byte_size: int, *rest: Any, **named: Any) -> None:
         self._check("memcpy", check_byte_size(byte_size))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from operator import sub
 from typing import TYPE_CHECKING
 
 from syncedmem.model import AllocationError
 
 from .adaptor import Adaptor
-from .handover import take_back
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -49,7 +47,6 @@ class LimitingAllocator(Adaptor):
             If the request would bring the allocated bytes above the limit, or the upstream has no room.
         """
         size = check_byte_size(byte_size)
-        allocating, ptr = map(self._upstream.allocate, (size,)), None
         # The bytes are counted before the upstream is asked, so that two threads cannot both get the last ones.  There
         # is no call in these lines, so CPython does not switch threads between them.  A lock would take longer than all
         # of them.
@@ -58,33 +55,24 @@ class LimitingAllocator(Adaptor):
             raise AllocationError(self.name, size, f"{used} of at most {self._limit} bytes are in use")
         self._used = used + size
         try:
-            (ptr,) = allocating
-            if ptr is not None:
-                self._live.blocks[id(ptr)] = ptr, size
-        except BaseException as error:
-            take_back(self._upstream, ptr, error)
+            ptr = self._upstream.allocate(size)
+        except BaseException:
             self._used -= size
             raise
+        if ptr is not None:
+            self._live.blocks[id(ptr)] = ptr, size
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
         if ptr is None:
             return
-        releasing = map(self._upstream.release, (ptr,))
-        blocks, key = self._live.blocks, id(ptr)
+        entry = self._live.take(ptr)
         try:
-            noted = blocks[key]
-            # This is computed when it is unpacked, after the release: before that, nobody may get these bytes.
-            used = map(sub, map(getattr, (self,), ("_used",)), (noted[1],))
-            del blocks[key]
-        except KeyError:
-            raise self._live.unknown(ptr) from None
-        try:
-            (_,) = releasing
-            (self._used,) = used
+            self._upstream.release(ptr)
         except BaseException:
-            blocks[key] = noted
+            self._live.blocks[id(ptr)] = entry
             raise
+        self._used -= entry[1]  # only now: before the release, nobody may get these bytes
 
     @property
     def limit(self) -> int:

@@ -7,7 +7,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .adaptor import Adaptor
-from .handover import lock_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,23 +44,12 @@ class ThreadSafeAllocator(Adaptor):
         self._lock = threading.RLock()
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        allocating = map(self._upstream.allocate, (byte_size,))
-        entering, leaving = lock_steps(self._lock)
-        (_,) = entering
-        try:
-            (ptr,) = allocating
-        finally:
-            (_,) = leaving
-        return ptr
+        with self._lock:
+            return self._upstream.allocate(byte_size)
 
     def release(self, ptr: Pointer | None) -> None:
-        releasing = map(self._upstream.release, (ptr,))
-        entering, leaving = lock_steps(self._lock)
-        (_,) = entering
-        try:
-            (_,) = releasing
-        finally:
-            (_,) = leaving
+        with self._lock:
+            self._upstream.release(ptr)
 
     if not TYPE_CHECKING:  # they have the types of what they wrap
         memcpy = _taking_turns(Adaptor.memcpy)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from syncedmem.model.errors import said, shown
 
 from .adaptor import Adaptor
-from .handover import lock_steps, take_back
+from .failures import take_back
 from .pointers import address_of, size_of
 
 if TYPE_CHECKING:
@@ -68,40 +68,38 @@ class LoggingAllocator(Adaptor):
             self._write(COLUMNS)
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        ptr = None
         try:
-            (ptr,) = map(self._upstream.allocate, (byte_size,))
-            if ptr is not None:
-                (_,) = map(self._note, ("allocate",), (ptr,), (len(ptr),))
-        except BaseException as error:
-            if ptr is None and isinstance(error, Exception):
-                self._note("allocate failure", None, byte_size)
-            take_back(self._upstream, ptr, error)
+            ptr = self._upstream.allocate(byte_size)
+        except Exception:
+            self._note("allocate failure", None, byte_size)
             raise
+        if ptr is not None:
+            try:
+                self._note("allocate", ptr, len(ptr))
+            except BaseException as error:  # an interrupt, while the log is written
+                take_back(self._upstream, ptr, error)
+                raise
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
-        releasing = map(self._upstream.release, (ptr,))
-        noted = False
+        # The line is written before the release: after it, another thread may get this address and log it.
+        noted = ptr is not None and self._note("free", ptr, size_of(ptr))
         try:
-            if ptr is not None:
-                # The line is written before the release: after it, another thread may get this address and log it.
-                (noted,) = map(self._note, ("free",), (ptr,), (size_of(ptr),))
-            (_,) = releasing
+            self._upstream.release(ptr)
         except BaseException:
             if noted:
                 self._note("free failure", ptr, size_of(ptr))
             raise
 
     def _note(self, action: str, ptr: Pointer | None, size: object) -> bool:
-        """Write a line as the last step; returns whether it was written."""
+        """Write a line; returns whether it was written."""
         if self._file is None:
             return False
         try:
             address = f"{0 if ptr is None else address_of(ptr):#x}"
             now = datetime.now().astimezone()
             time = f"{now:%H:%M:%S.%f}" if self._csv else now.isoformat()
-            (_,) = map(self._write, ((threading.get_ident(), time, action, address, size, "0x0"),))
+            self._write((threading.get_ident(), time, action, address, size, "0x0"))
         except Exception as error:  # noqa: BLE001 -- whatever the error is, the memory must not be lost
             self._miss(error)
             return False
@@ -112,13 +110,8 @@ class LoggingAllocator(Adaptor):
             line = ",".join(map(str, values))
         else:
             line = json.dumps(dict(zip(map(str.lower, COLUMNS), values, strict=True)), default=shown)
-        writing = map(self._file.write, (f"{line}\n",))
-        entering, leaving = lock_steps(self._lock)
-        (_,) = entering
-        try:
-            (_,) = writing
-        finally:
-            (_,) = leaving
+        with self._lock:
+            self._file.write(f"{line}\n")
 
     def _miss(self, error: Exception) -> None:
         if self.failure is None:

@@ -197,8 +197,6 @@ class LiveBlocks:
     ----------
     blocks : dict
         By the ``id`` of the array: the array, and what the allocator stores about the block.  In order of allocation.
-        ``allocate`` ends with ``live.blocks[id(ptr)] = ptr, behind`` and ``return ptr``: no interrupt comes between
-        the two (``handover``).
     """
 
     def __init__(self, where: str) -> None:
@@ -222,6 +220,19 @@ class LiveBlocks:
         """
         try:
             del self.blocks[id(ptr)]
+        except KeyError:
+            raise self.unknown(ptr) from None
+
+    def take(self, ptr: Pointer) -> tuple[Pointer, Any]:
+        """Forget a block, and return its entry; of two threads that release it only one gets it.
+
+        Raises
+        ------
+        InvalidPointerError
+            If it is not a live block: foreign, or released already.
+        """
+        try:
+            return self.blocks.pop(id(ptr))
         except KeyError:
             raise self.unknown(ptr) from None
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from syncedmem.model import (
@@ -28,9 +27,9 @@ from syncedmem.model import (
 from syncedmem.model.interface import MemcpyKind
 
 from .adaptor import Adaptor
+from .at_exit import at_exit
 from .base import check_kind
 from .failures import attempt
-from .handover import SecondChance, at_exit, lock_steps
 from .idle_blocks import IdleBlocks, PooledBlock
 from .pointers import LiveBlocks, check_byte_size
 
@@ -94,7 +93,6 @@ class PoolAllocator(Adaptor):
         self._idle = IdleBlocks(
             check_byte_size(small_limit, "small_limit"), check_byte_size(waste_limit, "waste_limit")
         )
-        self._second_chance = SecondChance(partial(self._idle.empty, upstream))
         self._lock = threading.RLock()
         self._busy = False
         self._closed = False
@@ -125,15 +123,13 @@ class PoolAllocator(Adaptor):
         try:
             with self._lock:
                 if self._busy:  # a finaliser or the upstream calls from inside another call, which uses the lists
-                    (block,) = map(self._new, (size,))
+                    block = self._new(size)
                 else:
                     self._busy = True
                     try:
                         if idle.returned:
                             idle.sort_in()
-                        block = idle[size]
-                        if block is None:
-                            (block,) = map(self._made, (size,))
+                        block = idle.take(size) or self._made(size)
                     finally:
                         self._busy = False
             if block.requested != size:
@@ -153,20 +149,18 @@ class PoolAllocator(Adaptor):
     def _made(self, size: int) -> PooledBlock:
         """A new block; if the upstream is full, the idle blocks are given back first."""
         try:
-            (block,) = map(self._new, (size,))
+            return self._new(size)
         except MemoryError:
             if not self._idle.give_back(self._upstream, self._idle.largest_first())[0]:
                 raise
-            (block,) = map(self._new, (size,))
-        return block
+        return self._new(size)
 
     def _new(self, size: int) -> PooledBlock:
         self._serial += 1
         block = PooledBlock(size, self._serial)
-        (whole,) = map(self._upstream.allocate, (size,))
-        if whole is None:
+        block.whole = self._upstream.allocate(size)
+        if block.whole is None:
             raise AllocationError(self.name, size, "the upstream returned None")
-        block.whole = whole
         return block
 
     # --- taking back
@@ -192,17 +186,11 @@ class PoolAllocator(Adaptor):
         idle, returned = self._idle, self._idle.returned
         if returned:
             self._settle()
-        if self._closed or (block.size <= idle.small_limit and idle.small_bytes + block.size > self._idle_limit):
-            (gone,) = map(self._passed_on, (ptr,), (block,))
-            if gone:
-                return
-        blocks, key, entry = self._live.blocks, id(ptr), (block,)
-        del self._live[ptr]
-        try:
-            returned += entry
-        except BaseException:
-            blocks[key] = ptr, block
-            raise
+        too_many = block.size <= idle.small_limit and idle.small_bytes + block.size > self._idle_limit
+        if (self._closed or too_many) and self._passed_on(ptr, block):
+            return
+        self._live.take(ptr)  # of two threads only one succeeds
+        returned.append(block)
 
     def _passed_on(self, ptr: Pointer, block: PooledBlock) -> bool:
         """Give a lent block, and the idle ones, to the upstream: at the limit, or if the pool is closed.
@@ -214,16 +202,13 @@ class PoolAllocator(Adaptor):
         """
         if not self._settle(block.size) or not (block.wait() if self._closed else block.over):
             return False
-        blocks, key = self._live.blocks, id(ptr)
-        releasing = map(self._upstream.release, (block.whole,))
-        del self._live[ptr]
+        entry = self._live.take(ptr)
         try:
-            (_,) = releasing
-        except Exception:  # noqa: BLE001 -- the release itself has not failed, and the block can go later
-            blocks[key] = ptr, block
-            return False
-        except BaseException:
-            blocks[key] = ptr, block
+            self._upstream.release(block.whole)
+        except BaseException as error:
+            self._live.blocks[id(ptr)] = entry
+            if isinstance(error, Exception):  # the release itself has not failed, and the block can go later
+                return False
             raise
         return True
 
@@ -236,9 +221,7 @@ class PoolAllocator(Adaptor):
         """
         idle = self._idle
         while idle.returned or coming:
-            entering, leaving = lock_steps(self._lock, wait=False)
-            (entered,) = entering
-            if not entered:
+            if not self._lock.acquire(blocking=False):
                 return False
             try:
                 if self._busy:  # this thread is inside another call
@@ -253,7 +236,7 @@ class PoolAllocator(Adaptor):
                 finally:
                     self._busy = False
             finally:
-                (_,) = leaving
+                self._lock.release()
             coming = 0
         return True
 
@@ -280,7 +263,7 @@ class PoolAllocator(Adaptor):
         self._upstream.memset_zero(ptr, byte_size, stream, need_sync)
 
     def _note(self, stream: Any, ends: tuple[Pointer, ...]) -> None:
-        """Remember that work on a stream uses these blocks; called before the work is queued: an interrupt may come."""
+        """Remember that work on a stream uses these blocks; called before the work is queued."""
         for block in [block for end in ends for block in self._blocks_under(end)]:
             self._upstream.check_stream(stream)
             if not any(stream is known for known in block.streams):
@@ -384,10 +367,11 @@ class PoolAllocator(Adaptor):
     ) -> None:
         self.close()
 
-    def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:  # as for `SecondChance`
+    # At the exit of the interpreter the globals of modules may be gone; so the function that tells is a default.
+    def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_over() or "_live" not in vars(self):  # at the exit of the interpreter `_end` was called before
             return
-        if problem := attempt(self.close) and attempt(self.close):  # twice, in case the first was interrupted
+        if problem := attempt(self.close):
             warnings.warn(f"memory leaked: {problem}", ResourceWarning, stacklevel=2)
         elif len(self._live):
             self._left: _Left = _Left(self._live, self.name)

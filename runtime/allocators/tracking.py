@@ -8,7 +8,6 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from .adaptor import Adaptor
-from .handover import take_back
 from .pointers import LiveBlocks, address_of
 
 if TYPE_CHECKING:
@@ -64,30 +63,19 @@ class TrackingAllocator(Adaptor):
 
     def allocate(self, byte_size: int) -> Pointer | None:
         stack = _callers() if self._stacks else None
-        ptr = None
-        try:
-            (ptr,) = map(self._upstream.allocate, (byte_size,))
-            if ptr is not None:
-                self._live.blocks[id(ptr)] = ptr, (next(self._numbers), len(ptr), stack)
-        except BaseException as error:
-            take_back(self._upstream, ptr, error)
-            raise
+        ptr = self._upstream.allocate(byte_size)
+        if ptr is not None:
+            self._live.blocks[id(ptr)] = ptr, (next(self._numbers), len(ptr), stack)
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
         if ptr is None:
             return
-        releasing = map(self._upstream.release, (ptr,))
-        blocks, key = self._live.blocks, id(ptr)
+        entry = self._live.take(ptr)
         try:
-            noted = blocks[key]
-            del blocks[key]
-        except KeyError:
-            raise self._live.unknown(ptr) from None
-        try:
-            (_,) = releasing
+            self._upstream.release(ptr)
         except BaseException:
-            blocks[key] = noted
+            self._live.blocks[id(ptr)] = entry
             raise
 
     @property

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind, Pointer
 
-from ..allocators.failures import where_of
-from ..allocators.handover import take_back
+from ..allocators.failures import take_back, where_of
 from ..allocators.pointers import check_byte_size
 from .unraisable import print_unraisable
 
@@ -85,18 +83,18 @@ class Exporter:
         size = check_byte_size(byte_size, limit=sys.maxsize - self._alignment)
         if size == 0:
             return 0
-        block = None
+        block = self.allocator.allocate(size)
         try:
-            (block,) = map(self.allocator.allocate, (size,))
             if gap := -self._start(block) % self._alignment:
-                (block,) = map(self.allocator.release, (block,))
-                (block,) = map(self.allocator.allocate, (size + self._alignment - 1,))
+                whole, block = block, None
+                self.allocator.release(whole)
+                block = self.allocator.allocate(size + self._alignment - 1)
                 gap = -self._start(block) % self._alignment
             address = self._start(block) + gap
-            self._blocks[address] = _Block(block, gap, size)
         except BaseException as error:
             take_back(self.allocator, block, error)
             raise
+        self._blocks[address] = _Block(block, gap, size)
         return address
 
     def _start(self, block: Pointer) -> int:
@@ -156,14 +154,13 @@ class Exporter:
         block, _, size = self._found(address)
         if byte_size not in (None, size):
             raise InvalidPointerError(where_of(self.allocator), hex(address), f"it has {size} bytes, not {byte_size}")
-        releasing = map(self.allocator.release, (block,))
         # One step, so that of two threads that give the same block back only one succeeds.  It comes before the
         # release, because the address may be exported again before release() returns.
-        (exported,) = map(self._blocks.pop, (address,), (None,))
+        exported = self._blocks.pop(address, None)
         if exported is None:
             raise self._unknown(address)
         try:
-            (_,) = releasing
+            self.allocator.release(block)
         except BaseException:
             self._blocks[address] = exported
             raise
@@ -187,16 +184,11 @@ class Exporter:
         if self._is_over():
             return
         try:
-            (_,) = map(self._after, (wait,), (address,), (byte_size,))
+            if wait is not None and self.on_device and address:
+                wait(address)
+            self.deallocate(address, byte_size)
         except BaseException as error:  # noqa: BLE001 -- the caller is C, which cannot handle an exception
-            with suppress(BaseException):  # after an interrupt the block is still exported, so this is repeated
-                self._after(wait, address, byte_size)
             print_unraisable(error)
-
-    def _after(self, wait: Callable[[int], object] | None, address: int, byte_size: int | None) -> None:
-        if wait is not None and self.on_device and address:
-            wait(address)
-        (_,) = map(self.deallocate, (address,), (byte_size,))
 
     def wait_for_device(self, _address: int) -> None:
         """Wait for all work of the device: for libraries that do not say what uses their memory."""
@@ -232,39 +224,22 @@ class ExportedBlock:
         In bytes.
     """
 
-    __slots__ = ("__weakref__", "_return", "ptr", "size")
+    __slots__ = ("__weakref__", "_exporter", "_out", "_wait", "ptr", "size")
 
     def __init__(self, exporter: Exporter, byte_size: int, wait: Callable[[int], object] | None = None) -> None:
-        pending = self._return = _Return(exporter, wait)
+        self._out = 0
+        self._exporter = exporter
+        self._wait = wait
         self.size: int = byte_size
-        (pending.address,) = map(exporter.allocate, (byte_size,))
-        self.ptr: int = pending.address
+        self.ptr: int = exporter.allocate(byte_size)
+        self._out = self.ptr
 
     def give_back(self) -> None:
         """Give the block back now.  Giving it back twice is harmless."""
-        self._return.give_back()
+        address, self._out = self._out, 0
+        if address:
+            self._exporter.give_back(address, None, self._wait)
 
     def __del__(self) -> None:
-        if hasattr(self, "_return"):
-            self._return.give_back()
-
-
-class _Return:
-    """Gives an exported block back.  It has a finaliser too, in case the finaliser of the block is interrupted."""
-
-    __slots__ = ("_exporter", "_wait", "address")
-
-    def __init__(self, exporter: Exporter, wait: Callable[[int], object] | None) -> None:
-        self._exporter = exporter
-        self._wait = wait
-        self.address = 0
-
-    def give_back(self) -> None:
-        address, self.address = self.address, 0
-        try:
-            (_,) = map(self._exporter.give_back, (address,), (None,), (self._wait,))
-        except BaseException:  # an interrupt, before `give_back` has started
-            self.address = address
-            raise
-
-    __del__ = give_back
+        if hasattr(self, "_out"):
+            self.give_back()

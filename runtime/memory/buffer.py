@@ -30,7 +30,7 @@ from ..allocators.pointers import check_byte_size
 from ..allocators.subclasses import require_init
 from ..devices.host import cpu_allocator
 from .flight import queue_copy
-from .owned import Finaliser, Holding, OwnedBlock, finish
+from .owned import Finaliser, OwnedBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from ..allocators.pointers import HostArray
     from .flight import Push
-
-    Effect = tuple[tuple[OwnedBlock], Pointer]
 
 __all__ = ["Buffer"]
 
@@ -81,7 +79,6 @@ class Buffer:
         "_closed",
         "_external",
         "_finaliser",
-        "_held",
         "_lock",
         "_ptr",
     )
@@ -107,8 +104,7 @@ class Buffer:
         self._allocator = allocator
         self._external = False
         self._closed = False
-        self._held = Holding("a Buffer", self._byte_size)  # the block, if we own it, and the copies in flight
-        self._finaliser = Finaliser(self._held)
+        self._finaliser = Finaliser("a Buffer", self._byte_size)  # of the block, if we own it, and the copies in flight
         self._lock = threading.RLock()
         self._busy = False
         if ptr is not None:
@@ -154,7 +150,7 @@ class Buffer:
             raise BufferMismatchError("Buffer", ptr, said(error)) from error
         # The array to release must be the very array that was allocated, not a view of it.
         owned = () if use_external else (OwnedBlock(cast("Any", self._allocator), ptr),)
-        self._ptr, self._external, self._held.blocks = (view if use_external else ptr), use_external, owned
+        self._ptr, self._external, self._finaliser.blocks = (view if use_external else ptr), use_external, owned
 
     def allocate(self) -> bool:
         """Allocate new bytes, with undefined contents; the old memory is released if it was ours, or dropped.
@@ -191,34 +187,24 @@ class Buffer:
     def _allocate(self) -> bool:
         if self._allocator is None:
             raise InvalidArgumentError("allocator", None, "an allocator, to allocate with")
-        held, fresh = self._held, OwnedBlock(self._allocator)
-        interrupt: BaseException | None = None
-        effect: Effect | None = None
+        fresh = OwnedBlock(self._allocator)
+        takes_effect = False
         try:
             self._fill(fresh)
-            self._land()
+            self._end_copies()
             self._free()
-            effect = (fresh,), fresh.ptr
-        except BaseException as error:  # noqa: BLE001 -- it is raised again below
-            interrupt = error
-        if interrupt is not None:
-            try:
-                effect = self._rescue(fresh, interrupt)
-            except BaseException as error:  # noqa: BLE001 -- an interrupt: first the undoing is completed
-                interrupt = error
-                effect = self._rescue(fresh, interrupt)
-        if effect is not None:
-            # No interrupt and no error can come between these lines: they assign values, without a call and a new
-            # object.
-            blocks, ptr = effect
-            held.blocks = blocks
-            self._ptr = ptr
-            self._external = self._closed = False
-        if interrupt is not None:
-            try:
-                raise interrupt
-            finally:
-                del interrupt  # its traceback refers to this frame: this cycle would keep the buffer alive
+            takes_effect = True
+        except BaseException as error:
+            # If the old block is released, an interrupt came after that, and the new one takes its place.
+            takes_effect = self._is_freed()
+            if not takes_effect:
+                fresh.give_back(self._byte_size, error)
+            raise
+        finally:
+            if takes_effect:
+                self._finaliser.blocks = (fresh,)
+                self._ptr = fresh.slot[0]
+                self._external = self._closed = False
         return self._ptr is not None
 
     def _fill(self, block: OwnedBlock) -> None:
@@ -232,16 +218,6 @@ class Buffer:
             raise
         if ptr is None and self._byte_size:
             raise AllocationError(where_of(block.allocator), self._byte_size, "the allocator returned None")
-
-    def _rescue(self, fresh: OwnedBlock, error: BaseException) -> Effect | None:
-        """End an `allocate` that failed or was interrupted.  It can be repeated.
-
-        If the old block is released, an interrupt must have come; then the new block takes its place.
-        """
-        if any(block.is_gone() for block in self._held.blocks):
-            return (fresh,), fresh.ptr
-        fresh.give_back(self._byte_size, error)
-        return None
 
     def copy_from(self, source: Buffer, *, stream: Any = None, need_sync: bool = False) -> None:
         """Copy all bytes of another buffer to the beginning of this one, between any two devices.
@@ -298,7 +274,7 @@ class Buffer:
         queued = stream is not None and (up or down) and not indirect
         if not queued:
             for buffer in (self, source):
-                buffer._land()  # noqa: SLF001 -- of this class
+                buffer._end_copies()  # noqa: SLF001 -- of this class
         if indirect:
             # These two cannot copy directly, so the bytes go through the host, which both can reach.
             host = cpu_allocator().empty(size)
@@ -317,14 +293,14 @@ class Buffer:
 
             def keep(push: Push | None) -> None:
                 for buffer, pending in earlier:
-                    buffer._held.flights = pending if push is None else [*pending, push]  # noqa: SLF001 -- of this class
+                    buffer._finaliser.flights = pending if push is None else [*pending, push]  # noqa: SLF001 -- of this class
 
             queue_copy(there, (source.ptr, self._ptr), size, kind, stream, keep)
             there.memcpy(None, None, 0, kind, stream, need_sync)
 
     def _pending(self) -> list[Push]:
         """The copies that may still be in flight."""
-        return [flight for flight in self._held.flights if not flight.landed]
+        return [flight for flight in self._finaliser.flights if not flight.landed]
 
     def _reaches(self, source: Buffer) -> bool:
         """Whether this buffer's device can copy from the other one's memory."""
@@ -348,27 +324,31 @@ class Buffer:
         self._alone("close", self._close)
 
     def _close(self) -> None:
-        self._land()
-        finish(self._let_go)
+        self._end_copies()
+        try:
+            self._free()
+        finally:
+            if self._is_freed() or not self._finaliser.blocks:
+                self._finaliser.blocks = ()
+                self._ptr = None
+                self._external = False
+                self._closed = True
 
-    def _land(self) -> None:
+    def _is_freed(self) -> bool:
+        """Whether the block that this buffer owned is released."""
+        return any(block is not None and not block.slot for block in self._finaliser.blocks)
+
+    def _end_copies(self) -> None:
         """Wait for the copies in flight.  If one failed, this is told once, and the memory is released nevertheless."""
-        for flight in self._held.flights:
+        for flight in self._finaliser.flights:
             if not flight.failed:
                 flight.wait()
-        self._held.flights = []
-
-    def _let_go(self) -> None:
-        """Do the work of `close`; it can be repeated."""
-        self._free()
-        self._held.blocks = ()
-        self._ptr = None
-        self._external = False
-        self._closed = True
+        self._finaliser.flights = []
 
     def _free(self) -> None:
-        for block in self._held.blocks:
-            block.release()
+        for block in self._finaliser.blocks:
+            if block is not None:
+                block.release()
 
     def __enter__(self) -> Self:
         if self._closed:

@@ -76,18 +76,14 @@ class Push:
                 self.failed = self.over
                 raise
 
-    def land(self) -> str:
+    def end(self) -> str:
         """Wait for a caller that does not need the bytes; returns why the copy may still be in flight, or nothing."""
-        problem = ""
-        for _ in range(2):  # an interrupt such as MemoryError comes only once, so the wait is repeated
-            try:
-                if not self.failed:
-                    self.wait()
-            except SyncedMemoryError as error:
-                problem = told(error)
-            else:
-                return ""
-        return "" if self.failed else problem
+        try:
+            if not self.failed:
+                self.wait()
+        except SyncedMemoryError as error:
+            return "" if self.failed else told(error)
+        return ""
 
     def precede(self) -> bool:
         """Make later work of the device's current stream wait for the copy; False if the copy is already over.
@@ -130,9 +126,8 @@ def queue_copy(  # noqa: PLR0913 -- a copy has two ends, a size, a direction and
     keep(Push(device, Drain(device, stream), ends))
     try:
         device.memcpy(*ends, byte_size, kind, stream)
-    except Exception as error:
-        if not isinstance(error, MemoryError | RecursionError):  # these two may also come after the copy was queued
-            keep(None)  # a memcpy that raises has queued nothing
+    except Exception:
+        keep(None)  # a memcpy that raises has queued nothing
         raise
     keep(Push(device, device.record(stream), ends))
 

@@ -42,7 +42,7 @@ from ..allocators.subclasses import require_init
 from ..devices.registry import AUTOMATIC, resolve_sides
 from . import dlpack
 from .bindings import BINDINGS, EMPTY_BINDINGS
-from .owned import Finaliser, Holding, finish
+from .owned import Finaliser
 from .tables import (
     ACCESSORS,
     CLEARED,
@@ -71,18 +71,6 @@ if TYPE_CHECKING:
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
     from .flight import Push
-    from .owned import OwnedBlock
-
-    Effect = tuple[
-        Holding,
-        tuple[OwnedBlock | None, OwnedBlock | None],
-        tuple[Push, ...],
-        Finaliser,
-        Pointer,
-        Pointer,
-        "Makers",
-        Push | None,
-    ]
 
 __all__ = ["SyncedMemory"]
 
@@ -562,7 +550,7 @@ class SyncedMemory:
                 self._sides.device.check_stream(argument)
         else:
             argument, makers = self._adopted(call, argument, name)
-        self._land()
+        self._end_push()
         self._perform(cell, argument, None, makers)
 
     def _perform(self, cell: Cell, argument: Any, accessor: int | None, makers: Makers | None = None) -> Any:
@@ -575,91 +563,68 @@ class SyncedMemory:
             self._state = after
             return view
         transaction = self._transaction(after, argument)
-        interrupt: BaseException | None = None
-        effect: Any = None  # an Effect
-        view = None
         # Only an accessor may follow a push without waiting; for other calls the push is over, failed or not.
         pending = None if accessor is None else self._push
+        takes_effect = False
+        made, finaliser, view = self._makers, self._finaliser, None
         try:
             transaction.act(cell.actions, self._actions)
-            made: Makers = makers or self._viewed(self._view_makers, transaction.cpu, transaction.gpu)
+            made = makers or self._viewed(self._view_makers, transaction.cpu, transaction.gpu)
             view = None if accessor is None else self._viewed(made[accessor])
-            effect = self._effect(transaction, made, pending)
-        except BaseException as error:  # noqa: BLE001 -- it is raised again below
-            interrupt = error
-        if interrupt is not None:
-            try:
-                effect = self._rescue(transaction, cell, makers, interrupt)
-            except BaseException as error:  # noqa: BLE001 -- an interrupt: first the undoing is completed
-                interrupt = error
-                effect = self._rescue(transaction, cell, makers, interrupt)
-            if effect is None:
-                try:
-                    raise interrupt
-                finally:
-                    del interrupt  # its traceback refers to this frame: this cycle would keep the memory alive
-        # No interrupt and no error can come between these lines: they assign values, without a call and a new object.
-        held, blocks, flights, finaliser, cpu, gpu, made, push = effect
-        held.blocks, held.flights = blocks, flights
-        self._finaliser = finaliser
-        self._cpu = cpu
-        self._gpu = gpu
-        self._makers = made
-        self._last = transaction
-        self._push = push
-        self._state = after
-        transaction.argument = transaction.push = None
-        transaction.new = ()
-        if interrupt is not None:
-            try:
-                raise interrupt
-            finally:
-                del interrupt  # for the reason given above
+            finaliser = finaliser or Finaliser("a SyncedMemory", self._size)
+            takes_effect = True
+        except BaseException as error:
+            if transaction.freed and makers is not None:
+                # A call that frees has its views already, and no action that could fail follows the free.  So an
+                # interrupt came; what is freed does not come back, and the transaction is completed.
+                self._actions[cell.actions[-1]](transaction)
+                made, pending, takes_effect = makers, None, True
+            else:
+                transaction.undo(error)
+                self._push = transaction.push or self._push
+            raise
+        finally:
+            if takes_effect and finaliser is not None:
+                push = transaction.push or pending
+                finaliser.blocks = transaction.own_cpu, transaction.own_gpu
+                finaliser.flights = () if push is None else (push,)
+                self._finaliser = finaliser
+                self._cpu = transaction.cpu
+                self._gpu = transaction.gpu
+                self._makers = made
+                self._last = transaction
+                self._push = push
+                self._state = after
+                transaction.argument = transaction.push = None
+                transaction.new = ()
         return view
 
     def _transaction(self, after: int, argument: Any) -> Transaction:
         """A new transaction, which starts from the present state of this memory."""
-        owned = _NONE_OWNED if self._finaliser is None else self._finaliser.held.blocks
+        owned = _NONE_OWNED if self._finaliser is None else self._finaliser.blocks
         return Transaction(self._sides, self._size, (self._cpu, self._gpu), owned, after, argument)
-
-    def _effect(self, transaction: Transaction, makers: Makers, pending: Push | None) -> Effect:
-        """All values that are stored when a transaction takes effect."""
-        push = transaction.push or pending
-        finaliser = self._finaliser or Finaliser(Holding("a SyncedMemory", self._size))
-        blocks, flights = (transaction.own_cpu, transaction.own_gpu), () if push is None else (push,)
-        return finaliser.held, blocks, flights, finaliser, transaction.cpu, transaction.gpu, makers, push
-
-    def _rescue(self, transaction: Transaction, cell: Cell, makers: Any, error: BaseException) -> Effect | None:
-        """End a transaction that failed or was interrupted: undo it, unless a block is freed.  It can be repeated.
-
-        What is freed cannot be undone.  But a call that frees has its views already, and no action that could fail
-        follows the free.  So an interrupt must have come, and the transaction is completed.
-        """
-        if transaction.freed:
-            self._actions[cell.actions[-1]](transaction)
-            return self._effect(transaction, makers, None)
-        transaction.undo(error)
-        self._push = transaction.push or self._push
-        return None
 
     def _release(self) -> None:
         """Free the sides that this memory owns, the host side first, and drop the others."""
-        self._land()
-        finish(self._free)
+        self._end_push()
+        self._free()
 
     def _free(self) -> None:
-        """Do the work of `close`; it can be repeated."""
+        """Free the sides that this memory owns, one after the other; what is freed stays so, whatever happens then."""
         cell = self._table.columns[_RELEASE][True][self._state]
         for action in cell.actions:
             transaction = self._transaction(self._table.start, None)
             left = self._state & ~CLEARED[action]
-            self._actions[action](transaction)
+            try:
+                self._actions[action](transaction)
+            except BaseException:
+                if transaction.freed:  # an interrupt came after it
+                    self._closed, self._state = True, left
+                raise
             # One side is freed and does not come back.  Whatever happens to the other, this memory is closed.
-            self._closed = True
-            self._state = left
+            self._closed, self._state = True, left
         if self._finaliser is not None:
-            held = self._finaliser.held
-            held.blocks, held.flights = _NONE_OWNED, ()
+            self._finaliser.blocks, self._finaliser.flights = _NONE_OWNED, ()
         self._closed = True
         self._makers = _NO_MAKERS
         self._cpu = self._gpu = self._last = self._push = None
@@ -742,12 +707,12 @@ class SyncedMemory:
         if push is None or (accessor == READ_CPU and not cell.actions):
             return
         if accessor == WRITE_CPU and not cell.actions:
-            self._land()
+            self._end_push()
         elif accessor in (READ_CPU, WRITE_CPU) or not push.precede():
             push.wait()
             self._push = None
 
-    def _land(self) -> None:
+    def _end_push(self) -> None:
         """Wait until a push is over, before its bytes are freed, overwritten or copied again.
 
         If it failed, one caller is told so; its bytes are not needed here.  The push is dropped when the call takes

@@ -125,7 +125,7 @@ class Transaction:
     def allocate(self, allocator: DeviceAllocator) -> OwnedBlock:
         """Allocate a block, which is given back if the call fails."""
         block = OwnedBlock(allocator)
-        self.new = (*self.new, block)  # stored before it is allocated, so that an interrupt cannot lose it
+        self.new = (*self.new, block)
         try:
             ptr = block.allocate(self.size)
         except SyncedMemoryError:
@@ -155,15 +155,15 @@ class Transaction:
     @property
     def freed(self) -> bool:
         """Whether a block that the memory owned before the call is released, so that the call cannot be undone."""
-        return self._freeing is not None and self._freeing.is_gone()
+        return self._freeing is not None and not self._freeing.slot
 
     def undo(self, error: BaseException) -> None:
         """Give back what this call has allocated, because it ends with `error`; a block that leaks is reported.
 
         A queued copy uses that memory, so it is waited for first.  If the wait fails, the memory is left to the copy,
-        and `push` says that the copy is still in flight.  After an interrupt this can be called again.
+        and `push` says that the copy is still in flight.
         """
-        stuck = "" if self.push is None else self.push.land()
+        stuck = "" if self.push is None else self.push.end()
         if not stuck:
             self.push = None
         for block in self.new:

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import gc
 import os
 import signal
 import stat
 import subprocess
 import sys
 import threading
-from functools import cache
 from operator import methodcaller
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from caffe_schema import chunk, floats, shape
-from interruption import INTERRUPTS, interrupt_everywhere, interrupt_with_signals
 
 from syncedmem.model import FileAccessError, FileFormatError, InvalidArgumentError
 from syncedmem.model import files as model_files
 from syncedmem.model.files import MOST_TEXT, parsed_json, read_text, write_whole
-from syncedmem.runtime import Blob
-from syncedmem.runtime.blobs.array_files import load_npy, load_npz, save_npy, save_npz
-from syncedmem.runtime.blobs.binaryproto import load_binaryproto, save_binaryproto
-from syncedmem.runtime.blobs.caffemodel import load_caffemodel
+from syncedmem.runtime.blobs.array_files import save_npy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 LEFT_OVER = ".syncedmem-0123456789abcdef.part"
 VALUES = np.arange(6, dtype="f4").reshape(2, 3)
@@ -357,122 +350,25 @@ def test_a_folder_that_cannot_be_listed_is_saved_to(tmp_path: Path, monkeypatch:
 # -------------------------------------------------------------------------------------------- interrupts
 
 
-def caffemodel(path: Path) -> None:
-    """Write a net of one layer with one blob."""
-    path.write_bytes(chunk(100, chunk(7, shape(2, 3) + floats(5, *range(6)))))
-
-
-@cache
-def blob() -> Blob[Any]:
-    made: Blob[Any] = Blob((2, 3), device=None)
-    made.mutable_cpu_data()[:] = VALUES
-    return made
-
-
-def saved_blob(path: Path) -> None:
-    blob().save(path)
-
-
-UNCLOSED = pytest.mark.filterwarnings(
-    "ignore:unclosed file:ResourceWarning",  # an interrupted call may close it this way
-    "ignore::pytest.PytestUnraisableExceptionWarning",  # from an archive that is interrupted in its destructor
-)
-
-
-def weights(path: Path) -> list[Any]:
-    return [blobs[0].data for _, blobs in load_caffemodel(path)]
-
-
-def put_values(save: Any) -> Callable[[Path], None]:
-    return lambda path: save(path, VALUES)
-
-
-SAVES: dict[str, tuple[str, Callable[[Path], None]]] = {
-    "npy": ("a.npy", put_values(save_npy)),
-    "npz": ("a.npz", put_values(save_npz)),
-    "binaryproto": ("a.binaryproto", put_values(save_binaryproto)),
-    "blob": ("a.npy", saved_blob),
-}
-LOADS: dict[str, tuple[Callable[[Path], None], Callable[[Path], object]]] = {
-    "npy": (put_values(save_npy), load_npy),
-    "npz": (put_values(save_npz), load_npz),
-    "binaryproto": (put_values(save_binaryproto), load_binaryproto),
-    "caffemodel": (caffemodel, weights),
-}
-
-
-@pytest.mark.deep
-@UNCLOSED
-@pytest.mark.parametrize(("kind", "error"), [*(("npy", it) for it in INTERRUPTS), ("binaryproto", MemoryError)])
-def test_an_interrupted_save_leaves_one_whole_file(
-    tmp_path: Path, kind: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("place", "name"), [(os, "fsync"), (Path, "replace")])
+def test_an_interrupted_save_leaves_the_old_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any, name: str
 ) -> None:
-    """It is the old file or the new file. There is no other file, and no open descriptor."""
-    monkeypatch.setattr(os, "fsync", os.fstat)  # waiting for the disk would take too long
-    name, save = SAVES[kind]
-    path = tmp_path / name
-    save(path)
-    whole, opened = {b"before", path.read_bytes()}, open_files()
-
-    def prepare() -> Path:
-        path.write_bytes(b"before")
-        return path
-
-    def check(_: Path, __: BaseException | None) -> None:
-        assert path.read_bytes() in whole
-        assert ([name], opened) == (names(tmp_path), open_files())
-
-    interrupt_everywhere(prepare, save, check, error).require(at_least=100)
-
-
-@UNCLOSED
-@pytest.mark.parametrize(("kind", "error"), [*(("npy", it) for it in INTERRUPTS), ("caffemodel", KeyboardInterrupt)])
-def test_an_interrupted_load_closes_its_file(tmp_path: Path, kind: str, error: type[BaseException]) -> None:
-    write, load = LOADS[kind]
-    path = tmp_path / "a"
-    write(path)
-    opened = open_files()
-
-    def check(_: Path, __: BaseException | None) -> None:
-        assert opened == open_files()
-
-    interrupt_everywhere(lambda: path, load, check, error).require(at_least=100)
-
-
-@UNCLOSED
-@pytest.mark.parametrize("kind", [kind for kind in SAVES if kind != "npz"])
-def test_a_save_under_real_signals_leaves_one_whole_file(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Archives are left out: if they are interrupted, ``zipfile`` may raise a ``ValueError``."""
-    monkeypatch.setattr(os, "fsync", os.fstat)
-    name, save = SAVES[kind]
-    path = tmp_path / name
-    save(path)
+    """There is no other file, and no open descriptor."""
+    path = tmp_path / "a.npy"
+    save_npy(path, VALUES)
     content, opened = path.read_bytes(), open_files()
 
-    def check(_: BaseException | None) -> None:
-        assert content == path.read_bytes()
-        assert ([name], opened) == (names(tmp_path), open_files())
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
 
-    report = interrupt_with_signals(lambda: [save(path) for _ in range(50)], check, times=200, microseconds=3000)
-    gc.collect()  # interrupted archives warn when they are freed, and should warn here
-    report.require(at_least=10)
+    monkeypatch.setattr(place, name, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        save_npy(path, VALUES + 1)
+    monkeypatch.undo()
 
-
-@UNCLOSED
-@pytest.mark.parametrize("kind", LOADS)
-def test_a_load_under_real_signals_closes_its_file(tmp_path: Path, kind: str) -> None:
-    write, load = LOADS[kind]
-    path = tmp_path / "a"
-    write(path)
-    opened = open_files()
-
-    def check(_: BaseException | None) -> None:
-        assert opened == open_files()
-
-    report = interrupt_with_signals(lambda: [load(path) for _ in range(50)], check, times=200, microseconds=3000)
-    report.require(at_least=10)
+    assert content == path.read_bytes()
+    assert (["a.npy"], opened) == (names(tmp_path), open_files())
 
 
 # --------------------------------------------------------------------------------- files that a user names

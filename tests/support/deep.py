@@ -95,13 +95,7 @@ class Part:
 
 
 _BROWSER = ("chromium", "chromedriver")
-_INTERRUPTS = (
-    "tests/runtime/allocators/test_interrupted_allocators.py",
-    "tests/runtime/blobs/test_blob_interrupts.py",
-    "tests/runtime/memory/test_buffer_interrupts.py",
-    "tests/runtime/memory/test_interrupts.py",
-    "tests/cli/test_fuzz_interrupts.py",
-)
+_INTERRUPTS = ("tests/cli/test_fuzz_interrupts.py",)
 _RACES = (
     "tests/runtime/memory/test_forks.py",
     "tests/spec/fuzz/test_fuzz_native.py",
@@ -147,7 +141,7 @@ PARTS = {
         "test-mfem",
         reads=("model", "examples/machines", "requirements/mfem.txt"),
     ),
-    "interrupts": Part("interrupts between any two instructions", _INTERRUPTS),
+    "interrupts": Part("interrupts of the fuzzer", _INTERRUPTS),
     "races": Part("threads and forks", _RACES, programs=("gcc",)),
     "commands": Part(
         "the commands, and the project itself", ("tests/cli", "tests/project"), reads=(*PRODUCT, "docs", "README.md")

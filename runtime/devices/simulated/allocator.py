@@ -121,18 +121,11 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def release(self, ptr: SimulatedArray | None) -> None:
         if ptr is None:
             return
-        block: Any = None
-        try:
-            with self._space.entered():
-                block = self._live.behind(ptr)
-                self._fuse.check("release")
-                self._space.free(block)  # after an interrupt this is repeated below, which does no harm
+        with self._space.entered():
+            block = self._live.behind(ptr)
+            self._fuse.check("release")
+            self._space.free(block)
             del self._live[ptr]
-        except (MemoryError, RecursionError):
-            if block is None or block.live:
-                raise
-            self._space.free(block)  # the block is freed already, so this cannot refuse
-            self._live.blocks.pop(id(ptr), None)
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -292,17 +285,9 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
     def release(self, ptr: HostArray | None) -> None:
         if ptr is None:
             return
-        block: Any = None
-        try:
-            with exclusive:
-                block = self._live.behind(ptr)
-                self._quarantine.take(block)
+        with exclusive:
+            self._quarantine.take(self._live.behind(ptr))
             del self._live[ptr]
-        except (MemoryError, RecursionError):
-            if block is None or block.live:
-                raise
-            self._quarantine.take(block)  # the block is freed already, as in the device's own release
-            self._live.blocks.pop(id(ptr), None)
 
     def check(self) -> None:
         """Check for stray writes: into red zones, and into memory that was freed lately.

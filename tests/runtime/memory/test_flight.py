@@ -147,29 +147,6 @@ def test_a_lost_push_is_not_copied_back(lost: SyncedMemory, monkeypatch: pytest.
     lost.close()
 
 
-def test_a_push_that_turns_out_to_be_lost_while_it_is_waited_for_again_leaks_nothing(
-    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A finaliser waits twice, and the second time the copy is over."""
-    waits: list[object] = []
-
-    class Late(Lost):
-        @property
-        def done(self) -> bool:  # type: ignore[override] # it changes
-            return len(waits) > 1
-
-        def synchronize(self) -> None:
-            waits.append(self)
-            super().synchronize()
-
-    memory = filled(SyncedMemory(SIZE, device=device))
-    monkeypatch.setattr(device, "record", Late)
-    memory.async_gpu_push(stream=device.stream())
-    del memory
-
-    assert (len(waits), device.live_blocks, device.pinned_host().live_blocks) == (2, 0, 0)
-
-
 def test_a_push_that_cannot_be_recorded_is_waited_for_on_its_own_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody could wait for it later.  The host waits for one stream, as with CUDA's streams that do not block."""
 
