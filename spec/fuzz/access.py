@@ -10,10 +10,11 @@ import ctypes
 import mmap
 import random
 import re
-import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from .handles import through_handle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from .shadow_heap import Block
     from .targets import Target
 
-__all__ = ["WHOLE", "Access", "HandleAccess", "HostAccess", "access_to", "contents", "through_handle"]
+__all__ = ["WHOLE", "Access", "HostAccess", "access_to", "contents"]
 
 _MAPS = Path("/proc/self/maps")
 _MSYNC: Callable[[int, int, int], int] = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)(
@@ -69,39 +70,49 @@ def contents(key: int, size: int) -> bytes:
 
 
 class Access:
-    """Writes the contents of blocks, and checks whether they have changed; this one is for memory that nobody can read.
+    """Writes the contents of blocks, and checks whether they have changed, through functions of their handles.
 
-    The reason is why contents are not checked; it is empty if they are.
+    These begin at the first byte, so a large block has a single window there.  Without them nothing is checked, and the
+    reason says why; it is empty otherwise.
     """
 
-    reason: str = "the host cannot read the memory, and the target has no read and write"
+    reason: str = ""
+
+    def __init__(
+        self, read: Callable[[Any, int], bytes] | None = None, write: Callable[[Any, bytes], object] | None = None
+    ) -> None:
+        self._read, self._write = read, write
+        if read is None or write is None:
+            self.reason = "the host cannot read the memory, and the target has no read and write"
 
     def fill(self, block: Block) -> None:
         """Fill a block with the pattern of its key."""
+        if self._write is not None:
+            self._write(block.handle, contents(block.key, min(block.extent, WHOLE)))
 
     def differs(self, block: Block, size: int, written: int = 0) -> str:
         """A sentence about the first difference in the first `size` bytes; empty if there is none.
 
         `written` is the size of the block when it was filled, if that was another size.
         """
-        del block, size, written
-        return ""
+        del written
+        if self.reason:
+            return ""
+        size = min(size, WHOLE)
+        expected, present = contents(block.key, size), self.read(block, size)
+        return "" if expected == present else _difference(expected, present)
 
     def read(self, block: Block, size: int, start: int = 0) -> bytes:
-        """Bytes of a block, from one on."""
-        del block, size, start
-        return b""
+        """Bytes of a block, from one on; none if nobody can read them."""
+        return b"" if self._read is None else self._read(block.handle, size)[start:]
 
     def parts(self, block: Block) -> Iterable[tuple[int, bytes]]:
         """The parts that `fill` writes, each with its offset."""
-        del block
-        return ()
+        return [(0, self.read(block, min(block.extent, WHOLE)))]
 
 
 class HostAccess(Access):
     """For host memory: the C library copies and compares."""
-
-    reason = ""
 
     def __init__(self) -> None:
         self._buffer = ctypes.create_string_buffer(PATTERN, len(PATTERN))
@@ -145,37 +156,6 @@ class HostAccess(Access):
         return ((start, self.read(block, length, start)) for start, length, _ in _pieces(block.extent))
 
 
-class HandleAccess(Access):
-    """For memory that functions read and write: those of a device array, or the target's own.
-
-    They begin at the first byte, so a large block has a single window there.
-    """
-
-    reason = ""
-
-    def __init__(self, read: Callable[[Any, int], bytes], write: Callable[[Any, bytes], object]) -> None:
-        self._read, self._write = read, write
-
-    def fill(self, block: Block) -> None:
-        """Fill a block with the pattern of its key."""
-        self._write(block.handle, contents(block.key, min(block.extent, WHOLE)))
-
-    def differs(self, block: Block, size: int, written: int = 0) -> str:
-        """A sentence about the first difference in the first `size` bytes; empty if there is none."""
-        del written
-        size = min(size, WHOLE)
-        expected, present = contents(block.key, size), self.read(block, size)
-        return "" if expected == present else _difference(expected, present)
-
-    def read(self, block: Block, size: int, start: int = 0) -> bytes:
-        """The first bytes of a block."""
-        return self._read(block.handle, size)[start:]
-
-    def parts(self, block: Block) -> Iterable[tuple[int, bytes]]:
-        """The part that `fill` writes."""
-        return [(0, self.read(block, min(block.extent, WHOLE)))]
-
-
 def _difference(expected: bytes, present: bytes, start: int = 0) -> str:
     pairs = enumerate(zip(expected, present, strict=False))
     at = next((at for at, (one, other) in pairs if one != other), len(present))
@@ -190,9 +170,9 @@ def access_to(block: Block, target: Target, capabilities: Capabilities) -> Acces
     if readable or (readable is None and block.address and host_can_write(block.address, block.size)):
         return HostAccess()
     if target.read is not None and target.write is not None:
-        return HandleAccess(target.read, target.write)
+        return Access(target.read, target.write)
     functions = through_handle(block.handle)
-    return Access() if functions is None else HandleAccess(*functions)
+    return Access() if functions is None else Access(*functions)
 
 
 def host_can_write(address: int, size: int) -> bool:
@@ -219,76 +199,3 @@ def _mapped(address: int, size: int, access: str) -> int:
             if end >= address + size:
                 break
     return end - address
-
-
-def through_handle(handle: Any) -> tuple[Callable[[Any, int], bytes], Callable[[Any, bytes], object]] | None:
-    """Functions that read and write the bytes of a handle like this one; None if the handle has none."""
-    if callable(getattr(handle, "get", None)) and callable(getattr(handle, "set", None)):
-        return _get, _set
-    if callable(getattr(handle, "copy_to_host", None)) and callable(getattr(handle, "copy_from_host", None)):
-        return _copy_to_host, _copy_from_host
-    if callable(getattr(handle, "untyped_storage", None)):
-        return _tensor_get, _tensor_set
-    library = sys.modules.get(type(handle).__module__.partition(".")[0])
-    if hasattr(library, "enqueue_copy") and callable(getattr(handle, "get_info", None)):
-        return _opencl(library, handle)
-    try:
-        writeable = not memoryview(handle).readonly
-    except TypeError:
-        return None
-    return (_buffer_get, _buffer_set) if writeable else None
-
-
-def _get(handle: Any, size: int) -> bytes:
-    return bytes(handle.get()[:size])
-
-
-def _set(handle: Any, data: bytes) -> None:
-    part = handle[: len(data)]
-    host = part.get()  # devices accept only arrays of their own shape and type, such as this one
-    memoryview(host).cast("B")[:] = data
-    part.set(host)
-
-
-def _copy_to_host(handle: Any, size: int) -> bytes:
-    host = ctypes.create_string_buffer(size)
-    handle.copy_to_host(ctypes.c_void_p(ctypes.addressof(host)), size)
-    return host.raw
-
-
-def _copy_from_host(handle: Any, data: bytes) -> None:
-    handle.copy_from_host(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p), len(data))
-
-
-def _tensor_get(handle: Any, size: int) -> bytes:
-    return bytes(handle.cpu().numpy()[:size])
-
-
-def _tensor_set(handle: Any, data: bytes) -> None:
-    part = handle.narrow(0, 0, len(data))  # a tensor of the device, of one dimension
-    host = part.cpu()
-    memoryview(host.numpy()).cast("B")[:] = data
-    part.copy_(host)
-
-
-def _buffer_get(handle: Any, size: int) -> bytes:
-    return bytes(memoryview(handle).cast("B")[:size])
-
-
-def _buffer_set(handle: Any, data: bytes) -> None:
-    memoryview(handle).cast("B")[: len(data)] = data
-
-
-def _opencl(library: Any, handle: Any) -> tuple[Callable[[Any, int], bytes], Callable[[Any, bytes], object]]:
-    """Functions for a buffer of OpenCL, with a queue of its own context."""
-    queue = library.CommandQueue(handle.get_info(library.mem_info.CONTEXT))
-
-    def read(buffer: Any, size: int) -> bytes:
-        host = bytearray(size)
-        library.enqueue_copy(queue, host, buffer)
-        return bytes(host)
-
-    def write(buffer: Any, data: bytes) -> None:
-        library.enqueue_copy(queue, buffer, data)
-
-    return read, write

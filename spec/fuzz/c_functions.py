@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from ctypes import POINTER, byref, c_int, c_size_t, c_void_p, sizeof
+from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p, sizeof
 from dataclasses import replace
 from errno import ENOMEM
 from functools import partial
@@ -17,56 +17,62 @@ from .targets import Target
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["CALLS", "C_RECORD", "Functions", "Instance", "malloc_target", "plain_target"]
+__all__ = ["C_RECORD", "Abi", "Functions", "Instance", "calls_of", "malloc_target", "plain_target"]
 
 C_RECORD = Capabilities(alignment=8, thread_safe=True, out_of_memory=("null",), host_readable=True)
 """What a function in C promises by default."""
 
-CALLS: dict[str, dict[str, str]] = {
-    "malloc": {"malloc": "s", "free": "p", "calloc": "1s", "realloc": "ps"},
-    "nep49": {"malloc": "cs", "free": "cps", "calloc": "cs1", "realloc": "cps"},
-    "torch": {"malloc": "s00", "free": "ps00"},
-    "cupy": {"malloc": "cs0", "free": "cp0"},
-}
-"""The arguments of each function of a convention: s is a size, p a pointer, c a context or null, 0 and 1 are numbers.
+_TYPES: dict[str, Any] = {"": None, "s": c_size_t, "1": c_size_t, "i": c_int, "t": c_char_p}
+"""The types of arguments and results, by their letters in `Abi.calls`; all others are pointers."""
 
-The native driver calls the functions by this table too.
-"""
+_NATIVE = ("malloc", "free", "calloc", "realloc")
 
 
-class _Plain(NamedTuple):
-    """What else there is to say about a convention in `CALLS`."""
+class Abi(NamedTuple):
+    """A convention of functions in C: its kind and record, how many of its parts are needed, and a call for each part.
+
+    A call is the letters of its arguments, and after a colon that of its result: s is a size, p a pointer, c a context
+    or null, i an int, t a text, 0 and 1 are numbers.
+    """
 
     kind: str
     record: Capabilities
+    needed: int
+    calls: dict[str, str]
+    target: Callable[[Functions], Target]
     most: int = 2 * sys.maxsize + 1
 
+    @property
+    def native(self) -> dict[str, str]:
+        """The arguments of each part that the native driver can call, in its order; none if it can call none."""
+        return {part: self.calls[part].partition(":")[0] for part in _NATIVE if part in self.calls}
 
-_PLAIN = {
-    "nep49": _Plain("C functions (NumPy, NEP 49)", replace(C_RECORD, sized_free=True)),
-    # PyTorch's sizes have a sign.
-    "torch": _Plain("C functions (PyTorch)", replace(C_RECORD, sized_free=True, host_readable=None), sys.maxsize),
-    "cupy": _Plain("C functions (CuPy)", replace(C_RECORD, host_readable=None)),
-}
+
+def calls_of(text: str) -> dict[str, str]:
+    """The call of each part, from a text like ``malloc=s:p free=p``."""
+    return {part: call for part, _, call in (it.partition("=") for it in text.split())}
 
 
 class Functions:
-    """The functions of a library, by their parts."""
+    """The functions of a library, by their parts in a convention."""
 
-    def __init__(self, library: ctypes.CDLL, symbols: Mapping[str, str]) -> None:
+    def __init__(self, library: ctypes.CDLL, symbols: Mapping[str, str], abi: Abi) -> None:
         self._library = library
         self.symbols = symbols
+        self.abi = abi
 
-    def bind(self, part: str, result: Any, *arguments: Any) -> Any:
-        """The function for a part, with the types of its result and its arguments; None if the library has none."""
-        return self.bind_symbol(self.symbols[part], result, *arguments) if part in self.symbols else None
+    def bind(self, part: str) -> Any:
+        """The function for a part; None if the library has none."""
+        return self.bind_symbol(self.symbols[part], self.abi.calls.get(part, "")) if part in self.symbols else None
 
-    def bind_symbol(self, symbol: str, result: Any, *arguments: Any) -> Any:
+    def bind_symbol(self, symbol: str, call: str) -> Any:
         """The function with a symbol; None if the library has none."""
         if not hasattr(self._library, symbol):
             return None
+        arguments, _, result = call.partition(":")
         function = self._library[symbol]  # a new function object; an attribute would be shared
-        function.restype, function.argtypes = result, arguments
+        function.restype = _TYPES.get(result, c_void_p)
+        function.argtypes = [_TYPES.get(letter, c_void_p) for letter in arguments]
         return function
 
 
@@ -89,63 +95,58 @@ class Instance:
             self._base.close()
 
 
-def plain_target(abi: str, functions: Functions) -> Target:
+def plain_target(functions: Functions) -> Target:
     """NumPy's ``PyDataMem_Handler``, PyTorch's pluggable allocator, or CuPy's ``CFunctionAllocator``.
 
     The context is null, or what the function for ``make`` returns.
     """
-    bind = functions.bind
-    make = bind("make", c_void_p)
-    context = None if make is None else Instance(make(), bind("drop", None, c_void_p))
+    abi, make = functions.abi, functions.bind("make")
+    context = None if make is None else Instance(make(), functions.bind("drop"))
     numbers = {"c": context and context.address, "0": None, "1": 1}
 
-    def call(part: str, values: str) -> Any:
-        """The function for a part, of these values of `CALLS` in this order."""
-        wanted = CALLS[abi].get(part, "")
-        result = None if part == "free" else c_void_p
-        function = bind(part, result, *(c_size_t if it in "s1" else c_void_p for it in wanted))
-        if function is None or not wanted:
-            return None
+    def call(part: str, names: str) -> Any:
+        """The function for a part, of the values with these letters in this order."""
+        function = functions.bind(part)
+        if function is None or (letters := abi.native[part]) == names:
+            return function
+        if letters == names[0]:
+            give: Callable[[int, int], Any] = lambda handle, _: function(handle)  # noqa: E731 -- the shortest of three ways
+            return give
 
-        def called(*arguments: int) -> Any:
-            named = numbers | dict(zip(values, arguments, strict=False))
-            return function(*(named[letter] for letter in wanted))
+        def reorder(*values: int) -> Any:
+            by_letter = numbers | dict(zip(names, values, strict=False))
+            return function(*(by_letter[letter] for letter in letters))
 
-        return called
+        return reorder
 
-    kind, record, most = _PLAIN[abi]
     return Target(
-        kind=kind,
+        kind=abi.kind,
         subject=context,
-        capabilities=record,
+        capabilities=abi.record,
         take=call("malloc", "s"),
         give=call("free", "ps"),
         take_zeroed=call("calloc", "s"),
         take_many=call("calloc", "s1"),
-        resize=call("realloc", "ps"),
-        most=most,
+        resize=call("realloc", "ps_"),
+        most=abi.most,
         owned=context is not None,
     )
 
 
 def malloc_target(functions: Functions) -> Target:
     """C's functions: malloc and free, and those of their relatives that the library has."""
-    bind = functions.bind
-    take, free = bind("malloc", c_void_p, c_size_t), bind("free", None, c_void_p)
-    calloc = bind("calloc", c_void_p, c_size_t, c_size_t)
-    relatives = _Relatives(functions, free)
-    give: Callable[[Any, int], Any] = lambda handle, _: free(handle)  # noqa: E731 -- the shortest of three ways
-    return Target(
-        kind="C functions (malloc)",
-        subject=None,
-        capabilities=replace(C_RECORD, sized_free=relatives.free_sized is not None),
-        take=take,
-        give=give if relatives.free_sized is None else relatives.give,
+    calloc, relatives = functions.bind("calloc"), _Relatives(functions)
+    target = plain_target(functions)
+    sized = relatives.free_sized is not None
+    return replace(
+        target,
+        capabilities=replace(target.capabilities, sized_free=sized),
+        give=relatives.give if sized else target.give,
         take_aligned=relatives.take_aligned if relatives.aligned_alloc or relatives.posix_memalign else None,
-        take_zeroed=None if calloc is None else partial(calloc, 1),
         take_many=_taking_many(calloc, relatives.reallocarray),
+        take_zeroed=None if calloc is None else partial(calloc, 1),
         resize=relatives.resize if relatives.realloc or relatives.reallocarray else None,
-        usable_size=bind("malloc_usable_size", c_size_t, c_void_p),
+        usable_size=functions.bind("malloc_usable_size"),
     )
 
 
@@ -165,15 +166,11 @@ class _Relatives:
     Aligned memory is freed with free_aligned_sized or with free, as C23 wants; resized memory counts as plain.
     """
 
-    def __init__(self, functions: Functions, free: Any) -> None:
-        bind, place, size = functions.bind, c_void_p, c_size_t
-        self._free = free
-        self.realloc = bind("realloc", place, place, size)
-        self.reallocarray = bind("reallocarray", place, place, size, size)
-        self.aligned_alloc = bind("aligned_alloc", place, size, size)
-        self.posix_memalign = bind("posix_memalign", c_int, POINTER(place), size, size)
-        self.free_sized = bind("free_sized", None, place, size)
-        self._free_aligned_sized = bind("free_aligned_sized", None, place, size, size)
+    def __init__(self, functions: Functions) -> None:
+        self._free, self.free_sized, self._free_aligned_sized, self.realloc, self.reallocarray = map(
+            functions.bind, ("free", "free_sized", "free_aligned_sized", "realloc", "reallocarray")
+        )
+        self.aligned_alloc, self.posix_memalign = map(functions.bind, ("aligned_alloc", "posix_memalign"))
         self._requests: dict[int, tuple[int, int]] = {}
         """The alignment and the size that were requested, by address; alignment 0 for posix_memalign."""
 

@@ -22,10 +22,16 @@ Misuse = Literal["undefined", "detect", "ignore"]
 ZeroSize = Literal["any", "null", "unique", "error"]
 """The result for zero bytes: any of these; null; a unique address; an error."""
 
-_CHOICES = {"zero_size": get_args(ZeroSize)} | dict.fromkeys(
-    ("wrong_size", "foreign_free", "double_free"), get_args(Misuse)
-)
-_FLAGS = {"yes": True, "no": False}
+_YES_NO = {"yes": True, "no": False}
+_MISUSES = {choice: choice for choice in get_args(Misuse)}
+_SPELLINGS: dict[str, dict[str, Any]] = {
+    "zero_size": {choice: choice for choice in get_args(ZeroSize)},
+    **dict.fromkeys(("wrong_size", "foreign_free", "double_free"), _MISUSES),
+    **dict.fromkeys(("sized_free", "zeroed", "stream_ordered", "thread_safe"), _YES_NO),
+    "host_readable": {**_YES_NO, "ask": None},
+}
+"""The values of the promises that have a choice, as a command line spells them; the others are numbers and names."""
+
 _LARGEST_ALIGNMENT = 1 << 20
 
 
@@ -85,8 +91,8 @@ class Capabilities:
             If there is no such entry or value, or if the entries contradict each other.
         """
         check_names(promises)
-        said: dict[str, Any] = {name: _value(name, text, getattr(self, name)) for name, text in promises.items()}
-        record = replace(self, **said)
+        entries: dict[str, Any] = {name: _value(name, text) for name, text in promises.items()}
+        record = replace(self, **entries)
         record.check()
         return record
 
@@ -112,7 +118,7 @@ class Capabilities:
 
     def as_json(self) -> dict[str, Any]:
         """The record as data, as `with_promises` reads it."""
-        return {it.name: _text(getattr(self, it.name)) for it in fields(self)}
+        return {field.name: _text(field.name, getattr(self, field.name)) for field in fields(self)}
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether an exception, or one of its base classes, is among those that mean out of memory."""
@@ -121,36 +127,27 @@ class Capabilities:
 
 def check_names(promises: Iterable[str]) -> None:
     """Refuse unknown names of promises."""
-    known = [it.name for it in fields(Capabilities)]
+    known = [field.name for field in fields(Capabilities)]
     for name in promises:
         if name not in known:
             raise TargetError(f"there is no promise {name!r}; there are {', '.join(known)}")
 
 
-def _value(name: str, text: str, present: object) -> object:
-    if name in _CHOICES:
-        return _chosen(name, text, _CHOICES[name])
+def _value(name: str, text: str) -> object:
+    spellings = _SPELLINGS.get(name)
+    if spellings is not None:
+        if text not in spellings:
+            raise TargetError(f"{name} must be one of {', '.join(spellings)}, got {text!r}")
+        return spellings[text]
     if name == "out_of_memory":
         return tuple(filter(None, text.split(",")))
-    if name == "host_readable":
-        return None if text == "ask" else _FLAGS[_chosen(name, text, ("yes", "no", "ask"))]
-    if isinstance(present, bool):
-        return _FLAGS[_chosen(name, text, tuple(_FLAGS))]
     try:
         return int(text)
     except ValueError:
         raise TargetError(f"{name} must be a number, got {text!r}") from None
 
 
-def _chosen(name: str, text: str, choices: tuple[str, ...]) -> str:
-    if text not in choices:
-        raise TargetError(f"{name} must be one of {', '.join(choices)}, got {text!r}")
-    return text
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return "ask"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ",".join(cast("tuple[str, ...]", value)) if isinstance(value, tuple) else str(value)
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(cast("tuple[str, ...]", value))
+    return next((text for text, meaning in _SPELLINGS.get(name, {}).items() if meaning == value), str(value))

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..engine.violation import Violation
 from .access import WHOLE
+from .handles import address_of, is_null
 from .journal import Journal, code
 from .oracle import Oracle
 from .residence import MOST_TOUCHED, resident
 from .shadow_heap import Block
 from .streams import Stream
-from .targets import address_of, is_null
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

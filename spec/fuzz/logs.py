@@ -10,6 +10,7 @@ import csv
 import json
 import random
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,7 @@ from syncedmem.model.files import check_regular, refused
 from .finding import Step, TargetError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 __all__ = ["programs_of", "read_log"]
@@ -32,12 +33,11 @@ _MOST_SIZE = (1 << 64) - 1
 
 
 class _Event(NamedTuple):
-    """A line of a log: memory with this key was allocated, or freed if the size is None."""
+    """What a line of a log says: memory with this key was allocated, or freed if the size is None."""
 
-    line: int
     key: object
     size: int | None
-    stream: object
+    stream: object = None
 
 
 def programs_of(path: Path, seed: int, *, streams: bool) -> list[tuple[Step, ...]]:
@@ -55,89 +55,89 @@ def read_log(path: Path) -> list[Step]:
     try:
         check_regular(str(path), path.stat().st_mode)
         with path.open(encoding="utf-8", newline="") as file:
-            return list(_steps(path, _events(path, enumerate(file, 1))))
+            return list(_steps(path, file))
     except (OSError, UnicodeDecodeError) as error:
         raise refused(str(path), error) from error
 
 
-def _events(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[_Event]:
-    filled = ((number, line.strip()) for number, line in lines if line.strip())
-    number, first = next(filled, (1, ""))
+def _events(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, _Event]]:
+    """The events of a log, each with the number of its line; the first line shows who wrote it."""
+    numbered: Iterator[tuple[int, str]] = (
+        (number, text) for number, line in enumerate(lines, 1) if (text := line.strip())
+    )
+    number, first = next(numbered, (1, ""))
+    columns = [column.strip() for column in first.split(",")]
+    read: Callable[[str], _Event | None] = partial(_event_of_rmm, columns)
     if first.startswith("{"):
-        return _events_of_cupy(path, chain([(number, first)], filled))
-    columns = [it.strip() for it in first.split(",")]
-    if not set(_RMM) <= set(columns):
+        numbered, read = chain([(number, first)], numbered), _event_of_cupy
+    elif not set(_RMM) <= set(columns):
         raise TargetError(
             f"{path} is no log of RMM, whose first line names the columns {', '.join(_RMM)}, and none of CuPy, whose "
             f"lines are JSON: line {number} is {first!r:.60}"
         )
-    return _events_of_rmm(path, columns, filled)
+    for number, line in numbered:
+        try:
+            event = read(line)
+        except ValueError as error:
+            raise TargetError(f"{path}, line {number}: {error}") from None
+        if event is not None:
+            yield number, event
 
 
-def _events_of_rmm(path: Path, columns: list[str], lines: Iterable[tuple[int, str]]) -> Iterator[_Event]:
-    for number, line in lines:
-        values = next(csv.reader([line]))
-        if len(values) != len(columns):
-            raise TargetError(f"{path}, line {number}: {len(values)} values for {len(columns)} columns: {line!r:.60}")
-        row = {name: value.strip() for name, value in zip(columns, values, strict=True)}
-        action = row["Action"]
-        if action not in ("allocate", "free", "deallocate", "allocate failure"):
-            raise TargetError(f"{path}, line {number}: {action!r:.60} is no action of RMM")
-        pointer = 0 if row["Pointer"] == "(nil)" else _number(path, number, row["Pointer"])
-        size = _number(path, number, row["Size"])
-        if action == "allocate":
-            yield _Event(number, pointer, size, row.get("Stream"))
-        elif action != "allocate failure":
-            yield _Event(number, pointer, None, row.get("Stream"))
+def _event_of_rmm(columns: list[str], line: str) -> _Event | None:
+    values = next(csv.reader([line]))
+    if len(values) != len(columns):
+        raise ValueError(f"{len(values)} values for {len(columns)} columns: {line!r:.60}")
+    row = {name: value.strip() for name, value in zip(columns, values, strict=True)}
+    action, pointer = row["Action"], row["Pointer"]
+    if action not in ("allocate", "free", "deallocate", "allocate failure"):
+        raise ValueError(f"{action!r:.60} is no action of RMM")
+    key, size = 0 if pointer == "(nil)" else _number(pointer), _number(row["Size"])
+    return None if "failure" in action else _Event(key, size if action == "allocate" else None, row.get("Stream"))
 
 
-def _events_of_cupy(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[_Event]:
-    for number, line in lines:
-        row: Any = None
-        with suppress(ValueError, RecursionError):
-            row = json.loads(line)
-        if not hasattr(row, "get") or "hook" not in row:
-            raise TargetError(f"{path}, line {number}: no JSON object of CuPy's DebugPrintHook: {line!r:.60}")
-        hook, key = row["hook"], str(row.get("pmem_id"))
-        if hook == "malloc":
-            size, pointer = (_number(path, number, row.get(name)) for name in ("size", "mem_ptr"))
-            if pointer or not size:  # a null pointer for a refused request
-                yield _Event(number, key, size, None)
-        elif hook == "free":
-            yield _Event(number, key, None, None)
-        elif hook != "alloc":  # those are of the pool, from the device
-            raise TargetError(f"{path}, line {number}: {hook!r:.60} is no hook of CuPy that a log has")
+def _event_of_cupy(line: str) -> _Event | None:
+    row: Any = None
+    with suppress(ValueError, RecursionError):
+        row = json.loads(line)
+    if not hasattr(row, "get") or "hook" not in row:
+        raise ValueError(f"no JSON object of CuPy's DebugPrintHook: {line!r:.60}")
+    hook, key = row["hook"], str(row.get("pmem_id"))
+    if hook == "malloc":
+        size, pointer = _number(row.get("size")), _number(row.get("mem_ptr"))
+        return _Event(key, size) if pointer or not size else None  # a null pointer for a refused request
+    if hook not in {"free", "alloc"}:
+        raise ValueError(f"{hook!r:.60} is no hook of CuPy that a log has")
+    return _Event(key, None) if hook == "free" else None  # an alloc is of the pool, from the device
 
 
-def _number(path: Path, line: int, value: object) -> int:
+def _number(value: object) -> int:
     """A size or an address: decimal, or hexadecimal after 0x."""
     text = str(value)
     with suppress(ValueError):
         number = int(text, 16 if text[:2].lower() == "0x" else 10)
         if 0 <= number <= _MOST_SIZE:
             return number
-    raise TargetError(f"{path}, line {line}: {text!r:.60} is no size and no address")
+    raise ValueError(f"{text!r:.60} is no size and no address")
 
 
-def _steps(path: Path, events: Iterable[_Event]) -> Iterator[Step]:
+def _steps(path: Path, lines: Iterable[str]) -> Iterator[Step]:
     live: dict[object, list[tuple[int, int, int]]] = {}
     """Of each key the block, its size and its line; blocks of zero bytes may share one address."""
     streams: dict[object, int] = {}
-    for block, event in enumerate(events):
+    for block, (line, event) in enumerate(_events(path, lines)):
         same = live.setdefault(event.key, [])
         stream = streams.setdefault(event.stream, len(streams) + 1)
         if event.size is not None:
             if same and (event.size or same[-1][1]):
-                first = same[-1][2]
-                raise TargetError(
-                    f"{path}, line {event.line}: this memory is in use since line {first}, and was not freed"
-                )
-            same.append((block, event.size, event.line))
+                what = f"this memory is in use since line {same[-1][2]}, and was not freed"
+                raise TargetError(f"{path}, line {line}: {what}")
+            same.append((block, event.size, line))
             yield Step("allocate", (block, event.size, 0, stream))
         elif same:
             yield Step("free", (same.pop()[0], stream))
         else:
-            raise TargetError(f"{path}, line {event.line}: memory is freed that no line before allocates")
+            raise TargetError(f"{path}, line {line}: memory is freed that no line before allocates")
 
 
 def _parts(whole: list[Step]) -> Iterator[tuple[Step, ...]]:

@@ -158,16 +158,10 @@ def _item_from_json(given: Any) -> Item:
     data: list[Any] = cast("Any", given) if isinstance(given, list) else []
     if data[:1] != ["repeat"]:
         return Step.from_json(given)
-    loop: list[Any] = [*data[1:], 0][:3] if len(data) in _LOOP else [0, 0, 0]
+    loop: list[Any] = [*data[1:], 0][:3] if len(data) in _LOOP else [0, [], 0]
     times, body, stride = loop
-    if not (isinstance(times, int) and times > 0 and isinstance(stride, int) and stride >= 0):
-        raise _no_loop(data)
-    if not isinstance(body, list) or not body:
-        raise _no_loop(data)
+    counts = isinstance(times, int) and times > 0 and isinstance(stride, int) and stride >= 0
+    if not (counts and isinstance(body, list) and body):
+        example = ["repeat", 9, [["allocate", 0, 16], ["free", 0]]]
+        raise TargetError(f"not a loop: {shown(data)}; a loop is a list like {example}")
     return Repeat(times, tuple(map(Step.from_json, cast("Any", body))), stride)
-
-
-def _no_loop(data: object) -> TargetError:
-    return TargetError(
-        f"not a loop: {shown(data)}; a loop is a list like ['repeat', 9, [['allocate', 0, 16], ['free', 0]]]"
-    )

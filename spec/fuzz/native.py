@@ -4,56 +4,68 @@ from __future__ import annotations
 
 import ctypes
 import re
+import sys
 from ctypes import c_char_p, c_void_p
-from functools import partial
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .c_functions import CALLS, Functions, malloc_target, plain_target
+from .c_functions import C_RECORD, Abi, Functions, calls_of, malloc_target, plain_target
 from .finding import TargetError
-from .resources import resource_target
+from .resources import ALIGNMENT, resource_target
 from .umf import umf_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .targets import Target
 
-__all__ = ["Abi", "LibraryAddress", "by_position", "makes_fresh", "open_library", "symbols_of"]
-
-Abi = Literal["malloc", "torch", "cupy", "nep49", "resource", "umf"]
+__all__ = ["ABIS", "LibraryAddress", "makes_fresh", "native_symbols", "open_library", "symbols_of"]
 
 _SPELLING = re.compile(r"(?P<path>[^?]*\.(?:so|dylib)[^:?]*):(?P<symbols>[^?]*)(?:\?abi=(?P<abi>\w*))?", re.IGNORECASE)
 
 
-class _Convention(NamedTuple):
-    """The parts that functions of a convention can play."""
-
-    needed: tuple[str, ...]
-    more: tuple[str, ...]
-    target: Callable[[Functions], Target]
-
-
-_RELATIVES = (
-    "aligned_alloc",
-    "posix_memalign",
-    "malloc_usable_size",
-    "reallocarray",
-    "free_sized",
-    "free_aligned_sized",
-)
-_PLAIN = ("malloc", "free")
-_CONVENTIONS: dict[Abi, _Convention] = {
-    "malloc": _Convention(_PLAIN, ("calloc", "realloc", *_RELATIVES), malloc_target),
-    "nep49": _Convention(_PLAIN, ("calloc", "realloc", "make", "drop"), partial(plain_target, "nep49")),
-    "torch": _Convention(_PLAIN, (), partial(plain_target, "torch")),
-    "cupy": _Convention(_PLAIN, (), partial(plain_target, "cupy")),
-    "resource": _Convention(
-        ("make", "allocate", "deallocate"), ("drop", "zeroed", "resize", "is_equal", "error"), resource_target
+ABIS: dict[str, Abi] = {
+    "malloc": Abi(
+        "C functions (malloc)",
+        C_RECORD,
+        2,
+        calls_of("malloc=s:p free=p calloc=1s:p realloc=ps:p aligned_alloc=ss:p posix_memalign=pss:i")
+        | calls_of("malloc_usable_size=p:s reallocarray=pss:p free_sized=ps free_aligned_sized=pss"),
+        malloc_target,
     ),
-    "umf": _Convention((), ("pool", "provider"), umf_target),
+    "nep49": Abi(
+        "C functions (NumPy, NEP 49)",
+        replace(C_RECORD, sized_free=True),
+        2,
+        calls_of("malloc=cs:p free=cps calloc=cs1:p realloc=cps:p make=:p drop=p"),
+        plain_target,
+    ),
+    "torch": Abi(
+        "C functions (PyTorch)",
+        replace(C_RECORD, sized_free=True, host_readable=None),
+        2,
+        calls_of("malloc=s00:p free=ps00"),
+        plain_target,
+        most=sys.maxsize,  # PyTorch's sizes have a sign
+    ),
+    "cupy": Abi(
+        "C functions (CuPy)",
+        replace(C_RECORD, host_readable=None),
+        2,
+        calls_of("malloc=cs0:p free=cp0"),
+        plain_target,
+    ),
+    "resource": Abi(
+        "an object of a library (resource)",
+        replace(C_RECORD, alignment=ALIGNMENT, sized_free=True, thread_safe=False),
+        3,
+        calls_of("make=:p allocate=pss:p deallocate=ppss drop=p zeroed=pss:p resize=ppsss:p is_equal=pp:i error=:t"),
+        resource_target,
+    ),
+    "umf": Abi("UMF", C_RECORD, 0, calls_of("pool=:p provider=:p"), umf_target),
 }
+"""The conventions of functions in C, for Python and for the native driver."""
+
 _RESET = "reset"
 """The part of a function ``void reset(void)`` that makes the state of a library as new; it is never guessed."""
 _MOST_BY_POSITION = 4
@@ -64,7 +76,7 @@ class LibraryAddress(NamedTuple):
 
     path: str
     symbols: tuple[str, ...]
-    abi: Abi
+    abi: str
 
     @classmethod
     def parse(cls, text: str) -> LibraryAddress | None:
@@ -73,9 +85,9 @@ class LibraryAddress(NamedTuple):
         if match is None:
             return None
         symbols = tuple(name.strip() for name in match["symbols"].split(","))
-        abi: Any = match["abi"] or "malloc"
-        if abi not in get_args(Abi):
-            raise TargetError(f"{text}: there is no abi {abi!r}; there are {', '.join(get_args(Abi))}")
+        abi = match["abi"] or "malloc"
+        if abi not in ABIS:
+            raise TargetError(f"{text}: there is no abi {abi!r}; there are {', '.join(ABIS)}")
         address = cls(match["path"], symbols, abi)
         by_position = [name for name in symbols if "=" not in name and "*" not in name]
         named = len(by_position) < len(symbols)
@@ -90,8 +102,7 @@ class LibraryAddress(NamedTuple):
     @property
     def parts(self) -> tuple[str, ...]:
         """The parts of the convention, in the order of symbols by position."""
-        convention = _CONVENTIONS[self.abi]
-        return (*convention.needed, *convention.more)
+        return tuple(ABIS[self.abi].calls)
 
 
 def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
@@ -113,18 +124,18 @@ def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
     symbols = {part: symbol for part, symbol in symbols.items() if symbol}  # `part=` leaves a part out
     missing = [symbol for symbol in symbols.values() if not hasattr(library, symbol)]
     pattern = next((text for text in address.symbols if "*" in text), "*")
-    missing += [pattern.replace("*", part) for part in _CONVENTIONS[address.abi].needed if part not in symbols]
+    missing += [pattern.replace("*", part) for part in address.parts[: ABIS[address.abi].needed] if part not in symbols]
     if missing:
         raise TargetError(f"{address.path} has no symbol {', '.join(missing)}")
     return symbols
 
 
-def by_position(address: LibraryAddress) -> LibraryAddress | None:
-    """The same functions, named only by position, for what knows no other names; None if it could not call them."""
-    if address.abi not in CALLS or makes_fresh(address):
-        return None
+def native_symbols(address: LibraryAddress) -> tuple[str, ...]:
+    """The symbols of the functions that the native driver calls, in its order; none if it could not call them."""
+    if makes_fresh(address):
+        return ()
     symbols = _load(address).symbols
-    return address._replace(symbols=tuple(takewhile(bool, (symbols.get(part, "") for part in CALLS[address.abi]))))
+    return tuple(takewhile(bool, (symbols.get(part, "") for part in ABIS[address.abi].native)))
 
 
 def _fitting(library: ctypes.CDLL, symbols: dict[str, str]) -> dict[str, str]:
@@ -156,10 +167,10 @@ def makes_fresh(address: LibraryAddress) -> bool:
 def open_library(address: LibraryAddress) -> Target:
     """Load a library and bind its functions."""
     functions = _load(address)
-    reset = functions.bind(_RESET, None)
+    reset = functions.bind(_RESET)
     if reset is not None:
         reset()
-    return _CONVENTIONS[address.abi].target(functions)
+    return functions.abi.target(functions)
 
 
 def _load(address: LibraryAddress) -> Functions:
@@ -169,4 +180,4 @@ def _load(address: LibraryAddress) -> Functions:
         here = "/" not in address.path and Path(address.path).exists()
         hint = f"; for the file in this folder write ./{address.path}" if here else ""
         raise TargetError(f"cannot load {address.path}: {error}{hint}") from None
-    return Functions(library, symbols_of(address, library))
+    return Functions(library, symbols_of(address, library), ABIS[address.abi])

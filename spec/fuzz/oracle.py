@@ -14,9 +14,9 @@ from syncedmem.model.errors import said
 
 from ..engine.violation import Violation
 from .access import HostAccess, access_to, contents
+from .handles import is_null, size_of
 from .shadow_heap import Block, ShadowHeap
 from .statistics import Gauge, device_of, gauges, limit_of
-from .targets import is_null, size_of
 
 if TYPE_CHECKING:
     from .access import Access

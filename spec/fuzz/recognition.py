@@ -1,40 +1,29 @@
-"""Recognises the convention that a target follows, by its attributes and not by its base classes.
-
-These are tried in order: a string names something to look up; a class or a factory makes a new target for every run;
-``allocate`` with a shape; ``allocate`` with ``deallocate``, ``release`` or ``free``; ``memalloc``; ``malloc``; a pair
-of callables; a callable.
-"""
+"""The source of targets: what a user names or gives, from which every run gets a target."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
 import sys
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem.model.errors import said
 
+from ..engine.imports import module_at
+from .conventions import name_of, recognise
 from .finding import TargetError
-from .native import LibraryAddress, by_position, makes_fresh, open_library
+from .native import LibraryAddress, makes_fresh, native_symbols, open_library
 from .native_driver.building import built
-from .targets import Target, from_callable, from_methods, from_pair, from_typed, giving_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Source", "look_up", "recognise", "spelling"]
+    from .targets import Target
 
-_METHODS = (("allocate", "deallocate"), ("allocate", "release"), ("allocate", "free"), ("malloc", "free"))
-_MAKERS = ("memalloc", "malloc", "allocate", "alloc")
-_PROBE = 64
-_ACCEPTED = (
-    "an object or class with allocate and deallocate (or release, or free), with memalloc or with malloc; "
-    "a pair of callables; or a callable that returns something with release, free or close"
-)
+__all__ = ["Source", "look_up", "spelling"]
 
 
 class Source:
@@ -53,7 +42,7 @@ class Source:
     """
 
     def __init__(self, target: object) -> None:
-        self.name: str = target if isinstance(target, str) else _name(target)
+        self.name: str = target if isinstance(target, str) else name_of(target)
         target = built(target).target if isinstance(target, str) else target
         self._library = LibraryAddress.parse(target) if isinstance(target, str) else None
         self._subject = look_up(target) if isinstance(target, str) and self._library is None else target
@@ -65,9 +54,8 @@ class Source:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The symbols of a library by position, for the native driver; none if it could not call them."""
-        plain = None if self._library is None else by_position(self._library)
-        return () if plain is None else plain.symbols
+        """The symbols of a library for the native driver; none if it could not call them."""
+        return () if self._library is None else native_symbols(self._library)
 
     def open(self) -> Target:
         """Open a target.
@@ -95,46 +83,22 @@ def look_up(text: str) -> Any:
     place, _, names = text.partition(":")
     if not place or not names:
         raise TargetError(f"{text!r} names no target; write module:attr, file.py:attr or path/to/lib.so:alloc,free")
-    module = _imported(place)
+    if not place.endswith(".py") and ("/" in place or Path(place).is_file()):
+        what = "is neither a shared library (.so), nor a Python file (.py), nor a source in C or C++ (.c, .cpp)"
+        raise TargetError(f"{place} {what}" if Path(place).exists() else f"there is no file {place}")
+    try:
+        module = module_at(place)
+    except (Exception, SystemExit) as error:
+        raise TargetError(f"cannot import {place}: {said(error)}") from error
     objects = [_attribute(module, place, name.strip()) for name in names.split(",")]
     return objects[0] if len(objects) == 1 else tuple(objects)
 
 
-def _imported(place: str) -> Any:
-    if not place.endswith(".py") and ("/" in place or Path(place).is_file()):
-        what = "is neither a shared library (.so), nor a Python file (.py), nor a source in C or C++ (.c, .cpp)"
-        raise TargetError(f"{place} {what}" if Path(place).exists() else f"there is no file {place}")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # as `python -m` does
-    try:
-        return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    except (Exception, SystemExit) as error:
-        raise TargetError(f"cannot import {place}: {said(error)}") from error
-
-
-def _from_file(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # dataclasses and pickles look for it there
-    _KEPT.append(module)
-    spec.loader.exec_module(module)
-    return module
-
-
-_KEPT: list[object] = []
-"""Modules from files.  Libraries may call their functions at any later time, but the collector would clear them."""
-
-
 def _attribute(module: Any, place: str, name: str) -> Any:
-    value = module
-    for part in name.split("."):
-        try:
-            value = getattr(value, part)
-        except AttributeError:
-            raise TargetError(f"{place} has no attribute {name}") from None
-    return value
+    try:
+        return attrgetter(name)(module)
+    except AttributeError:
+        raise TargetError(f"{place} has no attribute {name}") from None
 
 
 def spelling(target: object) -> str | None:
@@ -154,12 +118,6 @@ def spelling(target: object) -> str | None:
     return None if place is None else f"{place}:{name}"
 
 
-def _name(target: object) -> str:
-    if isinstance(target, tuple):
-        return ", ".join(_name(it) for it in cast("tuple[object, ...]", target))
-    return str(getattr(target, "__qualname__", None) or f"an object of type {type(target).__qualname__}")
-
-
 def _is_factory(target: Any) -> bool:
     """Whether an object makes allocators: a class, or a function without parameters."""
     if isinstance(target, type):
@@ -167,43 +125,3 @@ def _is_factory(target: Any) -> bool:
     if not (inspect.isfunction(target) or inspect.ismethod(target)):
         return False
     return not inspect.signature(target).parameters
-
-
-def recognise(target: Any) -> Target:
-    """The target for an object."""
-    typed = from_typed(target)
-    if typed is not None:
-        return typed
-    for take, give in _METHODS:
-        if callable(getattr(target, take, None)) and callable(getattr(target, give, None)):
-            return from_methods(target, getattr(target, take), getattr(target, give), f"{take} and {give}")
-    for name in _MAKERS:
-        if callable(getattr(target, name, None)):
-            return _probed(getattr(target, name), target, name)
-    if type(target) in (tuple, list):
-        pair: tuple[Any, ...] = tuple(target)
-        if len(pair) == len(_METHODS[0]) and all(map(callable, pair)):
-            return from_pair(*pair)
-    if callable(target):
-        return _probed(target, target, "a callable")
-    raise TargetError(f"{_name(target)} is not recognised as an allocator; it has to be {_ACCEPTED}")
-
-
-def _probed(take: Callable[[int], Any], subject: Any, kind: str) -> Target:
-    """The target for a callable.  It is called once, because only its result shows how memory is freed."""
-    try:
-        handle = take(_PROBE)
-    except Exception as error:
-        raise TargetError(f"{_name(subject)} cannot be called with a size of {_PROBE}: {said(error)}") from error
-    giving = giving_of(handle)
-    if giving is None:
-        raise TargetError(
-            f"{_name(subject)} returned {handle!r}, which has neither release, free nor close; it has to be {_ACCEPTED}"
-        )
-    target = from_callable(take, subject, giving, f"{kind}, then {giving}")
-    if callable(getattr(handle, "untyped_storage", None)):  # PyTorch refuses with a RuntimeError
-        promised = replace(target.capabilities, out_of_memory=("MemoryError", "RuntimeError"))
-        target = replace(target, capabilities=promised)
-    if giving != "drop":
-        target.give(handle, _PROBE)
-    return target

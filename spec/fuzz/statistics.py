@@ -38,7 +38,7 @@ _DEVICES = ("current_ordinal", "current_device")
 
 def gauges(subject: Any) -> dict[Gauge, int]:
     """The present statistics of a target."""
-    sources = [subject, *(found for name in _CONTAINERS if (found := _member(subject, name)) is not None)]
+    sources = [subject, *(member for name in _CONTAINERS if (member := _member(subject, name)) is not None)]
     return {
         gauge: value
         for gauge in _GAUGES
@@ -49,8 +49,8 @@ def gauges(subject: Any) -> dict[Gauge, int]:
 
 def limit_of(subject: Any) -> int:
     """The limit of live bytes that a target reports; 0 if it reports none."""
-    found = (_member(subject, name) for name in _LIMITS)
-    return next((value for value in found if isinstance(value, int) and not isinstance(value, bool)), 0)
+    limits = (_member(subject, name) for name in _LIMITS)
+    return next((value for value in limits if isinstance(value, int) and not isinstance(value, bool)), 0)
 
 
 def device_of(subject: Any) -> object:

@@ -6,12 +6,12 @@ A library names the functions that return the table of operations: ``pool=umfSca
 
 from __future__ import annotations
 
-from ctypes import POINTER, byref, c_int, c_size_t, c_uint32, c_void_p
+from ctypes import byref, c_size_t, c_void_p
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .c_functions import C_RECORD, Functions, Instance
+from .c_functions import Functions, Instance, calls_of
 from .finding import TargetError
 from .targets import Target
 
@@ -20,49 +20,51 @@ if TYPE_CHECKING:
 
 __all__ = ["umf_target"]
 
+_CALLS = calls_of(
+    "umfMemoryProviderCreate=ppp:i umfMemoryProviderDestroy=p umfMemoryProviderAlloc=pssp:i "
+    "umfMemoryProviderFree=pps:i umfPoolCreate=pppip:i umfPoolDestroy=p umfPoolMalloc=ps:p umfPoolFree=pp:i "
+    "umfPoolCalloc=pss:p umfPoolRealloc=pps:p umfPoolAlignedMalloc=pss:p umfPoolMallocUsableSize=ppp:s "
+    "umfPoolGetLastAllocationError=p:i"
+)
+"""The functions of libumf, with the letters of `Abi.calls`."""
+
 _REFUSALS = (1, 2, 8)
 """Results that mean out of memory: of the host, something specific to the provider, or resources of libumf."""
 _INVALID, _NOT_SUPPORTED = (3, 4), 5
 _UNTOUCHED = (1 << 64) - 1
-_PLACE = POINTER(c_void_p)
 
 
 def umf_target(functions: Functions) -> Target:
     """The target for a new pool, or for a new provider if no pool is named."""
-    call = partial(_call, functions)
-    symbol = functions.symbols.get("provider", "umfOsMemoryProviderOps")
-    create = call("umfMemoryProviderCreate", c_int, c_void_p, c_void_p, _PLACE)
-    drop = call("umfMemoryProviderDestroy", None, c_void_p)
-    provider = Instance(_created(functions, symbol, create), drop)
-    if "pool" not in functions.symbols:
-        return _provider_target(call, provider)
-    symbol = functions.symbols["pool"]
-    create = call("umfPoolCreate", c_int, c_void_p, c_void_p, c_void_p, c_uint32, _PLACE)
-
-    def with_provider(table: int, parameters: int | None, place: Any) -> int:
-        status: int = create(table, provider.address, parameters, 0, place)
-        return status
-
-    drop = call("umfPoolDestroy", None, c_void_p)
-    return _pool_target(call, Instance(_created(functions, symbol, with_provider), drop, base=provider))
+    symbols = functions.symbols
+    provider = _create(functions, "MemoryProvider", symbols.get("provider", "umfOsMemoryProviderOps"))
+    if "pool" not in symbols:
+        return _provider_target(functions, provider)
+    return _pool_target(functions, _create(functions, "Pool", symbols["pool"], provider))
 
 
-def _call(functions: Functions, name: str, result: Any, *arguments: Any) -> Any:
-    """A function of libumf."""
-    function = functions.bind_symbol(name, result, *arguments)
+def _call(functions: Functions, name: str) -> Any:
+    """A function of libumf, or one without arguments that returns a pointer."""
+    function = functions.bind_symbol(name, _CALLS.get(name, ":p"))
     if function is None:
         raise TargetError(f"the library has no symbol {name}; link it with libumf")
     return function
 
 
-def _created(functions: Functions, symbol: str, create: Callable[..., int]) -> int:
+def _method(functions: Functions, instance: Instance, prefix: str, name: str) -> Any:
+    return partial(_call(functions, prefix + name), instance.address)
+
+
+def _create(functions: Functions, kind: str, symbol: str, provider: Instance | None = None) -> Instance:
     """A pool or a provider with its default parameters, for which some have a function ``umf...ParamsCreate``."""
-    table: int | None = _call(functions, symbol, c_void_p)()
+    create, destroy = _call(functions, f"umf{kind}Create"), _call(functions, f"umf{kind}Destroy")
+    table: int | None = _call(functions, symbol)()
     if table is None:
         raise TargetError(f"{symbol} returned null: libumf was built without it")
-    make_parameters = functions.bind_symbol(f"{symbol.removesuffix('Ops')}ParamsCreate", c_int, _PLACE)
+    make_parameters = functions.bind_symbol(f"{symbol.removesuffix('Ops')}ParamsCreate", "p:i")
     parameters = None if make_parameters is None else _written(symbol, make_parameters)
-    return _written(symbol, partial(create, table, parameters))
+    arguments = (table, parameters) if provider is None else (table, provider.address, parameters, 0)
+    return Instance(_written(symbol, partial(create, *arguments)), destroy, base=provider)
 
 
 def _written(symbol: str, create: Callable[[Any], int]) -> int:
@@ -82,37 +84,32 @@ def _require(status: int, what: str) -> None:
         raise RuntimeError(f"{what}: result {status}")
 
 
-def _pool_target(call: Callable[..., Any], pool: Instance) -> Target:
-    at, place, size = pool.address, c_void_p, c_size_t
-    take = partial(call("umfPoolMalloc", place, place, size), at)
-    free = partial(call("umfPoolFree", c_int, place, place), at)
-    calloc = partial(call("umfPoolCalloc", place, place, size, size), at)
-    realloc = partial(call("umfPoolRealloc", place, place, place, size), at)
-    aligned = partial(call("umfPoolAlignedMalloc", place, place, size, size), at)
-    usable = call("umfPoolMallocUsableSize", size, place, place, POINTER(size))
-    last_error = call("umfPoolGetLastAllocationError", c_int, place)
+def _pool_target(functions: Functions, pool: Instance) -> Target:
+    method = partial(_method, functions, pool, "umfPool")
+    take, free, calloc, realloc = map(method, ("Malloc", "Free", "Calloc", "Realloc"))
+    aligned, usable, last_error = map(method, ("AlignedMalloc", "MallocUsableSize", "GetLastAllocationError"))
 
     def is_supported(handle: int | None) -> bool:
         """Whether a pool has a function, which was tried once."""
         if handle is not None:
             free(handle)
-        return handle is not None or last_error(at) != _NOT_SUPPORTED
+        return handle is not None or last_error() != _NOT_SUPPORTED
 
     def usable_size(handle: int) -> int:
         # libumf 1.0 returns the size; later ones write it, and return a result.
-        written = size(_UNTOUCHED)
-        result: int = usable(at, handle, byref(written))
+        written = c_size_t(_UNTOUCHED)
+        result: int = usable(handle, byref(written))
         return result if written.value == _UNTOUCHED else written.value
 
     first = take(64)
     moved = None if first is None else realloc(first, 128)
-    has_realloc = moved is not None or last_error(at) != _NOT_SUPPORTED
+    has_realloc = moved is not None or last_error() != _NOT_SUPPORTED
     is_supported(first if moved is None else moved)
     has_calloc = is_supported(calloc(1, 64))
     return Target(
         kind="a pool of UMF",
         subject=pool,
-        capabilities=C_RECORD,
+        capabilities=functions.abi.record,
         take=take,
         give=lambda handle, _: _require(free(handle), "umfPoolFree"),
         take_aligned=aligned if is_supported(aligned(64, 64)) else None,
@@ -124,14 +121,12 @@ def _pool_target(call: Callable[..., Any], pool: Instance) -> Target:
     )
 
 
-def _provider_target(call: Callable[..., Any], provider: Instance) -> Target:
-    at = provider.address
-    allocate = call("umfMemoryProviderAlloc", c_int, c_void_p, c_size_t, c_size_t, _PLACE)
-    free = call("umfMemoryProviderFree", c_int, c_void_p, c_void_p, c_size_t)
+def _provider_target(functions: Functions, provider: Instance) -> Target:
+    allocate, free = map(partial(_method, functions, provider, "umfMemoryProvider"), ("Alloc", "Free"))
 
     def take(size: int, alignment: int = 0) -> int | None:
         place = c_void_p()
-        status = allocate(at, size, alignment, byref(place))
+        status = allocate(size, alignment, byref(place))
         if status in _REFUSALS:
             return None
         _require(status, "umfMemoryProviderAlloc")
@@ -140,9 +135,9 @@ def _provider_target(call: Callable[..., Any], provider: Instance) -> Target:
     return Target(
         kind="a provider of UMF",
         subject=provider,
-        capabilities=replace(C_RECORD, sized_free=True),
+        capabilities=replace(functions.abi.record, sized_free=True),
         take=take,
-        give=lambda handle, size: _require(free(at, handle, size), "umfMemoryProviderFree"),
+        give=lambda handle, size: _require(free(handle, size), "umfMemoryProviderFree"),
         take_aligned=take,
         owned=True,
     )

@@ -5,12 +5,11 @@ A shared library with the C ABI of ``syncedmem_port.h`` is loaded by the harness
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import shlex
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from syncedmem.model import InvalidArgumentError, SyncedMemoryError
 from syncedmem.model.caffe import CPU_ONLY, DEFAULT
 from syncedmem.model.exports.declared import machine_named
 
+from ..engine.imports import module_at
 from ..engine.subject import Subject
 from ..memory.policy import Policy
 from ..requirements import LEVELS
@@ -28,7 +28,6 @@ from .protocol import PortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from syncedmem.model.opening import AnyMachine
 
@@ -255,34 +254,14 @@ def _object_named(text: str) -> Any:
     place, _, name = text.partition(":")
     if not name:
         raise PortError(f"{place} is a Python file: say what in it is meant, {place}:NAME")
-    folder = "" if not place.endswith(".py") else str(Path(place).resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
     try:
-        named: Any = _of_file(Path(place).resolve()) if place.endswith(".py") else importlib.import_module(place)
+        module = module_at(place)
     except Exception as error:  # whatever the module raises while it is imported
         raise PortError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
-    for part in name.split("."):
-        if not hasattr(named, part):
-            raise PortError(f"{place} has no {name}")
-        named = getattr(named, part)
-    return named
-
-
-def _of_file(path: Path) -> ModuleType:
-    """The module in a file, whatever other module has its name: ``select.py`` is not the standard library's."""
-    name = path.stem if path.stem not in sys.modules else f"{path.stem} of {path.parent}"
-    for known in (sys.modules.get(path.stem), sys.modules.get(name)):
-        if known is not None and getattr(known, "__file__", None) == str(path):
-            return known
-    place: Any = importlib.util.spec_from_file_location(name, path)
-    module = sys.modules[place.name] = importlib.util.module_from_spec(place)
     try:
-        place.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[place.name]
-        raise
-    return module
+        return attrgetter(name)(module)
+    except AttributeError:
+        raise PortError(f"{place} has no {name}") from None
 
 
 def command_target(command: str) -> ProgramTarget:

@@ -74,22 +74,12 @@ def with_sanitizer(text: str, sanitizer: str) -> str:
 
 def _split(text: str) -> tuple[str, str | None, str | None]:
     """A target without the options of this module, its sanitizer, and its command, which goes to the end."""
-    place, _, rest = text.partition("?")
-    options: list[str] = []
-    sanitizer: str | None = None
-    while rest:
-        if rest.startswith("build="):
-            return _joined(place, options), sanitizer, rest.removeprefix("build=")
-        option, _, rest = rest.partition("&")
-        if option.startswith("sanitizer="):
-            sanitizer = option.removeprefix("sanitizer=")
-        else:
-            options.append(option)
-    return _joined(place, options), sanitizer, None
-
-
-def _joined(place: str, options: list[str]) -> str:
-    return f"{place}?{'&'.join(options)}" if options else place
+    head, *command = re.split(r"[?&]build=", text, maxsplit=1)
+    place, _, rest = head.partition("?")
+    options = {option: option.startswith("sanitizer=") for option in rest.split("&") if option}
+    sanitizer = next((option.removeprefix("sanitizer=") for option, is_ours in options.items() if is_ours), None)
+    others = "&".join(option for option, is_ours in options.items() if not is_ours)
+    return f"{place}?{others}" if others else place, sanitizer, command[0] if command else None
 
 
 # --- sources

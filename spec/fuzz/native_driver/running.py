@@ -7,11 +7,10 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from ...engine.supervisor import Death
-from ..c_functions import CALLS
 from ..driver import ATTEMPTS
 from ..finding import Finding, TargetError
 from ..mask import DAMAGED
-from ..native import LibraryAddress
+from ..native import ABIS, LibraryAddress
 from ..oracle import OF_CONTENTS
 from ..rounds import TOO_MUCH
 from .building import STATUS, built, compiled_driver, options_of, trimmed
@@ -68,9 +67,10 @@ class NativeDriver:
         library = LibraryAddress.parse(build.sanitized)
         if library is not None and symbols is not None:
             library = library._replace(symbols=tuple(symbols))
-        if library is None or library.abi not in CALLS or not library.symbols:
+        if library is None or not ABIS[library.abi].native or not library.symbols:
             if build.sanitizer:
-                raise TargetError(f"{target}: a sanitizer needs functions in C, of {', '.join(CALLS)}")
+                native = ", ".join(name for name, abi in ABIS.items() if abi.native)
+                raise TargetError(f"{target}: a sanitizer needs functions in C, of {native}")
             return None
         return cls(place, library, capabilities, hang, build.sanitizer)
 
@@ -110,14 +110,14 @@ class NativeDriver:
     def _run(self, journal: NativeJournal, options: dict[str, Any], seconds: float) -> Death:
         """Run the driver; how it ended."""
         record, library = self._capabilities, self._library
-        most = (1 << 63) - 1 if library.abi == "torch" else (1 << 64) - 1
+        abi = ABIS[library.abi]
         options = {
             **options,
             "threads": journal.threads,
             "capacity": journal.capacity,
             "rounds": _ROUNDS if journal.threads == 1 else _SHARED_ROUNDS,
             "attempts": ATTEMPTS,
-            "too_much": ",".join(str(size) for size in TOO_MUCH if size <= most),
+            "too_much": ",".join(str(size) for size in TOO_MUCH if size <= abi.most),
             "alignment": record.alignment,
             "zero_size": _ZERO_SIZES.index(record.zero_size),
             "zeroed": int(record.zeroed),
@@ -126,7 +126,7 @@ class NativeDriver:
             "journal": journal.path,
             "library": library.path,
             "symbols": ",".join(library.symbols),
-            "calls": ",".join(CALLS[library.abi].values()),
+            "calls": ",".join(abi.native.values()),
         }
         arguments = [str(self._program), *(f"{name}={value}" for name, value in options.items())]
         answer = self._place.perform(

@@ -10,7 +10,8 @@ import pytest
 from mutants.allocator import Pool
 
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.fuzz.access import HandleAccess, contents, through_handle
+from syncedmem.spec.fuzz.access import Access, contents
+from syncedmem.spec.fuzz.handles import through_handle
 from syncedmem.spec.fuzz.oracle import OF_CONTENTS
 from syncedmem.spec.fuzz.shadow_heap import Block
 
@@ -61,7 +62,7 @@ def test_bytes_are_reached_through_the_handle(kind: str) -> None:
     handle: Any = HANDLES[kind]
     functions = through_handle(handle)
     assert functions is not None
-    access = HandleAccess(*functions)
+    access = Access(*functions)
     block = Block(0, handle, 0, 8, 5, 0)
     access.fill(block)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from array_allocators import Buffers, Cached, Crooked, Device, Overlapping, Twice, cut, empty
@@ -14,18 +15,43 @@ from syncedmem.spec.fuzz import Source, TargetError, driver_of, fuzz
 from syncedmem.spec.fuzz.campaign import Outcome, campaign
 from syncedmem.spec.fuzz.journal import Journal
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SUPPORT = Path(__file__).parents[2] / "support"
 EXAMPLES = Path(__file__).parents[3] / "examples"
 STEPS = 4_000
+C, CPP, RUST, UMF = "conventions.c", "conventions.cpp", "conventions.rs", "umf_stand_in.c"
+COMMANDS = {
+    C: "cc -shared -fPIC -O1 -w",
+    CPP: "c++ -Wall -Wextra -Werror -std=c++17 -shared -fPIC -O1 -I.",
+    RUST: "rustc --crate-type cdylib -C panic=abort -O",
+    UMF: "cc -shared -fPIC -O1 -w",
+}
+MISSING = {"c++": "there is no C++ compiler: make system-deps", "rustc": "there is no rustc here: make system-deps"}
+NEAR = ("A02-no-overlap", "A04-contents-kept", "A22-no-crash")
+"""A block that is too small is written beyond its end; what notices that first depends on the heap."""
 
 
-def broken(target: object, **promises: str) -> tuple[str, str]:
-    """The requirement and the message of the first finding."""
-    report = fuzz(target, steps=STEPS, hang=20, first=True, promises=promises)
+def deep(*values: object) -> Any:
+    return pytest.param(*values, marks=pytest.mark.deep)
 
-    assert report.findings, f"{target} is wrong, and nothing was found"
-    assert len(report.replay(report.findings[0]).python().splitlines()) <= 10
-    return report.findings[0].requirement, report.findings[0].message
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Compiles a source, once."""
+
+    @cache
+    def compiled(source: str) -> Path:
+        folder, command = tmp_path_factory.mktemp("library"), COMMANDS[source].split()
+        if shutil.which(command[0]) is None:
+            pytest.skip(MISSING[command[0]])
+        for file in (SUPPORT / source, EXAMPLES / "fuzz_target.hpp", EXAMPLES / "fuzz_target.rs"):
+            shutil.copy(file, folder)
+        subprocess.run([*command, "-o", "lib.so", source], cwd=folder, check=True)
+        return folder / "lib.so"
+
+    return compiled
 
 
 def passed(target: object, **promises: str) -> Outcome:
@@ -40,58 +66,123 @@ def passed(target: object, **promises: str) -> Outcome:
     return outcome
 
 
-# --- C: malloc and its relatives
+def check_broken(target: object, requirement: str | tuple[str, ...], message: str = "", **promises: str) -> None:
+    """Check the requirement and the message of the first finding, and that its program is short."""
+    report = fuzz(target, steps=STEPS, hang=20, first=True, promises=promises)
+
+    assert report.findings, f"{target} is wrong, and nothing was found"
+    assert len(report.replay(report.findings[0]).python().splitlines()) <= 10
+    assert report.findings[0].requirement.startswith(requirement)
+    assert message in report.findings[0].message
 
 
-@pytest.fixture(scope="module")
-def relatives(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("c") / "librelatives.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-w", "-o", made, SUPPORT / "conventions.c"], check=True)
-    return made
+# --- libraries
+
+
+@pytest.mark.parametrize(
+    ("source", "symbols", "kind", "promises", "checked"),
+    [
+        *(
+            deep(C, symbols, "C functions (malloc)", {"alignment": "16"}, {"A03-aligned"})
+            for symbols in (
+                "good_*",
+                "lean_*",
+                "good_malloc,good_free,aligned_alloc=good_aligned_alloc",
+                "good_malloc,good_free,aligned_alloc=good_aligned_alloc,free_sized=good_free_sized,realloc=good_realloc",
+                "good_*,free_sized=,realloc=",
+                "tight_*",
+            )
+        ),
+        (C, "object_*?abi=resource", "an object of a library (resource)", {}, {"A13-zeroed", "A14-resize-keeps"}),
+        (C, "counted_*?abi=nep49", "C functions (NumPy, NEP 49)", {}, set[str]()),
+        (CPP, "device_*?abi=nep49", "C functions (NumPy, NEP 49)", {"zero_size": "null"}, set[str]()),
+        (CPP, "pool_*?abi=nep49", "C functions (NumPy, NEP 49)", {"zero_size": "null"}, set[str]()),
+        # It is equal to another object, which then frees half of its blocks; and it is equal only to itself.
+        deep(CPP, "good_*?abi=resource", "an object of a library (resource)", {}, {"A03-aligned"}),
+        deep(CPP, "own_*?abi=resource", "an object of a library (resource)", {}, {"A03-aligned"}),
+        deep(RUST, "good_*?abi=resource", "an object of a library (resource)", {}, {"A13-zeroed", "A14-resize-keeps"}),
+        deep(UMF, "pool=goodPoolOps?abi=umf", "a pool of UMF", {}, set[str]()),
+        deep(UMF, "pool=oldPoolOps?abi=umf", "a pool of UMF", {}, set[str]()),
+        deep(UMF, "pool=barePoolOps,provider=umfOsMemoryProviderOps?abi=umf", "a pool of UMF", {}, set[str]()),
+        deep(UMF, "provider=umfOsMemoryProviderOps?abi=umf", "a provider of UMF", {}, set[str]()),
+    ],
+)
+def test_a_correct_library_passes(  # noqa: PLR0913, PLR0917 -- the columns of the table
+    library: Callable[[str], Path], source: str, symbols: str, kind: str, promises: dict[str, str], checked: set[str]
+) -> None:
+    target = f"{library(source)}:{symbols}"
+    counts = passed(target, **promises).checked
+
+    assert kind == Source(target).open().kind
+    assert checked <= counts.keys()
+    assert (counts["A24-closes"] > 1) == Source(target).makes_fresh == (source != C or "abi" in symbols)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
-    "symbols",
+    ("source", "symbols", "requirement", "message"),
     [
-        "good_*",
-        "lean_*",
-        "good_malloc,good_free,aligned_alloc=good_aligned_alloc",
-        "good_malloc,good_free,aligned_alloc=good_aligned_alloc,free_sized=good_free_sized,realloc=good_realloc",
-        "good_*,free_sized=,realloc=",
-        "tight_*",
+        (C, "crooked_*", "A03-aligned", "is not at a multiple of"),
+        (C, "boastful_*", NEAR, ""),
+        (C, "modest_*", "A08-size-known", "has a usable size of"),
+        (C, "mute_*", "A05-served", "posix_memalign returned 0, and the pointer None"),
+        (C, "rounding_*", NEAR, ""),
+        (C, "wrapping_*", "A06-out-of-memory", "was met"),
+        (C, "partial_*", "A14-resize-keeps", "resized to"),
+        (CPP, "crooked_*?abi=resource", "A03-aligned", "is not at a multiple of"),
+        (CPP, "types_*?abi=resource", "A07-free-accepts", "this block is of another resource"),
+        (CPP, "unequal_*?abi=resource", "A07-free-accepts", "is_equal: the object is not equal to itself"),
+        (CPP, "lopsided_*?abi=resource", "A07-free-accepts", "of two objects, only one is equal to the other"),
+        (CPP, "throwing_*?abi=resource", "A05-served", "larger than 2048 bytes"),
+        (CPP, "odd_*?abi=resource", "A05-served", "an exception that is no std::exception"),
+        # The defects of KuiperLLama's pool: each round has a new one, so what an old one hides is found.
+        (CPP, "forgets_*?abi=nep49", "A16-no-leaks", ""),
+        (CPP, "shares_*?abi=nep49", "A09-zero-size", ""),
+        (RUST, "crooked_*?abi=resource", "A03-aligned", ""),
+        (RUST, "dirty_*?abi=resource", "A13-zeroed", ""),
+        (RUST, "moving_*?abi=resource", "A14-resize-keeps", ""),
+        (UMF, "pool=movingPoolOps?abi=umf", "A14-resize-keeps", ""),
+        (UMF, "provider=crookedProviderOps?abi=umf", "A03-aligned", ""),
+        (UMF, "provider=brokenProviderOps?abi=umf", "A05-served", ""),
+        (UMF, "provider=strictProviderOps?abi=umf", "A07-free-accepts", ""),
     ],
 )
-def test_correct_relatives_of_malloc_pass(relatives: Path, symbols: str) -> None:
-    assert passed(f"{relatives}:{symbols}", alignment="16").checked["A03-aligned"]
+def test_a_wrong_library_is_caught(
+    library: Callable[[str], Path], source: str, symbols: str, requirement: str | tuple[str, ...], message: str
+) -> None:
+    promises = {"nep49": {"zero_size": "null"}, "umf": {"alignment": "8" if "crooked" in symbols else "1"}}
+    check_broken(f"{library(source)}:{symbols}", requirement, message, **promises.get(symbols.partition("abi=")[2], {}))
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize(
-    ("symbols", "requirement", "said"),
+    ("source", "symbols", "message"),
     [
-        ("crooked_*", "A03-aligned", "is not at a multiple of"),
-        ("boastful_*", "", ""),
-        ("modest_*", "A08-size-known", "has a usable size of"),
-        ("mute_*", "A05-served", "posix_memalign returned 0, and the pointer None"),
-        pytest.param("rounding_*", "", "", marks=pytest.mark.deep),
-        ("wrapping_*", "A06-out-of-memory", "was met"),
-        ("partial_*", "A14-resize-keeps", "resized to"),
+        (C, "nothing_*", "has no symbol nothing_malloc, nothing_free"),
+        (C, "good_malloc,calloc=good_calloc", "has no symbol free"),
+        (C, "good_*,size=x", "size=x: malloc has no part 'size'; it has malloc, free, calloc"),
+        (C, "good_*,calloc=no_such", "has no symbol no_such"),
+        (C, "good_*,,", "name the symbols as"),
+        (C, "make=a?abi=malloc", "malloc has no part 'make'"),
+        (C, ",good_*", "or the prefix that all have"),
+        (C, "failing_*?abi=nep49", "the library made no allocator: null"),
+        (CPP, "unmade_*?abi=resource", "the library made no allocator: no device"),
+        (UMF, "pool=needyPoolOps?abi=umf", "libumf refuses needyPoolOps: result 7"),
+        (UMF, "pool=absentPoolOps?abi=umf", "absentPoolOps returned null: libumf was built without it"),
+        (C, "provider=good_malloc?abi=umf", "has no symbol umfMemoryProviderCreate; link it with libumf"),
     ],
 )
-def test_wrong_relatives_of_malloc_are_caught(relatives: Path, symbols: str, requirement: str, said: str) -> None:
-    found, message = broken(f"{relatives}:{symbols}")
+def test_a_library_that_cannot_be_used_is_refused_in_one_line(
+    library: Callable[[str], Path], source: str, symbols: str, message: str
+) -> None:
+    with pytest.raises(TargetError) as caught:
+        Source(f"{library(source)}:{symbols}").open()
 
-    # A block that is too small is written beyond its end; what notices that first depends on the heap.
-    assert found == requirement or (
-        not requirement and found in {"A02-no-overlap", "A04-contents-kept", "A22-no-crash"}
-    )
-    assert said in message
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
-def test_an_object_without_the_parts_that_it_may_lack_passes(relatives: Path) -> None:
-    target = f"{relatives}:object_*?abi=resource"
-    with driver_of(target) as driver:
+def test_an_object_without_the_parts_that_it_may_lack_is_called(library: Callable[[str], Path]) -> None:
+    with driver_of(f"{library(C)}:object_*?abi=resource") as driver:
         driver.allocate(0, 100, 256)
         driver.resize_too_much(0, 1 << 62)
         driver.resize(0, 300)
@@ -99,12 +190,11 @@ def test_an_object_without_the_parts_that_it_may_lack_passes(relatives: Path) ->
         driver.resize(1, 100)
 
         assert not driver.blocks[0].address % 256
-    assert {"A13-zeroed", "A14-resize-keeps", "A24-closes"} <= passed(target).checked.keys()
 
 
-def test_aligned_memory_is_freed_as_c23_wants(relatives: Path) -> None:
+def test_aligned_memory_is_freed_as_c23_wants(library: Callable[[str], Path]) -> None:
     """free_sized may not free it, also after a resize that was refused; after one that was not, it may."""
-    with driver_of(f"{relatives}:good_*") as driver:
+    with driver_of(f"{library(C)}:good_*") as driver:
         driver.allocate(0, 100, 64)
         driver.resize_too_much(0, 1 << 62)
         driver.allocate(1, 101, 64)
@@ -115,39 +205,15 @@ def test_aligned_memory_is_freed_as_c23_wants(relatives: Path) -> None:
 
 
 @pytest.mark.deep
-def test_a_state_that_is_made_as_new_shows_what_an_old_one_hides(relatives: Path) -> None:
+def test_a_state_that_is_made_as_new_shows_what_an_old_one_hides(library: Callable[[str], Path]) -> None:
     """KuiperLLama's pool keeps its state for as long as the library is loaded."""
-    assert [False, True] == [Source(f"{relatives}:{it}").makes_fresh for it in ("stale_*", "stale_*,reset=stale_reset")]
-    with driver_of(f"{relatives}:stale_*,reset=stale_reset") as driver:
+    old, new = f"{library(C)}:stale_*", f"{library(C)}:stale_*,reset=stale_reset"
+
+    assert [False, True] == [Source(target).makes_fresh for target in (old, new)]
+    with driver_of(new) as driver:
         assert driver.allocate(0, 100)
-    assert passed(f"{relatives}:stale_*").operations >= STEPS
-    assert broken(f"{relatives}:stale_*,reset=stale_reset")[0] == "A16-no-leaks"
-
-
-def test_a_context_is_made_for_each_target(relatives: Path) -> None:
-    assert passed(f"{relatives}:counted_*?abi=nep49").checked["A24-closes"] > 1
-    with pytest.raises(TargetError, match="the library made no allocator: null"):
-        Source(f"{relatives}:failing_*?abi=nep49").open()
-
-
-@pytest.mark.parametrize(
-    ("symbols", "said"),
-    [
-        ("nothing_*", "has no symbol nothing_malloc, nothing_free"),
-        ("good_malloc,calloc=good_calloc", "has no symbol free"),
-        ("good_*,size=x", "size=x: malloc has no part 'size'; it has malloc, free, calloc"),
-        ("good_*,calloc=no_such", "has no symbol no_such"),
-        ("good_*,,", "name the symbols as"),
-        ("make=a?abi=malloc", "malloc has no part 'make'"),
-        (",good_*", "or the prefix that all have"),
-    ],
-)
-def test_names_that_fit_nothing_are_said(relatives: Path, symbols: str, said: str) -> None:
-    with pytest.raises(TargetError) as caught:
-        Source(f"{relatives}:{symbols}").open()
-
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert passed(old).operations >= STEPS
+    check_broken(new, "A16-no-leaks")
 
 
 @pytest.mark.deep
@@ -161,168 +227,40 @@ def test_real_libraries_pass_with_all_their_functions(name: str) -> None:
     assert report.passed
 
 
-# --- C++: std::pmr::memory_resource, and the shape of KuiperLLama's DeviceAllocator
+# --- PyTorch and gt4py: stand-ins of their shapes, and the libraries themselves where they are installed
 
 
-@pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("c++") is None:
-        pytest.skip("there is no C++ compiler: make system-deps")
-    made = tmp_path_factory.mktemp("cpp") / "libobjects.so"
-    warnings = ["-Wall", "-Wextra", "-Werror"]
-    options = [*warnings, "-std=c++17", "-shared", "-fPIC", "-O1", f"-I{EXAMPLES}"]
-    subprocess.run(["c++", *options, "-o", made, SUPPORT / "conventions.cpp"], check=True)
-    return made
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("name", ["good", "own"])
-def test_a_correct_memory_resource_passes(objects: Path, name: str) -> None:
-    """It may be equal only to itself; and if it is equal to another, the other frees half of its blocks."""
-    target = f"{objects}:{name}_*?abi=resource"
-
-    assert Source(target).open().kind == "an object of a library (resource)"
-    assert passed(target).checked["A24-closes"] > 1
-
-
-@pytest.mark.deep
 @pytest.mark.parametrize(
-    ("name", "requirement", "said"),
+    ("target", "kind", "promises", "checked"),
     [
-        ("crooked", "A03-aligned", "is not at a multiple of"),
-        ("types", "A07-free-accepts", "this block is of another resource"),
-        ("unequal", "A07-free-accepts", "is_equal: the object is not equal to itself"),
-        ("lopsided", "A07-free-accepts", "is_equal: of two objects, only one is equal to the other"),
-        ("throwing", "A05-served", "larger than 2048 bytes"),
-        ("odd", "A05-served", "an exception that is no std::exception"),
+        (empty, "a callable, then drop", {}, "A08-size-known"),  # tensors are measured through their storage
+        (Device(), "a callable, then drop", {"host_readable": "no"}, "A08-size-known"),
+        (Buffers, "allocate with a shape", {}, "A03-aligned"),
+        (Buffers(), "allocate with a shape", {}, "A03-aligned"),
     ],
 )
-def test_a_wrong_memory_resource_is_caught(objects: Path, name: str, requirement: str, said: str) -> None:
-    found, message = broken(f"{objects}:{name}_*?abi=resource")
+def test_a_correct_allocator_of_arrays_passes(
+    target: object, kind: str, promises: dict[str, str], checked: str
+) -> None:
+    opened = Source(target).open()
 
-    assert found == requirement
-    assert said in message
-
-
-def test_a_resource_that_cannot_be_made_is_said(objects: Path) -> None:
-    with pytest.raises(TargetError, match="the library made no allocator: no device"):
-        Source(f"{objects}:unmade_*?abi=resource").open()
+    assert kind == opened.kind
+    assert ("RuntimeError" in opened.capabilities.out_of_memory) == ("drop" in kind)
+    assert passed(target, **promises).checked[checked]
 
 
-@pytest.mark.parametrize("name", ["device", "pool"])
-def test_a_correct_device_allocator_passes(objects: Path, name: str) -> None:
-    passed(f"{objects}:{name}_*?abi=nep49", zero_size="null")
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(("name", "requirement"), [("forgets", "A16-no-leaks"), ("shares", "A09-zero-size")])
-def test_the_defects_of_kuiperllamas_pool_show_in_its_shape(objects: Path, name: str, requirement: str) -> None:
-    """Each round has a new pool, so what an old one hides is found."""
-    assert broken(f"{objects}:{name}_*?abi=nep49", zero_size="null")[0] == requirement
-
-
-# --- Rust: GlobalAlloc
-
-
-@pytest.fixture(scope="module")
-def rust(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("rustc") is None:
-        pytest.skip("there is no rustc here: make system-deps")
-    folder = tmp_path_factory.mktemp("rust")
-    shutil.copy(EXAMPLES / "fuzz_target.rs", folder)
-    shutil.copy(SUPPORT / "conventions.rs", folder)
-    options = ["--crate-type", "cdylib", "-C", "panic=abort", "-O", "-o", "librust.so", "conventions.rs"]
-    subprocess.run(["rustc", *options], cwd=folder, check=True)
-    return folder / "librust.so"
-
-
-@pytest.mark.deep
-def test_a_correct_global_alloc_passes(rust: Path) -> None:
-    checked = passed(f"{rust}:good_*?abi=resource").checked
-
-    assert {"A03-aligned", "A13-zeroed", "A14-resize-keeps"} <= checked.keys()
-
-
-@pytest.mark.deep
 @pytest.mark.parametrize(
-    ("name", "requirement"), [("crooked", "A03-aligned"), ("dirty", "A13-zeroed"), ("moving", "A14-resize-keeps")]
-)
-def test_a_wrong_global_alloc_is_caught(rust: Path, name: str, requirement: str) -> None:
-    assert broken(f"{rust}:{name}_*?abi=resource")[0] == requirement
-
-
-# --- UMF
-
-
-@pytest.fixture(scope="module")
-def umf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("umf") / "libumf_stand_in.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-w", "-o", made, SUPPORT / "umf_stand_in.c"], check=True)
-    return made
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(
-    ("names", "kind"),
+    ("target", "requirement"),
     [
-        ("pool=goodPoolOps", "a pool of UMF"),
-        ("pool=oldPoolOps", "a pool of UMF"),
-        ("pool=barePoolOps,provider=umfOsMemoryProviderOps", "a pool of UMF"),
-        ("provider=umfOsMemoryProviderOps", "a provider of UMF"),
+        (cut, "A08-size-known"),
+        (Cached(), "A01-distinct-pointers"),
+        (Crooked, "A03-aligned"),
+        (Overlapping, "A04-contents-kept"),
+        (Twice, "A01-distinct-pointers"),
     ],
 )
-def test_correct_pools_and_providers_pass(umf: Path, names: str, kind: str) -> None:
-    target = f"{umf}:{names}?abi=umf"
-
-    assert Source(target).open().kind == kind
-    assert passed(target).checked["A24-closes"] > 1
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(
-    ("names", "requirement"),
-    [
-        ("pool=movingPoolOps", "A14-resize-keeps"),
-        ("provider=crookedProviderOps", "A03-aligned"),
-        ("provider=brokenProviderOps", "A05-served"),
-        ("provider=strictProviderOps", "A07-free-accepts"),
-    ],
-)
-def test_wrong_pools_and_providers_are_caught(umf: Path, names: str, requirement: str) -> None:
-    assert broken(f"{umf}:{names}?abi=umf", alignment="8" if "crooked" in names else "1")[0] == requirement
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{umf}:pool=needyPoolOps?abi=umf", "libumf refuses needyPoolOps: result 7"),
-        ("{umf}:pool=absentPoolOps?abi=umf", "absentPoolOps returned null: libumf was built without it"),
-        ("libc.so.6:provider=malloc?abi=umf", "has no symbol umfMemoryProviderCreate; link it with libumf"),
-    ],
-)
-def test_what_libumf_refuses_is_said(umf: Path, text: str, said: str) -> None:
-    with pytest.raises(TargetError, match=said):
-        Source(text.format(umf=umf)).open()
-
-
-# --- PyTorch and gt4py: correct stand-ins of their shapes, and PyTorch itself where it is installed
-
-
-def test_tensors_are_measured_through_their_storage() -> None:
-    target = Source(empty).open()
-
-    assert target.kind == "a callable, then drop"
-    assert target.capabilities.out_of_memory == ("MemoryError", "RuntimeError")
-    assert passed(empty).checked["A08-size-known"]
-
-
-def test_tensors_of_a_device_are_read_through_the_host() -> None:
-    passed(Device(), host_readable="no")
-
-
-@pytest.mark.parametrize(("target", "requirement"), [(cut, "A08-size-known"), (Cached(), "A01-distinct-pointers")])
-def test_wrong_tensors_are_caught(target: object, requirement: str) -> None:
-    assert broken(target)[0] == requirement
+def test_a_wrong_allocator_of_arrays_is_caught(target: object, requirement: str) -> None:
+    check_broken(target, requirement)
 
 
 def test_tensors_of_pytorch_pass() -> None:
@@ -332,20 +270,6 @@ def test_tensors_of_pytorch_pass() -> None:
         return torch.empty(size, dtype=torch.uint8)
 
     passed(tensors)
-
-
-@pytest.mark.parametrize("target", [Buffers, Buffers()])
-def test_an_allocator_of_arrays_passes(target: object) -> None:
-    assert Source(target).open().kind == "allocate with a shape"
-    assert passed(target).checked["A03-aligned"]
-
-
-@pytest.mark.parametrize(
-    ("target", "requirement"),
-    [(Crooked, "A03-aligned"), (Overlapping, "A04-contents-kept"), (Twice, "A01-distinct-pointers")],
-)
-def test_wrong_allocators_of_arrays_are_caught(target: object, requirement: str) -> None:
-    assert broken(target)[0] == requirement
 
 
 def test_allocators_of_gt4py_pass() -> None:
