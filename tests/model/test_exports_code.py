@@ -277,13 +277,3 @@ def test_the_header_of_ports_is_the_same_for_all_editions() -> None:
     assert {exported("port-header")} == {exported("port-header", edition) for edition in EDITIONS}
     with pytest.raises(DeclarationError):
         exported("port-header", "none")
-
-
-# --- the tests of this module
-
-
-def test_a_wrong_table_is_found_out(tmp_path: Path) -> None:
-    """A header that copies in the wrong direction compiles, and its answers are wrong."""
-    header = exported("c").replace("{SMD_COPY_TO_GPU, ", "{SMD_COPY_TO_CPU, ")
-    assert header != exported("c")
-    assert list(questions("caffe").values()) != ask(compiled_c(tmp_path, header), "caffe")

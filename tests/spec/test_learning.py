@@ -286,24 +286,6 @@ def test_a_program_shows_the_difference() -> None:
 # --- what has no machine
 
 
-@pytest.mark.deep
-def test_a_machine_that_grows_is_given_up_and_what_was_asked_is_compared() -> None:
-    class Counts(HandmadeMemory):
-        looks = 0
-
-        def cpu_data(self) -> Any:
-            self.looks += 1
-            return bytes(super().cpu_data()) + bytes(self.looks)
-
-    report = learn_port(Here(Counts), LearnWanted())
-
-    assert "different answers" in report.bound
-    assert not report.passed
-    assert "cpu_data in U:--" in cells(report)
-    assert "✗ cpu_data" in drawings(report)["svg"]
-    assert report.as_json()["states"] == []
-
-
 def test_a_machine_with_too_many_states_is_given_up() -> None:
     steps = declared()
     first = next(iter(steps))

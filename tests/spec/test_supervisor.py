@@ -19,7 +19,6 @@ from syncedmem.spec.engine.supervisor import (
     Limits,
     limit_memory,
     processors,
-    serve,
     side_by_side,
 )
 
@@ -116,28 +115,6 @@ def test_a_job_that_cannot_be_sent_leaves_nothing_behind() -> None:
 
     assert not active_children()
     assert (1, 0) == (watcher.most, watcher.running)
-
-
-class Sent(list[object]):
-    """Collects the messages that would be sent."""
-
-    def send(self, message: object) -> None:
-        self.append(message)
-
-    def recv(self) -> object:
-        raise EOFError
-
-
-def test_what_a_process_does_is_the_same_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The child process ignores interrupts; the process that started it handles them."""
-    handlers: dict[int, object] = {}
-    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
-    sent = Sent()
-    serve(cast("Any", sent), counted, "a")
-
-    assert {signal.SIGINT: signal.SIG_IGN} == handlers
-    assert ("progress", ("first", 0)) == sent[0]
-    assert ("answer", ("a", os.getpid())) == sent[-1]
 
 
 def test_who_stands_still_is_ended() -> None:
