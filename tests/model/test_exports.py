@@ -150,12 +150,6 @@ def test_guards_are_told_apart(edition: str) -> None:
     assert steps == sum(len(row.source) for row in rows if row.dest is not None)
 
 
-def test_an_edge_has_the_kind_of_its_first() -> None:
-    edges = {(edge.source, edge.dest): edge for edge in drawing().edges}
-    assert edges["HEAD_AT_CPU", "HEAD_AT_GPU"].kind is Kind.DEVICE
-    assert edges["SYNCED", "SYNCED"].kind is Kind.NONE
-
-
 def test_a_drawing_of_one_call_has_its_notes_alone() -> None:
     assert [note.text for note in drawing(calls=(caffe.RELEASE,)).notes] == [
         "release in every head: (free), then the end"
@@ -301,28 +295,6 @@ def chunks(png: bytes) -> dict[bytes, bytes]:
     return found
 
 
-@pytest.mark.deep
-def test_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The PNG has the width and height of the PDF: in points, computed with the density that the PNG states."""
-    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
-    pdf, png = export("pdf"), export("png")
-    assert isinstance(pdf, bytes)
-    assert isinstance(png, bytes)
-    sides = re.search(rb"/MediaBox \[ 0 0 (\S+) (\S+) \]", pdf)
-    assert sides
-    found = chunks(png)
-    per_metre = struct.unpack(">IIB", found[b"pHYs"])
-    assert per_metre == (7559, 7559, 1)
-    pixels = struct.unpack(">II", found[b"IHDR"][:8])
-    points = [72 * count / (0.0254 * per_metre[0]) for count in pixels]
-    assert points == pytest.approx([float(side) for side in sides.groups()], abs=0.6)
-    program("dot")
-    without_cairo(monkeypatch)
-    drawn = export("png")
-    assert isinstance(drawn, bytes)
-    assert struct.unpack(">IIB", chunks(drawn)[b"pHYs"]) == (5906, 5906, 1)
-
-
 def inflated(pdf: bytes) -> bytes:
     """Return a PDF with its compressed parts inflated: newer versions of cairo compress the title too."""
     parts = re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.DOTALL)
@@ -331,20 +303,27 @@ def inflated(pdf: bytes) -> bytes:
 
 
 @pytest.mark.deep
-def test_pictures_carry_their_title_and_edition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So they can be found when they are files among others."""
+def test_pictures_carry_their_title_and_pixels_are_as_large_as_print(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The PNG has the width and height of the PDF: in points, computed with the density that the PNG states."""
     pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     pdf, png = export("pdf", edition="early"), export("png", edition="early")
     assert isinstance(pdf, bytes)
     assert isinstance(png, bytes)
     title = b"Head machine of SyncedMemory, edition early"
+    found, sides = chunks(png), re.search(rb"/MediaBox \[ 0 0 (\S+) (\S+) \]", pdf)
+    assert sides
     assert b"/Title (" + title + b")" in inflated(pdf)
-    assert chunks(png)[b"tEXt"] == b"Title\0" + title
+    per_metre = struct.unpack(">IIB", found[b"pHYs"])
+    assert ((7559, 7559, 1), b"Title\0" + title) == (per_metre, found[b"tEXt"])
+    pixels = struct.unpack(">II", found[b"IHDR"][:8])
+    points = [72 * count / (0.0254 * per_metre[0]) for count in pixels]
+    assert points == pytest.approx([float(side) for side in sides.groups()], abs=0.6)
     program("dot")
     without_cairo(monkeypatch)
     drawn = export("png", edition="early")
     assert isinstance(drawn, bytes)
-    assert chunks(drawn)[b"tEXt"] == b"Title\0" + title
+    found = chunks(drawn)
+    assert ((5906, 5906, 1), b"Title\0" + title) == (struct.unpack(">IIB", found[b"pHYs"]), found[b"tEXt"])
 
 
 @pytest.mark.deep
@@ -637,16 +616,6 @@ def test_a_step_of_a_trace_is_marked_by_what_it_copies(detail: Detail) -> None:
     assert [listed[number] for number in "12345"] == [nothing, to_gpu, nothing, to_cpu, adopted]
     assert len({str(listed[number]) for number in "1567"}) == 4
     assert marks["Copied: all bytes to GPU, all bytes to CPU."] == []
-
-
-@pytest.mark.parametrize("detail", Detail)
-def test_a_trace_is_drawn_by_graphviz(detail: Detail) -> None:
-    """A call that stays in its state is written in the box, if the detail is configurations."""
-    text = dot(detail=detail, trace=trace_of("gpu_data gpu_data cpu_data", size=8))
-    assert text.count("penwidth=3") == (2 if detail is Detail.CONFIGURATIONS else 3)
-    assert "1: gpu_data" in text
-    assert "2: gpu_data" in text
-    assert "8 bytes to CPU" in text
 
 
 def test_graphviz_has_the_colours_of_the_theme() -> None:

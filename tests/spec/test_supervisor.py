@@ -155,22 +155,6 @@ def test_a_program_answers_lines() -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(
-    ("program", "death"),
-    [
-        ("import sys; sys.stdin.readline(); sys.exit(3)", Death("exit", "3")),
-        ("import os, sys; sys.stdin.readline(); os.abort()", Death("crash", "SIGABRT")),
-        ("import time; time.sleep(600)", Death("hang", "1")),
-    ],
-)
-def test_how_a_program_ends_is_told(program: str, death: Death) -> None:
-    with Command(
-        [sys.executable, "-c", program], limits=Limits(seconds=0.1, first=60 if death.kind != "hang" else 1)
-    ) as it:
-        assert death == it.ask("x")
-
-
-@pytest.mark.deep
 def test_a_program_that_does_not_end_is_ended() -> None:
     program = "import sys, time; print(sys.stdin.readline().strip(), flush=True); time.sleep(600)"
     with Command([sys.executable, "-c", program], limits=Limits(seconds=0.2, first=60)) as command:
