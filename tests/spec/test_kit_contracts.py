@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from mutants.memory import MEMORY_BUGS
 from mutants.memory.handmade import HandmadeMemory
-from subjects import device_subject, host_subject, reference_subject
+from subjects import WRITE, device_subject, host_subject, reference_subject
 
 from syncedmem.runtime.devices.host import cpu_allocator
 from syncedmem.spec import ReferenceMemory, Violation
 from syncedmem.spec.memory.buffers import adopted_buffers_live, unsuitable_buffers
-from syncedmem.spec.memory.checks import everywhere
+from syncedmem.spec.memory.checks import Refusable, everywhere, refused, started
 
 
 def test_a_contract_is_checked_in_every_state() -> None:
@@ -24,6 +24,30 @@ def test_a_contract_is_checked_in_every_state() -> None:
         assert all(driver.oracle.released for driver in drivers)
 
     assert (62, 6) == (len(set(seen[:62])), len(set(seen[62:])))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("turns", "R32-strong-guarantee: the last call was refused, but it changed something"),
+        ("spoils", "R32-strong-guarantee: the last call was refused, but the cpu side holds 00"),
+    ],
+)
+def test_what_is_refused_must_change_nothing(call: str, message: str) -> None:
+    class Careless(HandmadeMemory):
+        def turns(self) -> None:
+            self.own_cpu_data = False
+            self.refuse("after all")
+
+        def spoils(self) -> None:
+            memoryview(self.cpu_ptr)[:] = bytes(self.size)
+            self.refuse("after all")
+
+    driver = started(device_subject(Careless), WRITE, size=1)
+    with pytest.raises(Violation, match=message) as caught:
+        refused(driver, Refusable("R36-too-small-refused", f"memory.{call}()"))
+
+    assert f"memory.{call}()" == caught.value.statements[-1]
 
 
 def test_a_refusal_is_not_blamed_for_what_is_wrong_anyway() -> None:
