@@ -1,14 +1,17 @@
-"""The parts of the kit: the driver, the oracle, the call log and the coverage."""
+"""The parts of the kit: the driver, the oracle and the call log."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import machines
 import pytest
 from subjects import GPU_READ, PUSH, WRITE, device_subject
 
 from syncedmem.model import Call
+from syncedmem.runtime import CPUDeviceAllocator
+from syncedmem.spec.engine.call_log import CallLog, InjectedFailure, RecordingAllocator
 from syncedmem.spec.memory.oracle import Oracle, Wanted
 from syncedmem.spec.memory.suites import Case, Synchronize, run_case
 
@@ -55,4 +58,20 @@ def test_the_oracle_never_reads_the_table() -> None:
     assert set() == {name for name in known if name not in {"InvalidArgumentError", "annotations"}}
 
 
-# --- the log, and coverage
+# --- the log
+
+
+def test_the_kth_call_fails_and_the_next_does_not() -> None:
+    """A partial failure first overwrites half of the destination."""
+    log = CallLog()
+    allocator = RecordingAllocator(CPUDeviceAllocator(), log, "cpu")
+    ptr: Any = allocator.allocate(8)
+    ptr[:] = 1
+    failure = pytest.raises(InjectedFailure, match="memset_zero on cpu:0 was told to fail")
+
+    with failure, log.moves.armed(1, partial=True):
+        allocator.memset_zero(ptr, 8)
+
+    assert [0] * 4 + [1] * 4 == ptr.tolist()
+    allocator.memset_zero(ptr, 8)
+    assert [0] * 8 == ptr.tolist()
