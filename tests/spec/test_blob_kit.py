@@ -222,7 +222,30 @@ def test_a_maker_that_raises_is_found() -> None:
     assert ("B02-lazy", "making a blob raised ValueError: no blobs today") == (found.requirement, found.message)
 
 
-# --- the cells, and the oracle
+def test_a_failure_that_is_kept_quiet_or_spoils_is_found() -> None:
+    class Quiet(HandmadeBlob):
+        def cpu_data(self) -> Any:
+            try:
+                return super().cpu_data()
+            except MemoryError:
+                return None
+
+    class Once(HandmadeBlob):
+        failed = False
+
+        def update(self) -> None:
+            if self.failed:
+                self.refuse("never again")
+            try:
+                super().update()
+            except MemoryError:
+                self.failed = True
+                raise
+
+    assert {"B57-failure-keeps-numbers"} == {caught(make, "failures").requirement for make in (Quiet, Once)}
+
+
+# --- the cells
 
 
 def test_cells_that_were_not_taken_are_missed() -> None:
