@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import time
 import zlib
@@ -18,7 +17,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from exported import exported
 from jinja2 import DictLoader, UndefinedError
-from programs import program
+from programs import program, typeset
 
 from syncedmem.model import (
     EDITIONS,
@@ -405,16 +404,8 @@ def test_markups_say_the_same(detail: Detail) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS, Detail.CONFIGURATIONS])
 def test_latex_fits_the_width_of_a_page(detail: Detail, tmp_path: Path) -> None:
-    (tmp_path / "table.tex").write_text(latex_table(detail=detail), encoding="utf-8")
-    (tmp_path / "page.tex").write_text(
-        "\\documentclass[a4paper]{article}\n\\usepackage[margin=2cm]{geometry}\n\\usepackage{tabularx}\n"
-        "\\begin{document}\\footnotesize\n\\input{table.tex}\n\\end{document}\n",
-        encoding="utf-8",
-    )
-    command = [program("pdflatex"), "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    assert "Overfull" not in done.stdout
+    said = typeset(tmp_path, latex_table(detail=detail), paper="portrait", size="footnotesize", margin="2cm")
+    assert "Overfull" not in said
 
 
 def test_what_tex_would_take_for_itself_is_escaped() -> None:

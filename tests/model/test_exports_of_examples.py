@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from machines import EXAMPLES
-from programs import program, run_node
+from programs import program, run_node, typeset
 from statemachine.io.scxml.processor import SCXMLProcessor
 
 from syncedmem.model.diagrams.drawing import Detail
@@ -82,12 +82,4 @@ def test_plantuml_draws_every_head(machine: Machine) -> None:
 
 
 def test_latex_is_set(machine: Machine, tmp_path: Path) -> None:
-    table = str(export("latex", edition=machine, detail=Detail.HEADS))
-    (tmp_path / "page.tex").write_text(
-        "\\documentclass[a4paper,landscape]{article}\n\\usepackage[margin=1cm]{geometry}\n\\usepackage{tabularx}\n"
-        f"\\begin{{document}}\\tiny\n{table}\n\\end{{document}}\n",
-        encoding="utf-8",
-    )
-    command = [program("pdflatex"), "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
+    assert typeset(tmp_path, str(export("latex", edition=machine, detail=Detail.HEADS)))
