@@ -54,18 +54,6 @@ def test_the_state_reached_first_speaks_for_its_configuration() -> None:
     assert frozenset(("has_cpu_pointer",)) == matrix(caffe.CAFFE)[adopted][Input(caffe.CPU_DATA)].facts
 
 
-@pytest.mark.parametrize(
-    ("thing", "text"),
-    [
-        (Input(caffe.CPU_DATA), "cpu_data"),
-        (Input(caffe.SET_CPU_DATA, data=False), "set_cpu_data(NULL)"),
-        (Input(setting="mode", value="CPU"), "set_mode(CPU)"),
-    ],
-)
-def test_how_inputs_are_written(thing: Input, text: str) -> None:
-    assert text == str(thing)
-
-
 def test_inputs_are_calls_and_unless_told_otherwise_null_data_and_modes() -> None:
     """Release comes last, and only if it is asked for, because no call can follow it."""
     calls = [Input(call) for call in caffe.CAFFE.calls.values() if call is not caffe.RELEASE]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 import shutil
 import struct
@@ -620,8 +619,3 @@ def test_graphviz_has_the_colours_of_the_theme() -> None:
 def test_coverage_of_configurations_is_not_drawn() -> None:
     with pytest.raises(InvalidExportError, match="coverage is shown for heads and guards"):
         diamond_svg(detail=Detail.CONFIGURATIONS, covered=())
-
-
-def test_json_of_an_edition_is_that_alone() -> None:
-    assert len(json.loads(str(export("json")))["editions"]) == len(EDITIONS)
-    assert len(json.loads(str(export("json", edition="early")))["editions"]) == 1

@@ -95,16 +95,6 @@ def test_a_setting_is_an_input() -> None:
     assert State("A", frozenset(), ("5",)) == stepper(car).trigger(start, shift).after  # type: ignore[union-attr]
 
 
-def test_ten_thousand_rows() -> None:
-    rows = [
-        Row(f"call_{call}", f"head_{head}", f"head_{(7 * head + call + 1) % 100}")
-        for head in range(100)
-        for call in range(100)
-    ]
-    big = space(Machine("big", rows))
-    assert (100, 10_000) == (len(big.steps), big.transitions)
-
-
 # --- what is unsound
 
 A, B = "A", "B"
