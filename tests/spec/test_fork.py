@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,14 @@ def come_back_twice() -> dict[str, int]:
     return {"fine": 1}
 
 
+def leave_the_answer_to_a_child() -> dict[str, int]:
+    """Only the fork itself may answer."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+        os._exit(3)
+    return {"fine": 1}
+
+
 def broken() -> None:
     raise KeyError("ours")
 
@@ -68,8 +77,10 @@ def interrupted() -> None:
         (close_everything, {"fine": 1}),
         (leave_a_child, {"fine": 1}),
         (come_back_twice, {"fine": 1}),
+        (leave_the_answer_to_a_child, Death("exit", "3")),
+        (lambda: {"default": signal.getsignal(signal.SIGINT) is signal.SIG_DFL}, {"default": True}),
     ],
-    ids=["answers", "aborts", "leaves", "exits", "exits with text", "leaves in peace", "closes", "forks", "doubles"],
+    ids=range(11),
 )
 def test_how_a_fork_ends(job: Callable[[], Any], answer: object, tmp_path: Path) -> None:
     assert answer == done(job, tmp_path)
