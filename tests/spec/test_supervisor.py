@@ -117,6 +117,11 @@ def test_a_job_that_cannot_be_sent_leaves_nothing_behind() -> None:
     assert (1, 0) == (watcher.most, watcher.running)
 
 
+def test_a_child_leaves_interrupts_to_its_parent() -> None:
+    """The terminal interrupts both, and the parent ends its children."""
+    assert "interrupt" == Child(various, "interrupt").wait()
+
+
 def test_who_stands_still_is_ended() -> None:
     """A separate limit holds until the first progress; the answer says how the process was ended."""
     slow = Child(various, "sleep", limits=Limits(seconds=0.2, first=60)).wait()
