@@ -90,7 +90,9 @@ def test_the_state_machine_has_the_rules_of_the_machine(machine: Machine) -> Non
 def walked(subject: Subject) -> list[str]:
     """Run the test that `state_machine` makes, and return the texts of its failures."""
     walking = state_machine(subject)
-    walking.TestCase.settings = settings(max_examples=30, stateful_step_count=6, deadline=None, database=None)
+    walking.TestCase.settings = settings(
+        max_examples=60, stateful_step_count=6, derandomize=True, deadline=None, database=None
+    )
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromTestCase(walking.TestCase).run(result)
     return [text for _, text in result.failures + result.errors]
