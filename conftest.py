@@ -16,6 +16,7 @@ collect_ignore = [] if "hostcuda_cupy" in sys.modules else ["tests/hostcuda"]
 
 pytest_plugins = [
     "allowed_skips",
+    "command_fixtures",
     "deep_tests",
     "explorer_fixtures",
     "kill_table",

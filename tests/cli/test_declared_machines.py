@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from syncedmem.cli import main
 from syncedmem.model import EDITIONS
 from syncedmem.model.exports.document import machine_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MINE = """
 from syncedmem.model.caffe import CAFFE
@@ -143,12 +147,9 @@ def test_the_table_of_a_machine_is_verified(
     ],
 )
 def test_what_goes_with_no_machine_is_one_line(
-    arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], message: str, refused: Callable[..., str]
 ) -> None:
-    assert 2 == run(monkeypatch, *arguments)
-    said = capsys.readouterr().err
-    assert said.startswith(f"syncedmem: {message}")
-    assert 1 == said.count("\n")
+    assert refused(*arguments).startswith(f"syncedmem: {message}")
 
 
 @pytest.mark.parametrize(
@@ -183,10 +184,6 @@ def test_what_goes_with_no_machine_is_one_line(
     ids=lambda command: command[0],
 )
 def test_what_is_no_machine_is_one_line(
-    command: list[str], text: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: list[str], text: str, message: str, refused: Callable[..., str]
 ) -> None:
-    """Each mistake is one line and exit status 2."""
-    assert 2 == run(monkeypatch, *command, text)
-    said = capsys.readouterr().err
-    assert said.startswith(f"syncedmem: {message}")
-    assert 1 == said.count("\n")
+    assert refused(*command, text).startswith(f"syncedmem: {message}")

@@ -17,7 +17,7 @@ import pytest
 from machines import EXAMPLES, MSI, PETSC
 from typer.testing import CliRunner
 
-from syncedmem.cli import app, main
+from syncedmem.cli import app
 from syncedmem.explorer import Trace, explorer_material, explorer_page, page_server, read_trace
 from syncedmem.explorer.material import explorer_vectors
 from syncedmem.explorer.server import MOST_CLIENTS, Page, names_of
@@ -227,26 +227,6 @@ def test_the_command_writes_the_page_of_any_machine(arguments: list[str], title:
 Refuse = Callable[..., str]
 
 
-def _served(*_: object) -> None:
-    pytest.fail("it is served")
-
-
-@pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refuse:
-    """Return a function that runs the command with wrong arguments and returns its one-line error."""
-
-    def refuse(*arguments: object) -> str:
-        monkeypatch.setattr("sys.argv", ["syncedmem", "explore", *map(str, arguments)])
-        monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", _served)
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        said = capsys.readouterr()
-        assert (stopped.value.code, said.out) == (2, "")
-        return said.err
-
-    return refuse
-
-
 UNSOUND = "from syncedmem.model import Machine, Row\nM = Machine('bad', [Row('go', 'A', 'B'), Row('go', 'A', 'A')])\n"
 
 
@@ -268,7 +248,7 @@ UNSOUND = "from syncedmem.model import Machine, Row\nM = Machine('bad', [Row('go
 )
 def test_bad_input_is_one_line(arguments: list[str], said: str, refused: Refuse, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(UNSOUND)
-    line = refused(*(it.format(folder=tmp_path) for it in arguments))
+    line = refused("explore", *(it.format(folder=tmp_path) for it in arguments))
 
     assert said.format(folder=tmp_path) in line
     assert line.startswith("syncedmem: ") or "--port" in line
@@ -279,7 +259,9 @@ def test_bad_input_is_one_line(arguments: list[str], said: str, refused: Refuse,
 def test_a_port_that_is_taken_is_one_line(refused: Refuse, server: ThreadingHTTPServer) -> None:
     port = server.server_port
 
-    assert refused("--no-browser", "--port", port) == f"syncedmem: 127.0.0.1:{port}: Address already in use\n"
+    assert (
+        refused("explore", "--no-browser", "--port", port) == f"syncedmem: 127.0.0.1:{port}: Address already in use\n"
+    )
 
 
 # --- traces
@@ -308,7 +290,7 @@ def test_a_port_that_is_taken_is_one_line(refused: Refuse, server: ThreadingHTTP
 def test_a_file_that_is_no_trace_is_one_line(content: bytes, said: str, refused: Refuse, tmp_path: Path) -> None:
     trace, page = tmp_path / "trace", tmp_path / "page.html"
     trace.write_bytes(content)
-    line = refused(trace, "--out", page)
+    line = refused("explore", trace, "--out", page)
 
     assert line.startswith(f"syncedmem: {trace}{said}")
     assert line.count("\n") == 1

@@ -166,32 +166,6 @@ def test_a_program_that_crashes(tmp_path: Path) -> None:
     assert "wrong_port.py crash < " in done.output
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--level", "L3"], "--level must be one of L0, L1, L2"),
-        (["--edition", "late"], "one of caffe, early, cpu_only"),
-        (["--states", "0"], "--states must be 1 or more"),
-        (["--states", "-4"], "--states must be 1 or more"),
-        (["--states", "1000000000"], "--states must be between 1 and"),
-        (["--timeout", "0"], "--timeout"),
-        (["--timeout", "nan"], "--timeout"),
-        (["--memory", "-1"], "--memory"),
-        (["--edition", "early"], "is of the edition caffe, not early"),
-        (["--json", str(WRONG.parent)], "Is a directory"),
-        (["some:port"], "name one port: TARGET, or --command"),
-    ],
-)
-def test_wrong_options_are_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
-    """The command ends with status 2 for errors of this package."""
-    done = learn(tmp_path, *PORT, *arguments)
-
-    assert isinstance(done.exception, SyncedMemoryError), done.output
-    assert message in str(done.exception)
-    assert 1 == len(str(done.exception).splitlines())
-
-
 @pytest.mark.parametrize(
     ("target", "message"),
     [

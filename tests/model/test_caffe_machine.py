@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from loops import some
 
 from syncedmem.model import EDITIONS, Configuration, Input, caffe, configurations, matrix, space
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences
-
-GPU_CALLS = (caffe.GPU_DATA, caffe.MUTABLE_GPU_DATA, caffe.SET_GPU_DATA)
 
 
 @pytest.mark.parametrize(
@@ -24,24 +20,6 @@ def test_the_space_has_the_size_that_is_known(edition: str, expected: tuple[int,
     entries = [entry for row in matrix(machine).values() for entry in row.values()]
     counted = (len(space(machine).steps), space(machine).transitions, len(configurations(machine)), len(entries))
     assert expected == (*counted, sum(entry.refusal != "" for entry in entries))
-
-
-def test_caffe_has_31_states_but_for_the_mode() -> None:
-    """There are 31 states with the pinned flag, each in both modes. If the mode is always GPU, there are 24."""
-    found = Counter((state.head, state.facts) for state in space(caffe.CAFFE).steps)
-    assert {2} == set(found.values())
-    assert len(found) == 31
-    assert len(space(caffe.CAFFE, settings=False).steps) == 24
-
-
-def test_the_refusals_of_caffe() -> None:
-    """Both calls refuse NULL data in all 17 configurations. A push is refused in all except the 6 of HEAD_AT_CPU."""
-    cells = [cell for row in matrix(caffe.CAFFE).values() for cell in row.items()]
-    assert Counter((str(entry), found.refusal) for entry, found in cells if found.refusal) == {
-        ("set_cpu_data(NULL)", "null_data"): 17,
-        ("set_gpu_data(NULL)", "null_data"): 17,
-        ("async_gpu_push", "not_head_at_cpu"): 11,
-    }
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
@@ -76,26 +54,6 @@ def test_the_state_reached_first_speaks_for_its_configuration() -> None:
     assert frozenset(("has_cpu_pointer",)) == matrix(caffe.CAFFE)[adopted][Input(caffe.CPU_DATA)].facts
 
 
-def test_a_change_of_mode_changes_nothing_else() -> None:
-    """There is no action and no refusal, head and facts are the same, and the new mode is in force."""
-    for state, row in some(space(caffe.CAFFE).steps.items()):
-        for mode in some(caffe.MODE.values):
-            step = row[Input(setting="mode", value=mode)]
-            assert ((), "", state._replace(settings=(mode,))) == (step.actions, step.refusal, step.after)
-
-
-@pytest.mark.parametrize(
-    ("thing", "text"),
-    [
-        (Input(caffe.CPU_DATA), "cpu_data"),
-        (Input(caffe.SET_CPU_DATA, data=False), "set_cpu_data(NULL)"),
-        (Input(setting="mode", value="CPU"), "set_mode(CPU)"),
-    ],
-)
-def test_how_inputs_are_written(thing: Input, text: str) -> None:
-    assert text == str(thing)
-
-
 def test_inputs_are_calls_and_unless_told_otherwise_null_data_and_modes() -> None:
     """Release comes last, and only if it is asked for, because no call can follow it."""
     calls = [Input(call) for call in caffe.CAFFE.calls.values() if call is not caffe.RELEASE]
@@ -110,16 +68,3 @@ def test_the_early_edition_adopts_no_device_memory_and_pushes_nothing() -> None:
     """The two calls were added later, and external device memory came with them."""
     assert {"set_gpu_data", "async_gpu_push"} == caffe.CAFFE.calls.keys() - caffe.EARLY.calls.keys()
     assert {"-", "o"} == {str(it)[-1] for it in configurations(caffe.EARLY)}
-
-
-def test_without_a_gpu_everything_about_it_is_refused_and_the_rest_is_as_in_caffe() -> None:
-    """Device calls are refused with and without data. Host calls have the same actions and heads."""
-    whole = {str(configuration): row for configuration, row in matrix(caffe.CAFFE).items()}
-    for configuration, row in some(matrix(caffe.CPU_ONLY).items()):
-        for entry, found in some(row.items()):
-            if entry.call in GPU_CALLS:
-                assert ((), configuration, "no_gpu") == (found.actions, found.after, found.refusal)
-            else:
-                other = whole[str(configuration)][entry]
-                after = str(other.after), str(found.after)
-                assert (other.actions, after[0], other.refusal) == (found.actions, after[1], found.refusal)

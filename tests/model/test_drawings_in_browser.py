@@ -116,64 +116,48 @@ def colours_of(palette: Palette) -> set[str]:
     return {f"rgb({', '.join(str(int(colour[k : k + 2], 16)) for k in (1, 3, 5))})" for colour in palette}
 
 
-@pytest.mark.parametrize("dark", [False, True])
+def on_page(scheme: str, theme: Theme = Theme.AUTO) -> str:
+    return f"<style>:root{{color-scheme:{scheme}}}</style>{diamond_svg(covered=(), theme=theme)}"
+
+
+def switched(attribute: str) -> str:
+    return f"<div {attribute}>{diamond_svg(covered=())}</div>"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light system", "dark system"])
 @pytest.mark.parametrize(
-    ("theme", "page", "palette"),
+    ("body", "palette"),
     [
-        (Theme.AUTO, "light", LIGHT),
-        (Theme.AUTO, "dark", DARK),
-        (Theme.AUTO, "normal", LIGHT),
-        (Theme.LIGHT, "dark", LIGHT),
-        (Theme.DARK, "light", DARK),
+        (on_page("light"), LIGHT),
+        (on_page("dark"), DARK),
+        (on_page("normal"), LIGHT),
+        (on_page("dark", Theme.LIGHT), LIGHT),
+        (on_page("light", Theme.DARK), DARK),
+        (switched('data-theme="dark"'), DARK),
+        (switched('data-theme="light"'), LIGHT),
+        (switched('data-theme="auto"'), None),
+        (switched('data-md-color-scheme="slate"'), DARK),
+        (switched('data-md-color-scheme="default"'), LIGHT),
+        (on_page("light dark"), None),
+        ("", None),
     ],
+    ids=range(12),
 )
-def test_a_drawing_in_a_page_is_light_or_dark_as_the_page(  # noqa: PLR0913 -- a table
-    browser: Explorer, tmp_path: Path, theme: Theme, page: str, palette: Palette, *, dark: bool
+def test_a_drawing_is_light_or_dark_as_its_page(
+    browser: Explorer, tmp_path: Path, body: str, palette: Palette | None, *, dark: bool
 ) -> None:
-    """Whatever the system is: the page may have a switch.  A page that names no scheme is light."""
+    """By the page's scheme, its theme, or what a reader chose with the switch of Furo, PyData or Material for MkDocs.
+
+    A page that names no scheme is light; where the page leaves it open, and for a file, the system decides.
+    """
     browser.look(1360, 1000, dark=dark)
-    svg = diamond_svg(covered=(), theme=theme)
-    opened(browser, tmp_path / "theme.html", f"<style>:root{{color-scheme:{page}}}</style>{svg}")
-    seen = set(browser.run(_SEEN)) - {"none"}
-    assert seen <= colours_of(palette)
-    assert len(seen) >= 6
-
-
-@pytest.mark.parametrize("system", ["dark", "light"])
-@pytest.mark.parametrize(
-    ("attribute", "palette"),
-    [
-        ('data-theme="dark"', DARK),
-        ('data-theme="light"', LIGHT),
-        ('data-theme="auto"', None),
-        ('data-md-color-scheme="slate"', DARK),
-        ('data-md-color-scheme="default"', LIGHT),
-    ],
-)
-def test_a_drawing_changes_with_the_switch_of_a_theme(
-    browser: Explorer, tmp_path: Path, attribute: str, palette: Palette | None, system: str
-) -> None:
-    """Furo, PyData and Material for MkDocs say in an attribute what the reader chose; auto is the system."""
-    browser.look(1360, 1000, dark=system == "dark")
-    opened(browser, tmp_path / "theme.html", f"<div {attribute}>{diamond_svg(covered=())}</div>")
-    seen = set(browser.run(_SEEN)) - {"none"}
-    assert seen <= colours_of(palette or (DARK if system == "dark" else LIGHT))
-    assert len(seen) >= 6
-
-
-@pytest.mark.parametrize(("dark", "palette"), [(False, LIGHT), (True, DARK)])
-@pytest.mark.parametrize("page", ["light dark", "the file"])
-def test_a_drawing_follows_the_system_where_nothing_else_is_said(
-    browser: Explorer, tmp_path: Path, page: str, palette: Palette, *, dark: bool
-) -> None:
-    browser.look(1360, 1000, dark=dark)
-    if page == "the file":
+    if body:
+        opened(browser, tmp_path / "theme.html", body)
+    else:
         (tmp_path / "machine.svg").write_text(diamond_svg(covered=()), encoding="utf-8")
         browser.driver.get((tmp_path / "machine.svg").as_uri())
-    else:
-        opened(browser, tmp_path / "page.html", f"<style>:root{{color-scheme:{page}}}</style>{diamond_svg(covered=())}")
     seen = set(browser.run(_SEEN)) - {"none"}
-    assert seen <= colours_of(palette)
+    assert seen <= colours_of(palette or (DARK if dark else LIGHT))
     assert len(seen) >= 6
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from jsonschema import Draft202012Validator
 from machines import EXAMPLES
-from programs import program, run_node
+from programs import program, run_node, typeset
 from statemachine.io.scxml.processor import SCXMLProcessor
 
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.exports.formats import export
-from syncedmem.model.exports.schema import schema_json
 from syncedmem.model.exports.xstate import xstate_machine
 from syncedmem.model.states import space
 
@@ -41,12 +38,6 @@ def test_c_and_rust_compile_without_a_warning(machine: Machine, tmp_path: Path) 
     compiles([program("c++"), *_STRICT, "-Wno-unused-function", "-fsyntax-only"], header, tmp_path / "m.cc")
     rust = [program("rustc"), "--crate-type", "lib", "-D", "warnings", "--edition", "2021"]
     compiles(rust, str(export("rust", edition=machine)), tmp_path / "m.rs")
-
-
-def test_json_is_by_its_schema(machine: Machine) -> None:
-    document = json.loads(str(export("json", edition=machine)))
-    validator: Any = Draft202012Validator(json.loads(schema_json()))
-    assert [] == list(validator.iter_errors(document))
 
 
 def test_xstate_starts_where_the_machine_does(machine: Machine) -> None:
@@ -91,18 +82,4 @@ def test_plantuml_draws_every_head(machine: Machine) -> None:
 
 
 def test_latex_is_set(machine: Machine, tmp_path: Path) -> None:
-    table = str(export("latex", edition=machine, detail=Detail.HEADS))
-    (tmp_path / "page.tex").write_text(
-        "\\documentclass[a4paper,landscape]{article}\n\\usepackage[margin=1cm]{geometry}\n\\usepackage{tabularx}\n"
-        f"\\begin{{document}}\\tiny\n{table}\n\\end{{document}}\n",
-        encoding="utf-8",
-    )
-    command = [program("pdflatex"), "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
-
-
-def test_texts_name_every_head(machine: Machine) -> None:
-    for format_ in ("mermaid", "plantuml", "page", "text", "csv", "html"):
-        text = str(export(format_, edition=machine))
-        assert [] == [head for head in machine.heads if head not in text]
+    assert typeset(tmp_path, str(export("latex", edition=machine, detail=Detail.HEADS)))

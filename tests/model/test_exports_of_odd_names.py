@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 from machines import ODD
-from programs import program, run_node
+from programs import program, run_node, typeset
 
 from syncedmem.model import DeclarationError, Machine, Row
 from syncedmem.model.diagrams.drawing import Detail
@@ -87,12 +87,4 @@ def test_latex_sets_every_name(tmp_path: Path) -> None:
         [Row(f"to {head}", head, names[0], do=f"do {head}") for head in names]
         + [Row("on", a, b) for a, b in pairwise(names)],
     )
-    table = str(export("latex", edition=machine, detail=Detail.HEADS))
-    (tmp_path / "page.tex").write_text(
-        "\\documentclass[a4paper,landscape]{article}\n\\usepackage[margin=1cm]{geometry}\n\\usepackage{tabularx}\n"
-        f"\\begin{{document}}\\tiny\n{table}\n\\end{{document}}\n",
-        encoding="utf-8",
-    )
-    command = [program("pdflatex"), "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
+    assert typeset(tmp_path, str(export("latex", edition=machine, detail=Detail.HEADS)))

@@ -62,22 +62,6 @@ def test_a_block_puts_the_old_mode_back(before: Mode | None, inside: Mode | None
     alone(check)
 
 
-def test_what_is_no_mode_is_refused_before_the_block() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"mode must be Mode\.CPU, Mode\.GPU or None, got 'GPU'"):
-        using_mode("GPU")  # type: ignore[arg-type]
-
-
-def test_blocks_nest() -> None:
-    """Each block restores the mode that it found, so an unset mode is unset again at the end."""
-    with using_mode(Mode.CPU):
-        with using_mode(None):
-            assert Mode.GPU is current_mode()
-            with using_mode(Mode.GPU):
-                assert Mode.GPU is current_mode()
-        assert Mode.CPU is current_mode()
-    assert Mode.GPU is current_mode()
-
-
 def test_threads_have_modes_of_their_own() -> None:
     """A new thread starts with the default, and a mode that it sets stays in this thread."""
     with using_mode(Mode.CPU), ThreadPoolExecutor(1) as pool:

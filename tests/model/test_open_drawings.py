@@ -11,7 +11,7 @@ import pytest
 from loops import some
 from machines import DOOR, MACHINES, MSI, PETSC, TCP
 
-from syncedmem.model import DeclarationError, InvalidExportError
+from syncedmem.model import EDITIONS, DeclarationError, InvalidExportError
 from syncedmem.model.declaration import Machine, Row
 from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
 from syncedmem.model.diagrams.trace import trace_of
@@ -19,7 +19,7 @@ from syncedmem.model.exports.document import machine_json
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.reading import machine_of_document
 from syncedmem.model.exports.xstate import xstate_machine
-from syncedmem.model.states import matrix
+from syncedmem.model.states import configurations, matrix
 
 TEXTS = ("mermaid", "plantuml", "markdown", "rst", "html", "latex", "csv", "matrix", "xstate")
 """The formats that lay out nothing themselves."""
@@ -37,9 +37,11 @@ def test_any_machine_has_every_text(format_: str, machine: Machine) -> None:
         assert "SyncedMemory" not in text.replace("digraph SyncedMemory", "")
 
 
-@pytest.mark.parametrize("machine", MACHINES, ids=str)
+@pytest.mark.parametrize("machine", [*EDITIONS.values(), *MACHINES], ids=str)
 def test_a_drawing_has_the_arrows_of_the_matrix(machine: Machine) -> None:
     drawn = drawing(machine, detail=Detail.CONFIGURATIONS)
+    assert [str(it) for it in configurations(machine)] == [node.name for node in drawn.nodes]
+    assert len({(edge.source, edge.dest) for edge in drawn.edges}) == len(drawn.edges)
     expected = {
         (str(before), str(asked), str(entry.after))
         for before, row in matrix(machine).items()

@@ -7,7 +7,7 @@ from loops import some
 from machines import DOOR, MACHINES, MSI, PETSC, TCP
 
 from syncedmem.model import DeclarationError
-from syncedmem.model.caffe import CAFFE, EDITIONS
+from syncedmem.model.caffe import EDITIONS
 from syncedmem.model.declaration import Action, Call, Machine, Row, Setting
 from syncedmem.model.states import Configuration, Space, configurations, space, stepper
 from syncedmem.model.stepper import Input, State, Stepper
@@ -25,16 +25,6 @@ LONGEST = 160
 
 
 # --- Caffe's
-
-
-def test_caffe_has_the_sizes_that_are_known() -> None:
-    assert (62, 558, 17, 27) == (
-        len(space(CAFFE).steps),
-        space(CAFFE).transitions,
-        len(configurations(CAFFE)),
-        len(minimal_machine(CAFFE).access),
-    )
-    assert 24 == len(space(CAFFE, settings=False).steps)
 
 
 # --- any machine's
@@ -103,16 +93,6 @@ def test_a_setting_is_an_input() -> None:
     start, shift = stepper(car).start, stepper(car).inputs()[2]
     assert start == State("A", frozenset(), ("1",))
     assert State("A", frozenset(), ("5",)) == stepper(car).trigger(start, shift).after  # type: ignore[union-attr]
-
-
-def test_ten_thousand_rows() -> None:
-    rows = [
-        Row(f"call_{call}", f"head_{head}", f"head_{(7 * head + call + 1) % 100}")
-        for head in range(100)
-        for call in range(100)
-    ]
-    big = space(Machine("big", rows))
-    assert (100, 10_000) == (len(big.steps), big.transitions)
 
 
 # --- what is unsound

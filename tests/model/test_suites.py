@@ -33,7 +33,6 @@ from syncedmem.model.suites import (
 
 Transition = tuple[int, Input]
 WRONG = ("something else",)
-INPUTS = stepper(caffe.CAFFE).inputs(null=False)
 
 
 class Mealy(NamedTuple):
@@ -139,33 +138,6 @@ def test_the_complete_suite_kills_every_mutant(name: str, states: int, transitio
     assert (states, transitions, transfers) == counts
     assert [] == surviving_outputs(machine, suite)
     assert [] == surviving_transfers(machine, suite)
-
-
-def test_without_the_words_through_a_transition_its_mutants_survive() -> None:
-    """If all sequences that take a transition are removed, its mutants survive."""
-    machine = correct()
-    at = (len(machine.after) - 1, INPUTS[0])
-    suite = tuple(sequence for sequence in hsi_suite(caffe.CAFFE) if at not in list(path(machine, sequence)))
-    assert [at] == surviving_outputs(machine, suite)
-    expected = [fault for fault in transfer_faults(machine) if fault[0] == at]
-    assert expected == [fault for fault in surviving_transfers(machine, suite) if fault[0] == at]
-
-
-def test_without_the_identifiers_transfer_mutants_survive() -> None:
-    """Sequences that only take every transition notice every wrong output, but not every wrong state."""
-    machine = correct()
-    suite = tuple((*access, entry) for access in minimal_machine(caffe.CAFFE).access for entry in INPUTS)
-    assert [] == surviving_outputs(machine, suite)
-    assert surviving_transfers(machine, suite)
-
-
-def path(machine: Mealy, sequence: InputSequence) -> list[Transition]:
-    """Return the transitions that a sequence takes."""
-    state, found = 0, list[Transition]()
-    for entry in sequence:
-        found.append((state, entry))
-        state = machine.after[state][entry]
-    return found
 
 
 def test_the_complete_suite_of_one_state_has_every_input() -> None:

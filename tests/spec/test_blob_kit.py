@@ -12,7 +12,6 @@ from mutants.blob.handmade import HandmadeBlob
 from mutants.blob.shapes import ShapeAllocatedAtOnce
 from subjects import blob_device_subject, device_subject, host_subject
 
-from syncedmem.model import InvalidArgumentError, Mode, SyncedHead
 from syncedmem.runtime import Blob
 from syncedmem.spec import (
     REQUIREMENTS,
@@ -24,15 +23,12 @@ from syncedmem.spec import (
 )
 from syncedmem.spec.blob.claims import offers_messages
 from syncedmem.spec.blob.driver import BlobDriver
-from syncedmem.spec.blob.elements import TYPES, alike, decoded, encoded, itemsize, near, numbers, pour, shown
-from syncedmem.spec.blob.oracle import Exporter, Other, World, failing_calls, foresee
+from syncedmem.spec.blob.elements import alike, encoded, near
 from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
-from syncedmem.spec.blob.steps import REFUSED, BlobCall, Check, Extents, Fail, Make, Prepare
+from syncedmem.spec.blob.steps import REFUSED, BlobCall, Check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-U, C, G, S = SyncedHead
 
 
 def caught(make: Any, *suites: str, profile: Any = "safe") -> Violation:
@@ -160,12 +156,6 @@ def test_a_blob_without_messages_is_not_checked_for_them() -> None:
     assert "RuntimeError: no, not data" in caught(Broken, "rules").message
 
 
-@pytest.mark.parametrize("steps", [-1, 1.5, True, "6"])
-def test_a_number_of_steps_is_asked_for(steps: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="steps"):
-        check_blobs(blob_device_subject(), steps=steps)
-
-
 def test_no_steps_are_none_and_progress_is_told() -> None:
     told: list[tuple[str, int]] = []
 
@@ -232,37 +222,6 @@ def test_a_maker_that_raises_is_found() -> None:
     assert ("B02-lazy", "making a blob raised ValueError: no blobs today") == (found.requirement, found.message)
 
 
-@pytest.mark.deep
-def test_a_walk_finds_what_takes_several_blobs() -> None:
-    """The kit then shrinks the walk as far as possible."""
-
-    class ForgetsSecond(HandmadeBlob):
-        shared = 0
-
-        def share_diff(self, other: Any) -> None:
-            self.check_count(other)
-            self.shared += 1
-            if self.shared < 2:
-                super().share_diff(other)
-
-    found = check_blobs(device_subject(ForgetsSecond), steps=6000, suites=["walks"]).violations[0]
-
-    assert "B26-share-object" == found.requirement
-    assert 2 == sum("share_diff" in line for line in found.statements)
-
-
-def test_a_double_free_is_found() -> None:
-    class FreesTwice(HandmadeBlob):
-        def grow(self, count: int) -> None:
-            before = self.data_memory
-            super().grow(count)
-            if before.own_cpu_data and before.size:
-                place = self.device.pinned_host() if before.cpu_malloc_use_cuda else self.host
-                place.release(before.cpu_data().obj)
-
-    assert "B60-nothing-left" == caught(FreesTwice, "shapes").requirement
-
-
 def test_a_failure_that_is_kept_quiet_or_spoils_is_found() -> None:
     class Quiet(HandmadeBlob):
         def cpu_data(self) -> Any:
@@ -286,7 +245,7 @@ def test_a_failure_that_is_kept_quiet_or_spoils_is_found() -> None:
     assert {"B57-failure-keeps-numbers"} == {caught(make, "failures").requirement for make in (Quiet, Once)}
 
 
-# --- the cells, and the oracle
+# --- the cells
 
 
 def test_cells_that_were_not_taken_are_missed() -> None:
@@ -296,50 +255,6 @@ def test_cells_that_were_not_taken_are_missed() -> None:
     assert not verdict.passed
     with pytest.raises(Violation, match="cells were not taken"):
         verdict.require()
-
-
-def test_the_oracle_keeps_what_lies_behind() -> None:
-    """A write in a smaller shape changes only the first elements; the larger shape shows the others again."""
-    world = World("int32", has_device=False, mode=Mode.CPU).make(0, (3,))
-    steps = [BlobCall(0, "mutable_cpu_data"), BlobCall(0, "reshape", ((2,),)), BlobCall(0, "mutable_cpu_data")]
-    for number, step in enumerate(steps):
-        world = foresee(world, step, number).after
-        if step.call == "mutable_cpu_data":
-            world = world.wrote(0, "data", "cpu", encoded([number + 1] * world.blobs[0].count, "int32"))
-    shown_again = (
-        foresee(foresee(world, BlobCall(0, "reshape", ((3,),)), 3).after, BlobCall(0, "cpu_data"), 4).view or b""
-    )
-
-    assert (3, 3, 1) == decoded(shown_again, "int32")
-
-
-def test_shrinking_what_was_never_written_asks_for_nothing() -> None:
-    """There are no numbers to copy, so no allocator is called."""
-    world = World("float32", has_device=True, mode=Mode.GPU).make(0, (3,))
-    foreseen = foresee(foresee(world, BlobCall(0, "reshape", ((1,),)), 0).after, BlobCall(0, "shrink_to_fit"), 1)
-
-    assert ((), 1) == (foreseen.calls, foreseen.after.capacity(0))
-    assert [U, U] == [foreseen.after.head(0, part) for part in ("data", "diff")]
-
-
-def test_what_cannot_fail_is_not_made_to_fail() -> None:
-    """A refused call, or a call that uses no allocator, is made without an injected failure."""
-    world = World("float32", has_device=True, mode=Mode.GPU).make(0, (2,)).make(1, (2,))
-    counts = [
-        failing_calls(world, step)
-        for step in (
-            BlobCall(0, "update"),
-            BlobCall(0, "mode", (Mode.CPU,)),
-            BlobCall(0, "cpu_data"),
-            BlobCall(0, "copy_from", (Other(1),)),
-        )
-    ]
-    driver = BlobDriver(blob_device_subject())
-    driver.make((2,))
-    driver.perform_failing(BlobCall(0, "update"), 1)
-
-    assert [0, 0, 2, 5] == counts
-    assert [U, U] == [driver.world.head(0, part) for part in ("data", "diff")]
 
 
 class Counts(HandmadeBlob):
@@ -363,34 +278,7 @@ def test_blobs_that_take_no_part_are_left_out() -> None:
     assert ["blob2 = subject.make((3,), dtype='float32', host=host, device=device)"] == shortest(BlobCall(0, "update"))
 
 
-@pytest.mark.parametrize(
-    ("step", "blobs"),
-    [
-        (Make(2, None), {2}),
-        (BlobCall(2, "share_data", (Other(1),)), {1, 2}),
-        (BlobCall(2, "set_cpu_data", (Exporter(0),)), {0, 2}),
-        (BlobCall(0, "mode", (Mode.CPU,)), set[int]()),
-        (Fail(BlobCall(1, "update"), 2), {1}),
-        (Check("B56-unchanged", "blob2.share_data(blob)", REFUSED), {0, 1}),
-        (Prepare("message = blob3.to_proto()"), {2}),
-        (Extents(), {0}),
-    ],
-)
-def test_a_step_says_what_blobs_it_uses(step: Any, blobs: set[int]) -> None:
-    assert blobs == step.blobs
-
-
 # --- elements
-
-
-@pytest.mark.parametrize("dtype", TYPES)
-def test_numbers_are_whole_and_come_back(dtype: str) -> None:
-    content = numbers(3, 7, dtype)
-
-    assert 7 * itemsize(dtype) == len(content)
-    assert content == encoded(decoded(content, dtype), dtype)
-    assert content != numbers(4, 7, dtype)
-    assert all(value == int(value) for value in decoded(content, dtype))
 
 
 def test_numbers_are_compared_bit_for_bit_except_nan() -> None:
@@ -414,53 +302,3 @@ def test_what_is_no_number_is_near_none(value: object) -> None:
     assert near(1.0 + 1e-13, 1.0, 1e-12)
     assert not near(1.0 + 1e-13, 1.0, 0.0)
     assert not near(value, 1.0, 1e-2)
-
-
-def test_a_sum_that_is_no_number_and_a_short_shape_are_called_so() -> None:
-    """Each is reported under its own requirement, not as another error or as a blob that cannot be inspected."""
-    found = [caught(BLOB_BUGS[name].make, "rules") for name in ("SumsqInWords", "ShortShape")]
-
-    assert ["B32-sumsq", "B17-gpu-shape"] == [it.requirement for it in found]
-    assert "sumsq_data is '" in found[0].message
-    assert "not 32-bit integers" in found[1].message
-
-
-def test_of_many_numbers_the_first_that_differ_are_shown() -> None:
-    found = caught(BLOB_BUGS["UpdatesAThousand"].make, "rules")
-
-    assert "from byte 4000 of 4012, expected" in found.message
-    assert len(found.message) < 200
-
-
-def test_pouring_fills_host_and_device_views() -> None:
-    """Pouring no bytes changes nothing."""
-    there = blob_device_subject().device
-    assert there is not None
-    array: Any = there.empty(4)
-    host = bytearray(4)
-    for view in (array, host):
-        pour(view, b"abcd")
-        pour(view, b"")
-
-        assert b"abcd" == shown(view)
-
-
-def test_extents_that_cannot_be_had_are_the_blobs_fault() -> None:
-    class NoExtents(HandmadeBlob):
-        def gpu_shape(self) -> Any:
-            raise RuntimeError("no device shape")
-
-    found = caught(NoExtents, "rules")
-
-    assert ("B17-gpu-shape", True) == (found.requirement, "no device shape" in found.message)
-
-
-def test_a_driver_finishes_only_when_everything_is_freed() -> None:
-    driver = BlobDriver(blob_device_subject())
-    driver.make((2,))
-    driver.perform(BlobCall(0, "mutable_cpu_data"))
-    held = driver.blob(0)
-    with pytest.raises(Violation, match="B60-nothing-left: allocated are 1 x 8 bytes on cpu, expected nothing"):
-        driver.finish()
-
-    assert held.data_memory.own_cpu_data

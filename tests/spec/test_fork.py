@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from syncedmem.spec.engine.descendants import adopt_orphans, end_children
-from syncedmem.spec.engine.fork import in_fork, serve
+from syncedmem.spec.engine.fork import in_fork
 from syncedmem.spec.engine.supervisor import Death, Limits
 from syncedmem.spec.engine.tail import Tail
 
@@ -24,10 +25,6 @@ LONG = Limits(seconds=60)
 
 def done(job: Callable[[], Any], folder: Path, limits: Limits = LONG) -> dict[str, Any] | Death:
     return in_fork(job, folder / "answer", limits, lambda: 0)
-
-
-def nothing(*_: object) -> None:
-    """Do nothing."""
 
 
 def abort() -> None:
@@ -52,6 +49,14 @@ def come_back_twice() -> dict[str, int]:
     return {"fine": 1}
 
 
+def leave_the_answer_to_a_child() -> dict[str, int]:
+    """Only the fork itself may answer."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+        os._exit(3)
+    return {"fine": 1}
+
+
 def broken() -> None:
     raise KeyError("ours")
 
@@ -72,8 +77,10 @@ def interrupted() -> None:
         (close_everything, {"fine": 1}),
         (leave_a_child, {"fine": 1}),
         (come_back_twice, {"fine": 1}),
+        (leave_the_answer_to_a_child, Death("exit", "3")),
+        (lambda: {"default": signal.getsignal(signal.SIGINT) is signal.SIG_DFL}, {"default": True}),
     ],
-    ids=["answers", "aborts", "leaves", "exits", "exits with text", "leaves in peace", "closes", "forks", "doubles"],
+    ids=range(11),
 )
 def test_how_a_fork_ends(job: Callable[[], Any], answer: object, tmp_path: Path) -> None:
     assert answer == done(job, tmp_path)
@@ -195,60 +202,3 @@ def test_an_interrupt_ends_the_fork_too(tmp_path: Path, monkeypatch: pytest.Monk
         in_fork(lambda: time.sleep(600), tmp_path / "answer", Limits(), interrupt)
     with pytest.raises(ChildProcessError):
         os.waitpid(begun[0], os.WNOHANG)
-
-
-class LeftError(Exception):
-    """Stands for the end of the process."""
-
-
-@pytest.mark.parametrize(
-    ("job", "status"), [(lambda: {"fine": 1}, 0), (lambda: sys.exit(4), 4), (interrupted, 1), (broken, 0)]
-)
-def test_what_a_fork_does_is_the_same_here(
-    job: Callable[[], Any], status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It has the default handler for interrupts, and redirects its input and output."""
-    noted: list[object] = []
-
-    def leave(number: int) -> None:
-        noted.append(number)
-        raise LeftError
-
-    def redirect(_: int, end: int) -> None:
-        noted.append(end)
-
-    monkeypatch.setattr("signal.signal", nothing)
-    monkeypatch.setattr("os.dup2", redirect)
-    monkeypatch.setattr("os._exit", leave)
-    with pytest.raises(LeftError):
-        serve(job, tmp_path / "answer", 5)
-
-    assert [0, 1, 2, status] == noted
-
-
-def test_the_child_does_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def serve_here(job: Callable[[], Any], answer: Path, output: int) -> None:
-        assert (nothing, tmp_path / "answer") == (job, answer)
-        assert output > 2
-        raise LeftError
-
-    monkeypatch.setattr("os.fork", lambda: 0)
-    monkeypatch.setattr("syncedmem.spec.engine.fork.serve", serve_here)
-    with pytest.raises(LeftError):
-        done(nothing, tmp_path)
-
-
-def test_a_fork_of_the_fork_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    processes = iter((1, 2))
-    monkeypatch.setattr("os.getpid", lambda: next(processes))
-    monkeypatch.setattr("signal.signal", nothing)
-    monkeypatch.setattr("os.dup2", nothing)
-
-    def leave(number: int) -> None:
-        raise LeftError(number)
-
-    monkeypatch.setattr("os._exit", leave)
-    with pytest.raises(LeftError):
-        serve(dict, tmp_path / "answer", 5)
-
-    assert not (tmp_path / "answer").exists()

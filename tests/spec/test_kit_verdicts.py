@@ -10,31 +10,22 @@ from xml.etree.ElementTree import fromstring
 import pytest
 from mutants.memory import MEMORY_BUGS
 from mutants.memory.handmade import HandmadeMemory
-from subjects import GPU_READ, GPU_WRITE, PUSH, READ, WRITE, device_subject, host_subject
+from subjects import PUSH, READ, WRITE, device_subject, host_subject
 
 from syncedmem.spec import Violation, check_conformance
 from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.contents import contrasted, pattern
 from syncedmem.spec.engine.report import Conformance, SuiteResult
 from syncedmem.spec.engine.search import Generated
-from syncedmem.spec.engine.violation import UnfitMakerError
 from syncedmem.spec.memory.buffers import unsuitable_buffers
 from syncedmem.spec.memory.driver import MemoryDriver
-from syncedmem.spec.memory.suites import Case, Fail, Synchronize, run_case, shortened
+from syncedmem.spec.memory.suites import Case, Synchronize, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from syncedmem.model import SyncedHead
     from syncedmem.spec.requirements import Level
-
-
-def test_a_sequence_is_not_shortened_to_one_that_breaks_something_else() -> None:
-    """The kit reports the violation that it found, not another one."""
-    found = Violation("R11-head", "what the whole sequence is said to show", ("all of it",))
-    subject = device_subject(MEMORY_BUGS["SpoiltCopy"].make)
-
-    assert found is shortened(subject, Case((GPU_WRITE, READ, READ)), found)
 
 
 def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
@@ -49,18 +40,6 @@ def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
     assert ("failed", "not checked") == (verdict.verdict("R21-push").status, verdict.verdict("R01-lazy").status)
     with pytest.raises(Violation, match="R21-push: saw nothing, expected push gpu"):
         verdict.require()
-
-
-def test_shrinking_keeps_the_requirement() -> None:
-    """A shorter sequence that fails for another reason is not used."""
-    subject = device_subject(MEMORY_BUGS["HeadBeforeCopy"].make)
-    case = Case((READ, WRITE, GPU_READ, GPU_WRITE, Fail(READ, 1), READ))
-    with pytest.raises(Violation) as caught:
-        run_case(subject, case)
-    shorter = shortened(subject, case, caught.value)
-
-    assert caught.value.requirement == shorter.requirement == "R32-strong-guarantee"
-    assert 3 >= sum("memory." in line for line in shorter.statements)
 
 
 def test_too_little_coverage_is_a_failure() -> None:
@@ -92,18 +71,7 @@ def test_a_push_that_fails_later_is_found_when_it_is_waited_for() -> None:
         run_case(device_subject(Sneaky), Case((WRITE, PUSH, Synchronize())))
 
 
-def test_a_crash_of_the_subject_is_a_violation() -> None:
-    """If a memory makes a step of the kit raise, the memory is refused and the kit does not fail."""
-
-    class Junk(HandmadeMemory):
-        def gpu_data(self) -> Any:
-            super().gpu_data()
-            return 42
-
-    class Unmakeable(HandmadeMemory):
-        def set_up(self) -> None:
-            raise OSError("no")
-
+def test_a_memory_whose_head_cannot_be_read_is_refused() -> None:
     class Stumbles(HandmadeMemory):
         @property
         def head(self) -> Any:
@@ -113,26 +81,7 @@ def test_a_crash_of_the_subject_is_a_violation() -> None:
         def head(self, head: Any) -> None:  # pyright: ignore[reportIncompatibleVariableOverride] -- wrong on purpose
             del head
 
-    junk = check_conformance(device_subject(Junk), suites=["cells"]).violations[0]
-    unmakeable = check_conformance(device_subject(Unmakeable), suites=["cells", "sizes"]).violations
-
-    assert "inspecting the memory raised AttributeError" in junk.message
-    assert {"R01-lazy", "R44-size-zero"} == {found.requirement for found in unmakeable}
     assert check_conformance(device_subject(Stumbles), suites=["contracts"]).violations
-
-
-def test_a_maker_that_makes_no_memory_is_refused_before_a_memory_is_blamed() -> None:
-    def host_only(size: int, host: Any) -> Any: ...
-
-    def nothing(size: int, host: Any, device: Any) -> Any: ...
-
-    unfit = {
-        host_only: "got an unexpected keyword argument 'device'",
-        nothing: "returned None, which has none of cpu_data",
-    }
-    for make, message in unfit.items():
-        with pytest.raises(UnfitMakerError, match=message):
-            check_conformance(device_subject(make))
 
 
 def test_an_error_inside_of_a_maker_is_the_memorys() -> None:
@@ -199,19 +148,6 @@ def test_a_wrong_head_is_wrong_in_any_form(shown: object) -> None:
 
     assert "R02-uninitialized" == found.requirement
     assert f"the head is {shown!r}, expected UNINITIALIZED" == found.message
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("suite", ["tour", "walks"])
-def test_who_wants_no_shortest_reproducer_gets_the_first(suite: str) -> None:
-    """It is quicker, and the requirement is the same."""
-    subject = device_subject(MEMORY_BUGS["PushTakesOwnership"].make)
-    short, first = (
-        check_conformance(subject, suites=[suite], shorten=shorten).violations[0] for shorten in (True, False)
-    )
-
-    assert short.requirement == first.requirement
-    assert len(short.statements) < len(first.statements)
 
 
 class LosesALateByte(HandmadeMemory):

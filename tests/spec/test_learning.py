@@ -15,7 +15,7 @@ from mutants.memory.handmade import HandmadeMemory
 from mutants.registry import MEMORY_BUGS
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
-from syncedmem.model import EDITIONS, Input, InvalidArgumentError, MissingPackageError, State, SyncedHead, caffe
+from syncedmem.model import EDITIONS, Input, InvalidArgumentError, State, SyncedHead, caffe
 from syncedmem.spec import ReferenceMemory, Subject, Violation
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.learning import report as reports
@@ -286,24 +286,6 @@ def test_a_program_shows_the_difference() -> None:
 # --- what has no machine
 
 
-@pytest.mark.deep
-def test_a_machine_that_grows_is_given_up_and_what_was_asked_is_compared() -> None:
-    class Counts(HandmadeMemory):
-        looks = 0
-
-        def cpu_data(self) -> Any:
-            self.looks += 1
-            return bytes(super().cpu_data()) + bytes(self.looks)
-
-    report = learn_port(Here(Counts), LearnWanted())
-
-    assert "different answers" in report.bound
-    assert not report.passed
-    assert "cpu_data in U:--" in cells(report)
-    assert "✗ cpu_data" in drawings(report)["svg"]
-    assert report.as_json()["states"] == []
-
-
 def test_a_machine_with_too_many_states_is_given_up() -> None:
     steps = declared()
     first = next(iter(steps))
@@ -538,9 +520,3 @@ def test_a_program_that_dies_answers_that(way: str, says: str) -> None:
 def test_a_bound_that_cannot_be_tested_is_refused(states: int) -> None:
     with pytest.raises(InvalidArgumentError, match="--states must be between 1 and"):
         learn_port(Here(ReferenceMemory), LearnWanted(states=states))
-
-
-def test_without_aalpy_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "aalpy", None)
-    with pytest.raises(MissingPackageError, match="needs the package aalpy: pip install aalpy"):
-        learn(program("right"), LearnWanted(), LIMITS)

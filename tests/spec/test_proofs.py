@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from machines import MSI, MSI_OF_TWO, PETSC, POLICIES, THIRD, changed, machine_with
+from machines import POLICIES, THIRD, changed, machine_with
 
 from syncedmem.model import caffe
 from syncedmem.model.declaration import Action, Machine, Row
@@ -198,22 +198,6 @@ def test_a_difference_is_a_sentence() -> None:
     )
 
 
-def test_a_policy_that_is_not_that_of_the_machine_is_told() -> None:
-    """A state and a call: the table of PETSC does not zero, and that of MSI writes back on the way."""
-    zeroing = compare(PETSC, replace(KNOWN[PETSC], first_touch="zero"))
-    direct = compare(MSI_OF_TWO, replace(KNOWN[MSI_OF_TWO], routes={}))
-    homeless = compare(MSI, replace(KNOWN[MSI], born_fresh=frozenset(("a",))))
-
-    assert "VecGetArrayRead in UNALLOCATED (in a new memory)" in str(zeroing.differences[0])
-    assert "read_b in M_a" in str(direct.differences[0])
-    assert "a new memory in I: " in str(homeless.differences[0])
-
-
-def test_a_policy_of_other_sides_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"lazy must be a set of the sides host, device, got 'gpu'"):
-        policy.Policy(("host", "device"), lazy=frozenset(("gpu",)))
-
-
 # --- machines compared with each other
 
 
@@ -261,10 +245,3 @@ def test_the_summary_tells_what_is_broken(monkeypatch: pytest.MonkeyPatch) -> No
     assert any(it.startswith("caffe: mutable_gpu_data in SYNCED with") for it in problems)
     assert any(it.startswith("caffe: fewer copies are enough for") for it in problems)
     assert any(it.startswith("mutable_gpu_data in S:oo: early nothing") for it in problems)
-
-
-def test_the_model_is_verified_with_its_proofs() -> None:
-    verdict = verify_model()
-
-    assert (9, 128) == (verdict.counts["invariants"], verdict.counts["proved_states"])
-    assert verdict.proved.startswith("The table does what the oracle expects, by 9 invariants in 128 states")

@@ -1,58 +1,42 @@
-"""The runners in examples/replay.*: right ports pass, and each refuses the seeded bugs that its vectors refuse."""
+"""The runners in examples/replay*: a right port passes, and each runner, in another language, finds its seeded bugs."""
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from abi_bridge import Bridge
-from mutants.memory import MEMORY_BUGS
 from programs import program
-from subjects import device_subject, host_subject
-from vector_kills import first_refusing, known
 
-from syncedmem.model import EDITIONS
-from syncedmem.model.exports.formats import export
-from syncedmem.spec import ReferenceMemory
 from syncedmem.spec.vectors import SUITES, write
-from syncedmem.spec.vectors.vector import canonical
+from syncedmem.spec.vectors.blobs import BLOB_SUITES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from syncedmem.spec import Maker
-
-    Replay = Callable[[Bridge, Path], int]
+    Build = Callable[..., Path]
+    Run = Callable[..., subprocess.CompletedProcess[str]]
 
 pytestmark = pytest.mark.deep
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PORT = Path(__file__).parents[1] / "support" / "ports" / "port.c"
+SMALL = Path(__file__).parents[1] / "support" / "ports" / "port.c"
 LANGUAGES = ("c", "rs", "py")
 C = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O1")
-SHARED = ("-std=c99", "-O1", "-shared", "-fPIC")
 RUST = ("--edition", "2021", "-O", "--deny", "warnings")
-MOST_LINES = 150
-
-OTHERWISE = {("ReturnsNothing", "zero"): "a pointer to no bytes may be NULL"}
-"""Seeded bugs that a suite refuses, and that a runner need not refuse, with the reason."""
-
-LOOKS_AROUND = {"ZeroesItsNeighbour", "SharesAScratchThatIsTooShort"}
-"""Seeded bugs that look at other memories that are still alive: which vectors show them depends on those before."""
+MOST_LINES = {"replay": 150, "replay_blobs": 150, "lent": 170}
 
 
 class Mistake(NamedTuple):
-    """A text of the port in C, what stands in its place, and a suite that must fail."""
+    """A text of a port, what stands in its place, a suite that must fail, and the port: an example or the smallest."""
 
     text: str
     instead: str
     suite: str = "tour"
+    port: str = "small"
 
 
 MISTAKES = {
@@ -92,8 +76,18 @@ MISTAKES = {
     "the size is that of the first memory": Mistake(
         "it->size = size", "static size_t first; it->size = first ? first : (first = size)", "several"
     ),
+    "a failure leaks": Mistake("if (effect->verb != SMD_VERB_ALLOCATE) return;", "return;", "failures", port="c"),
+    "what failed is done": Mistake(
+        "      return SYNCEDMEM_FAILED;\n    }", "      return 0;\n    }", "failures", port="c"
+    ),
+    "it adopts its own buffer": Mistake("it->facts & owns", "0 & owns", "aliases", port="c"),
+    "it scales by another number": Mistake("at[k] *= factor;", "at[k] *= factor + 1;", "blob-cells", "cpp"),
+    "a copy follows the head": Mistake(
+        "const bool up = mode == SMD_MODE_GPU;", "const bool up = on_device(part);", "blob-cells", "cpp"
+    ),
+    "nothing is refused": Mistake("if (!condition) throw", "if (false && !condition) throw", "blob-refusals", "cpp"),
 }
-"""Seeded bugs of the port in C, which every runner must find."""
+"""Seeded bugs of the ports, which every runner must find."""
 
 
 @pytest.fixture(scope="session")
@@ -105,136 +99,88 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def header(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the generated headers."""
-    folder = tmp_path_factory.mktemp("include")
-    (folder / "syncedmem_port.h").write_text(str(export("port-header")), encoding="utf-8")
-    (folder / "machine.h").write_text(str(export("c")), encoding="utf-8")
-    return folder
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Return a function that builds an example port, or a port with a mistake."""
+    ports = tmp_path_factory.mktemp("built") / "ports"
+    ignored = shutil.ignore_patterns("*.so", "machine.*")
+    shutil.copytree(EXAMPLES / "ports", ports, ignore=ignored)
 
+    def built(port: str, mistake: Mistake | None = None) -> Path:
+        place = ports / port
+        if mistake is not None:
+            place = ports / f"{port}{[*MISTAKES.values()].index(mistake)}"
+            shutil.copytree(EXAMPLES / "ports" / ("c" if port == "small" else port), place, ignore=ignored)
+            if port == "small":
+                shutil.copy(SMALL, place)
+            source = next(it for it in sorted(place.iterdir()) if mistake.text in it.read_text(encoding="utf-8"))
+            text = source.read_text(encoding="utf-8").replace(mistake.text, mistake.instead)
+            source.write_text(text, encoding="utf-8")
+        if not (place / "libport.so").exists():
+            program("c++" if port == "cpp" else "cc")
+            make = [program("make"), "--silent", f"SYNCEDMEM={sys.executable} -m syncedmem"]
+            subprocess.run([*make, "CFLAGS=-O1 -I.. -w", "CXXFLAGS=-O0"], cwd=place, check=True)
+        return place / "libport.so"
 
-def built_port(header: Path, folder: Path, mistake: Mistake | None = None) -> Path:
-    """Compile the port in C as a library."""
-    source = PORT.read_text(encoding="utf-8")
-    if mistake is not None:
-        assert mistake.text in source
-        source = source.replace(mistake.text, mistake.instead)
-    (folder / "port.c").write_text(source, encoding="utf-8")
-    library = folder / "libport.so"
-    command = [
-        program("gcc"),
-        "-std=c99",
-        "-O1",
-        "-shared",
-        "-fPIC",
-        f"-I{header}",
-        "-o",
-        str(library),
-        str(folder / "port.c"),
-    ]
-    subprocess.run(command, check=True)
-    return library
-
-
-def command(language: str, header: Path, library: Path, folder: Path) -> list[str]:
-    """Build a runner with a port, and return its command."""
-    if language == "py":
-        return [sys.executable, str(EXAMPLES / "replay.py"), str(library)]
-    runner = str(folder / "replay")
-    port = ["-L", str(library.parent)]
-    if language == "c":
-        made = [program("gcc"), *C, f"-I{header}", "-o", runner, str(EXAMPLES / "replay.c"), *port, "-lport"]
-        subprocess.run([*made, f"-Wl,-rpath,{library.parent}"], check=True)
-    else:
-        made = [program("rustc"), *RUST, *port, "-l", "port", "-o", runner, str(EXAMPLES / "replay.rs")]
-        subprocess.run([*made, "-C", f"link-arg=-Wl,-rpath,{library.parent}"], check=True)
-    return [runner]
+    return built
 
 
 @pytest.fixture(scope="session")
-def runners(header: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Replay]:
-    """Return what makes a runner that works in this process, so that a port can be a memory of Python."""
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Return a function that runs a runner with a port on a file."""
     folder = tmp_path_factory.mktemp("runners")
+    runners = dict[tuple[str, str, Path], list[str]]()
 
-    def load(language: str) -> Replay:
+    def command(name: str, language: str, library: Path) -> list[str]:
+        source, runner, where = str(EXAMPLES / f"{name}.{language}"), str(folder / f"{len(runners)}"), library.parent
         if language == "py":
-            return in_python
-        built_port(header, folder)
-        library = folder / f"replay-{language}.so"
+            return [sys.executable, source, str(library)]
         if language == "c":
-            made = [
-                program("gcc"),
-                *C,
-                "-shared",
-                "-fPIC",
-                f"-I{header}",
-                "-o",
-                str(library),
-                str(EXAMPLES / "replay.c"),
-            ]
-            subprocess.run([*made, "-L", str(folder), "-lport", f"-Wl,-rpath,{folder}"], check=True)
+            made = [program("gcc"), *C, f"-I{EXAMPLES / 'ports'}", "-o", runner, source, f"-L{where}", "-lport", "-lm"]
+            subprocess.run([*made, f"-Wl,-rpath,{where}"], check=True)
         else:
-            made = [program("rustc"), *RUST, "--allow", "dead_code", "--crate-type", "cdylib", "-o", str(library)]
-            made += [str(EXAMPLES / "replay.rs"), "-L", str(folder), "-l", "port"]
-            subprocess.run([*made, "-C", f"link-arg=-Wl,-rpath,{folder}"], check=True)
-        entry: Any = ctypes.CDLL(str(library)).replay
-        entry.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-        return lambda bridge, path: entry(ctypes.addressof(bridge.table), str(path).encode())
+            made = [program("rustc"), *RUST, "-L", str(where), "-l", "port", "-o", runner, source]
+            subprocess.run([*made, "-C", f"link-arg=-Wl,-rpath,{where}"], check=True)
+        return [runner]
 
-    return load
+    def ran(name: str, language: str, library: Path, file: Path) -> subprocess.CompletedProcess[str]:
+        key = name, language, library
+        if key not in runners:
+            runners[key] = command(*key)
+        return subprocess.run([*runners[key], str(file)], capture_output=True, text=True, check=False)
 
-
-def in_python(bridge: Bridge, path: Path) -> int:
-    """Run the runner in Python."""
-    sys.path.insert(0, str(EXAMPLES))
-    try:
-        lent: Any = import_module("lent")
-        replay: Any = import_module("replay")
-    finally:
-        sys.path.remove(str(EXAMPLES))
-    kind: Any = lent.Port
-    port = kind.from_address(ctypes.addressof(bridge.table))
-    with path.open(encoding="utf-8") as lines:
-        return int(replay.replay(port, lines)[0])
+    return ran
 
 
-def bridge_to(make: Maker, edition: str) -> Bridge:
-    return Bridge((host_subject if edition == "cpu_only" else device_subject)(make), edition)
+def runner_of(suite: str) -> str:
+    return "replay_blobs" if suite in BLOB_SUITES else "replay"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_runner_is_short(language: str) -> None:
-    for name in ("replay", "lent"):
-        extension = {"c": "h"}.get(language, language) if name == "lent" else language
-        lines = (EXAMPLES / f"{name}.{extension}").read_text(encoding="utf-8").splitlines()
-        assert len(lines) < MOST_LINES + 20 * (name == "lent"), name
+    for name, most in MOST_LINES.items():
+        extension = "h" if (name, language) == ("lent", "c") else language
+        assert len((EXAMPLES / f"{name}.{extension}").read_text(encoding="utf-8").splitlines()) < most, name
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_right_port_passes_everything_of_its_profile(
-    language: str, vectors: Path, header: Path, tmp_path: Path
-) -> None:
-    """The port in C keeps Caffe's promises and no others."""
-    run = command(language, header, built_port(header, tmp_path), tmp_path)
-    for name in SUITES:
-        lines = (vectors / "caffe" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-        kept = [line for line in lines if '"profile":"caffe"' in line][:600]
-        (tmp_path / "some.jsonl").write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-        if kept:
-            done = subprocess.run([*run, str(tmp_path / "some.jsonl")], capture_output=True, text=True, check=False)
-            assert (0, f"{len(kept)} vectors, 0 failed\n") == (done.returncode, done.stdout), name
+def test_a_right_port_passes_everything(language: str, build: Build, run: Run, vectors: Path, tmp_path: Path) -> None:
+    some = tmp_path / "some.jsonl"
+    for suite in (*SUITES, *BLOB_SUITES):
+        lines = (vectors / "caffe" / f"{suite}.jsonl").read_text(encoding="utf-8").splitlines()[:600]
+        some.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        done = run(runner_of(suite), language, build("cpp" if suite in BLOB_SUITES else "c"), some)
+        assert (0, f"{len(lines)} vectors, 0 failed\n") == (done.returncode, done.stdout), suite
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_every_runner_finds_a_seeded_bug(name: str, vectors: Path, header: Path, tmp_path: Path) -> None:
+def test_every_runner_finds_a_seeded_bug(name: str, build: Build, run: Run, vectors: Path) -> None:
     """Each prints the same ids, and says step, expected and seen."""
-    mistake = MISTAKES[name]
-    library, found = built_port(header, tmp_path, mistake), list[list[str]]()
+    mistake, found = MISTAKES[name], list[list[str]]()
+    library = build(mistake.port, mistake)
     for language in LANGUAGES:
         if language == "rs" and shutil.which("rustc") is None:
             continue
-        run = [*command(language, header, library, tmp_path), str(vectors / "caffe" / f"{mistake.suite}.jsonl")]
-        done = subprocess.run(run, capture_output=True, text=True, check=False)
+        done = run(runner_of(mistake.suite), language, library, vectors / "caffe" / f"{mistake.suite}.jsonl")
         assert done.returncode == 1, done.stdout
         *lines, last = done.stdout.splitlines()
         assert not last.endswith(" 0 failed")
@@ -243,61 +189,28 @@ def test_every_runner_finds_a_seeded_bug(name: str, vectors: Path, header: Path,
     assert all(ids == found[0] for ids in found)
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_our_reference_passes_every_suite(
-    language: str, edition: str, vectors: Path, runners: Callable[[str], Replay]
+def test_a_port_without_blobs_is_not_judged(language: str, build: Build, run: Run, vectors: Path) -> None:
+    done = run("replay_blobs", language, build("c"), vectors / "caffe" / "blob-cells.jsonl")
+    assert (0, "no blobs, 144 vectors left out\n") == (done.returncode, done.stdout)
+
+
+CUT = '{"edition":"caffe","type":"float32","sizes":[4],"shapes":[[2]],"steps":[{"call":"cpu_da\n'
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("runner", "port", "others"),
+    [("replay", "c", ["early/tour"]), ("replay_blobs", "cpp", ["caffe/tour", "cpu_only/blob-cells"])],
+)
+def test_what_is_no_vector_fails(  # noqa: PLR0913, PLR0917 -- a table
+    language: str, runner: str, port: str, others: list[str], build: Build, run: Run, vectors: Path, tmp_path: Path
 ) -> None:
-    run, bridge = runners(language), bridge_to(ReferenceMemory, edition)
-    names = [name for name in SUITES if name not in ("hsi-extra", "pairs", "hsi")]
+    """A file without vectors, one that was cut short, and vectors of another edition must not count as replayed."""
+    for number, text in enumerate(("", "garbage\n", "{}\n", CUT)):
+        (tmp_path / f"{number}.jsonl").write_text(text, encoding="utf-8")
+    files = [*tmp_path.iterdir(), *(vectors / f"{it}.jsonl" for it in others)]
+    done = [run(runner, language, build(port), file) for file in files]
 
-    assert [] == [name for name in names if run(bridge, vectors / edition / f"{name}.jsonl") != 0]
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_runner_refuses_what_the_kills_say(language: str, runners: Callable[[str], Replay], tmp_path: Path) -> None:
-    """For each suite and each seeded bug that it refuses, the first vector that does."""
-    run, missed, count = runners(language), list[tuple[str, str, str]](), 0
-    for bug, edition, chosen in refusing():
-        path = tmp_path / "some.jsonl"
-        path.write_text("".join(f"{line}\n" for line in chosen.values()), encoding="utf-8")
-        bridge = bridge_to(MEMORY_BUGS[bug].make, edition)
-        count += len(chosen)
-        if run(bridge, path) == len(chosen):
-            continue
-        for suite, line in chosen.items():
-            path.write_text(f"{line}\n", encoding="utf-8")
-            if run(bridge, path) == 0:
-                missed.append((bug, edition, suite))
-    assert count > 1000
-    assert {(bug, suite) for bug, _, suite in missed if bug not in LOOKS_AROUND} <= set(OTHERWISE)
-
-
-def refusing() -> Iterator[tuple[str, str, dict[str, str]]]:
-    """For each seeded bug and edition, the first line of each suite that refuses it."""
-    for name, bug in MEMORY_BUGS.items():
-        chosen: dict[str, dict[str, str]] = {}
-        for edition, suite in (pair.split("/") for pair in known()[name]):
-            if vector := first_refusing(bug, edition, suite):
-                chosen.setdefault(edition, {})[suite] = canonical(vector)
-        yield from ((name, edition, lines) for edition, lines in chosen.items())
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("text", ["", "garbage\n", "{}\n", '{"edition":"caffe","sizes":[4],"steps":[{"call":"cpu_da\n'])
-def test_what_is_no_vector_fails(language: str, text: str, header: Path, tmp_path: Path) -> None:
-    """A file without vectors, or one that was cut short, must not count as replayed."""
-    run = command(language, header, built_port(header, tmp_path), tmp_path)
-    (tmp_path / "some.jsonl").write_text(text, encoding="utf-8")
-    done = subprocess.run([*run, str(tmp_path / "some.jsonl")], capture_output=True, text=True, check=False)
-
-    assert done.returncode == 1, done.stdout
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_vector_of_another_edition_fails(language: str, vectors: Path, header: Path, tmp_path: Path) -> None:
-    run = command(language, header, built_port(header, tmp_path), tmp_path)
-    done = subprocess.run([*run, str(vectors / "early" / "tour.jsonl")], capture_output=True, text=True, check=False)
-
-    assert done.returncode == 1
-    assert "edition" in done.stdout
+    assert {1} == {it.returncode for it in done}
+    assert "edition" in done[-1].stdout

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pytest
 
 from syncedmem.spec import Violation
@@ -48,57 +46,3 @@ def test_the_violation_is_that_of_the_shortest_steps() -> None:
         run((1, 3, 5, 7, 9))
 
     assert "shown by (3, 7)" == shortest((1, 3, 5, 7, 9), caught.value, run).message
-
-
-# --- programs
-
-
-@dataclass
-class Counting:
-    """A program that only counts: the first process has a bad start, and later ones have a bad end."""
-
-    bad: dict[int, str]
-    requested: list[str] = field(default_factory=list[str])
-    largest: int = 1 << 16
-    offers: tuple[str, ...] = ()
-    hung: bool = False
-
-    def run(self, steps: tuple[int, ...]) -> None:
-        """Make a request for each step."""
-        for step in steps:
-            self.requested.append(str(step))
-            if requirement := self.bad.get(len(self.requested), ""):
-                raise Violation(requirement, "shown")
-
-    def mark(self) -> None:
-        """Do nothing."""
-
-    def requests(self, *, whole: bool = False) -> tuple[str, ...]:
-        """All requests of the process."""
-        assert whole
-        return tuple(self.requested)
-
-    def renew(self) -> None:
-        """Start again."""
-        self.requested = []
-
-
-def found_in_an_old_process(bad: dict[int, str]) -> Violation:
-    """The violation R11 of a process that has had 50 requests, when its last step is shortened."""
-    program = Counting(bad, ["0"] * 50)
-    return shortest((1, 2), Violation("R11-head", "shown"), program.run, program=program)
-
-
-def test_steps_that_fail_when_they_are_repeated_are_repeated() -> None:
-    found = found_in_an_old_process({5: "R11-head"})
-
-    assert "shown (in run 3 of the same steps, in one process)" == found.message
-    assert ("1", "2", "1", "2", "1") == found.statements
-
-
-@pytest.mark.parametrize("bad", [{}, {5: "R31-size-constant", 7: "R11-head"}])
-def test_steps_that_do_not_fail_so_again_have_all_requests(bad: dict[int, str]) -> None:
-    found = found_in_an_old_process(bad)
-
-    assert "shown (it takes all these requests, in one process)" == found.message
-    assert ("0",) * 50 == found.statements

@@ -19,7 +19,6 @@ from syncedmem.spec.engine.supervisor import (
     Limits,
     limit_memory,
     processors,
-    serve,
     side_by_side,
 )
 
@@ -118,26 +117,9 @@ def test_a_job_that_cannot_be_sent_leaves_nothing_behind() -> None:
     assert (1, 0) == (watcher.most, watcher.running)
 
 
-class Sent(list[object]):
-    """Collects the messages that would be sent."""
-
-    def send(self, message: object) -> None:
-        self.append(message)
-
-    def recv(self) -> object:
-        raise EOFError
-
-
-def test_what_a_process_does_is_the_same_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The child process ignores interrupts; the process that started it handles them."""
-    handlers: dict[int, object] = {}
-    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
-    sent = Sent()
-    serve(cast("Any", sent), counted, "a")
-
-    assert {signal.SIGINT: signal.SIG_IGN} == handlers
-    assert ("progress", ("first", 0)) == sent[0]
-    assert ("answer", ("a", os.getpid())) == sent[-1]
+def test_a_child_leaves_interrupts_to_its_parent() -> None:
+    """The terminal interrupts both, and the parent ends its children."""
+    assert "interrupt" == Child(various, "interrupt").wait()
 
 
 def test_who_stands_still_is_ended() -> None:
@@ -175,22 +157,6 @@ def test_a_program_answers_lines() -> None:
         command.process.kill()
         command.process.wait()
         assert Death("crash", "SIGKILL") == command.ask("again")
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(
-    ("program", "death"),
-    [
-        ("import sys; sys.stdin.readline(); sys.exit(3)", Death("exit", "3")),
-        ("import os, sys; sys.stdin.readline(); os.abort()", Death("crash", "SIGABRT")),
-        ("import time; time.sleep(600)", Death("hang", "1")),
-    ],
-)
-def test_how_a_program_ends_is_told(program: str, death: Death) -> None:
-    with Command(
-        [sys.executable, "-c", program], limits=Limits(seconds=0.1, first=60 if death.kind != "hang" else 1)
-    ) as it:
-        assert death == it.ask("x")
 
 
 @pytest.mark.deep

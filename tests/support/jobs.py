@@ -37,6 +37,8 @@ def various(name: str, *, progress: Callable[[str, int], None]) -> str:
         os.kill(os.getpid(), signal.SIGSEGV)
     if name == "leave":
         os._exit(3)
+    if name == "interrupt":
+        os.kill(os.getpid(), signal.SIGINT)
     if name == "sleep":
         time.sleep(600)
     return name

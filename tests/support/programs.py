@@ -78,3 +78,16 @@ def run_node(script: str, request: object) -> Any:
     done = subprocess.run(command, input=text, cwd=node_folder(), capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
     return json.loads(done.stdout)
+
+
+def typeset(folder: Path, table: str, *, paper: str = "landscape", size: str = "tiny", margin: str = "1cm") -> str:
+    """Have pdfLaTeX set a table on a page, and return what it prints."""
+    (folder / "page.tex").write_text(
+        f"\\documentclass[a4paper,{paper}]{{article}}\n\\usepackage[margin={margin}]{{geometry}}\n"
+        f"\\usepackage{{tabularx}}\n\\begin{{document}}\\{size}\n{table}\n\\end{{document}}\n",
+        encoding="utf-8",
+    )
+    command = [program("pdflatex"), "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    return done.stdout
