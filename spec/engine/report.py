@@ -180,7 +180,7 @@ class Conformance(Generic[CoveringT]):
         unique: dict[str, Violation] = {}
         for violation in sorted(
             (found for suite in self.suites for found in (suite.violation, *suite.more) if found),
-            key=lambda found: len(found.statements),
+            key=lambda found: (found.repeats, len(found.statements)),
         ):
             unique.setdefault(violation.requirement, violation)
         return list(unique.values())
@@ -378,8 +378,9 @@ class SuiteRun:
             self._progress(self._name, self.cases)
 
     def shortens(self, violation: Violation) -> bool:
-        """Whether the shortest program of a violation is looked for."""
-        return self._shorten and not self.tolerance.is_explained(violation)
+        """Whether the shortest program of a violation is looked for; it is not for one that repeats another."""
+        violation.repeats = self.tolerance.is_explained(violation)
+        return self._shorten and not violation.repeats
 
     def run_cases(
         self,

@@ -30,6 +30,8 @@ class Violation(AssertionError):
         For memories: their sizes, and the moves with the number of the memory of each; a test vector can be made of it.
     vector : str
         A test vector that shows it, as a line; empty if none was made.
+    repeats : bool
+        Whether there is another violation of the requirement, with a shortest program.
     """
 
     def __init__(self, requirement: str, message: str, statements: tuple[str, ...] = ()) -> None:
@@ -39,6 +41,7 @@ class Violation(AssertionError):
         self.statements = statements
         self.played: Played | None = None
         self.vector: str = ""
+        self.repeats: bool = False
 
     @property
     def sentence(self) -> str:
