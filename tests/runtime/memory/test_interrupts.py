@@ -39,8 +39,6 @@ from syncedmem.runtime.interop.exporter import Exporter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CALLS = ("allocate", "release", "memcpy", "memset_zero")
-
 
 class Interrupting(Adaptor):
     """An allocator whose k-th call is interrupted, before or after it has done its work.
@@ -197,7 +195,7 @@ def test_an_interrupt_of_any_call_of_an_allocator(name: str, late: bool) -> None
         # At most one block was in the hands of the call that was interrupted; a walk also drops those that it holds.
         held = 3 if walk is walk_allocator else 1
         check_whole(world, walk, held)
-    assert k > len(_CALLS)
+    assert k > 4  # it was reached again and again
 
 
 def test_a_block_that_may_be_lost_is_told_of() -> None:

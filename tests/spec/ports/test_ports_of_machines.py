@@ -152,7 +152,7 @@ def test_after_a_hang_nothing_more_is_asked(tmp_path: Path) -> None:
 
 
 def test_a_port_is_learned_beside_its_own_machine(tmp_path: Path) -> None:
-    pytest.importorskip("aalpy")
+    pytest.importorskip("aalpy", reason="learning needs it")
     own = OwnMachine(f"{MACHINES / 'third_side'}.py:THIRD_SIDE")
     right = ProgramTarget("right", (sys.executable, "-S", str(PORTS / "third_side.py")), own)
     assert learn(right, LearnWanted("L1"), LIMITS).line.startswith("as declared: third_side/L1, 90 of 90 cells")
