@@ -65,6 +65,8 @@ class Reproducer:
     lines : list of str
     names : dict
         The names that the reproducer has defined.
+    settings : dict of str to str
+        The settings of the subject's machine that were set, besides Caffe's mode.
     more : tuple of (str, tuple of str)
     """
 
@@ -73,6 +75,7 @@ class Reproducer:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {**_imported(more), "subject": subject}
         self.more: Imports = more
+        self.settings: dict[str, str] = {}
         self._mode = Mode.GPU  # the mode if none is set
         self._used: Counter[str] = Counter()
         self._call: tuple[str, str] = ("", "")

@@ -124,6 +124,7 @@ class MemoryDriver:
         self._make(", check_device=True" if check_device else "")
 
     def _make(self, options: str) -> None:
+        self._apply_settings()
         text = f"subject.make({self.size}{self.run.arguments}{options})"
         error = self.reproducer.call(text, self.mode, keep=self.name).raised
         named = dict.fromkeys(self.run.allocators)
@@ -201,9 +202,14 @@ class MemoryDriver:
         self._judge(entry, self.attempt(entry))
 
     def _set(self, setting: str, value: str) -> None:
-        self.settings[setting] = value
-        if setting != caffe.MODE.name:  # the mode is set where the next call is made
-            self.reproducer.run(f"subject.setting({setting!r}, {value!r})")
+        self.settings[setting] = value  # it takes effect where the next call is made, as the mode does
+
+    def _apply_settings(self) -> None:
+        """Let the settings of the subject be those of this memory; another memory may have left them otherwise."""
+        for setting, value in self.settings.items():
+            if setting != caffe.MODE.name and self.reproducer.settings.get(setting) != value:
+                self.reproducer.settings[setting] = value
+                self.reproducer.run(f"subject.setting({setting!r}, {value!r})")
 
     def _has(self, call: Call) -> bool:
         """Whether the subject has a call; a Python object without a device has all of Caffe's, and refuses some."""
@@ -417,6 +423,7 @@ class MemoryDriver:
         return name
 
     def _invoke(self, entry: Input, argument: str, within: str) -> Outcome:
+        self._apply_settings()
         method = self.ending if entry.ends else str(entry.call)
         keyword = "stream=" if argument and entry.does in ("push", "pull") else ""
         current = None if self.subject.device is None else self.subject.device.current_ordinal()

@@ -262,3 +262,26 @@ def test_a_subject_of_another_machine_is_checked_when_it_is_made() -> None:
     cached = Machine("cached", MSI.rows, sides=MSI.sides, settings=[Setting("cache", ("on", "off"))], **words)
     with pytest.raises(InvalidArgumentError, match="a function that changes cache"):
         subject(cached, policy=POLICIES[MSI])
+
+
+def test_every_memory_begins_with_the_settings_that_its_machine_begins_with() -> None:
+    """What ran before may have left them otherwise."""
+    rows = [Row("look", ["A", "B"], "A"), Row("fill", ["A", "B"], "B")]
+    machine = Machine("cached", rows, settings=[Setting("cache", ("on", "off"))])
+    now, begun = {"cache": "off"}, set[str]()
+
+    class Cached:
+        def __init__(self, _: int) -> None:
+            begun.add(now["cache"])
+            self.head = "A"
+
+        def look(self) -> None:
+            self.head = "A"
+
+        def fill(self) -> None:
+            self.head = "B"
+
+    made: Any = Cached
+    of = Subject("cached", made, CPUDeviceAllocator(), None, edition=machine, setting=now.__setitem__)
+    assert check_conformance(of, steps=30).passed
+    assert begun == {"on"}
