@@ -10,14 +10,16 @@ from __future__ import annotations
 import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from syncedmem.model import caffe
 from syncedmem.model.interface import MemcpyKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Mapping
 
+    from syncedmem.model import Machine
     from syncedmem.model.interface import Allocator
 
     from .subject import Subject
@@ -33,6 +35,7 @@ __all__ = [
     "InjectedInterrupt",
     "RecordingAllocator",
     "StrayFree",
+    "action_of",
     "recorded",
 ]
 
@@ -81,6 +84,19 @@ class AllocatorCall(NamedTuple):
     byte_size: int
     pinned: bool = False
     source: str = ""
+
+
+@cache
+def _actions(machine: Machine) -> Mapping[tuple[str, str, str], str]:
+    """The first action of a machine that does each thing."""
+    actions = reversed([*machine.actions.values()])
+    return {("push" if it.queued else it.does, it.side, it.source): it.name for it in actions if it.does}
+
+
+def action_of(machine: Machine, operation: str, side: str, source: str) -> str:
+    """What a machine calls what an allocator did; our own words if it has no action for that."""
+    way = f"{source}_to_{side}" if source not in ("", side) else side
+    return _actions(machine).get((operation, side, source), f"{operation}_{way}")
 
 
 class Flight(NamedTuple):

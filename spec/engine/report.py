@@ -306,10 +306,9 @@ class Tolerance:
         self._excepted = frozenset(excepted)
         self._known = set(self._excepted)
 
-    @property
-    def finished(self) -> bool:
-        """Whether enough was found."""
-        return self._first and bool(self.found)
+    def is_over(self, subject: Subject) -> bool:
+        """Whether nothing more is run: enough was found, or a program has hung, and would again and again."""
+        return (self._first and bool(self.found)) or (subject.program is not None and subject.program.hung)
 
     def is_explained(self, violation: Violation) -> bool:
         """Whether another violation of its requirement has a shortest program."""
@@ -483,7 +482,7 @@ def run_suites(  # noqa: PLR0913 -- options
     results: list[SuiteResult] = []
     generated: Generated | None = None
     for name, run in runners.items():
-        if tolerance.finished or (subject.program is not None and subject.program.hung):
+        if tolerance.is_over(subject):
             break
         suite, known = SuiteRun(name, coverage, progress, tolerance, shorten=shorten), len(tolerance.found)
         began = time.perf_counter()

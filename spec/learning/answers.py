@@ -7,17 +7,17 @@ that were written earlier, or others.  Whoever calls writes new bytes whenever i
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Input
 
+from ..engine.call_log import action_of
 from ..engine.contents import pattern, shown
 from ..engine.violation import Violation
 from ..memory.driver import MemoryDriver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from syncedmem.model import Machine
 
@@ -234,14 +234,8 @@ class WatchedMemory:
         return getattr(self._driver.memory, name, None)
 
 
-@cache
-def _names(machine: Machine) -> Mapping[tuple[str, str, str], str]:
-    """The actions of a machine, by what an allocator is called for."""
-    return {("push" if it.queued else it.does, it.side, it.source): it.name for it in machine.actions.values()}
-
-
 def _named(machine: Machine, call: AllocatorCall) -> str:
     """An allocator call by the machine's name of the action."""
     operation, side, size, pinned, source = call
-    name = _names(machine).get((operation, side, source), f"{operation}_{f'{source}_to_' * bool(source)}{side}")
-    return name + PINNED * pinned + (f" ({size} of {SIZE} bytes)" if size != SIZE else "")
+    odd = f" ({size} of {SIZE} bytes)" if size != SIZE else ""
+    return action_of(machine, operation, side, source) + PINNED * pinned + odd

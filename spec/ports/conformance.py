@@ -333,7 +333,7 @@ def conform(
         left = blobs_not_judged(subject) if claim.blobs else not_judged(subject)
         results.append(LevelResult(level, conformance, tuple(sorted(tolerance.met)), left))
         report = report_on()
-        if report.reached or tolerance.finished or (subject.program is not None and subject.program.hung):
+        if report.reached or tolerance.is_over(subject):
             break
     return report
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from syncedmem.model import Mode, caffe, using_mode
 
 from ..blob.elements import decoded, encoded, near, pour, shown
-from ..engine.call_log import recorded
+from ..engine.call_log import action_of, recorded
 from .blobs import RELEASE
-from .expected import operation_names
 from .memory_replay import Difference
 from .programs import SET_MODE
 
@@ -24,7 +23,6 @@ __all__ = ["replay_blobs"]
 
 _TOLERANCE = 1e-6
 _UNSEEN = ("free", "clone")
-_NAMES = operation_names(caffe.EVERYTHING)
 
 
 def replay_blobs(subject: Subject, vector: dict[str, Any]) -> Difference | None:
@@ -75,11 +73,11 @@ class _Player:
             return self._release(step.get("blob", 0))
         start = len(self._log.calls)
         raised, value = self._call(step)
-        done = self._log.calls[start:]
+        done = [it for it in self._log.calls[start:] if it.operation not in _UNSEEN]
         return (
             self._refusal(step, raised)
             or self._answered(step, value)
-            or self._actions(step, [_NAMES[it.operation, it.side] for it in done if it.operation not in _UNSEEN])
+            or self._actions(step, [action_of(caffe.EVERYTHING, it.operation, it.side, it.source) for it in done])
             or self._compared(step)
         )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from syncedmem.model import EDITIONS, caffe
 
+from ..engine.call_log import action_of
 from ..engine.contents import pattern
 from ..memory.by_table import TableOracle
 from ..memory.oracle import Oracle, Wanted
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
     from syncedmem.model.declaration import Call, Machine, Refusal
 
-    from ..memory.oracle import Does
     from ..memory.policy import Policy
     from .programs import Operation, Program
 
-__all__ = ["OWN_BUFFER", "REFUSALS", "content", "expected_steps", "operation_names", "refusals"]
+__all__ = ["OWN_BUFFER", "REFUSALS", "content", "expected_steps", "refusals"]
 
 OWN_BUFFER = "own_buffer"
 """The refusal of a memory's own pointer, which Caffe frees and then keeps; no machine knows pointers."""
@@ -55,13 +54,6 @@ def refusals(machine: Machine) -> Mapping[str | None, str]:
     ours = dict.fromkeys(get_args(Reason), "the policy refuses the call, and does not say what the machine calls it")
     own = {it.name: it.text or "the machine refuses the call" for it in machine.refusals.values()}
     return {None: REFUSALS[None], **ours, **own}
-
-
-@cache
-def operation_names(machine: Machine) -> Mapping[tuple[str, str], str]:
-    """What a machine calls each operation of an allocator on each side; the first action that does it."""
-    actions = [it for it in machine.actions.values() if it.does]
-    return {("push" if it.queued else it.does, it.side): it.name for it in reversed(actions)}
 
 
 def content(number: int, size: int) -> bytes:
@@ -110,10 +102,6 @@ class _Followed:
         self._machine = machine
         self._oracle = Oracle.new(policy, size, 0) if policy else TableOracle.of(machine, size, 0)
         self._heads = {frozenset(head.fresh): head.name for head in machine.heads.values()}
-        self._names = {
-            Wanted(cast("Does", it.does), it.side, it.source, it.queued): it.name
-            for it in reversed([*machine.actions.values()])
-        }
         self._buffers = buffers
         self._adopted: dict[str, int] = {}
 
@@ -157,7 +145,8 @@ class _Followed:
 
     def _acted(self, steps: Iterable[Wanted]) -> dict[str, Any]:
         """The expected actions; those of a memory of zero bytes are not specified."""
-        return {"actions": [self._names[step._replace(pinned=False)] for step in steps]} if self._oracle.size else {}
+        names = [action_of(self._machine, it.operation, it.side, it.source) for it in steps]
+        return {"actions": names} if self._oracle.size else {}
 
     def _seen(self) -> dict[str, Any]:
         """The expected head, flags and contents; a memory of zero bytes has the flags of any other."""

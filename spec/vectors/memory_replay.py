@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Input
 
+from ..engine.call_log import action_of
 from ..engine.contents import Watched, contrasted, fetch, put, shown
 from ..engine.reproducer import Reproducer
 from ..engine.violation import Violation
 from ..memory.driver import MemoryDriver
-from .expected import content, operation_names
+from .expected import content
 from .programs import LOOK, MOVES, OWN, WRITE_BUFFER, setting_of
 
 if TYPE_CHECKING:
@@ -269,13 +270,12 @@ class _Player:
         if "actions" not in step or self._subject.level < _ACTIONS_FROM:
             return None
         machine = self._subject.machine
-        names = operation_names(machine)
         actions = [machine.actions[it] for it in step["actions"] if machine.actions[it].does in MOVES]
         wanted = [("push" if it.queued else it.does, it.side, it.source) for it in actions]
         if [(it.operation, it.side, it.source) for it in calls] != wanted or any(
             it.byte_size != self._size for it in calls
         ):
-            named = [(names.get((it.operation, it.side), f"{it.operation}_{it.side}"), it) for it in calls]
+            named = [(action_of(machine, it.operation, it.side, it.source), it) for it in calls]
             seen = [f"{name}{self._odd_size(it)}" for name, it in named]
             return ", ".join(it.name for it in actions) or "no action", ", ".join(seen) or "no action"
         for fact in machine.facts.values():
