@@ -29,7 +29,7 @@ from mutants.port import PORT_BUGS
 from vector_kills import known
 
 from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe, configurations
-from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.difference import compare
 from syncedmem.spec import Policy
 from syncedmem.spec.blob.calls import CALLS
@@ -487,7 +487,7 @@ def _essay(file: Path) -> str:
 
 def machine_pictures() -> dict[str, Callable[[], str]]:
     """The pictures on that page."""
-    return {f"pictures/{file.stem}.svg": partial(diamond_svg, machine) for file, machine in example_machines()}
+    return {f"pictures/{file.stem}.svg": partial(diagram_svg, machine) for file, machine in example_machines()}
 
 
 @cache

@@ -31,7 +31,7 @@ def shown(edition: object, **options: Any) -> Bundle:  # noqa: ANN401 -- passed 
     ----------
     edition : str or Machine
     **options
-        Of ``syncedmem.model.diagrams.diamond.diamond_svg``.
+        Of ``syncedmem.model.diagrams.diagram.diagram_svg``.
     """
     found: Bundle = import_module(_drawers["diagram"]).bundle(edition, **options)
     return found

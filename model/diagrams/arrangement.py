@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from .layout import Anchor, Point
     from .trace import Trace
 
-__all__ = ["GUARDED", "NUMBERED", "Arrangement", "Arrow", "Box", "Group", "taken"]
+__all__ = ["NUMBERED", "Arrangement", "Arrow", "Box", "Group", "taken"]
 
-GUARDED = "(step) depends on a guard"
 NUMBERED = "3: the third call of the list, 3…: and later ones"
-"""Texts of the legend: about effects, and about a trace."""
+"""A text of the legend: about a trace."""
 
 
 class Box(NamedTuple):

@@ -9,6 +9,7 @@ guards because the pointers are in the nodes.
 from __future__ import annotations
 
 import enum
+import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ..opening import AnyCall, AnyMachine
 
 __all__ = [
+    "BRACKETS",
     "Detail",
     "Drawing",
     "Edge",
@@ -42,6 +44,10 @@ __all__ = [
     "phrase_of",
     "without_kind",
 ]
+
+
+_GUARD = "guard: step, !guard must not hold"
+BRACKETS = "(step) depends on a guard"
 
 
 class Detail(Spelled, enum.StrEnum):
@@ -102,6 +108,7 @@ class Note(NamedTuple):
 
     Attributes
     ----------
+    call : str
     text : str
         The call, the heads, and the result.
     heads : tuple of str
@@ -111,6 +118,7 @@ class Note(NamedTuple):
         The transitions that it stands for.
     """
 
+    call: str
     text: str
     heads: tuple[str, ...]
     final: bool
@@ -159,7 +167,7 @@ def _note(machine: Machine, call: str, refusal: str, rows: list[Row]) -> Note:
     done = effect(machine, rows)
     result = f"refused, {refusal}" if refusal else f"{done}, then the end" if done else "the end"
     identifiers = tuple(row.identifier(head) for row in rows for head in row.source)
-    return Note(f"{call} in {_where(heads, machine.heads)}: {result}", heads, not refusal, identifiers)
+    return Note(call, f"{call} in {_where(heads, machine.heads)}: {result}", heads, not refusal, identifiers)
 
 
 def _where(heads: tuple[str, ...], every: Iterable[str]) -> str:
@@ -259,9 +267,20 @@ class Drawing(NamedTuple):
     notes: tuple[Note, ...]
 
     @property
-    def ends(self) -> set[str]:
-        """The heads from which there is a way to the end."""
-        return {head for note in self.notes if note.final for head in note.heads}
+    def ends(self) -> dict[str, tuple[str, ...]]:
+        """The calls that end a memory, of each head from which there is one."""
+        notes = [note for note in self.notes if note.final]
+        ends = {node.head: tuple(note.call for note in notes if node.head in note.heads) for node in self.nodes}
+        return {head: calls for head, calls in ends.items() if calls}
+
+    @property
+    def abbreviations(self) -> tuple[str, ...]:
+        """What a reader has to be told about guards and brackets, if there are any."""
+        lines = [line for edge in self.edges for line in edge.lines]
+        texts = [*(step for line in lines for step in line.steps), *(note.text for note in self.notes)]
+        guards = (_GUARD,) if any(line.guards for line in lines) else ()
+        brackets = (BRACKETS,) if any(re.search(r"(?<!\S)\(", text) for text in texts) else ()
+        return (*guards, *brackets)
 
 
 def drawing(

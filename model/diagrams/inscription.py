@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .arrangement import Arrow, Box
     from .drawing import Line
     from .layout import Anchor, Point
-    from .painting import Brush
+    from .svg import SvgWriter
     from .trace import Trace
 
 __all__ = ["BULLETS", "FINAL", "REFUSED", "Inscriber", "Item", "tip_at"]
@@ -51,11 +51,11 @@ class Item(NamedTuple):
 
 
 class Inscriber(NamedTuple):
-    """A brush, and what is shown besides the machine: coverage, a trace, or neither.
+    """A writer, and what is shown besides the machine: coverage, a trace, or neither.
 
     Attributes
     ----------
-    brush : Brush
+    writer : SvgWriter
     covered : collection of str or None
         Transitions.
     trace : Trace or None
@@ -63,7 +63,7 @@ class Inscriber(NamedTuple):
         The name of the state to mark; empty for none.
     """
 
-    brush: Brush
+    writer: SvgWriter
     covered: Collection[str] | None
     trace: Trace | None
     at: str = ""
@@ -84,11 +84,11 @@ class Inscriber(NamedTuple):
     def box(self, box: Box) -> str:
         """A state: its name, and below it the calls that leave it as it is."""
         (x, y), (wide, high) = box.centre, box.half
-        drawn = self.brush.box(
+        drawn = self.writer.box(
             (x - wide, y - high), (2 * wide, 2 * high), "head", "ink", "box", border=5 if box.name == self.at else 1.5
         )
         level = y + 5 if not box.stays else y - high + 17
-        drawn += self.brush.text((x - width_of(box.name, "name") // 2, level), box.name, "name", bold=True)
+        drawn += self.writer.text((x - width_of(box.name, "name") // 2, level), box.name, "name", bold=True)
         for k, line in enumerate(box.stays):
             drawn += "\n" + self.item((x - wide + 5, level + 2 + 15 * k), self._item_of(line, (box.name,), "brief"))
         return drawn
@@ -100,16 +100,16 @@ class Inscriber(NamedTuple):
         if missed:
             colour, ink = "miss", "miss"
         place, fill = f' transform="translate({x} {y + 8})"', colour if item.bullet == BULLETS[Kind.DEVICE] else "none"
-        drawn = self.brush.path(item.bullet, colour, fill=fill, look="tip", more=place) if item.bullet else ""
+        drawn = self.writer.path(item.bullet, colour, fill=fill, look="tip", more=place) if item.bullet else ""
         if item.covered is not None:
-            drawn += self.brush.text((x + 14, y + 12), "✗" if missed else "✓", "call", fill=ink, bold=missed)
+            drawn += self.writer.text((x + 14, y + 12), "✗" if missed else "✓", "call", fill=ink, bold=missed)
         for k, (of, text) in enumerate(item.texts):
             bold = missed or (item.seen == "taken" and of != "step")
-            drawn += self.brush.text((start, y + 12 + 13 * k), text, of, fill=ink, bold=bold)
+            drawn += self.writer.text((start, y + 12 + 13 * k), text, of, fill=ink, bold=bold)
         if missed:
             right, bottom = start + 3 + max(width_of(text, of) for of, text in item.texts), y + item.height
             frame = f"M{start - 3} {y + 1}H{right}V{bottom}H{start - 3}Z"
-            drawn = self.brush.path(frame, "miss", width=1, look="frame", more=' stroke-dasharray="4 3"') + drawn
+            drawn = self.writer.path(frame, "miss", width=1, look="frame", more=' stroke-dasharray="4 3"') + drawn
         return _group(drawn, "miss" if missed else "", item.seen)
 
     def _item_of(self, line: Line, sources: tuple[str, ...], look: str) -> Item:
@@ -140,10 +140,10 @@ class Inscriber(NamedTuple):
         way = [*points[:-1], (tip_x - short * ahead[0], tip_y - short * ahead[1])]
         colour, width = "miss" if missed else COLOURS[kind], 2 if kind in (Kind.DEVICE, Kind.HOST) else 1.5
         dashes = ' stroke-dasharray="5 4"' if missed else ""
-        drawn = self.brush.path(_path(way), colour, width=4 if seen == "taken" else width, look="way", more=dashes)
+        drawn = self.writer.path(_path(way), colour, width=4 if seen == "taken" else width, look="way", more=dashes)
         # Filled towards the device, hollow towards the host and for an adoption.
         fill = {Kind.DEVICE: colour, Kind.NONE: "none"}.get(kind, "paper")
-        drawn += self.brush.path(tip_at((tip_x, tip_y), ahead, kind), colour, fill=fill, width=width, look="tip")
+        drawn += self.writer.path(tip_at((tip_x, tip_y), ahead, kind), colour, fill=fill, width=width, look="tip")
         return _group(drawn, kind.name.lower(), "miss" if missed else "", seen)
 
 

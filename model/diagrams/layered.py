@@ -28,8 +28,10 @@ __all__ = ["layered"]
 
 _EVERYWHERE = "an arrow from nowhere leaves every state"
 
-_WIDE = 720
+_WIDE = 640
 """How wide a row of labels may get before it becomes several."""
+_LONG = 18
+"""More letters than these in a step are broken."""
 _MOST_ROWS = 6
 _GAP = 14
 """Between two items of a row; a tick or a cross before a call fits in."""
@@ -170,7 +172,16 @@ def _merged(drawn: Drawing) -> list[_Arrow]:
         identifiers = tuple(it for line in of_all for it in line.identifiers)
         sources = tuple(name for name in names if name != dest)
         merged.append((sources, dest, (Line(call, steps, kind, identifiers),)))
-    return [arrow for arrow in merged if arrow[2]]
+    return [(sources, dest, tuple(map(_broken, lines))) for sources, dest, lines in merged if lines]
+
+
+def _broken(line: Line) -> Line:
+    """Long steps take several lines of text, which makes a drawing of many arrows narrower."""
+    texts: list[str] = []
+    for step in line.steps:
+        first, *rest = step.split(" + ") if len(step) > _LONG else (step,)
+        texts += [first, *(f"+ {part}" for part in rest)]
+    return line._replace(steps=tuple(texts))
 
 
 def _layers(drawn: Drawing) -> dict[str, int]:
@@ -293,22 +304,24 @@ def _pack(row: list[_Item]) -> None:
 
 def _align(rows: list[list[_Item]]) -> None:
     """Move each item near its neighbours, as far as the others of its row let it; then straighten arrows."""
+    right = max(row[-1].left + row[-1].width for row in rows)
     for sweep in range(2 * _SWEEPS):
         for row in rows if sweep % 2 == 0 else reversed(rows):
             wanted = [_mean([float(it.x) for it in item.beside], float(item.x)) - item.lane for item in row]
-            places = _spread(wanted, [item.width + _GAP for item in row])
-            for item, place in zip(row, places, strict=True):
+            widths = [item.width + _GAP for item in row]
+            last = right + _GAP - sum(widths)
+            for item, place in zip(row, _spread(wanted, widths, (MARGIN, last)), strict=True):
                 item.left = place
     for sweep in range(_SWEEPS):
         for row in rows if sweep % 2 == 0 else reversed(rows):
-            _straighten(row, -1 if sweep % 2 == 0 else 1)
+            _straighten(row, -1 if sweep % 2 == 0 else 1, right)
     leftmost = min(item.left for row in rows for item in row)
     for row in rows:
         for item in row:
             item.left += MARGIN - leftmost
 
 
-def _straighten(row: list[_Item], towards: int) -> None:
+def _straighten(row: list[_Item], towards: int, right: int) -> None:
     """Put each lane in line with where its arrow comes from, if there is room between its neighbours."""
     for k, item in enumerate(row):
         from_there = [it for it in item.beside if it.row == item.row + towards]
@@ -316,7 +329,7 @@ def _straighten(row: list[_Item], towards: int) -> None:
             continue
         (other,) = from_there
         x = min(max(item.x, other.left + _TRACK), other.left + other.width - _TRACK) if other.is_box else other.x
-        left = x - item.lane
+        left = min(max(x - item.lane, MARGIN), right - item.width)
         if k + 1 < len(row):
             left = min(left, row[k + 1].left - _GAP - item.width)
         if k:
@@ -324,8 +337,11 @@ def _straighten(row: list[_Item], towards: int) -> None:
         item.left = left
 
 
-def _spread(wanted: list[float], widths: list[int]) -> list[int]:
-    """The places nearest to the wanted ones at which nothing overlaps: least squares, by pooling neighbours."""
+def _spread(wanted: list[float], widths: list[int], limits: Point | None = None) -> list[int]:
+    """The places nearest to the wanted ones at which nothing overlaps: least squares, by pooling neighbours.
+
+    The limits are the least place of the first, and the greatest at which all that follow it still have room.
+    """
     offsets = [0, *accumulate(widths[:-1])]
     pools: list[tuple[float, int]] = []
     for place in (want - offset for want, offset in zip(wanted, offsets, strict=True)):
@@ -334,6 +350,8 @@ def _spread(wanted: list[float], widths: list[int]) -> list[int]:
             (one, count), (other, more) = pools[-2:]
             pools[-2:] = [((one * count + other * more) / (count + more), count + more)]
     starts = [mean for mean, count in pools for _ in range(count)]
+    if limits is not None:
+        starts = [min(max(start, limits[0]), limits[1]) for start in starts]
     return [round(start) + offset for start, offset in zip(starts, offsets, strict=True)]
 
 

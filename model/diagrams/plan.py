@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING
 
 from ..caffe import EDITIONS
-from .arrangement import GUARDED, NUMBERED, Arrangement, Arrow, Box
+from .arrangement import NUMBERED, Arrangement, Arrow, Box
 from .drawing import Detail, drawing
 from .grid import grid
 from .layered import layered
@@ -34,18 +33,8 @@ def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
         laid = grid(drawn, room) if _has_our_configurations(drawn) else layered(drawn, room)
     else:
         laid = _diamond(drawn, detail, room) if _is_diamond(drawn) else layered(drawn, room)
-    legend = [text for text, shown in ((_GUARD, detail is Detail.GUARDS), (GUARDED, _has_brackets(drawn))) if shown]
-    texts = [*laid.abbreviations, *([", ".join(legend)] if legend else [])]
+    texts = [*laid.abbreviations, *([", ".join(drawn.abbreviations)] if drawn.abbreviations else [])]
     return laid._replace(abbreviations=(*texts, *((NUMBERED,) if room else ())))
-
-
-def _has_brackets(drawn: Drawing) -> bool:
-    """Whether a step is drawn in brackets, because not all rows have it."""
-    steps = (step for edge in drawn.edges for line in edge.lines for step in line.steps)
-    return any(re.search(r"(?<!\S)\(", text) for text in (*steps, *(note.text for note in drawn.notes)))
-
-
-_GUARD = "guard: step, !guard must not hold"
 
 
 def _is_diamond(drawn: Drawing) -> bool:

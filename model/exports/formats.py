@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..caffe import DEFAULT
-from ..diagrams.diamond import diamond_svg
+from ..diagrams.diagram import diagram_svg
 from ..diagrams.drawing import Detail
 from ..errors import InvalidExportError, MissingPackageError
 from ..opening import machine_of
@@ -82,7 +82,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             "state diagram, which GitHub draws in Markdown", "mmd", mermaid, _ALL, calls=True, also=("mermaid", "md")
         ),
         "dot": Format("state diagram for Graphviz", "dot", dot, _ALL, calls=True, trace=True, theme=True, also=("gv",)),
-        "svg": Format("state diagram as a picture", "svg", diamond_svg, _ALL, calls=True, trace=True, theme=True),
+        "svg": Format("state diagram as a picture", "svg", diagram_svg, _ALL, calls=True, trace=True, theme=True),
         "png": Format(
             "picture in pixels; needs CairoSVG or Graphviz",
             "png",

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ..caffe import DEFAULT
-from ..diagrams.drawing import Detail, drawing
+from ..diagrams.drawing import BRACKETS, Detail, drawing
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -55,12 +55,10 @@ def mermaid_of(drawn: Drawing) -> str:
     lines += [
         f"    {names[it.source]} --> {names[it.dest]} : {'<br/>'.join(map(_label, it.labels))}" for it in drawn.edges
     ]
-    if drawn.notes:
-        lines += [
-            f"    note right of {first}",
-            *(f"        {_escaped(note.text)}" for note in drawn.notes),
-            "    end note",
-        ]
+    # Guards stand in square brackets here, as in UML, and need no words.
+    texts = [*(note.text for note in drawn.notes), *(it for it in drawn.abbreviations if it == BRACKETS)]
+    if texts:
+        lines += [f"    note right of {first}", *(f"        {_escaped(text)}" for text in texts), "    end note"]
     return "\n".join(lines) + "\n"
 
 

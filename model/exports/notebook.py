@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..diagrams.diamond import diamond_svg
+from ..diagrams.diagram import diagram_svg
 from ..errors import DeclarationError, InvalidExportError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def bundle(edition: AnyMachine, **options: Any) -> Bundle:  # noqa: ANN401 -- pa
     ----------
     edition : str or Machine
     **options
-        Of `diamond_svg`.
+        Of `diagram_svg`.
 
     Returns
     -------
@@ -30,6 +30,6 @@ def bundle(edition: AnyMachine, **options: Any) -> Bundle:  # noqa: ANN401 -- pa
         trace or a state of it cannot be drawn.
     """
     try:
-        return {"image/svg+xml": diamond_svg(edition, **options)}
+        return {"image/svg+xml": diagram_svg(edition, **options)}
     except (DeclarationError, InvalidExportError):
         return {}

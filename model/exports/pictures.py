@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from ..caffe import DEFAULT
-from ..diagrams.diamond import diamond_svg
+from ..diagrams.diagram import diagram_svg
 from ..diagrams.drawing import drawing
 from ..errors import InvalidExportError
 from .graphviz import DENSITY, dot, laid_out
@@ -53,7 +53,7 @@ cairosvg.svg2pdf(file_obj=sys.stdin.buffer, write_to=sys.stdout.buffer, scale=fl
 
 
 def png_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
-    """The picture in pixels; parameters and errors are those of `diamond_svg`.
+    """The picture in pixels; parameters and errors are those of `diagram_svg`.
 
     The file has a title, and its pixels per inch, so that a document shows it as large as the PDF.
 
@@ -66,7 +66,7 @@ def png_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa
     """
     if not _has_cairo():
         return _described(laid_out(dot(edition, **options), "png"), DENSITY, drawing(edition).title)
-    text = diamond_svg(edition, **options)
+    text = diagram_svg(edition, **options)
     pixels = int(_PIXELS * max(map(float, re.findall(r' (?:width|height)="([\d.]+)"', text)[:2])))
     if pixels > _MOST:
         raise InvalidExportError(
@@ -78,7 +78,7 @@ def png_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa
 
 
 def pdf_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
-    """The picture for print; parameters and errors are those of `diamond_svg`.
+    """The picture for print; parameters and errors are those of `diagram_svg`.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def pdf_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa
     """
     if not _has_cairo():
         return _undated(laid_out(dot(edition, **options), "pdf"))
-    return _painted(diamond_svg(edition, **options), "pdf", 1, drawing(edition).title)
+    return _painted(diagram_svg(edition, **options), "pdf", 1, drawing(edition).title)
 
 
 def _has_cairo() -> bool:

@@ -49,7 +49,7 @@ def plain_diagram(
     """
     drawn = drawing(edition, calls=calls, detail=detail)
     lines = [drawn.title, "", *_states(drawn)]
-    lines += [note.text for note in drawn.notes]
+    lines += [*(note.text for note in drawn.notes), *drawn.abbreviations]
     if trace is not None:
         lines += ["", *trace.lines(detail)]
     return "\n".join(lines).rstrip() + "\n"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from ..caffe import CAFFE, EDITIONS, MODE, REFUSALS
-from ..diagrams.drawing import drawing
+from ..diagrams.drawing import BRACKETS, drawing
 from ..errors import InvalidExportError
 from ..interface import BLOB_CALLS
 from ..opening import machine_of
@@ -137,6 +137,7 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
         "machine_of": machine_of,
         "named_machine": _named_machine,
         "coded": coded,
+        "brackets": BRACKETS,
         "drawing": drawing,
         "formal_model": formal_model,
         "VERSION": VERSION,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncedmem.model import Call, Machine, Row
-from syncedmem.model.diagrams.diamond import painted
+from syncedmem.model.diagrams.diagram import painted
 from syncedmem.model.diagrams.drawing import Detail, drawing_of
 from syncedmem.model.exports.graphviz import dot_of
 from syncedmem.model.exports.mermaid import mermaid_of

@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 from syncedmem import __version__, cli
 from syncedmem.cli import app, diagram, main, output
 from syncedmem.model import EDITIONS, InvalidArgumentError, MissingPackageError, caffe
-from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.diagrams.trace import trace_of
@@ -440,7 +440,7 @@ def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -
     result = checks.verify(("simulated",), steps=0, seed=0)
     memories = result.devices[0].memories
     assert memories is not None
-    drawn = diamond_svg("caffe", covered=memories.coverage.identifiers())
+    drawn = diagram_svg("caffe", covered=memories.coverage.identifiers())
 
     assert drawn in page(result)
     assert "✗" in drawn
@@ -501,7 +501,7 @@ def test_diagram_passes_its_options_on() -> None:
     assert "1,000 bytes to CPU" in drawn
     assert "all bytes to CPU" in run("diagram", "--format", "dot", "--trace", "gpu_data cpu_data").output
     for theme in Theme:
-        assert diamond_svg(theme=theme) == run("diagram", "--format", "svg", "--theme", theme).output
+        assert diagram_svg(theme=theme) == run("diagram", "--format", "svg", "--theme", theme).output
 
 
 def test_diagram_writes_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

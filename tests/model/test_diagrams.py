@@ -23,7 +23,7 @@ from drawings import (
 from loops import some
 
 from syncedmem.model import EDITIONS, DeclarationError, Row, configurations, matrix
-from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.trace import trace_of
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Arrows = dict[tuple[str, str], list[str]]
 
-DRAWINGS = (diamond_svg, mermaid, markdown_table, markdown_matrix)
+DRAWINGS = (diagram_svg, mermaid, markdown_table, markdown_matrix)
 NAMES = tuple(EDITIONS)
 # Every arrow except the one from UNINITIALIZED to the device.  Every edition with a device has these calls.
 EVERYWHERE = (
@@ -71,7 +71,7 @@ def declared_arrows(edition: str) -> Arrows:
 def drawn(edition: str = "caffe", missing: str | None = None, *, marks: bool = False) -> ET.Element:
     """Return a drawing as a tree; with `marks`, every transition except `missing` is covered."""
     covered = {name for name in identifiers(edition) if name != missing} if marks else None
-    return parsed(diamond_svg(edition, covered=covered))
+    return parsed(diagram_svg(edition, covered=covered))
 
 
 @pytest.mark.parametrize("draw", DRAWINGS)
@@ -133,7 +133,7 @@ def test_svg_nothing_overlaps(edition: str, calls: str, detail: Detail) -> None:
     if edition == "cpu_only" and calls in (EVERYWHERE * 9, LATE):
         calls = "cpu_data mutable_cpu_data set_cpu_data " * 40
     trace = trace_of(calls, edition=edition, size=1 << 30) if calls and covered is None else None
-    root = parsed(diamond_svg(edition, detail=detail, trace=trace, covered=covered))
+    root = parsed(diagram_svg(edition, detail=detail, trace=trace, covered=covered))
     things = things_in(root)
     assert not collisions(things)
     _, _, width, height = numbers(root.attrib["viewBox"])
@@ -159,7 +159,7 @@ def test_svg_tips_are_closed_where_something_is_copied(edition: str) -> None:
 
 def test_frames_overlap_nothing() -> None:
     """If nothing is covered, the frames of the warnings do not overlap each other, a head or an arrow."""
-    root = parsed(diamond_svg(covered=()))
+    root = parsed(diagram_svg(covered=()))
     frames: list[tuple[str, Box]] = []
     for node in root.iter(f"{SVG}path"):
         if "smd-frame" in classes(node):
@@ -194,7 +194,7 @@ def test_svg_is_symmetric() -> None:
 
 def test_svg_can_be_inlined_many_times() -> None:
     """The SVG has a name, a description and no id. All its classes have its prefix, and no selector takes others."""
-    text, root = diamond_svg(), drawn()
+    text, root = diagram_svg(), drawn()
     assert root.get("role") == "img"
     assert [f"{SVG}title", f"{SVG}desc"] == [node.tag for node in root][:2]
     assert "edition caffe" in (root[0].text or "")
@@ -230,8 +230,8 @@ def colours(text: str) -> set[str]:
 @pytest.mark.parametrize("detail", Detail)
 def test_svg_needs_no_style_to_be_seen(detail: Detail) -> None:
     """Each theme writes its palette into attributes. Only the dark colours of ``AUTO`` need a style sheet."""
-    drawings = {theme: diamond_svg(detail=detail, theme=theme) for theme in Theme}
-    assert diamond_svg(detail=detail) == drawings[Theme.AUTO]
+    drawings = {theme: diagram_svg(detail=detail, theme=theme) for theme in Theme}
+    assert diagram_svg(detail=detail) == drawings[Theme.AUTO]
     for theme, palette in ((Theme.AUTO, LIGHT), (Theme.LIGHT, LIGHT), (Theme.DARK, DARK)):
         assert colours(drawings[theme]) <= set(palette)
         assert palette.paper in colours(drawings[theme])
@@ -243,7 +243,7 @@ def test_svg_needs_no_style_to_be_seen(detail: Detail) -> None:
 
 def test_svg_colours_have_the_class_that_the_dark_layer_names() -> None:
     """Every colour then changes in dark mode."""
-    style = parsed(diamond_svg()).findtext(f"{SVG}style") or ""
+    style = parsed(diagram_svg()).findtext(f"{SVG}style") or ""
     layer = dict(re.findall(r"\.smd \.smd-(\S+)\{\w+:(light-dark\(\S+\))\}", style))
     both = LIGHT._asdict().items(), DARK
     assert layer == {
@@ -251,7 +251,7 @@ def test_svg_colours_have_the_class_that_the_dark_layer_names() -> None:
         for (name, light), dark in zip(*both, strict=True)
         for use in ("fill", "stroke")
     }
-    for node in parsed(diamond_svg(covered=())).iter():
+    for node in parsed(diagram_svg(covered=())).iter():
         for use in ("fill", "stroke"):
             colour = node.get(use, "none")
             named = [look for look in classes(node) if look.startswith(f"smd-{use}-")]
@@ -267,7 +267,7 @@ def test_svg_knows_its_size() -> None:
 
 def test_svg_without_coverage_has_no_marks() -> None:
     """Ticks and crosses appear only if coverage was requested."""
-    body = diamond_svg().split("</style>")[1]
+    body = diagram_svg().split("</style>")[1]
     assert not [mark for mark in ("✓", "✗", "smd-miss") if mark in body]
 
 
@@ -296,7 +296,7 @@ def test_svg_marks_the_one_that_is_missing(missing: str) -> None:
 
 def test_svg_with_nothing_covered() -> None:
     """An empty collection means that nothing is covered; it does not mean that there is no coverage."""
-    root = parsed(diamond_svg(covered=()))
+    root = parsed(diagram_svg(covered=()))
     marks = {node.text for node in root.iter(f"{SVG}text") if node.text in ("✓", "✗")}
     assert {"✗"} == marks
 

@@ -12,7 +12,7 @@ from machines import EXAMPLES, ODD
 from programs import npm_file
 
 from syncedmem.model import EDITIONS
-from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.diagrams.drawing import Detail, drawing
 from syncedmem.model.diagrams.palette import DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.trace import trace_of
@@ -55,10 +55,10 @@ class Shown(NamedTuple):
 
 def shown() -> list[Shown]:
     """Return drawings of all editions and details: without a trace, with a short trace, and with long numbers."""
-    found = [Shown("covered", diamond_svg(covered=())), Shown("early, covered", diamond_svg("early", covered=()))]
+    found = [Shown("covered", diagram_svg(covered=())), Shown("early, covered", diagram_svg("early", covered=()))]
     for edition, detail, calls in product(EDITIONS, Detail, TRACES):
         trace = trace_of(calls, edition=edition, size=1 << 40) if calls else None
-        text = diamond_svg(edition, detail=detail, trace=trace)
+        text = diagram_svg(edition, detail=detail, trace=trace)
         found.append(Shown(f"{edition}, {detail}, {calls[:30]}", text))
     return found
 
@@ -117,11 +117,11 @@ def colours_of(palette: Palette) -> set[str]:
 
 
 def on_page(scheme: str, theme: Theme = Theme.AUTO) -> str:
-    return f"<style>:root{{color-scheme:{scheme}}}</style>{diamond_svg(covered=(), theme=theme)}"
+    return f"<style>:root{{color-scheme:{scheme}}}</style>{diagram_svg(covered=(), theme=theme)}"
 
 
 def switched(attribute: str) -> str:
-    return f"<div {attribute}>{diamond_svg(covered=())}</div>"
+    return f"<div {attribute}>{diagram_svg(covered=())}</div>"
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light system", "dark system"])
@@ -154,7 +154,7 @@ def test_a_drawing_is_light_or_dark_as_its_page(
     if body:
         opened(browser, tmp_path / "theme.html", body)
     else:
-        (tmp_path / "machine.svg").write_text(diamond_svg(covered=()), encoding="utf-8")
+        (tmp_path / "machine.svg").write_text(diagram_svg(covered=()), encoding="utf-8")
         browser.driver.get((tmp_path / "machine.svg").as_uri())
     seen = set(browser.run(_SEEN)) - {"none"}
     assert seen <= colours_of(palette or (DARK if dark else LIGHT))
@@ -163,9 +163,9 @@ def test_a_drawing_is_light_or_dark_as_its_page(
 
 def test_an_image_has_its_own_size(browser: Explorer, tmp_path: Path) -> None:
     """It keeps its size where the page does not set one."""
-    (tmp_path / "machine.svg").write_text(diamond_svg(), encoding="utf-8")
+    (tmp_path / "machine.svg").write_text(diagram_svg(), encoding="utf-8")
     opened(browser, tmp_path / "image.html", '<span style="display:inline-block"><img src="machine.svg"></span>')
-    root = parsed(diamond_svg())
+    root = parsed(diagram_svg())
     size = browser.run("const it = document.querySelector('img'); return [it.width, it.height]")
     assert size == [pytest.approx(float(root.attrib[name]), abs=0.51) for name in ("width", "height")]
 

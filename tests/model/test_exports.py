@@ -28,8 +28,8 @@ from syncedmem.model import (
     matrix,
 )
 from syncedmem.model.caffe import CAFFE
-from syncedmem.model.declaration import Machine, Row
-from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.declaration import Call, Machine, Row
+from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
 from syncedmem.model.diagrams.palette import COLOURS, DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.plan import plan_of
@@ -153,8 +153,20 @@ def test_a_drawing_of_one_call_has_its_notes_alone() -> None:
         "release in every head: (free), then the end"
     ]
     assert drawing(calls=(caffe.CPU_DATA,)).notes == ()
-    assert "note" not in mermaid(calls=(caffe.CPU_DATA,))
-    assert "note" not in exported("plantuml", calls=(caffe.CPU_DATA,))
+    alone = ["    note right of UNINITIALIZED", "        (step) depends on a guard", "    end note"]
+    assert alone == mermaid(calls=(caffe.CPU_DATA,)).splitlines()[-3:]
+    assert "note" not in mermaid(calls=(caffe.CPU_DATA,), detail=Detail.CONFIGURATIONS)
+    assert ["note right of state0", alone[1].strip(), "end note"] == [
+        line.strip() for line in exported("plantuml", calls=(caffe.CPU_DATA,)).splitlines()[-4:-1]
+    ]
+
+
+def test_the_end_has_the_name_that_it_has_in_the_machine() -> None:
+    door = Machine(
+        "door", [Row("open", "A", "B"), Row("leave", ["A", "B"])], calls=[Call("open"), Call("leave", "release")]
+    )
+    drawn = exported("plantuml", edition=door)
+    assert ["state0 --> [*] : leave", "state1 --> [*] : leave"] == [it for it in drawn.splitlines() if "> [*]" in it]
 
 
 @pytest.mark.parametrize("detail", Detail)
@@ -328,7 +340,7 @@ def test_pictures_carry_their_title_and_pixels_are_as_large_as_print(monkeypatch
 def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
     """A trace with one call fewer is painted."""
     pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
-    at_heads = diamond_svg(trace=trace_of("cpu_data"))
+    at_heads = diagram_svg(trace=trace_of("cpu_data"))
     height = re.search(r' height="([\d.]+)"', at_heads)
     assert height
     most = 1 + int((32_767 / 2 - float(height[1])) / 25)
@@ -340,7 +352,7 @@ def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
 @pytest.mark.parametrize("detail", Detail)
 def test_letters_are_as_large_in_a_paper_as_the_guide_says(detail: Detail) -> None:
     """The guide states them in points, for a drawing that is scaled to a width in millimetres."""
-    text = diamond_svg(detail=detail)
+    text = diagram_svg(detail=detail)
     smallest = min(int(size) for size in re.findall(r'font-size="(\d+)"', text))
     box = re.search(r'viewBox="0 0 (\d+) ', text)
     assert box
@@ -379,7 +391,7 @@ def test_without_its_library_cairo_is_not_asked(monkeypatch: pytest.MonkeyPatch)
         return None
 
     monkeypatch.setattr(pictures, "find_library", nowhere)
-    monkeypatch.setattr(pictures, "diamond_svg", None)
+    monkeypatch.setattr(pictures, "diagram_svg", None)
     assert export("png", calls=(caffe.CPU_DATA,))
 
 
@@ -618,4 +630,4 @@ def test_graphviz_has_the_colours_of_the_theme() -> None:
 
 def test_coverage_of_configurations_is_not_drawn() -> None:
     with pytest.raises(InvalidExportError, match="coverage is shown for heads and guards"):
-        diamond_svg(detail=Detail.CONFIGURATIONS, covered=())
+        diagram_svg(detail=Detail.CONFIGURATIONS, covered=())

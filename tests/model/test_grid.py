@@ -20,7 +20,7 @@ from drawings import (
 )
 
 from syncedmem.model import EDITIONS, Call, caffe
-from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.diagrams.drawing import Detail, drawing, without_kind
 from syncedmem.model.diagrams.plan import plan_of
 from syncedmem.model.diagrams.trace import trace_of
@@ -86,7 +86,7 @@ def test_host_and_device_are_mirrored_in_the_diagonal() -> None:
 
 def test_tips_differ_in_more_than_colour() -> None:
     """An arrow that adopts ends in a diamond with four corners; other arrows in a closed or an open triangle."""
-    root = parsed(diamond_svg(detail=Detail.CONFIGURATIONS))
+    root = parsed(diagram_svg(detail=Detail.CONFIGURATIONS))
     tips: dict[str, set[tuple[int, bool]]] = {}
     for _, group in arrow_groups(root):
         tip = group[0][1].attrib["d"]
@@ -125,9 +125,9 @@ def overlaps(root: ET.Element) -> list[tuple[str, str]]:
 def test_nothing_overlaps(edition: str, *, traced: bool) -> None:
     """It holds without a trace, and with a trace, whose numbers need room."""
     trace = trace_of(TRACES.get(edition, HOST), edition=edition) if traced else None
-    assert not overlaps(parsed(diamond_svg(edition, detail=Detail.CONFIGURATIONS, trace=trace)))
+    assert not overlaps(parsed(diagram_svg(edition, detail=Detail.CONFIGURATIONS, trace=trace)))
 
 
 @pytest.mark.parametrize("call", caffe.CAFFE.calls.values(), ids=str)
 def test_nothing_overlaps_with_a_single_call(call: Call) -> None:
-    assert not overlaps(parsed(diamond_svg(detail=Detail.CONFIGURATIONS, calls=(call,))))
+    assert not overlaps(parsed(diagram_svg(detail=Detail.CONFIGURATIONS, calls=(call,))))

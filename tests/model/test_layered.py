@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from machines import DOOR, EXAMPLES, MSI, THIRD
 
 from syncedmem.model.declaration import Machine, Row
-from syncedmem.model.diagrams.diamond import diamond_svg, painted
+from syncedmem.model.diagrams.diagram import diagram_svg, painted
 from syncedmem.model.diagrams.drawing import Detail, drawing, drawing_of
 from syncedmem.model.diagrams.trace import trace_of
 
@@ -45,7 +45,7 @@ def lie_on(a: Box, b: Box) -> bool:
 @pytest.mark.parametrize("detail", Detail)
 @pytest.mark.parametrize("machine", DRAWN, ids=str)
 def test_nothing_lies_on_anything(machine: Machine, detail: Detail) -> None:
-    root = parsed(diamond_svg(machine, detail=detail))
+    root = parsed(diagram_svg(machine, detail=detail))
 
     assert [] == covered(root)
     width, height = (float(size) for size in root.attrib["viewBox"].split()[2:])
@@ -55,7 +55,7 @@ def test_nothing_lies_on_anything(machine: Machine, detail: Detail) -> None:
 @pytest.mark.parametrize("machine", [MSI, THIRD, DOOR], ids=str)
 def test_every_call_is_there_from_every_state(machine: Machine) -> None:
     """On an arrow, in the box of a state that it leaves as it is, or on an arrow that leaves every state."""
-    root = parsed(diamond_svg(machine))
+    root = parsed(diagram_svg(machine))
     seen = {
         (source, dest, call)
         for (sources, dest), group in arrow_groups(root)
@@ -72,14 +72,14 @@ def test_every_call_is_there_from_every_state(machine: Machine) -> None:
 
 def test_a_trace_and_coverage_fit() -> None:
     trace = trace_of("read_a write_b read_c evict_b", edition=MSI)
-    assert [] == covered(parsed(diamond_svg(MSI, trace=trace)))
+    assert [] == covered(parsed(diagram_svg(MSI, trace=trace)))
     identifiers = [row.identifier(head) for row in MSI.rows[::2] for head in row.source]
-    assert [] == covered(parsed(diamond_svg(MSI, covered=identifiers)))
+    assert [] == covered(parsed(diagram_svg(MSI, covered=identifiers)))
 
 
 def test_names_are_only_text() -> None:
     odd = Machine('<b>&"', [Row('say "x"', "a < b", "c & d"), Row("<script>", ["c & d", "a < b"], "a < b")])
-    root = parsed(diamond_svg(odd))
+    root = parsed(diagram_svg(odd))
     assert {"a < b", "c & d"} == set(head_boxes(root))
     assert 'say "x"' in texts(root, "smd-call")
 

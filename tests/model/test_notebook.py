@@ -10,7 +10,7 @@ import pytest
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.model import InvalidExportError, caffe
 from syncedmem.model.declaration import Machine, Row
-from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.trace import trace_of
 
@@ -31,13 +31,13 @@ def marked(svg: str) -> list[str]:
 
 
 def test_a_machine_is_shown_as_its_diagram() -> None:
-    assert shown(caffe.CAFFE) == {SVG: diamond_svg(caffe.CAFFE)}
+    assert shown(caffe.CAFFE) == {SVG: diagram_svg(caffe.CAFFE)}
 
 
 def test_a_trace_is_shown_on_the_diagram_of_its_machine() -> None:
     trace = trace_of("cpu_data", edition="cpu_only", size=4)
 
-    assert shown(trace) == {SVG: diamond_svg("cpu_only", trace=trace)}
+    assert shown(trace) == {SVG: diagram_svg("cpu_only", trace=trace)}
     assert "1. cpu_data" in shown(trace)[SVG]
 
 
@@ -64,7 +64,7 @@ def test_an_unsound_machine_is_shown_as_its_repr() -> None:
 
 
 def test_a_state_is_marked_by_the_name_that_is_drawn() -> None:
-    assert ["G:oo"] == marked(diamond_svg(detail=Detail.CONFIGURATIONS, at="G:oo"))
-    assert [] == marked(diamond_svg())
+    assert ["G:oo"] == marked(diagram_svg(detail=Detail.CONFIGURATIONS, at="G:oo"))
+    assert [] == marked(diagram_svg())
     with pytest.raises(InvalidExportError, match="unknown state 'SINCED'"):
-        diamond_svg(at="SINCED")
+        diagram_svg(at="SINCED")

@@ -15,7 +15,7 @@ from html import escape
 from importlib.resources import files
 
 from syncedmem.model.caffe import DEFAULT
-from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.exports.tables import html_table
 from syncedmem.model.opening import AnyMachine, machine_of
 
@@ -62,7 +62,7 @@ def explorer_page(opened: str | Trace | None = None, *, edition: AnyMachine | No
     machine = machine_of(edition or (trace.machine() if trace else DEFAULT))
     material = explorer_material(machine, trace.walks(machine) if trace else ())
     suites = explorer_vectors(machine)
-    drawing = diamond_svg(machine, at=machine.initial.name)
+    drawing = diagram_svg(machine, at=machine.initial.name)
     wide = _WIDTH.search(drawing)
     parts = {
         "title": escape(machine.title or machine.name),

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from syncedmem import __version__
-from syncedmem.model.diagrams.diamond import diamond_svg
+from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.spec.requirements import requirements_of
 
 from .glossary import GLOSSARY
@@ -61,7 +61,7 @@ def page(result: Verification) -> str:
     """The whole report."""
     verdict = result.verdict
     drawn = "".join(
-        f"<h2>The machine, as {title}</h2><figure>{diamond_svg(edition, covered=covered)}</figure>"
+        f"<h2>The machine, as {title}</h2><figure>{diagram_svg(edition, covered=covered)}</figure>"
         for title, edition, covered in _drawings(result)
     )
     return f"""<!doctype html>

@@ -16,9 +16,9 @@ from ..errors import InvalidExportError
 from .drawing import Detail, Kind, drawing, kind_of
 from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
 from .layout import MARGIN, width_of
-from .painting import Brush, framed
 from .palette import COLOURS, Theme, palette_of
 from .plan import plan_of
+from .svg import SvgWriter, framed
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from .drawing import Drawing
     from .trace import Step, Trace
 
-__all__ = ["diamond_svg", "painted"]
+__all__ = ["diagram_svg", "painted"]
 
 _MARKS = "✓ covered, ✗ not covered"
+_BULLET = 38
+"""The room for a bullet of the legend, and before the next one."""
 
 
-def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
+def diagram_svg(  # noqa: PLR0913 -- what a drawing can show
     edition: AnyMachine = DEFAULT,
     *,
     calls: Collection[AnyCall] = (),
@@ -87,7 +89,7 @@ def diamond_svg(  # noqa: PLR0913 -- what a drawing can show
     return painted(drawn, detail, covered=covered, trace=trace, theme=theme, at=at)
 
 
-def painted(  # noqa: PLR0913 -- as `diamond_svg`
+def painted(  # noqa: PLR0913 -- as `diagram_svg`
     drawn: Drawing,
     detail: Detail,
     *,
@@ -96,35 +98,35 @@ def painted(  # noqa: PLR0913 -- as `diamond_svg`
     theme: Theme = Theme.AUTO,
     at: str = "",
 ) -> str:
-    """Any drawing with this detail as SVG; see `diamond_svg`."""
+    """Any drawing with this detail as SVG; see `diagram_svg`."""
     laid = plan_of(drawn, detail, trace.room if trace else 0)
-    inscriber = Inscriber(Brush(palette_of(theme)), covered, trace, at)
+    inscriber = Inscriber(SvgWriter(palette_of(theme)), covered, trace, at)
     look = "brief" if detail is Detail.CONFIGURATIONS else "call"
-    body = [*(_group(group, inscriber.brush) for group in laid.groups), _entry(laid.boxes[0], inscriber.brush)]
+    body = [*(_group(group, inscriber.writer) for group in laid.groups), _entry(laid.boxes[0], inscriber.writer)]
     body += [*map(inscriber.box, laid.boxes), *(inscriber.arrow(arrow, look) for arrow in laid.arrows)]
     below = _below(laid.drawn, detail, inscriber)
     last = [*laid.abbreviations[-1:], *([] if covered is None else [_MARKS])]
     texts = [*laid.abbreviations[:-1], *([", ".join(last)] if last else [])]
     widths = [*(item.width for item in below), *(width_of(text, "step") for text in texts)]
-    widest = max(widths, default=0) + 2 * MARGIN
-    width = max(widest, laid.size[0])
+    widths.append(sum(_BULLET + width_of(kind.said(laid.drawn.machine), "call") for kind in laid.kinds))
+    width = max(max(widths) + 2 * MARGIN, laid.size[0])
     legend, height = _legend(laid, texts, below, width, inscriber)
     about = f"The states {', '.join(box.name for box in laid.boxes)}, and the calls that lead from one to another."
     return framed("\n".join([*body, *legend]), (width, height), laid.drawn.title, about, theme)
 
 
-def _group(group: Group, brush: Brush) -> str:
+def _group(group: Group, writer: SvgWriter) -> str:
     x, bottom = group.corner[0], group.corner[1] + group.size[1]
-    frame = brush.box(group.corner, group.size, "paper", "faint", "group")
-    return frame + brush.text((x + 10, bottom - 8), group.title, "step")
+    frame = writer.box(group.corner, group.size, "paper", "faint", "group")
+    return frame + writer.text((x + 10, bottom - 8), group.title, "step")
 
 
-def _entry(box: Box, brush: Brush) -> str:
+def _entry(box: Box, writer: SvgWriter) -> str:
     """The dot before the state in which a memory starts."""
     x, top = box.centre[0], box.centre[1] - box.half[1]
-    way = brush.path(f"M{x} 14V{top}", "ink", look="start")
-    tip = brush.path(tip_at((x, top), (0, 1), Kind.NONE), "ink")
-    return way + tip + brush.path(f"M{x} 9A5 5 0 1 1 {x - 0.1:g} 9Z", "ink", fill="ink")
+    way = writer.path(f"M{x} 14V{top}", "ink", look="start")
+    tip = writer.path(tip_at((x, top), (0, 1), Kind.NONE), "ink")
+    return way + tip + writer.path(f"M{x} 9A5 5 0 1 1 {x - 0.1:g} 9Z", "ink", fill="ink")
 
 
 def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
@@ -150,16 +152,16 @@ def _legend(
     laid: Arrangement, texts: list[str], below: list[Item], width: int, inscriber: Inscriber
 ) -> tuple[list[str], int]:
     """The meaning of bullets and abbreviations, and below that the notes or the trace; also the height of all."""
-    brush, y = inscriber.brush, laid.size[1]
-    found = [brush.path(f"M{MARGIN} {y}H{width - MARGIN}", "ink", width=1, look="rule", more=' opacity="0.35"')]
+    writer, y = inscriber.writer, laid.size[1]
+    found = [writer.path(f"M{MARGIN} {y}H{width - MARGIN}", "ink", width=1, look="rule", more=' opacity="0.35"')]
     x = MARGIN
     for kind in laid.kinds:
         said = kind.said(laid.drawn.machine)
         found.append(inscriber.item((x, y + 12), Item([("call", said)], BULLETS[kind], COLOURS[kind])))
-        x += 38 + width_of(said, "call")
+        x += _BULLET + width_of(said, "call")
     y += 46
     for text in texts:
-        found.append(brush.text((MARGIN, y), text, "step"))
+        found.append(writer.text((MARGIN, y), text, "step"))
         y += 20
     y -= 10
     for item in below:

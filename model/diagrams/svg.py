@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .layout import Point
     from .palette import Palette
 
-__all__ = ["Brush", "framed"]
+__all__ = ["SvgWriter", "framed"]
 
 # First a font that Fontconfig can substitute, because some renderers read no further; then fonts of other systems.
 _FONTS = "'DejaVu Sans Mono', ui-monospace, 'SF Mono', Menlo, Consolas, 'Liberation Mono', monospace"
@@ -25,7 +25,7 @@ _SCALE = 1.25
 """Pixels per unit: the smallest text is then nearly 14 pixels high."""
 
 
-class Brush(NamedTuple):
+class SvgWriter(NamedTuple):
     """A palette to paint with.
 
     Attributes
@@ -80,7 +80,7 @@ def framed(body: str, size: tuple[int, int], title: str, about: str, theme: Them
     """
     width, height = size
     layer = f"<style>{dark_layer()}</style>\n" if theme is Theme.AUTO else ""
-    paper = Brush(palette_of(theme)).box((0, 0), size, "paper", "none", "paper")
+    paper = SvgWriter(palette_of(theme)).box((0, 0), size, "paper", "none", "paper")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="smd" width="{_SCALE * width:g}" height="{_SCALE * height:g}"'
         f' viewBox="0 0 {width} {height}" role="img" font-family="{_FONTS}">\n<title>{escape(title)}</title>\n'
