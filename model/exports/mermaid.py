@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["mermaid", "mermaid_of"]
 
 
-_ROOM = '%%{init: {"state": {"nodeSpacing": 150, "rankSpacing": 180}}}%%'
+_ROOM = '%%{init: {"state": {"nodeSpacing": 150, "rankSpacing": 200}}}%%'
 """More room than is usual, so that no label lies on another.  For the same reason the end is told in the note only."""
 
 
