@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from ..registry import seeded_bug
@@ -181,6 +182,15 @@ class FailedShrinkForgets(HandmadeBlob):
         except Exception:
             self.data_memory = fitting
             raise
+
+
+@seeded_bug("B57-failure-keeps-numbers", "KuiperLLama: CUDA errors are ignored")
+class KeepsFailuresQuiet(HandmadeBlob):
+    """A copy that fails half-way is not reported, and the rest is left out."""
+
+    def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
+        with suppress(MemoryError):
+            super().copy_from(source, copy_diff, reshape)
 
 
 @seeded_bug("B58-type-mismatch", "in C++ each type is a class")

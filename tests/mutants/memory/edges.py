@@ -130,6 +130,35 @@ class RefusalLosesStaleSide(HandmadeMemory):
             raise
 
 
+@seeded_bug("R32-strong-guarantee", "syncedmem.cpp:117-121 miscopied: the flag is set before the CHECK")
+class RefusalDisowns(HandmadeMemory):
+    """A refused set_gpu_data says that device memory, of which there is none, is the memory's own."""
+
+    def set_gpu_data(self, data: Any) -> None:
+        try:
+            super().set_gpu_data(data)
+        except RuntimeError:
+            self.own_gpu_data = self.own_gpu_data or self.gpu_ptr is None
+            raise
+
+    def free_gpu(self) -> None:
+        if self.gpu_ptr is not None:
+            super().free_gpu()
+
+
+@seeded_bug("R32-strong-guarantee", "the bytes of the old buffer are cleared before the new one is checked")
+class RefusalClears(HandmadeMemory):
+    """A refused set_cpu_data fills the memory's own fresh host side with zeros."""
+
+    def set_cpu_data(self, data: Any) -> None:
+        try:
+            super().set_cpu_data(data)
+        except RuntimeError:
+            if self.own_cpu_data and self.flight is None:
+                memoryview(self.cpu_ptr)[:] = bytes(self.size)
+            raise
+
+
 @seeded_bug("R44-size-zero", "cudaMalloc(0), syncedmem.cpp:71")
 class AllocatesNothing(HandmadeMemory):
     """A memory of zero bytes requests zero bytes from its allocators."""
