@@ -14,6 +14,7 @@ from rich.progress import TextColumn
 from syncedmem.model.defaults import DEFAULT_STEPS
 from syncedmem.model.errors import InvalidArgumentError, InvalidExportError
 from syncedmem.model.exports.declared import MACHINE
+from syncedmem.model.interface import DeviceType
 
 from .display import progress_bars, table, widen
 from .machines import POLICY, machine_and_policy
@@ -40,6 +41,8 @@ _COLOURS = {
     "not applicable": "dim",
 }
 
+_KINDS = ", ".join(kind.name.lower() for kind in DeviceType if kind > DeviceType.CPU)
+
 
 def verify(  # noqa: PLR0913 -- options
     *,
@@ -47,9 +50,9 @@ def verify(  # noqa: PLR0913 -- options
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Check only this device: cpu (host memory alone), simulated, opencl or cuda. A number says which one "
-            "of its kind, as in cuda:1. Repeat the option for more. Default: all of them. simulated-seeded, whose "
-            "seeded scheduler decides when queued copies happen, is checked only if it is named.",
+            help=f"Check only this device: cpu (host memory alone), {_KINDS}. A number says which one of its kind, "
+            "as in cuda:1. Repeat the option for more. Default: all of them. simulated-seeded, whose seeded scheduler "
+            "decides when queued copies happen, is checked only if it is named.",
         ),
     ] = None,
     steps: Annotated[
