@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..opening import AnyCall, AnyMachine
     from .arrangement import Arrangement, Box, Group
     from .drawing import Drawing
-    from .trace import Step, Trace
+    from .trace import Trace, TraceStep
 
 __all__ = ["diagram_svg", "painted"]
 
@@ -141,7 +141,7 @@ def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
     ]
 
 
-def _step(machine: Machine, step: Step, text: str) -> Item:
+def _step(machine: Machine, step: TraceStep, text: str) -> Item:
     if step.refusal or step.asked.ends:
         return Item([("note", text)], REFUSED if step.refusal else FINAL, "ink")
     kind = kind_of(machine, [step])

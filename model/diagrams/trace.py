@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from ..opening import AnyMachine
     from ..stepper import Input, State
 
-__all__ = ["Step", "Trace", "trace_of"]
+__all__ = ["Trace", "TraceStep", "trace_of"]
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """One call of a trace.
 
     Attributes
@@ -51,12 +51,12 @@ class Trace(NamedTuple):
     ----------
     size : int or None
         The size of the memory in bytes; None if it does not matter.
-    steps : tuple of Step
+    steps : tuple of TraceStep
     machine : Machine
     """
 
     size: int | None
-    steps: tuple[Step, ...]
+    steps: tuple[TraceStep, ...]
     machine: Machine = DEFAULT
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
@@ -111,7 +111,7 @@ class Trace(NamedTuple):
             return f"{self.size * times:,} byte{'' if self.size * times == 1 else 's'}"
         return "nothing" if not times else "all bytes" if times == 1 else f"all bytes {times:,} times"
 
-    def _said(self, step: Step, detail: Detail) -> str:
+    def _said(self, step: TraceStep, detail: Detail) -> str:
         start = _named(self.machine, step.before, detail)
         if step.refusal:
             return f"{step.asked} in {start}: refused, {step.refusal}"
@@ -119,7 +119,7 @@ class Trace(NamedTuple):
         end = "the end" if step.asked.ends else _named(self.machine, step.after, detail)
         return f"{step.asked}: {start} → {end}, {', '.join([self._done(step), *copies])}"
 
-    def _done(self, step: Step) -> str:
+    def _done(self, step: TraceStep) -> str:
         """The effect of a step.  The name of the end has no side, so each of its frees is named with its side."""
         if not step.asked.ends:
             return effect(self.machine, [step]) or "nothing"
@@ -127,7 +127,7 @@ class Trace(NamedTuple):
         freed = [side for side in self.machine.sides if side in sides]
         return " + ".join(f"{effect(self.machine, [step])} {side.upper()}" for side in freed) or "nothing"
 
-    def _copies(self, step: Step, side: str) -> int:
+    def _copies(self, step: TraceStep, side: str) -> int:
         words = (self.machine.actions[action] for action in step.actions)
         return sum(word.does == "copy" and word.side == side for word in words)
 
@@ -164,7 +164,7 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
         raise InvalidExportError("a trace has at least one call, got none")
     if size is not None and size < 0:
         raise InvalidExportError(f"a memory has at least 0 bytes, got {size}")
-    state, steps = stepper(machine).start, list[Step]()
+    state, steps = stepper(machine).start, list[TraceStep]()
     for number, name in enumerate(names, 1):
         if name not in known:
             raise InvalidExportError(f"{name!r} is not a call of edition {machine}; its calls are {', '.join(known)}")
@@ -174,6 +174,6 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
         if taken is None:
             raise InvalidExportError(f"{machine} has no row for {name} in {state.head}, at call {number} of the trace")
         identifier = taken.row.identifier(state.head) if taken.row else ""
-        steps.append(Step(known[name], state, taken.after, identifier, taken.actions, taken.refusal))
+        steps.append(TraceStep(known[name], state, taken.after, identifier, taken.actions, taken.refusal))
         state = taken.after
     return Trace(size, tuple(steps), machine)

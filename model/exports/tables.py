@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from ..states import Entry
 
 __all__ = [
-    "Line",
+    "CellLine",
     "Markup",
-    "Table",
+    "TextTable",
     "csv_table",
     "flag_changes",
     "html_table",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-class Line(NamedTuple):
+class CellLine(NamedTuple):
     """One line of a cell.
 
     Attributes
@@ -58,14 +58,14 @@ class Line(NamedTuple):
     refused: bool
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """A table with a name before every row.
 
     Attributes
     ----------
     header : tuple of str
     rows : tuple of (str, tuple of cells)
-        A cell is a tuple of `Line`.
+        A cell is a tuple of `CellLine`.
     legend : tuple of (str, str)
         The codes that are used, and their meanings.
     coded : bool
@@ -73,14 +73,14 @@ class Table(NamedTuple):
     """
 
     header: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[tuple[Line, ...], ...]], ...]
+    rows: tuple[tuple[str, tuple[tuple[CellLine, ...], ...]], ...]
     legend: tuple[tuple[str, str], ...]
     coded: bool
 
 
 def table_of(
     edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS
-) -> Table:
+) -> TextTable:
     """The table of an edition.
 
     Parameters
@@ -105,32 +105,32 @@ def table_of(
     return _head_table(machine, names, merged=detail is Detail.HEADS)
 
 
-def _head_table(machine: Machine, calls: Collection[str], *, merged: bool) -> Table:
+def _head_table(machine: Machine, calls: Collection[str], *, merged: bool) -> TextTable:
     lines = _merged if merged else _apart
     rows = tuple(
         (call, tuple(lines(machine, machine.rows_at.get((call, head), ()), head) for head in machine.heads))
         for call in machine.calls
         if not calls or call in calls
     )
-    return Table(("call", *machine.heads), rows, (), coded=False)
+    return TextTable(("call", *machine.heads), rows, (), coded=False)
 
 
-def _apart(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[Line, ...]:
+def _apart(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[CellLine, ...]:
     return tuple(_line(machine, row, ", ".join(row.actions), head) for row in rows)
 
 
-def _line(machine: Machine, row: Row, steps: str, head: str) -> Line:
+def _line(machine: Machine, row: Row, steps: str, head: str) -> CellLine:
     guards = guards_of(machine, row, data=True)
     if row.refusal:
-        return Line(guards, "", (), row.refusal, refused=True)
+        return CellLine(guards, "", (), row.refusal, refused=True)
     end = "the end" if machine.calls[row.call].ends else row.dest or head
-    return Line(guards, steps or "nothing", flag_changes(machine, row.actions), end, refused=False)
+    return CellLine(guards, steps or "nothing", flag_changes(machine, row.actions), end, refused=False)
 
 
-def _merged(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[Line, ...]:
+def _merged(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[CellLine, ...]:
     acting = [row for row in rows if not row.refusal]
     refused = [_line(machine, row, "", head) for row in rows if row.refusal]
-    done: list[Line] = []
+    done: list[CellLine] = []
     for dest in dict.fromkeys(row.dest for row in acting):
         alike = [row for row in acting if row.dest == dest]
         line = _line(machine, alike[0], effect(machine, alike), head)
@@ -150,7 +150,7 @@ def flag_changes(machine: Machine, actions: Iterable[str]) -> tuple[str, ...]:
     return tuple(text.format(name) for name, text in found.items())
 
 
-def _configuration_table(machine: Machine, calls: Collection[str]) -> Table:
+def _configuration_table(machine: Machine, calls: Collection[str]) -> TextTable:
     asked = stepper(machine).inputs(settings=False)
     shown = [entry for entry in asked if entry.call and (not calls or entry.call.name in calls)]
     found = matrix(machine)
@@ -160,12 +160,12 @@ def _configuration_table(machine: Machine, calls: Collection[str]) -> Table:
     )
     used = {action for row in found.values() for entry in shown if entry in row for action in row[entry].actions}
     legend = tuple((word.code, name) for name, word in machine.actions.items() if name in used and word.code)
-    return Table(("configuration", *map(str, shown)), rows, legend, coded=True)
+    return TextTable(("configuration", *map(str, shown)), rows, legend, coded=True)
 
 
-def _entry(machine: Machine, entry: Entry) -> Line:
+def _entry(machine: Machine, entry: Entry) -> CellLine:
     steps = " ".join(machine.actions[action].code or action for action in entry.actions)
-    return Line((), steps, (), entry.refusal or str(entry.after), refused=bool(entry.refusal))
+    return CellLine((), steps, (), entry.refusal or str(entry.after), refused=bool(entry.refusal))
 
 
 class Markup(NamedTuple):
@@ -175,7 +175,7 @@ class Markup(NamedTuple):
     strong: Callable[[str], str]
     plain: Callable[[str], str] = str
 
-    def said(self, line: Line, *, coded: bool) -> str:
+    def said(self, line: CellLine, *, coded: bool) -> str:
         """A line of a cell."""
         guards = ", ".join(line.guards)
         asked = f"{self.code(f'[{guards}]')} " if guards else ""
@@ -318,9 +318,9 @@ def _tex(text: str) -> str:
     return text.translate(_TEX)
 
 
-def _tex_line(line: Line, *, coded: bool) -> str:
+def _tex_line(line: CellLine, *, coded: bool) -> str:
     guards, flags = map(_tex, line.guards), map(_tex, line.flags)
-    escaped = Line((*guards,), _tex(line.steps), (*flags,), _tex(line.end), line.refused)
+    escaped = CellLine((*guards,), _tex(line.steps), (*flags,), _tex(line.end), line.refused)
     return _LATEX.said(escaped, coded=coded).replace("→", "$\\to$")
 
 

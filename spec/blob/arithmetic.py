@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.subject import Subject
-    from .steps import Step
+    from .steps import BlobStep
 
 __all__ = ["ARITHMETIC_RULES", "many"]
 
@@ -41,7 +41,7 @@ def _real(subject: Subject) -> tuple[str, ...]:
 def factors(subject: Subject) -> Iterator[Scenario]:
     """A factor is used unrounded, and the factor one changes the head like any other (B35, B36)."""
     for dtype, side in product(_real(subject), subject.sides):
-        steps: list[Step] = []
+        steps: list[BlobStep] = []
         # Some types have fewer bits than a factor.  With powers of two it makes no difference if it is rounded first.
         values = _FRACTIONS if dtype == "float64" else _POWERS
         for (call, part), factor in product(SCALES.items(), _FACTORS):
@@ -55,7 +55,7 @@ def factors(subject: Subject) -> Iterator[Scenario]:
 def sums(subject: Subject) -> Iterator[Scenario]:
     """Norms and elements are as exact as their type, for all numbers (B18, B31, B32)."""
     for dtype, side in product(_real(subject), subject.sides):
-        steps: list[Step] = []
+        steps: list[BlobStep] = []
         for values in (_FRACTIONS, (inf, *_POWERS[1:]), _LIMITS):
             for call, (part, _) in NORMS.items():
                 steps += (BlobCall(0, f"mutable_{side}_{part}", values=values), BlobCall(0, call))
@@ -68,7 +68,7 @@ def sums(subject: Subject) -> Iterator[Scenario]:
 def differences(subject: Subject) -> Iterator[Scenario]:
     """An update rounds once, for all numbers (B28)."""
     for dtype, side in product(_real(subject), subject.sides):
-        steps: list[Step] = []
+        steps: list[BlobStep] = []
         for values, subtracted in ((_FRACTIONS, _STEPS), (_LIMITS, _OTHERS)):
             steps += (
                 BlobCall(0, f"mutable_{side}_data", values=values),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .driver import BlobDriver
-    from .oracle import Part, World
+    from .oracle import BlobStates, Part
 
 __all__ = ["WAYS", "BlobCoverage", "Cell", "Sample", "cell_of", "samples", "way"]
 
@@ -67,18 +67,18 @@ class Sample(NamedTuple):
     step: BlobCall
 
 
-def cell_of(world: World, step: BlobCall) -> Cell | None:
+def cell_of(states: BlobStates, step: BlobCall) -> Cell | None:
     """The cell of a step; None for calls that have none."""
     n, call, arguments, options, *_ = step
     if call == "update":
-        return Cell(call, world.mode, (world.head(n, "data"), world.head(n, "diff")))
+        return Cell(call, states.mode, (states.head(n, "data"), states.head(n, "diff")))
     if call in NORMS or call in SCALES:
         part = NORMS[call][0] if call in NORMS else SCALES[call]
-        return Cell(call, world.mode, (world.head(n, part),))
+        return Cell(call, states.mode, (states.head(n, part),))
     if call == "copy_from":
         diff = dict(options).get("copy_diff", False)
-        heads = tuple(world.head(blob, "diff" if diff else "data") for blob in (n, arguments[0].blob))
-        return Cell("copy_from diff" if diff else call, world.mode, heads)
+        heads = tuple(states.head(blob, "diff" if diff else "data") for blob in (n, arguments[0].blob))
+        return Cell("copy_from diff" if diff else call, states.mode, heads)
     return None
 
 

@@ -17,8 +17,19 @@ from .cells import cell_of
 from .claims import blob_requirements_for
 from .elements import USUAL, decoded, encoded, numbers, shown
 from .inspection import BlobInspection, besides_extents
-from .oracle import ACCESSORS, ADOPTIONS, Duty, Exporter, Other, World, failing_calls, foresee, number_of, write_of
-from .steps import REFUSED, UNCHANGED, Outcome, name_of
+from .oracle import (
+    ACCESSORS,
+    ADOPTIONS,
+    Blame,
+    BlobStates,
+    Exporter,
+    Other,
+    failing_calls,
+    foresee,
+    number_of,
+    write_of,
+)
+from .steps import REFUSED, UNCHANGED, BlobOutcome, name_of
 
 if TYPE_CHECKING:
     from ..engine.call_log import CallLog
@@ -34,7 +45,7 @@ _ELEMENTS = (("syncedmem.spec.blob.elements", ("encoded", "numbers", "pour")),)
 """The names that reproducers about blobs may use."""
 
 
-_AFTER_A_REFUSAL = Duty("B56-unchanged", "B56-unchanged", "B56-unchanged")
+_AFTER_A_REFUSAL = Blame("B56-unchanged", "B56-unchanged", "B56-unchanged")
 
 _SHAPING = ("reshape", "reshape_like", "copy_from", "from_proto")
 """The calls that may give a shape."""
@@ -65,15 +76,17 @@ class BlobDriver:
         self.reproducer: Reproducer = Reproducer(subject, _ELEMENTS)
         self.run: Run = Run(self.reproducer, blob_requirements_for(subject))
         self.log: CallLog = self.run.log
-        self.inspection: BlobInspection = BlobInspection(self.run, World(dtype, subject.device is not None, Mode.GPU))
+        self.inspection: BlobInspection = BlobInspection(
+            self.run, BlobStates(dtype, subject.device is not None, Mode.GPU)
+        )
         self.visited: list[Cell] = []
         self.steps: int = 0
         self._extents_at = 0
 
     @property
-    def world(self) -> World:
+    def states(self) -> BlobStates:
         """The expected state."""
-        return self.inspection.world
+        return self.inspection.states
 
     def blob(self, n: int) -> Any:
         """The blob with this number."""
@@ -93,23 +106,23 @@ class BlobDriver:
         ------
         Violation
         """
-        n = len(self.world.blobs) if n is None else n
+        n = len(self.states.blobs) if n is None else n
         name, given = name_of(n), "" if shape is None else f"{shape!r}, "
-        text = f"subject.make({given}dtype={self.world.dtype!r}, host=host, device=device)"
+        text = f"subject.make({given}dtype={self.states.dtype!r}, host=host, device=device)"
         start = len(self.log.calls)
-        error = self.reproducer.call(text, self.world.mode, keep=name).raised
+        error = self.reproducer.call(text, self.states.mode, keep=name).raised
         made, shapes = self.reproducer.names.get(name), () if shape is None else (shape,)
-        self.run.check_maker(made, error, ACCESSORS, *shapes, dtype=self.world.dtype, host=None, device=None)
+        self.run.check_maker(made, error, ACCESSORS, *shapes, dtype=self.states.dtype, host=None, device=None)
         known = "B01-empty" if shape is None else "B02-lazy"
         self.run.require(error is None, known, f"making a blob raised {type(error).__name__}: {error}")
-        self.inspection.world = self.world.make(n, shape)
+        self.inspection.states = self.states.make(n, shape)
         seen = self.log.calls[start:]
         others = seen if shape is None else besides_extents(seen, len(shape))
         self.run.require(not others, "B02-lazy", "making a blob called its allocators")
         self.run.require(not seen, "B67-shape-lazy", "making a blob allocated memory for its extents")
         shaped, grown = "B01-empty" if shape is None else "B03-shape", "B06-growth-renews"
-        self.inspection.compare_blobs({n}, Duty(shaped, shaped), sizes=grown)
-        self.inspection.compare_memories({n}, Duty("B02-lazy", "B02-lazy"))
+        self.inspection.compare_blobs({n}, Blame(shaped, shaped), sizes=grown)
+        self.inspection.compare_memories({n}, Blame("B02-lazy", "B02-lazy"))
 
     # --- calls
 
@@ -122,33 +135,33 @@ class BlobDriver:
         Violation
         """
         self.steps += 1
-        foreseen = foresee(self.world, step, self.steps)
+        foreseen = foresee(self.states, step, self.steps)
         if step.about:
-            foreseen = foreseen._replace(duty=Duty(step.about, step.about))
+            foreseen = foreseen._replace(blame=Blame(step.about, step.about))
         if step.call == "mode":
-            self.inspection.world = foreseen.after
+            self.inspection.states = foreseen.after
             return
-        if cell := cell_of(self.world, step):
+        if cell := cell_of(self.states, step):
             self.visited.append(cell)
         start, live = len(self.log.calls), set(self.log.live)
         raised, value = self.reproducer.call(
-            self._text(step), self.world.mode, keep="view" if write_of(step.call) else ""
+            self._text(step), self.states.mode, keep="view" if write_of(step.call) else ""
         )
-        name, duty = f"{name_of(step.blob)}.{step.call}", foreseen.duty
+        name, blame = f"{name_of(step.blob)}.{step.call}", foreseen.blame
         if foreseen.refused:
             self._must_raise(raised, foreseen.refused, f"{name} was not refused")
             self.run.require(set(self.log.live) == live, "B56-unchanged", f"{name} was refused, and changed memory")
-            duty = _AFTER_A_REFUSAL
+            blame = _AFTER_A_REFUSAL
         else:
             message = f"{name} raised {type(raised).__name__}: {raised}"
-            self.run.require(raised is None, duty.accepted or duty.conduct, message)
+            self.run.require(raised is None, blame.accepted or blame.conduct, message)
         if self.run.sees_actions:
-            self.inspection.compare_calls(foreseen, self.log.calls[start:], duty.conduct, self._axes(step, foreseen))
-        self.inspection.world = foreseen.after
-        self.inspection.compare_blobs(step.changed, duty)
+            self.inspection.compare_calls(foreseen, self.log.calls[start:], blame.conduct, self._axes(step, foreseen))
+        self.inspection.states = foreseen.after
+        self.inspection.compare_blobs(step.changed, blame)
         if raised is None and self.run.sees_bytes:
             self.inspection.compare_value(step, foreseen, value)
-        self.inspection.compare_memories(step.changed, duty)
+        self.inspection.compare_memories(step.changed, blame)
         if raised is None:
             self._write(step)
 
@@ -172,24 +185,24 @@ class BlobDriver:
         ------
         Violation
         """
-        if k > failing_calls(self.world, step):
+        if k > failing_calls(self.states, step):
             self.perform(step)
             return
         self.steps += 1
-        numbers, shapes = self.inspection.fresh_numbers(), [(it.shape, it.count) for it in self.world.blobs.values()]
+        numbers, shapes = self.inspection.fresh_numbers(), [(it.shape, it.count) for it in self.states.blobs.values()]
         text, known = self._text(step), "B57-failure-keeps-numbers"
-        raised = self.reproducer.call(text, self.world.mode, within=f"log.moves.armed({k})").raised
+        raised = self.reproducer.call(text, self.states.mode, within=f"log.moves.armed({k})").raised
         if not self.log.moves.blown:
             self.run.require(raised is None, known, f"nothing failed, but it raised {raised!r}")
         else:
             self._must_raise(raised, known, "a failed allocator call was not reported")
-            found = [(tuple(self.blob(n).shape), self.blob(n).count) for n in self.world.blobs]
+            found = [(tuple(self.blob(n).shape), self.blob(n).count) for n in self.states.blobs]
             self.run.require(found == shapes, known, f"it failed, and then the shapes are {found}, expected {shapes}")
             for key, expected in numbers.items():
                 self.inspection.compare_fresh(key, expected, known)
-            again = self.reproducer.call(text, self.world.mode).raised
+            again = self.reproducer.call(text, self.states.mode).raised
             self.run.require(again is None, known, f"the same call again raised {again!r}")
-        self.inspection.world = foresee(self.world, step, self.steps).after
+        self.inspection.states = foresee(self.states, step, self.steps).after
         for key, expected in self.inspection.fresh_numbers().items():
             self.inspection.compare_fresh(key, expected, known)
 
@@ -203,7 +216,7 @@ class BlobDriver:
         """
         known, text, expected = step
         start = len(self.log.calls)
-        raised, value = self.reproducer.call(text, self.world.mode)
+        raised, value = self.reproducer.call(text, self.states.mode)
         if expected is REFUSED:
             self._must_raise(raised, known, "the last call was not refused")
             if not self.run.safe:
@@ -214,10 +227,10 @@ class BlobDriver:
             right = expected is UNCHANGED or value == expected
             self.run.require(right, known, f"it is {value!r}, expected {expected!r}")
         self.run.require(len(self.log.calls) == start, known, "it called its allocators, and must not")
-        if isinstance(expected, Outcome):
-            everyone, duty = set(self.world.blobs), Duty(known, known)
-            self.inspection.compare_blobs(everyone, duty)
-            self.inspection.compare_memories(everyone, duty)
+        if isinstance(expected, BlobOutcome):
+            everyone, blame = set(self.states.blobs), Blame(known, known)
+            self.inspection.compare_blobs(everyone, blame)
+            self.inspection.compare_memories(everyone, blame)
 
     @blaming
     def prepare(self, statement: str) -> None:
@@ -236,8 +249,8 @@ class BlobDriver:
         ------
         Violation
         """
-        self.inspection.has_extents, known, wanted = True, "B17-gpu-shape", self.world.blobs[0].shape
-        raised, value = self.reproducer.call("blob.gpu_shape()", self.world.mode)
+        self.inspection.has_extents, known, wanted = True, "B17-gpu-shape", self.states.blobs[0].shape
+        raised, value = self.reproducer.call("blob.gpu_shape()", self.states.mode)
         self.run.require(raised is None, known, f"it raised {type(raised).__name__}: {raised}")
         if not self.run.sees_bytes:
             return
@@ -259,12 +272,12 @@ class BlobDriver:
         Violation
         """
         if self.subject.program is not None:
-            for n in self.world.blobs:
+            for n in self.states.blobs:
                 self.blob(n).drop()
-        if self.world.blobs:
-            self.reproducer.run(f"del {', '.join(map(name_of, self.world.blobs))}")
+        if self.states.blobs:
+            self.reproducer.run(f"del {', '.join(map(name_of, self.states.blobs))}")
         self.reproducer.names.pop("view", None)
-        self.inspection.world = World(self.world.dtype, self.world.has_device, self.world.mode)
+        self.inspection.states = BlobStates(self.states.dtype, self.states.has_device, self.states.mode)
         self.inspection.has_extents = False
         self.inspection.compare_live()
 
@@ -296,14 +309,14 @@ class BlobDriver:
             return f"{name_of(given.blob)}.mutable_{side}_{given.part}()"
         if not given:
             return "None"
-        count = self.world.blobs[step.blob].count
-        name, content = self.reproducer.fresh("buffer"), f"numbers({self.steps}, {count}, {self.world.dtype!r})"
+        count = self.states.blobs[step.blob].count
+        name, content = self.reproducer.fresh("buffer"), f"numbers({self.steps}, {count}, {self.states.dtype!r})"
         if side == "cpu":
             self.reproducer.run(f"{name} = bytearray({content})")
         elif self.subject.device is None:
             self.reproducer.run(f"{name} = object()")
         else:
-            self.reproducer.run(f"{name} = subject.device.empty({len(number_of(self.world, step.blob, self.steps))})")
+            self.reproducer.run(f"{name} = subject.device.empty({len(number_of(self.states, step.blob, self.steps))})")
             self.reproducer.run(f"put(subject, {name}, {content})")
         return name
 
@@ -312,10 +325,10 @@ class BlobDriver:
         writes = write_of(step.call)
         if writes is None:
             return
-        count, dtype, values = self.world.blobs[step.blob].count, self.world.dtype, step.values
+        count, dtype, values = self.states.blobs[step.blob].count, self.states.dtype, step.values
         content = encoded(values, dtype) if values else numbers(self.steps, count, dtype)
         if content and self.run.sees_bytes:
             said = f"encoded({values!r}" if values else f"numbers({self.steps}, {count}"
             self.reproducer.run(f"pour(view, {said}, {dtype!r}))")
-            self.inspection.world = self.world.wrote(step.blob, *writes, content)
-        self.inspection.compare_memories({step.blob}, Duty("B21-accessors", "B22-elements"))
+            self.inspection.states = self.states.wrote(step.blob, *writes, content)
+        self.inspection.compare_memories({step.blob}, Blame("B21-accessors", "B22-elements"))

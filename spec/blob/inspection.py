@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..engine.call_log import AllocatorCall
     from ..engine.run import Run
-    from .oracle import Duty, Foreseen, World
+    from .oracle import Blame, BlobStates, Foreseen
     from .steps import BlobCall
 
 __all__ = ["BlobInspection", "besides_extents"]
@@ -44,18 +44,18 @@ class BlobInspection:
     Parameters
     ----------
     run : Run
-    world : World
+    states : BlobStates
 
     Attributes
     ----------
-    world : World
+    states : BlobStates
         The expected state; the driver sets it.
     has_extents : bool
         Whether a blob's shape was requested on the device, where it has memory of its own.
     """
 
-    def __init__(self, run: Run, world: World) -> None:
-        self.world = world
+    def __init__(self, run: Run, states: BlobStates) -> None:
+        self.states = states
         self.has_extents = False
         self._run = run
         self._known: dict[int, int] = {}  # key of a memory to the identity of the object
@@ -86,9 +86,9 @@ class BlobInspection:
 
     def compare_value(self, step: BlobCall, foreseen: Foreseen, value: Any) -> None:
         """Compare the number or the view that a call returned."""
-        result = foreseen.duty.result
+        result = foreseen.blame.result
         if foreseen.value is not None:
-            tolerance = _TOLERANCE[self.world.dtype] if step.call in NORMS else 0.0
+            tolerance = _TOLERANCE[self.states.dtype] if step.call in NORMS else 0.0
             same = near(value, foreseen.value, tolerance)
             self._run.require(same, result, f"{step.call} is {value!r}, expected {foreseen.value!r}")
         if foreseen.view is not None:
@@ -96,19 +96,19 @@ class BlobInspection:
 
     def _compare_view(self, step: BlobCall, content: bytes, view: Any) -> None:
         found = shown(view)
-        same = alike(found, content, self.world.dtype)
+        same = alike(found, content, self.states.dtype)
         self._run.require(same, "B22-elements", f"{step.call} shows {_compared(found, content)}")
         if content and "cpu" in step.call and self._run.subject.program is None:
-            shape, wanted = memoryview(view).shape, self.world.blobs[step.blob].shape
+            shape, wanted = memoryview(view).shape, self.states.blobs[step.blob].shape
             self._run.require(shape == wanted, "B22-elements", f"the view has the shape {shape}, expected {wanted}")
 
     # --- the state afterwards
 
-    def compare_blobs(self, acting: set[int], duty: Duty, sizes: str = "") -> None:
+    def compare_blobs(self, acting: set[int], blame: Blame, sizes: str = "") -> None:
         """Compare shapes, and which blob holds which memory."""
         objects: list[tuple[int, Any, str]] = []
-        for n, wanted in self.world.blobs.items():
-            blob, known = self.blob(n), duty.conduct if n in acting else duty.others
+        for n, wanted in self.states.blobs.items():
+            blob, known = self.blob(n), blame.conduct if n in acting else blame.others
             found = (tuple(blob.shape), blob.count)
             self._run.require(
                 found == (wanted.shape, wanted.count),
@@ -118,8 +118,8 @@ class BlobInspection:
             )
             objects += ((wanted.memory(part), getattr(blob, f"{part}_memory"), known) for part in PARTS)
         self._compare_sharing(objects)
-        for n in self.world.blobs:
-            self._compare_capacity(n, sizes or duty.conduct)
+        for n in self.states.blobs:
+            self._compare_capacity(n, sizes or blame.conduct)
         self.compare_live()
 
     def _compare_sharing(self, objects: list[tuple[int, Any, str]]) -> None:
@@ -136,13 +136,13 @@ class BlobInspection:
         self._known = now
 
     def _compare_capacity(self, n: int, requirement: str) -> None:
-        blob, wanted = self.blob(n), self.world.blobs[n]
+        blob, wanted = self.blob(n), self.states.blobs[n]
         found = tuple(getattr(blob, f"{part}_memory").size for part in PARTS)
-        sizes = tuple(self.world.memories[wanted.memory(part)].size for part in PARTS)
+        sizes = tuple(self.states.memories[wanted.memory(part)].size for part in PARTS)
         if requirement == "B06-growth-renews" and len(set(found)) > 1:
             requirement = "B08-equal-sizes"
         self._run.require(found == sizes, requirement, f"data and diff have {found} bytes, expected {sizes}")
-        expected = self.world.capacity(n)
+        expected = self.states.capacity(n)
         if self._run.safe:
             self._run.require(
                 blob.capacity == expected,
@@ -154,7 +154,7 @@ class BlobInspection:
         """Check that exactly the memory owned by held memories is allocated."""
         if self.has_extents or not self._run.sees_actions:
             return
-        held = [self.world.memories[key] for key in self.world.held]
+        held = [self.states.memories[key] for key in self.states.held]
         sides: tuple[str, ...] = ("cpu", "gpu")
         wanted: Counter[tuple[str, int]] = Counter(
             (side, it.size) for it in held for side in sides if it.size and it.copy(side).owner == "memory"
@@ -176,43 +176,43 @@ class BlobInspection:
         """Whether these can be the extents of the blobs, on the host: four bytes for each axis."""
         fits = all(side == "cpu" and size in _EXTENTS for side, size in blocks)
         # One blob may be there besides: that of another type, which only one rule makes.
-        return fits and blocks.total() <= len(self.world.blobs) + 1
+        return fits and blocks.total() <= len(self.states.blobs) + 1
 
     def _live(self) -> Counter[tuple[str, int]]:
         return Counter((entry.side, entry.byte_size) for _, entry in self._run.log.live.values())
 
-    def compare_memories(self, acting: set[int], duty: Duty) -> None:
+    def compare_memories(self, acting: set[int], blame: Blame) -> None:
         """Compare heads, and the bytes of every fresh side."""
-        mine = {self.world.blobs[n].memory(part) for n in acting for part in PARTS}
+        mine = {self.states.blobs[n].memory(part) for n in acting for part in PARTS}
         for key, memory in self._held_objects().items():
-            known = duty.conduct if key in mine else duty.others
-            wanted = HEADS[self.world.memories[key].fresh]
+            known = blame.conduct if key in mine else blame.others
+            wanted = HEADS[self.states.memories[key].fresh]
             self._run.require(memory.head is wanted, known, f"a head is {memory.head}, expected {wanted}")
             content: dict[str, bytes | None] = {
-                side: self.world.memories[key].copy(side).content for side in FRESH[wanted]
+                side: self.states.memories[key].copy(side).content for side in FRESH[wanted]
             }
             if self._run.sees_bytes:
-                self._compare_content(memory, content, duty.result if key in mine else duty.others)
+                self._compare_content(memory, content, blame.result if key in mine else blame.others)
 
     def _held_objects(self) -> dict[int, Any]:
         return {
             wanted.memory(part): getattr(self.blob(n), f"{part}_memory")
-            for n, wanted in self.world.blobs.items()
+            for n, wanted in self.states.blobs.items()
             for part in PARTS
         }
 
     def _compare_content(self, memory: Any, content: dict[str, bytes | None], requirement: str) -> None:
         for side, wanted in content.items():
             start = len(self._run.log.calls)
-            with using_mode(self.world.mode):
+            with using_mode(self.states.mode):
                 found = shown(getattr(memory, f"{side}_data")())
             self._run.require(len(self._run.log.calls) == start, requirement, f"the {side} side was not fresh")
-            same = alike(found, wanted or b"", self.world.dtype)
+            same = alike(found, wanted or b"", self.states.dtype)
             self._run.require(same, requirement, f"the {side} side holds {_compared(found, wanted or b'')}")
 
     def fresh_numbers(self) -> dict[int, bytes | None]:
         """The contents of each memory that was ever written."""
-        memories = {key: self.world.memories[key] for key in self.world.held}
+        memories = {key: self.states.memories[key] for key in self.states.held}
         return {
             key: next(copy.content for copy in it.copies.values() if copy.fresh)
             for key, it in memories.items()

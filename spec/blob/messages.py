@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 from .oracle import Other
 from .scenarios import Scenario
-from .steps import BlobCall, Check, Fail, Prepare, refused
+from .steps import BlobCall, Check, FailingStep, Prepare, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.subject import Subject
     from .oracle import Part, Shape
-    from .steps import Step
+    from .steps import BlobStep
 
 __all__ = ["MESSAGES"]
 
 
-def _shapes(_: Subject, dtype: str) -> Iterator[Step]:
+def _shapes(_: Subject, dtype: str) -> Iterator[BlobStep]:
     """The old fields are the shape if any is set; those that are not set count as zero (B50)."""
     known, six = "B50-message-shape", (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
     cases: tuple[tuple[tuple[str, ...], Shape], ...] = (
@@ -40,7 +40,7 @@ def _shapes(_: Subject, dtype: str) -> Iterator[Step]:
         yield _load(known, shape, {"data": values})
 
 
-def _numbers(_: Subject, dtype: str) -> Iterator[Step]:
+def _numbers(_: Subject, dtype: str) -> Iterator[BlobStep]:
     """Doubles are preferred to floats; a diff is read only if there is one (B51)."""
     known, floats, doubles = "B51-message-numbers", (1.0, 2.0, 3.0), (4.0, 5.0, 6.0)
     data, double = f"data.extend({list(floats)})", f"double_data.extend({list(doubles)})"
@@ -56,7 +56,7 @@ def _numbers(_: Subject, dtype: str) -> Iterator[Step]:
         yield _load(known, (3,), numbers)
 
 
-def _counts(_: Subject, dtype: str) -> Iterator[Step]:
+def _counts(_: Subject, dtype: str) -> Iterator[BlobStep]:
     """The message has as many numbers as the shape, or nothing is read (B52, B56)."""
     enough, few = "data.extend([1.0, 2.0, 3.0])", "data.extend([1.0, 2.0])"
     bad = (
@@ -73,7 +73,7 @@ def _counts(_: Subject, dtype: str) -> Iterator[Step]:
     yield from refused("B52-message-count", "blob.from_proto(message)")
 
 
-def _same_shape(_: Subject, dtype: str) -> Iterator[Step]:
+def _same_shape(_: Subject, dtype: str) -> Iterator[BlobStep]:
     """Without reshaping, only a message with the blob's own shape is read (B53, B55)."""
     known = "B53-message-same-shape"
     yield BlobCall(0, "reshape", ((3, 2),))
@@ -96,7 +96,7 @@ def _same_shape(_: Subject, dtype: str) -> Iterator[Step]:
             yield from refused(known, f"blob.from_proto(message{_ONLY_SAME})")
 
 
-def _written(_: Subject, dtype: str) -> Iterator[Step]:
+def _written(_: Subject, dtype: str) -> Iterator[BlobStep]:
     """The numbers that are written are read back (B54)."""
     known, values = "B54-message-written", tuple(map(float, range(1, prod(_SHAPE) + 1)))
     held = {"data": values, "diff": values[::-1]}
@@ -110,7 +110,7 @@ def _written(_: Subject, dtype: str) -> Iterator[Step]:
             yield Check(known, f"tuple(message.{double}{part})", numbers if part in parts else ())
 
 
-def _failures(subject: Subject, dtype: str) -> Iterator[Step]:
+def _failures(subject: Subject, dtype: str) -> Iterator[BlobStep]:
     """After a failure neither shape nor numbers were read, whether the blob had to grow or not (B57)."""
     for k, grows in product(range(1, _MOST_CALLS + 1), (False, True)) if subject.profile == "safe" else ():
         for part in ("data", "diff"):
@@ -120,7 +120,7 @@ def _failures(subject: Subject, dtype: str) -> Iterator[Step]:
         numbers: dict[Part, tuple[float, ...]] = {"data": values, "diff": values[::-1]}
         fields = (f"{part}.extend({list(it)})" for part, it in numbers.items())
         yield from _message(dtype, f"shape.dim.extend({list(shape)})", *fields)
-        yield Fail(_load("", shape, numbers), k)
+        yield FailingStep(_load("", shape, numbers), k)
 
 
 _MOST_CALLS = 4
@@ -143,7 +143,7 @@ def _rule(subject: Subject) -> Iterator[Scenario]:
         yield Scenario((_SHAPE, (4, 2)), (*before, *check(subject, dtype)), dtype)
 
 
-def _message(dtype: str, *fields: str) -> Iterator[Step]:
+def _message(dtype: str, *fields: str) -> Iterator[BlobStep]:
     """A message with these fields, which is called ``message`` in later steps."""
     made = f"subject.make((1,), dtype={dtype!r}, host=subject.host, device=subject.device)"
     yield Prepare(f"message = type({made}.to_proto())()")

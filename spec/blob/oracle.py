@@ -32,14 +32,14 @@ __all__ = [
     "NORMS",
     "PARTS",
     "SCALES",
+    "Blame",
     "Blob",
-    "Duty",
+    "BlobStates",
     "Exporter",
     "Foreseen",
     "Other",
     "Part",
     "Shape",
-    "World",
     "failing_calls",
     "foresee",
     "number_of",
@@ -80,7 +80,7 @@ class Exporter(NamedTuple):
     part: Part = "data"
 
 
-class Duty(NamedTuple):
+class Blame(NamedTuple):
     """The requirements that a call breaks if it does something wrong.
 
     Attributes
@@ -110,8 +110,8 @@ class Foreseen(NamedTuple):
 
     Attributes
     ----------
-    duty : Duty
-    after : World
+    blame : Blame
+    after : BlobStates
     calls : tuple of Done
         The expected allocator calls for each memory; either memory may come first, as in C++.
     refused : str
@@ -122,8 +122,8 @@ class Foreseen(NamedTuple):
         The contents of the view that the call returns.
     """
 
-    duty: Duty
-    after: World
+    blame: Blame
+    after: BlobStates
     calls: tuple[Done, ...] = ()
     refused: str = ""
     value: Any = None
@@ -158,7 +158,7 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class BlobStates:
     """All blobs of a driver, and their memories.
 
     Attributes
@@ -193,7 +193,7 @@ class World:
 
     # --- making and shaping
 
-    def make(self, n: int, shape: Shape | None) -> World:
+    def make(self, n: int, shape: Shape | None) -> BlobStates:
         """Another blob, with a shape or without."""
         bare = self.holding(n, Blob((), 0, -1, -1)).renewed(n, 0)
         return bare if shape is None else bare.reshape(n, shape).after
@@ -204,14 +204,14 @@ class World:
         fits = count <= self.capacity(n)
         kept = self if fits else self.renewed(n, count)
         after = kept.holding(n, replace(kept.blobs[n], shape=shape, count=count))
-        kept_duty = Duty("B05-reshape-keeps", "B05-reshape-keeps")
+        kept_duty = Blame("B05-reshape-keeps", "B05-reshape-keeps")
         return Foreseen(
-            kept_duty if fits else Duty("B06-growth-renews", "B06-growth-renews", "B07-growth-unshares"), after
+            kept_duty if fits else Blame("B06-growth-renews", "B06-growth-renews", "B07-growth-unshares"), after
         )
 
     def shrink_to_fit(self, n: int) -> Foreseen:
         """New memories of exactly the blob's size, with its elements, in place of larger ones."""
-        duty, after, calls = Duty("B45-shrink", "B45-shrink"), self, list[Done]()
+        blame, after, calls = Blame("B45-shrink", "B45-shrink"), self, list[Done]()
         for part in PARTS:
             old = self.memories[self.blobs[n].memory(part)]
             if old.size > self._size(n):
@@ -223,9 +223,9 @@ class World:
                     done, after = after.touch(fresh, side, write=True)
                     after = after.overwritten(fresh, side, self.content(n, part, side))
                     calls.append(done)
-        return Foreseen(duty, after, tuple(calls))
+        return Foreseen(blame, after, tuple(calls))
 
-    def renewed(self, n: int, count: int) -> World:
+    def renewed(self, n: int, count: int) -> BlobStates:
         """Give a blob two new memories that only this blob holds."""
         size, key = count * itemsize(self.dtype), self._unused()
         fresh = {key: self._new(size), key + 1: self._new(size)}
@@ -242,15 +242,15 @@ class World:
 
     def access(self, n: int, part: Part, side: str, *, write: bool) -> Foreseen:
         """Call an accessor for a side of a part."""
-        duty, key = Duty("B21-accessors", "B22-elements"), self.blobs[n].memory(part)
+        blame, key = Blame("B21-accessors", "B22-elements"), self.blobs[n].memory(part)
         if side == "gpu" and not self.has_device:
             return self._refusal("B48-no-device")
         done, after = self.touch(key, side, write=write)
-        return Foreseen(duty, after, (done,), view=after.content(n, part, side))
+        return Foreseen(blame, after, (done,), view=after.content(n, part, side))
 
     def in_mode(self, _: int, mode: Mode) -> Foreseen:
         """The same blobs in another mode."""
-        return Foreseen(Duty("B21-accessors", "B21-accessors"), replace(self, mode=mode))
+        return Foreseen(Blame("B21-accessors", "B21-accessors"), replace(self, mode=mode))
 
     def at(self, n: int, indices: Shape, part: Part) -> Foreseen:
         """Read one element, by a sequence of indices."""
@@ -262,7 +262,7 @@ class World:
             position = position * extent + index
         done, after = self.touch(self.blobs[n].memory(part), "cpu", write=False)
         value = decoded(after.content(n, part, "cpu"), self.dtype)[position]
-        return Foreseen(Duty("B18-element", "B18-element"), after, (done,), value=value)
+        return Foreseen(Blame("B18-element", "B18-element"), after, (done,), value=value)
 
     def adopt_exported(self, n: int, part: Part, side: str, exporter: Exporter) -> Foreseen:
         """Adopt the memory of a part of a blob, through a view of it for writing."""
@@ -286,9 +286,9 @@ class World:
         key = there.blobs[n].memory(part)
         known = "B25-adopt-diff" if part == "diff" else known
         after = there.onto(key, there.memories[key].adopt(side, content).after)
-        return Foreseen(Duty(known, known), after)
+        return Foreseen(Blame(known, known), after)
 
-    def _diff_renewed(self, n: int) -> World:
+    def _diff_renewed(self, n: int) -> BlobStates:
         key = self._unused()
         bigger = replace(self, memories={**self.memories, key: self._new(self._size(n))})
         return bigger.holding(n, self.blobs[n].on("diff", key))
@@ -298,7 +298,7 @@ class World:
         if self.blobs[n].count != self.blobs[other].count:
             return self._refusal("B27-share-count")
         after = self.holding(n, self.blobs[n].on(part, self.blobs[other].memory(part)))
-        return Foreseen(Duty("B26-share-object", "B26-share-object", accepted="B27-share-count"), after)
+        return Foreseen(Blame("B26-share-object", "B26-share-object", accepted="B27-share-count"), after)
 
     # --- copies and arithmetic
 
@@ -315,7 +315,7 @@ class World:
         taken, after = before.touch(target, side, write=True)
         given, after = after.touch(after.blobs[source].memory(part), side, write=False)
         after = after.overwritten(target, side, after.content(source, part, side))
-        return Foreseen(Duty("B40-copy-by-mode", "B39-copy-numbers"), after, (taken, given))
+        return Foreseen(Blame("B40-copy-by-mode", "B39-copy-numbers"), after, (taken, given))
 
     def update(self, n: int) -> Foreseen:
         """Subtract the diff from the data, on the side of the data."""
@@ -327,7 +327,7 @@ class World:
         written, after = after.touch(blob.data, side, write=True)
         pairs = zip(after.numbers(n, "data", side), after.numbers(n, "diff", side), strict=True)
         after = after.overwritten(blob.data, side, encoded((mine - step for mine, step in pairs), self.dtype))
-        return Foreseen(Duty("B29-update-side", "B28-update-numbers"), after, (read, written))
+        return Foreseen(Blame("B29-update-side", "B28-update-numbers"), after, (read, written))
 
     def norm(self, n: int, part: Part, squared: bool) -> Foreseen:
         """The sum of the magnitudes, or of the squares."""
@@ -335,10 +335,10 @@ class World:
             return self._refusal("B38-integers-refused")
         memory = self.memories[self.blobs[n].memory(part)]
         if not memory.fresh:
-            return Foreseen(Duty("B33-norm-unwritten", "B33-norm-unwritten"), self, value=0.0)
+            return Foreseen(Blame("B33-norm-unwritten", "B33-norm-unwritten"), self, value=0.0)
         elements = self.numbers(n, part, _where(memory))
         value = sum(x * x for x in elements) if squared else sum(map(abs, elements))
-        return Foreseen(Duty("B34-norm-side", "B32-sumsq" if squared else "B31-asum"), self, value=float(value))
+        return Foreseen(Blame("B34-norm-side", "B32-sumsq" if squared else "B31-asum"), self, value=float(value))
 
     def scale(self, n: int, part: Part, factor: float) -> Foreseen:
         """Multiply, on the side of the numbers."""
@@ -347,11 +347,11 @@ class World:
         key = self.blobs[n].memory(part)
         memory = self.memories[key]
         if not memory.fresh:
-            return Foreseen(Duty("B37-scale-unwritten", "B37-scale-unwritten"), self)
+            return Foreseen(Blame("B37-scale-unwritten", "B37-scale-unwritten"), self)
         side = _where(memory)
         done, after = self.touch(key, side, write=True)
         scaled = encoded((factor * x for x in after.numbers(n, part, side)), self.dtype)
-        return Foreseen(Duty("B36-scale-side", "B35-scale-numbers"), after.overwritten(key, side, scaled), (done,))
+        return Foreseen(Blame("B36-scale-side", "B35-scale-numbers"), after.overwritten(key, side, scaled), (done,))
 
     def load(
         self, n: int, shape: Shape, values: tuple[tuple[Part, tuple[float, ...]], ...], *, reshape: bool = True
@@ -364,7 +364,7 @@ class World:
             done, after = after.touch(after.blobs[n].memory(part), "cpu", write=True)
             after = after.wrote(n, part, "cpu", encoded(content, self.dtype))
             calls.append(done)
-        return Foreseen(Duty("B51-message-numbers", "B51-message-numbers"), after, tuple(calls))
+        return Foreseen(Blame("B51-message-numbers", "B51-message-numbers"), after, tuple(calls))
 
     def outline(self, blobs: Iterable[int]) -> Hashable:
         """What some blobs are, except for their numbers: shapes, sizes, and what is shared or adopted."""
@@ -382,26 +382,26 @@ class World:
 
     # --- steps of the calls above
 
-    def touch(self, key: int, side: str, *, write: bool) -> tuple[Done, World]:
+    def touch(self, key: int, side: str, *, write: bool) -> tuple[Done, BlobStates]:
         """Read or write one side of a memory: the expected allocator calls, and the state afterwards."""
         memory = self.memories[key]
         settings = {caffe.MODE.name: self.mode.name}
         expected = memory.write(side, settings) if write else memory.read(side, settings)
         return tuple((call, memory.size) for call in expected.calls), self.onto(key, expected.after)
 
-    def onto(self, key: int, memory: Oracle) -> World:
+    def onto(self, key: int, memory: Oracle) -> BlobStates:
         """The same state, except for one memory."""
         return replace(self, memories={**self.memories, key: memory})
 
-    def holding(self, n: int, blob: Blob) -> World:
+    def holding(self, n: int, blob: Blob) -> BlobStates:
         """The same state, except for one blob."""
         return replace(self, blobs={**self.blobs, n: blob})
 
-    def wrote(self, n: int, part: Part, side: str, content: bytes) -> World:
+    def wrote(self, n: int, part: Part, side: str, content: bytes) -> BlobStates:
         """The state after the elements of a part were written."""
         return self.overwritten(self.blobs[n].memory(part), side, content)
 
-    def overwritten(self, key: int, side: str, content: bytes) -> World:
+    def overwritten(self, key: int, side: str, content: bytes) -> BlobStates:
         """The state after the first bytes of a memory were written; the rest of its bytes stays."""
         memory = self.memories[key]
         return self.onto(key, memory.written(side, (content + _content(memory, side)[len(content) :])[: memory.size]))
@@ -418,7 +418,7 @@ class World:
         return self.blobs[n].count * itemsize(self.dtype)
 
     def _refusal(self, requirement: str) -> Foreseen:
-        return Foreseen(Duty(requirement, requirement), self, refused=requirement)
+        return Foreseen(Blame(requirement, requirement), self, refused=requirement)
 
 
 def _where(memory: Oracle) -> str:
@@ -433,12 +433,12 @@ def _content(memory: Oracle, side: str) -> bytes:
 # --- the effect of a step
 
 
-def foresee(world: World, step: BlobCall, number: int) -> Foreseen:
+def foresee(states: BlobStates, step: BlobCall, number: int) -> Foreseen:
     """The expected effect of a step.
 
     Parameters
     ----------
-    world : World
+    states : BlobStates
     step : BlobCall
     number : int
         The number of the step, which determines the numbers in the buffers that it adopts.
@@ -446,57 +446,57 @@ def foresee(world: World, step: BlobCall, number: int) -> Foreseen:
     n, call, arguments, options, *_ = step
     if call in ACCESSORS:
         part, side, write = ACCESSORS[call]
-        return world.access(n, part, side, write=write)
+        return states.access(n, part, side, write=write)
     if call in ADOPTIONS:
         part, side = ADOPTIONS[call]
         if isinstance(arguments[0], Exporter):
-            return world.adopt_exported(n, part, side, arguments[0])
-        return world.adopt(n, part, side, number_of(world, n, number) if arguments[0] else None)
+            return states.adopt_exported(n, part, side, arguments[0])
+        return states.adopt(n, part, side, number_of(states, n, number) if arguments[0] else None)
     if call in NORMS:
-        return world.norm(n, *NORMS[call])
+        return states.norm(n, *NORMS[call])
     if call in SCALES:
-        return world.scale(n, SCALES[call], *arguments)
+        return states.scale(n, SCALES[call], *arguments)
     given = (it.blob if isinstance(it, Other) else it for it in arguments)
-    return _CALLS[call](world, n, *given, **dict(options))
+    return _CALLS[call](states, n, *given, **dict(options))
 
 
-def _reshape(world: World, n: int, *shape: Any) -> Foreseen:
-    return world.reshape(n, shape[0] if len(shape) == 1 else shape)
+def _reshape(states: BlobStates, n: int, *shape: Any) -> Foreseen:
+    return states.reshape(n, shape[0] if len(shape) == 1 else shape)
 
 
-def _reshape_like(world: World, n: int, other: int) -> Foreseen:
-    return world.reshape(n, world.blobs[other].shape)
+def _reshape_like(states: BlobStates, n: int, other: int) -> Foreseen:
+    return states.reshape(n, states.blobs[other].shape)
 
 
 _CALLS: dict[str, Callable[..., Foreseen]] = {
-    **{f"share_{part}": partial(World.share, part=part) for part in PARTS},
-    **{f"{part}_at": partial(World.at, part=part) for part in PARTS},
+    **{f"share_{part}": partial(BlobStates.share, part=part) for part in PARTS},
+    **{f"{part}_at": partial(BlobStates.at, part=part) for part in PARTS},
     "reshape": _reshape,
     "reshape_like": _reshape_like,
-    "shrink_to_fit": World.shrink_to_fit,
-    "update": World.update,
-    "copy_from": World.copy_from,
-    "mode": World.in_mode,
-    "from_proto": World.load,
+    "shrink_to_fit": BlobStates.shrink_to_fit,
+    "update": BlobStates.update,
+    "copy_from": BlobStates.copy_from,
+    "mode": BlobStates.in_mode,
+    "from_proto": BlobStates.load,
 }
 
 
-def failing_calls(world: World, step: BlobCall) -> int:
+def failing_calls(states: BlobStates, step: BlobCall) -> int:
     """The number of allocator calls of a step that can be made to fail.
 
     A copy between blobs makes one call more than is foreseen, but on the host it may make none.  If memory is dropped,
     nobody sees the error of its free, so steps that free are left out.
     """
-    foreseen = foresee(world, step, 0)
+    foreseen = foresee(states, step, 0)
     if foreseen.refused or step.call == "mode":
         return 0
-    on_device, frees = world.mode is Mode.GPU and world.has_device, world.held - foreseen.after.held
+    on_device, frees = states.mode is Mode.GPU and states.has_device, states.held - foreseen.after.held
     return sum(map(len, foreseen.calls)) + (step.call == "copy_from" and (on_device or not frees))
 
 
-def number_of(world: World, n: int, number: int) -> bytes:
+def number_of(states: BlobStates, n: int, number: int) -> bytes:
     """The numbers that the step of this number writes into a blob."""
-    return numbers(number, world.blobs[n].count, world.dtype)
+    return numbers(number, states.blobs[n].count, states.dtype)
 
 
 def write_of(call: str) -> tuple[Part, str] | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..engine.subject import Subject
     from .oracle import Part
-    from .steps import Step
+    from .steps import BlobStep
 
 __all__ = ["ADOPTION_RULES"]
 
@@ -24,7 +24,7 @@ def buffers(subject: Subject) -> Iterator[Scenario]:
     """A bad buffer is refused and changes nothing, whether the memory fits the blob or is larger (B49, B56, B68)."""
     size, safe, known = 6 * itemsize(USUAL), subject.profile == "safe", "B49-bad-buffer-refused"
     for shape in ((2, 3), (3, 4)):
-        steps: list[Step] = [*_written("cpu"), BlobCall(0, "reshape", ((2, 3),))]
+        steps: list[BlobStep] = [*_written("cpu"), BlobCall(0, "reshape", ((2, 3),))]
         for part in PARTS if safe else ("data",):
             steps += refused("B68-null-refused", f"blob.set_cpu_{part}(None)")
             if safe:
@@ -49,7 +49,7 @@ def own_memory(subject: Subject) -> Iterator[Scenario]:
     """Memory that a blob still uses is not freed, whether the memory fits the blob or is larger (B66)."""
     sides, known = _judged_sides(subject), "B66-own-memory"
     for side, larger in product(sides, (False, True)):
-        steps: list[Step] = [*_written(side)]
+        steps: list[BlobStep] = [*_written(side)]
         if larger:
             steps.append(BlobCall(0, "reshape", ((2, 3),)))
             steps += refused(known, f"blob.set_{side}_data(blob.mutable_{side}_diff())")

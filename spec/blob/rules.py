@@ -20,7 +20,7 @@ from .steps import BlobCall, Check, Extents, Prepare, refused
 if TYPE_CHECKING:
     from ..engine.subject import Subject
     from .oracle import Shape
-    from .steps import Step
+    from .steps import BlobStep
 
 __all__ = ["RULES", "Rule", "rules"]
 
@@ -46,7 +46,7 @@ def forms(subject: Subject) -> Iterator[Scenario]:
     """Every form of a shape has the same effect (B01, B03, B04, B08)."""
     known, four = "B04-reshape-forms", (2, 3, 4, 5)
     shape_and_count = "(tuple(blob.shape), blob.num_axes, blob.count)"
-    steps: list[Step] = [Check("B01-empty", "(blob.count, blob.num_axes, tuple(blob.shape))", (0, 0, ()))]
+    steps: list[BlobStep] = [Check("B01-empty", "(blob.count, blob.num_axes, tuple(blob.shape))", (0, 0, ()))]
     if subject.profile == "safe":
         for shape in ((6,), (2, 3), (1, 2, 1, 3, 1)):
             numbers = ", ".join(map(str, shape))
@@ -71,7 +71,7 @@ def axes(_: Subject) -> Iterator[Scenario]:
     for shape in _SHAPES:
         count = len(shape)
         text = "".join(f"{extent} " for extent in shape) + f"({prod(shape)})"
-        steps: list[Step] = [Check("B09-shape-string", _SHAPE_STRING, text)]
+        steps: list[BlobStep] = [Check("B09-shape-string", _SHAPE_STRING, text)]
         steps += (
             Check("B10-canonical-axis", f"blob.canonical_axis_index({axis})", axis % count)
             for axis in range(-count, count)
@@ -85,7 +85,7 @@ def axes(_: Subject) -> Iterator[Scenario]:
         yield Scenario((shape,), (*steps, *_legacy(shape)))
 
 
-def _legacy(shape: Shape) -> Iterator[Step]:
+def _legacy(shape: Shape) -> Iterator[BlobStep]:
     if len(shape) > _LEGACY:
         calls = [f"blob.{name}" for name in _NAMES] + [f"blob.legacy_shape({axis})" for axis in (-4, 0, 3)]
         yield from refused("B14-legacy-limit", *calls, "blob.offset(0)", "blob.data_at(0)")
@@ -109,7 +109,7 @@ def positions(subject: Subject) -> Iterator[Scenario]:
         yield Scenario((many_axes,), (offset, *_elements(subject, many_axes)))
 
 
-def _offsets(subject: Subject, shape: Shape) -> Iterator[Step]:
+def _offsets(subject: Subject, shape: Shape) -> Iterator[BlobStep]:
     four = (*shape, *(1,) * (_LEGACY - len(shape)))
     # On every axis that the numbers reach, one past the end is accepted.
     for n, c, h, w in product(*({0, extent // 2, extent} for extent in four)):
@@ -130,7 +130,7 @@ def _offsets(subject: Subject, shape: Shape) -> Iterator[Step]:
     yield from refused("B16-offset-sequence", *(f"blob.offset({indices})" for indices in outside))
 
 
-def _elements(subject: Subject, shape: Shape) -> Iterator[Step]:
+def _elements(subject: Subject, shape: Shape) -> Iterator[BlobStep]:
     last = tuple(extent - 1 for extent in shape)
     for part, side in product(PARTS, ("cpu", "gpu")):
         if side in subject.sides:
@@ -147,7 +147,7 @@ def _elements(subject: Subject, shape: Shape) -> Iterator[Step]:
 def limits(subject: Subject) -> Iterator[Scenario]:
     """Shapes that no blob can have change nothing, at any head (B19, B20, B44, B47, B56, B65)."""
     for accessors in _ways(subject):
-        steps: list[Step] = [
+        steps: list[BlobStep] = [
             *way(0, "data", accessors),
             *way(0, "diff", accessors),
             BlobCall(1, "share_data", (Other(0),)),
@@ -166,7 +166,7 @@ def limits(subject: Subject) -> Iterator[Scenario]:
             bad += refused("B44-int-count", f"blob.reshape({(65536, 65536)})", f"blob.reshape({(_INT_MAX, 2)})")
         good = (BlobCall(0, "reshape", ((1,) * _AXES,)), BlobCall(0, "reshape", ((0, _INT_MAX, _INT_MAX),)))
         # In Caffe a shape that is refused half-way is half set, so nothing comes after it there.
-        ends: list[tuple[Step, ...]] = [(*bad, *good)] if subject.profile == "safe" else [(*bad,), good]
+        ends: list[tuple[BlobStep, ...]] = [(*bad, *good)] if subject.profile == "safe" else [(*bad,), good]
         yield from (Scenario(((2, 3), (6,)), (*steps, *end)) for end in ends)
 
 
@@ -177,7 +177,7 @@ def _ways(subject: Subject) -> Iterator[tuple[str, ...]]:
 
 def strangers(subject: Subject) -> Iterator[Scenario]:
     """A blob of another size or type, or another object, is neither shared nor copied (B27, B42, B58)."""
-    steps: list[Step] = [
+    steps: list[BlobStep] = [
         BlobCall(0, "mutable_cpu_data"),
         BlobCall(1, "mutable_cpu_diff"),
         BlobCall(2, "mutable_cpu_data"),
@@ -200,7 +200,7 @@ def copies(subject: Subject) -> Iterator[Scenario]:
     """Copies from the blob itself, and with a new shape, within the capacity and beyond it (B41, B43)."""
     for part, accessors in product(PARTS, _ways(subject)):
         options = (("copy_diff", True),) if part == "diff" else ()
-        steps: list[Step] = [step for n in range(3) for step in way(n, part, accessors)]
+        steps: list[BlobStep] = [step for n in range(3) for step in way(n, part, accessors)]
         steps.append(BlobCall(0, "copy_from", (Other(0),), options, about="B43-copy-self"))
         for target, source in ((0, 1), (1, 2), (2, 1), (1, 0)):
             flags = (*options, ("reshape", True))
@@ -241,7 +241,7 @@ def shape_on_the_device(subject: Subject) -> Iterator[Scenario]:
     if subject.device is None:
         return
     yield Scenario((None,), refused("B17-gpu-shape", "blob.gpu_shape()"))
-    steps: list[Step] = []
+    steps: list[BlobStep] = []
     for shape in ((2, 3), (6, 1, 1), (1, 6), (6, 1), (1, 2, 1, 3), (1, 1, 3, 1, 2), (*(1,) * (_AXES - 2), 3, 2)):
         reshape = BlobCall(0, "reshape", (shape,))
         steps += (reshape, Extents())

@@ -15,14 +15,14 @@ from syncedmem.model import Mode
 from ..engine.shrinking import shortest
 from .driver import BlobDriver
 from .elements import USUAL
-from .oracle import World, foresee
-from .steps import BlobCall, Check, Extents, Fail, Make, Prepare, name_of
+from .oracle import BlobStates, foresee
+from .steps import BlobCall, Check, Extents, FailingStep, Make, Prepare, name_of
 
 if TYPE_CHECKING:
     from ..engine.subject import Subject
     from ..engine.violation import Violation
     from .oracle import Shape
-    from .steps import Step
+    from .steps import BlobStep
 
 __all__ = ["Scenario", "run_scenario", "shortened"]
 
@@ -35,16 +35,16 @@ class Scenario:
     ----------
     shapes : tuple
         The shape of each blob; None for a blob without a shape.
-    steps : tuple of Step
+    steps : tuple of BlobStep
     dtype : str
     """
 
     shapes: tuple[Shape | None, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[BlobStep, ...]
     dtype: str = USUAL
 
     @property
-    def whole(self) -> tuple[Step, ...]:
+    def whole(self) -> tuple[BlobStep, ...]:
         """All steps, with those that make the blobs."""
         return (*(Make(n, shape) for n, shape in enumerate(self.shapes)), *self.steps)
 
@@ -59,7 +59,7 @@ def run_scenario(subject: Subject, scenario: Scenario) -> BlobDriver:
     return _run(subject, scenario.whole, scenario.dtype)
 
 
-def _run(subject: Subject, steps: tuple[Step, ...], dtype: str) -> BlobDriver:
+def _run(subject: Subject, steps: tuple[BlobStep, ...], dtype: str) -> BlobDriver:
     subject.mark()
     driver = BlobDriver(subject, dtype)
     for step in steps:
@@ -80,17 +80,17 @@ def shortened(subject: Subject, scenario: Scenario, violation: Violation) -> Vio
     whole = scenario.whole
     contexts = _contexts(subject, whole)
 
-    def run(steps: tuple[Step, ...]) -> None:
+    def run(steps: tuple[BlobStep, ...]) -> None:
         if _is_complete(steps) and _contexts(subject, steps) <= contexts:
             _run(subject, steps, scenario.dtype)
 
-    def simpler(step: Step) -> tuple[Step, ...]:
-        return (step.step,) if isinstance(step, Fail) else ()
+    def simpler(step: BlobStep) -> tuple[BlobStep, ...]:
+        return (step.step,) if isinstance(step, FailingStep) else ()
 
     return shortest(whole, violation, run, simpler=simpler, program=subject.program)
 
 
-def _is_complete(steps: tuple[Step, ...]) -> bool:
+def _is_complete(steps: tuple[BlobStep, ...]) -> bool:
     """Whether each step has the blobs that it uses."""
     there = set[int]()
     for step in steps:
@@ -101,27 +101,27 @@ def _is_complete(steps: tuple[Step, ...]) -> bool:
     return True
 
 
-def _contexts(subject: Subject, steps: tuple[Step, ...]) -> set[Any]:
+def _contexts(subject: Subject, steps: tuple[BlobStep, ...]) -> set[Any]:
     """The steps with texts of their own, each with its context: the state of its blobs, and the names in its text."""
     if not any(isinstance(step, Check | Prepare | Extents) for step in steps):
         return set()
     found, named = set[Any](), dict[str, Any]()
-    world = World(USUAL, subject.device is not None, Mode.GPU)
+    states = BlobStates(USUAL, subject.device is not None, Mode.GPU)
     for number, step in enumerate(steps):
-        call = step.step if isinstance(step, Fail) else step
+        call = step.step if isinstance(step, FailingStep) else step
         if isinstance(call, Make):
-            world = world.make(call.blob, call.shape)
+            states = states.make(call.blob, call.shape)
         elif isinstance(call, Extents):
-            found.add((call, world.outline(call.blobs), named.get(_EXTENTS) if call.again else None))
-            named[_EXTENTS] = world.outline(call.blobs)
+            found.add((call, states.outline(call.blobs), named.get(_EXTENTS) if call.again else None))
+            named[_EXTENTS] = states.outline(call.blobs)
         elif isinstance(call, BlobCall):
             if call.text:
                 found.add((call, _names(call.text, named)))
-            world = foresee(world, call, number).after
+            states = foresee(states, call, number).after
             if call.values:
                 named[name_of(call.blob)] = (named.get(name_of(call.blob)), call.values)
         elif isinstance(call, Check | Prepare):
-            found.add((call, world.outline(call.blobs), _names(call.text, named)))
+            found.add((call, states.outline(call.blobs), _names(call.text, named)))
             if isinstance(call, Prepare):
                 named[_WORD.findall(call.text)[0]] = (call, _names(call.text, named))
     return found

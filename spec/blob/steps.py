@@ -20,13 +20,13 @@ __all__ = [
     "REFUSED",
     "UNCHANGED",
     "BlobCall",
+    "BlobOutcome",
+    "BlobStep",
     "Check",
     "Extents",
-    "Fail",
+    "FailingStep",
     "Make",
-    "Outcome",
     "Prepare",
-    "Step",
     "in_mode",
     "name_of",
     "refused",
@@ -35,7 +35,7 @@ __all__ = [
 _NAME = re.compile(r"\bblob(\d*)\b")
 
 
-class Step(Protocol):
+class BlobStep(Protocol):
     """Something that is done to the blobs of a driver, and what it checks."""
 
     @property
@@ -115,7 +115,7 @@ class BlobCall(NamedTuple):
         driver.perform(self)
 
 
-class Fail(NamedTuple):
+class FailingStep(NamedTuple):
     """A call whose k-th allocator call fails, from 1."""
 
     step: BlobCall
@@ -131,14 +131,14 @@ class Fail(NamedTuple):
         driver.perform_failing(self.step, self.k)
 
 
-class Outcome(Enum):
+class BlobOutcome(Enum):
     """What a checked call must do, if its value does not matter."""
 
     REFUSED = auto()
     UNCHANGED = auto()
 
 
-REFUSED, UNCHANGED = Outcome.REFUSED, Outcome.UNCHANGED
+REFUSED, UNCHANGED = BlobOutcome.REFUSED, BlobOutcome.UNCHANGED
 
 
 class Check(NamedTuple):

@@ -9,10 +9,10 @@ from syncedmem.model import Mode
 
 from .cells import WAYS, samples, way
 from .elements import USUAL, types_for
-from .oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES, Other, World, failing_calls, foresee
+from .oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobStates, Other, failing_calls, foresee
 from .rules import rules
 from .scenarios import Scenario
-from .steps import BlobCall, Fail, in_mode
+from .steps import BlobCall, FailingStep, in_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -139,7 +139,7 @@ def _failures(subject: Subject) -> Iterator[Scenario]:
         for other in (_SHAPE, *_SOURCES) if ("reshape", True) in step.options else (_SHAPE,):
             shapes = (_SHAPE, other) if step.blob == 0 else (other, _SHAPE)
             for k in range(1, failing_calls(_after(subject, shapes, start), step) + 1):
-                yield Scenario(shapes, (*start, Fail(step, k)))
+                yield Scenario(shapes, (*start, FailingStep(step, k)))
 
 
 _LESS: Shape = (2, 2)
@@ -149,12 +149,12 @@ _SOURCES: tuple[Shape, ...] = ((3, 2), (2, 2), (3, 4))
 """Shapes of sources: with as many elements as before, with fewer, and with more than fit into the memory."""
 
 
-def _after(subject: Subject, shapes: tuple[Shape, Shape], steps: tuple[BlobCall, ...]) -> World:
+def _after(subject: Subject, shapes: tuple[Shape, Shape], steps: tuple[BlobCall, ...]) -> BlobStates:
     """The expected state after some steps of two blobs."""
-    world = World(USUAL, subject.device is not None, Mode.GPU).make(0, shapes[0]).make(1, shapes[1])
+    states = BlobStates(USUAL, subject.device is not None, Mode.GPU).make(0, shapes[0]).make(1, shapes[1])
     for step in steps:
-        world = foresee(world, step, 0).after
-    return world
+        states = foresee(states, step, 0).after
+    return states
 
 
 SUITES: dict[str, Callable[[Subject], Iterator[Scenario]]] = {

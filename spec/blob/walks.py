@@ -11,7 +11,7 @@ from hypothesis.stateful import Bundle, initialize, precondition, rule
 
 from syncedmem.model import Mode
 
-from ..engine.search import Generated, Hunt, Taken, Walking
+from ..engine.search import Generated, Taken, Walking, WalkSearch
 from .driver import BlobDriver
 from .oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES, Other
 from .scenarios import Scenario, shortened
@@ -168,5 +168,5 @@ def state_machine(subject: Subject) -> type[BlobWalk]:
 def search(subject: Subject, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
     """Take walks with at least `steps` calls; return the violation of the first that fails; see that of memories."""
     suite.generated = Generated(steps, 1)
-    hunt = Hunt(subject, suite.generated, LONGEST, shortened, suite)
-    return hunt.search(partial(state_machine, subject), str(seed))
+    walk_search = WalkSearch(subject, suite.generated, LONGEST, shortened, suite)
+    return walk_search.search(partial(state_machine, subject), str(seed))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .report import SuiteRun
     from .subject import Subject
 
-__all__ = ["SEARCH", "Generated", "Hunt", "Taken", "Walked", "Walking"]
+__all__ = ["SEARCH", "Generated", "Taken", "WalkSearch", "Walked", "Walking"]
 
 _FEWEST = 3
 """The fewest walks that are generated at once; the first does next to nothing."""
@@ -131,16 +131,18 @@ class Walking(RuleBasedStateMachine):
 
     Attributes
     ----------
-    hunt : Hunt or None
+    walk_search : WalkSearch or None
         The search that this walk belongs to; without one, a violation ends a test of pytest as usual.
     """
 
-    hunt: ClassVar[Hunt | None] = None
+    walk_search: ClassVar[WalkSearch | None] = None
 
     def __init__(self, walked: Walked) -> None:
         super().__init__()
         self._walked = walked
-        self.over: bool = self.hunt is not None and not (self.hunt.left or self.hunt.unstarted or self.hunt.found)
+        self.over: bool = self.walk_search is not None and not (
+            self.walk_search.left or self.walk_search.unstarted or self.walk_search.found
+        )
 
     def act(self, do: Callable[[], object]) -> None:
         """Do something, unless the walk is over; it is over after a violation.
@@ -156,18 +158,18 @@ class Walking(RuleBasedStateMachine):
             do()
         except Violation as violation:
             self.over = True
-            if self.hunt is None or not self.hunt.tolerated(violation, self._walked.walk):
+            if self.walk_search is None or not self.walk_search.tolerated(violation, self._walked.walk):
                 raise
 
     def teardown(self) -> None:
         """End the walk, and count it."""
         self.act(self._walked.finish)
-        if not self.over and self.hunt is not None:
-            self.hunt.count(self._walked.taken())
+        if not self.over and self.walk_search is not None:
+            self.walk_search.count(self._walked.taken())
 
 
 @dataclass
-class Hunt:
+class WalkSearch:
     """A search for a walk that fails.
 
     Attributes
@@ -230,7 +232,7 @@ class Hunt:
     def _batch(self, walking: Any, examples: int, name: str) -> Violation | None:
         """Generate some walks; return what is found."""
         chosen = settings(SEARCH, max_examples=examples, stateful_step_count=self.length)
-        walking.hunt, self._first = self, True  # the first walk is the same for every seed
+        walking.walk_search, self._first = self, True  # the first walk is the same for every seed
         try:
             run_state_machine_as_test(seed(name)(walking), settings=chosen)
         except Violation:

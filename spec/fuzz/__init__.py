@@ -11,7 +11,7 @@ Hypothesis.  Nothing here imports the runtime.
 from .allocator_tests import AllocatorTests
 from .capabilities import Capabilities
 from .driver import Driver
-from .finding import OPERATIONS, EngineError, Finding, Step, TargetError
+from .finding import OPERATIONS, EngineError, Finding, HeapStep, TargetError
 from .kit import fuzz
 from .machine import AllocatorMachine, allocator_machine
 from .recognition import Source
@@ -27,10 +27,10 @@ __all__ = [
     "Driver",
     "EngineError",
     "Finding",
+    "HeapStep",
     "Replay",
     "Report",
     "Source",
-    "Step",
     "Target",
     "TargetError",
     "allocator_machine",

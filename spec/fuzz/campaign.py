@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from .capabilities import Capabilities
     from .corpus import Behaviour
-    from .finding import Step
+    from .finding import HeapStep
     from .journal import Journal
     from .recognition import Source
     from .rounds import Kind
 
-__all__ = ["Outcome", "Stage", "campaign", "stages", "threaded"]
+__all__ = ["CampaignOutcome", "Stage", "campaign", "stages", "threaded"]
 
 _YOUNG_PROCESSES = 16
 _SHORTEST_LIFE = 1 << 11
@@ -66,7 +66,7 @@ _NO_MASK = Mask()
 
 
 @dataclass
-class Outcome:
+class CampaignOutcome:
     """The result of some rounds."""
 
     operations: int = 0
@@ -76,7 +76,7 @@ class Outcome:
     unread: str | None = None  # why contents were not checked; None if there were none
     last: int = 0  # the position in the journal where the last round begins
     wrong: Violation | None = None
-    kept: list[tuple[Step, ...]] = field(default_factory=list["tuple[Step, ...]"])  # those with new behaviour
+    kept: list[tuple[HeapStep, ...]] = field(default_factory=list["tuple[HeapStep, ...]"])  # those with new behaviour
 
     def add(self, driver: Driver, seconds: float) -> None:
         """Add the result of a driver."""
@@ -102,14 +102,14 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     ages: bool = False,
     mask: Mask = _NO_MASK,
     behaviour: Behaviour | None = None,
-    programs: Sequence[tuple[Step, ...]] = (),
-) -> Outcome:
+    programs: Sequence[tuple[HeapStep, ...]] = (),
+) -> CampaignOutcome:
     """Take random steps, or these programs, until something is wrong, or steps, rounds or seconds are used up.
 
     Afterwards the journal has the steps of the last round, or of all rounds if these have the same target: if it ages,
     or if the source makes no new ones.  The same numbers take the same steps.
     """
-    outcome, target, access = Outcome(), None, None
+    outcome, target, access = CampaignOutcome(), None, None
     fresh = source.makes_fresh and not ages
     deadline = time.perf_counter() + seconds
     number = first_round
@@ -170,11 +170,11 @@ def threaded(  # noqa: PLR0913 -- as campaign
     seconds: float,
     threads: int,
     mask: Mask = _NO_MASK,
-) -> Outcome:
+) -> CampaignOutcome:
     """Run the fast generator in several threads on one target, with one shadow heap of addresses."""
     # A block that one thread frees twice may belong to another thread by then, so this cannot be judged.
     capabilities = replace(capabilities, double_free="undefined")
-    outcome, shared, target = Outcome(), SharedIntervals(), source.open()
+    outcome, shared, target = CampaignOutcome(), SharedIntervals(), source.open()
     deadline = time.perf_counter() + seconds
     journal.begin()
     drivers = [Driver(target, capabilities, None if i else journal, shared, mask=mask) for i in range(threads)]
@@ -201,7 +201,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
     return outcome
 
 
-def _chunks(steps: int, deadline: float, outcome: Outcome) -> Iterator[int]:
+def _chunks(steps: int, deadline: float, outcome: CampaignOutcome) -> Iterator[int]:
     for done in range(0, steps, _CHUNK):
         if outcome.wrong is not None or time.perf_counter() > deadline:
             return

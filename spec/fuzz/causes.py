@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .finding import Finding, Step
+    from .finding import Finding, HeapStep
 
 __all__ = ["group_by_cause"]
 
@@ -86,7 +86,7 @@ def _operations(finding: Finding) -> frozenset[str]:
     return frozenset(chain.from_iterable(map(_operations_of, steps)))
 
 
-def _operations_of(step: Step) -> tuple[str, ...]:
+def _operations_of(step: HeapStep) -> tuple[str, ...]:
     if step.operation == "cycle":
         return _AS_CYCLES[step.numbers[2]]
     return _AS_OPERATIONS.get(step.operation, (step.operation,))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model import FileAccessError
 from syncedmem.model.files import refused, write_whole
 
-from .finding import OPERATIONS, Step, TargetError, read_object
+from .finding import OPERATIONS, HeapStep, TargetError, read_object
 from .loops import folded, items_as_json, items_from_json
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class Corpus:
             raise FileAccessError(str(folder), "it is not a directory", error.errno) from error
         except OSError as error:
             raise refused(str(folder), error) from error
-        self.programs: list[tuple[Step, ...]] = [_read(file) for file in files]
+        self.programs: list[tuple[HeapStep, ...]] = [_read(file) for file in files]
 
-    def add(self, program: tuple[Step, ...]) -> None:
+    def add(self, program: tuple[HeapStep, ...]) -> None:
         """Keep a program."""
         data = {"format": FORMAT, "kind": _KIND, "program": items_as_json(folded(program))}
         text = json.dumps(data).encode() + b"\n"
@@ -51,7 +51,7 @@ class Corpus:
             write_whole(path, lambda file: file.write(text))
 
 
-def _read(path: Path) -> tuple[Step, ...]:
+def _read(path: Path) -> tuple[HeapStep, ...]:
     data = read_object(path, "program of a corpus", _WANTED)
     if (data.get("kind"), data.get("format")) != (_KIND, FORMAT):
         raise TargetError(f"{path} is no program of a corpus of format {FORMAT}; wanted is {_WANTED}")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .access import HostAccess
     from .capabilities import Capabilities, Misuse
-    from .finding import Step
+    from .finding import HeapStep
     from .mask import Mask
     from .shadow_heap import Intervals
     from .targets import Target
@@ -487,7 +487,7 @@ class Driver:
 
     # --- the end
 
-    def run(self, program: Iterable[Step]) -> None:
+    def run(self, program: Iterable[HeapStep]) -> None:
         """Take all steps, then end.
 
         Raises
@@ -499,7 +499,7 @@ class Driver:
             self.perform(step)
         self.end()
 
-    def perform(self, step: Step) -> bool:
+    def perform(self, step: HeapStep) -> bool:
         """Take one step; False if its object does not exist."""
         done: bool = getattr(self, step.operation)(*step.numbers)
         return done

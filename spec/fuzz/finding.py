@@ -21,7 +21,7 @@ __all__ = [
     "TAKES",
     "EngineError",
     "Finding",
-    "Step",
+    "HeapStep",
     "TargetError",
     "kind_of",
     "read_object",
@@ -64,7 +64,7 @@ _OPTIONAL = ("alignment", "stream", "how")
 """Numbers that are zero by default."""
 
 
-class Step(NamedTuple):
+class HeapStep(NamedTuple):
     """One operation with its numbers."""
 
     operation: str
@@ -124,7 +124,7 @@ class Finding:
     ----------
     requirement : str
     message : str
-    program : tuple of Step
+    program : tuple of HeapStep
         The steps on a new target; the last one shows the violation.  Empty if several threads took them, or if they are
         too many to be kept: then the seed of the run replays it.  The last steps if it did not repeat.
     generator : str
@@ -150,7 +150,7 @@ class Finding:
 
     requirement: str
     message: str
-    program: tuple[Step, ...]
+    program: tuple[HeapStep, ...]
     generator: str = "fast"
     operations: int = 0
     shrunk: bool = False
@@ -176,7 +176,7 @@ class Finding:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The finding from JSON."""
-        program, consequences = map(Step.from_json, data["program"]), map(cls.from_json, data["consequences"])
+        program, consequences = map(HeapStep.from_json, data["program"]), map(cls.from_json, data["consequences"])
         fields = {"program": tuple(program), "after": tuple(data["after"]), "consequences": tuple(consequences)}
         return cls(**cast("Any", data | fields))
 
@@ -190,7 +190,7 @@ class Finding:
         return Violation(self.requirement, self.message, tuple(program.splitlines()))
 
 
-def kind_of(step: Step) -> str:
+def kind_of(step: HeapStep) -> str:
     """The operation; a request with an alignment, on a stream or for nothing is of another kind than a plain one."""
     numbers = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
     marks = [name for name in ("alignment", "stream") if step.operation == "allocate" and numbers[name]]

@@ -19,10 +19,10 @@ from ..engine.descendants import adopt_orphans, end_children
 from ..engine.fork import in_fork
 from ..engine.supervisor import Death, Limits
 from ..engine.violation import Violation
-from .campaign import Outcome, campaign, threaded
+from .campaign import CampaignOutcome, campaign, threaded
 from .corpus import Behaviour
 from .driver import Driver
-from .finding import Finding, Step, TargetError
+from .finding import Finding, HeapStep, TargetError
 from .journal import Journal
 from .loops import items_from_json
 from .mask import Mask
@@ -111,7 +111,7 @@ def _campaign(source: Source, record: Capabilities, job: Job, journal: Journal) 
         return _answer(outcome, (), 0)
     behaviour = Behaviour(job["seen"]) if "seen" in job else None
     chosen |= {name: job[name] for name in ("kind", "first_round", "ages") if name in job}
-    programs = [tuple(map(Step.from_json, program)) for program in job.get("programs", ())]
+    programs = [tuple(map(HeapStep.from_json, program)) for program in job.get("programs", ())]
     outcome = campaign(source, record, journal, mask=mask, behaviour=behaviour, programs=programs, **chosen)
     answer = _answer(outcome, journal.steps() if outcome.wrong else (), outcome.last)
     if behaviour is not None:
@@ -120,7 +120,7 @@ def _campaign(source: Source, record: Capabilities, job: Job, journal: Journal) 
     return answer
 
 
-def _answer(outcome: Outcome, program: tuple[Step, ...], last: int) -> Answer:
+def _answer(outcome: CampaignOutcome, program: tuple[HeapStep, ...], last: int) -> Answer:
     wrong, finding = outcome.wrong, None
     if wrong is not None:
         finding = Finding(wrong.requirement, wrong.message, program, operations=outcome.operations).as_json()
@@ -135,7 +135,7 @@ def _answer(outcome: Outcome, program: tuple[Step, ...], last: int) -> Answer:
     }
 
 
-def finding_of(answer: Answer, steps: tuple[Step, ...]) -> Finding | None:
+def finding_of(answer: Answer, steps: tuple[HeapStep, ...]) -> Finding | None:
     """The finding of an answer; if the target has ended its process or hangs, these steps led to it."""
     if answer.get("finding") is not None:
         return Finding.from_json(answer["finding"])
@@ -158,7 +158,7 @@ def _program(source: Source, record: Capabilities, job: Job, journal: Journal) -
 
 
 def run_program(
-    source: Source, record: Capabilities, program: tuple[Step, ...], journal: Journal, mask: Mask
+    source: Source, record: Capabilities, program: tuple[HeapStep, ...], journal: Journal, mask: Mask
 ) -> Violation | None:
     """Take the steps of a program on a target; return the violation, or None."""
     journal.begin()
@@ -172,7 +172,7 @@ def run_program(
 def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
     mask = Mask.from_json(job.get("mask"))
 
-    def fails(program: tuple[Step, ...]) -> bool:
+    def fails(program: tuple[HeapStep, ...]) -> bool:
         wrong = run_program(source, record, program, journal, mask)
         return wrong is not None and wrong.requirement == job["requirement"]
 

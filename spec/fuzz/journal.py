@@ -10,7 +10,7 @@ import mmap
 import struct
 from typing import TYPE_CHECKING, ClassVar
 
-from .finding import OPERATIONS, Step
+from .finding import OPERATIONS, HeapStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,17 +107,17 @@ class Journal:
         """Whether there is no room for another step."""
         return self._position >= self._last
 
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[HeapStep, ...]:
         """The steps of the present program, recorded by any process."""
         program, _ = _COUNTS.unpack_from(self._memory)
-        program_steps: list[Step] = []
+        program_steps: list[HeapStep] = []
         for position in range(_HEADER.size, self._last, _RECORD.size):
             record: tuple[int, ...] = _RECORD.unpack_from(self._memory, position)
             tag, numbers = record[0], record[1:]
             if tag >> 8 != program or not 0 < tag & 0xFF <= len(_NAMES):
                 break
             name = _NAMES[(tag & 0xFF) - 1]
-            program_steps.append(Step(name, numbers[: len(OPERATIONS[name])]))
+            program_steps.append(HeapStep(name, numbers[: len(OPERATIONS[name])]))
         return tuple(program_steps)
 
     def mark(self) -> tuple[int, int, int]:

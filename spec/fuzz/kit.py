@@ -17,7 +17,7 @@ from syncedmem.model.defaults import FUZZ
 from .campaign import Stage, stages
 from .capabilities import Capabilities
 from .corpus import Corpus
-from .finding import EngineError, Finding, Step, TargetError, kind_of
+from .finding import EngineError, Finding, HeapStep, TargetError, kind_of
 from .isolation import Inline, Isolated
 from .jobs import finding_of
 from .logs import programs_of
@@ -465,7 +465,7 @@ class _Campaigns:
         """Keep the programs that reached new behaviour."""
         self._behaviour = answer.get("seen", self._behaviour)
         for program in answer.get("kept", ()):
-            self._store(tuple(map(Step.from_json, program)))
+            self._store(tuple(map(HeapStep.from_json, program)))
 
     def _store(self, program: Program) -> None:
         """Put a program into the corpus; if the disk is full, go on without."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model.files import check_regular, refused
 
-from .finding import Step, TargetError
+from .finding import HeapStep, TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -40,17 +40,17 @@ class _Event(NamedTuple):
     stream: object = None
 
 
-def programs_of(path: Path, seed: int, *, streams: bool) -> list[tuple[Step, ...]]:
+def programs_of(path: Path, seed: int, *, streams: bool) -> list[tuple[HeapStep, ...]]:
     """The programs of a log: all of it, in parts if it is long; and one of varied pieces of it, one after the other."""
     whole = read_log(path)
     if not streams:
-        whole = [Step(step.operation, (*step.numbers[:-1], 0)) for step in whole]
+        whole = [HeapStep(step.operation, (*step.numbers[:-1], 0)) for step in whole]
     rng = random.Random(f"{seed}:log")  # noqa: S311 -- replayable
     pieces = (_varied(whole, rng, first=number * len(whole)) for number in range(_VARIATIONS))
     return [*_parts(whole), tuple(chain.from_iterable(pieces))] if whole else []
 
 
-def read_log(path: Path) -> list[Step]:
+def read_log(path: Path) -> list[HeapStep]:
     """The allocations and frees of a log, in its order; streams are numbered as they appear, from 1."""
     try:
         check_regular(str(path), path.stat().st_mode)
@@ -121,7 +121,7 @@ def _number(value: object) -> int:
     raise ValueError(f"{text!r:.60} is no size and no address")
 
 
-def _steps(path: Path, lines: Iterable[str]) -> Iterator[Step]:
+def _steps(path: Path, lines: Iterable[str]) -> Iterator[HeapStep]:
     live: dict[object, list[tuple[int, int, int]]] = {}
     """Of each key the block, its size and its line; blocks of zero bytes may share one address."""
     streams: dict[object, int] = {}
@@ -133,16 +133,16 @@ def _steps(path: Path, lines: Iterable[str]) -> Iterator[Step]:
                 what = f"this memory is in use since line {same[-1][2]}, and was not freed"
                 raise TargetError(f"{path}, line {line}: {what}")
             same.append((block, event.size, line))
-            yield Step("allocate", (block, event.size, 0, stream))
+            yield HeapStep("allocate", (block, event.size, 0, stream))
         elif same:
-            yield Step("free", (same.pop()[0], stream))
+            yield HeapStep("free", (same.pop()[0], stream))
         else:
             raise TargetError(f"{path}, line {line}: memory is freed that no line before allocates")
 
 
-def _parts(whole: list[Step]) -> Iterator[tuple[Step, ...]]:
+def _parts(whole: list[HeapStep]) -> Iterator[tuple[HeapStep, ...]]:
     """The steps in parts; a part begins with the blocks that live at that point."""
-    live: dict[int, Step] = {}
+    live: dict[int, HeapStep] = {}
     for start in range(0, len(whole), _PART):
         part = whole[start : start + _PART]
         yield (*live.values(), *part)
@@ -153,7 +153,7 @@ def _parts(whole: list[Step]) -> Iterator[tuple[Step, ...]]:
                 live.pop(step.numbers[0])
 
 
-def _varied(whole: list[Step], rng: random.Random, first: int) -> list[Step]:
+def _varied(whole: list[HeapStep], rng: random.Random, first: int) -> list[HeapStep]:
     """A piece of a log in which some steps are left out and some sizes are changed; at its end all is freed.
 
     Its blocks are numbered from `first`, so that pieces can follow each other.
@@ -162,15 +162,15 @@ def _varied(whole: list[Step], rng: random.Random, first: int) -> list[Step]:
     start = rng.randrange(max(len(whole) - length, 0) + 1)
     kept = (step for step in whole[start : start + length] if rng.random() >= _CHANGED)
     changed = [_resized(step, rng) if rng.random() < _CHANGED else step for step in kept]
-    piece = [Step(step.operation, (step.numbers[0] + first, *step.numbers[1:])) for step in changed]
+    piece = [HeapStep(step.operation, (step.numbers[0] + first, *step.numbers[1:])) for step in changed]
     live = {step.numbers[0] for step in piece if step.operation == "allocate"}
     live -= {step.numbers[0] for step in piece if step.operation == "free"}
-    return [*piece, *(Step("free", (block, 0)) for block in sorted(live))]
+    return [*piece, *(HeapStep("free", (block, 0)) for block in sorted(live))]
 
 
-def _resized(step: Step, rng: random.Random) -> Step:
+def _resized(step: HeapStep, rng: random.Random) -> HeapStep:
     if step.operation != "allocate":
         return step
     block, size, *rest = step.numbers
     others = (size + 1, max(size - 1, 0), 1 << size.bit_length(), size // 2, 0)
-    return Step("allocate", (block, rng.choice(others), *rest))
+    return HeapStep("allocate", (block, rng.choice(others), *rest))

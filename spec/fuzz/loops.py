@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from syncedmem.model.errors import shown
 
-from .finding import BLOCKS_OF, Step, TargetError
+from .finding import BLOCKS_OF, HeapStep, TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,10 +32,10 @@ class Repeat(NamedTuple):
     """Steps that are taken several times."""
 
     times: int
-    body: tuple[Step, ...]
+    body: tuple[HeapStep, ...]
     stride: int = 0
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[HeapStep]:
         """All steps, one after the other."""
         for time in range(self.times):
             yield from (_moved(step, time * self.stride) for step in self.body)
@@ -48,15 +48,15 @@ class Repeat(NamedTuple):
         return f"repeat {self.times}{' with i' if self.stride else ''}: {'; '.join(self.calls())}"
 
 
-Item = Step | Repeat
+Item = HeapStep | Repeat
 
 
-def unfolded(items: Iterable[Item]) -> tuple[Step, ...]:
+def unfolded(items: Iterable[Item]) -> tuple[HeapStep, ...]:
     """The steps of steps and loops."""
     return tuple(chain.from_iterable(it.steps() if isinstance(it, Repeat) else (it,) for it in items))
 
 
-def folded(program: tuple[Step, ...]) -> tuple[Item, ...]:
+def folded(program: tuple[HeapStep, ...]) -> tuple[Item, ...]:
     """The program with its repeated blocks of steps as loops, from its start; the longest loop first."""
     if len(program) > _MOST_FOLDED:
         return program
@@ -70,13 +70,13 @@ def folded(program: tuple[Step, ...]) -> tuple[Item, ...]:
     return tuple(items)
 
 
-def _shape(step: Step) -> tuple[str | int, ...]:
+def _shape(step: HeapStep) -> tuple[str | int, ...]:
     """What is the same each time that a step is taken: all but its blocks."""
     blocks = BLOCKS_OF[step.operation]
     return (step.operation, *(number for at, number in enumerate(step.numbers) if at not in blocks))
 
 
-def _longest_at(program: tuple[Step, ...], shapes: list[tuple[str | int, ...]], at: int) -> Repeat | None:
+def _longest_at(program: tuple[HeapStep, ...], shapes: list[tuple[str | int, ...]], at: int) -> Repeat | None:
     """The longest loop that begins here."""
     longest: Repeat | None = None
     for length in range(1, _LONGEST_BODY + 1):
@@ -91,7 +91,7 @@ def _longest_at(program: tuple[Step, ...], shapes: list[tuple[str | int, ...]], 
     return longest
 
 
-def _loop_at(program: tuple[Step, ...], at: int, length: int) -> Repeat:
+def _loop_at(program: tuple[HeapStep, ...], at: int, length: int) -> Repeat:
     """The loop with a body of this many steps that begins here, where the next have the same shape; maybe one time."""
     body, times = program[at : at + length], 1
     after = program[at + length : at + 2 * length]
@@ -106,19 +106,19 @@ def _loop_at(program: tuple[Step, ...], at: int, length: int) -> Repeat:
     return Repeat(times, body, stride if times > 1 else 0)
 
 
-def _block_pairs(one: Step, other: Step) -> Iterator[tuple[int, int]]:
+def _block_pairs(one: HeapStep, other: HeapStep) -> Iterator[tuple[int, int]]:
     return ((one.numbers[at], other.numbers[at]) for at in BLOCKS_OF[one.operation])
 
 
-def _moved(step: Step, by: int) -> Step:
+def _moved(step: HeapStep, by: int) -> HeapStep:
     """The step with other blocks."""
     if not by:
         return step
     blocks = BLOCKS_OF[step.operation]
-    return Step(step.operation, tuple(it + by if at in blocks else it for at, it in enumerate(step.numbers)))
+    return HeapStep(step.operation, tuple(it + by if at in blocks else it for at, it in enumerate(step.numbers)))
 
 
-def _call(step: Step, stride: int) -> str:
+def _call(step: HeapStep, stride: int) -> str:
     """A step of a loop as a call."""
     if not stride:
         return str(step)
@@ -136,13 +136,13 @@ def items_as_json(items: Iterable[Item]) -> list[Any]:
 
 
 def _item_as_json(item: Item) -> list[Any]:
-    if isinstance(item, Step):
+    if isinstance(item, HeapStep):
         return item.as_json()
     data = ["repeat", item.times, [step.as_json() for step in item.body]]
     return [*data, item.stride] if item.stride else data
 
 
-def items_from_json(data: Iterable[Any]) -> tuple[Step, ...]:
+def items_from_json(data: Iterable[Any]) -> tuple[HeapStep, ...]:
     """The steps of a program from data."""
     items: list[Item] = []
     steps = 0
@@ -157,11 +157,11 @@ def items_from_json(data: Iterable[Any]) -> tuple[Step, ...]:
 def _item_from_json(given: Any) -> Item:
     data: list[Any] = cast("Any", given) if isinstance(given, list) else []
     if data[:1] != ["repeat"]:
-        return Step.from_json(given)
+        return HeapStep.from_json(given)
     loop: list[Any] = [*data[1:], 0][:3] if len(data) in _LOOP else [0, [], 0]
     times, body, stride = loop
     counts = isinstance(times, int) and times > 0 and isinstance(stride, int) and stride >= 0
     if not (counts and isinstance(body, list) and body):
         example = ["repeat", 9, [["allocate", 0, 16], ["free", 0]]]
         raise TargetError(f"not a loop: {shown(data)}; a loop is a list like {example}")
-    return Repeat(times, tuple(map(Step.from_json, cast("Any", body))), stride)
+    return Repeat(times, tuple(map(HeapStep.from_json, cast("Any", body))), stride)

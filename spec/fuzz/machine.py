@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from ..engine.search import SEARCH
 from ..engine.violation import Violation
 from .driver import Driver
-from .finding import Step, TargetError
+from .finding import HeapStep, TargetError
 from .recognition import Source
 from .rounds import DRAWN
 
@@ -72,7 +72,7 @@ class AllocatorMachine(RuleBasedStateMachine):
             number = (rng.choice(self._blocks[row.block]),)
         numbers = row.draw(rng, _SIZES, range(_OTHERS))
         try:
-            self.driver.perform(Step(row.operation, (*number, *numbers)))
+            self.driver.perform(HeapStep(row.operation, (*number, *numbers)))
         except Violation:
             self._over = True
             raise

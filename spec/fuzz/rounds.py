@@ -15,7 +15,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .driver import PLAIN, RESIZED, ZEROED
-from .finding import Step
+from .finding import HeapStep
 from .residence import MOST_TOUCHED, may_reserve
 
 if TYPE_CHECKING:
@@ -160,38 +160,45 @@ def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, de
 def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
     """The fixed rounds for a driver: limits of sizes, cycles, the limit of memory, and each rare step once."""
     edges = sorted({0, *(max(0, (1 << k) + d) for k in range(17) for d in (-1, 0, 1))})
-    large = [Step("allocate", (i, (1 << k) + d, 0, 0)) for i, (k, d) in enumerate(product(range(17, 21), (-1, 0, 1)))]
-    allocate = [Step("allocate", (i, size, 0, 0)) for i, size in enumerate(edges)]
-    free = [Step("free", (i, 0)) for i in range(len(edges))]
-    use_all = [Step("use_all", (i,)) for i in range(len(edges))]
-    once = [Step("allocate", (0, 64 * KIB, 0, 0)), Step("free", (0, 0))]
-    many = [Step("allocate", (i, 16 + i % 48, 0, 0)) for i in range(_MANY)]
+    large = [
+        HeapStep("allocate", (i, (1 << k) + d, 0, 0)) for i, (k, d) in enumerate(product(range(17, 21), (-1, 0, 1)))
+    ]
+    allocate = [HeapStep("allocate", (i, size, 0, 0)) for i, size in enumerate(edges)]
+    free = [HeapStep("free", (i, 0)) for i in range(len(edges))]
+    use_all = [HeapStep("use_all", (i,)) for i in range(len(edges))]
+    once = [HeapStep("allocate", (0, 64 * KIB, 0, 0)), HeapStep("free", (0, 0))]
+    many = [HeapStep("allocate", (i, 16 + i % 48, 0, 0)) for i in range(_MANY)]
     rounds = [
-        [*allocate, Step("compare", ()), *free, *allocate, *reversed(free)],
+        [*allocate, HeapStep("compare", ()), *free, *allocate, *reversed(free)],
         [*allocate, *use_all, *free],
-        [Step("allocate", (0, 100, 0, 0)), Step("copy_nothing", ()), Step("free_foreign", ()), Step("check", (0,))],
-        [*(Step("request_too_much", (size,)) for size in TOO_MUCH), Step("allocate", (0, 64, 0, 0))],
-        *([Step("request_too_many", it)] for it in (TOO_MANY if driver.target.take_many else ())),
         [
-            Step("allocate", (0, 100, 0, 0)),
-            *(Step("resize_too_much", (0, size)) for size in TOO_MUCH),
-            Step("allocate", (1, 100, 0, 0)),
+            HeapStep("allocate", (0, 100, 0, 0)),
+            HeapStep("copy_nothing", ()),
+            HeapStep("free_foreign", ()),
+            HeapStep("check", (0,)),
         ],
-        [*many, *(Step("free", (i, 0)) for i in range(0, _MANY, 2))],
-        [*once, *(Step("request_too_much", (TOO_MUCH[0],)) for _ in range(_REFUSALS)), *once],
+        [*(HeapStep("request_too_much", (size,)) for size in TOO_MUCH), HeapStep("allocate", (0, 64, 0, 0))],
+        *([HeapStep("request_too_many", it)] for it in (TOO_MANY if driver.target.take_many else ())),
+        [
+            HeapStep("allocate", (0, 100, 0, 0)),
+            *(HeapStep("resize_too_much", (0, size)) for size in TOO_MUCH),
+            HeapStep("allocate", (1, 100, 0, 0)),
+        ],
+        [*many, *(HeapStep("free", (i, 0)) for i in range(0, _MANY, 2))],
+        [*once, *(HeapStep("request_too_much", (TOO_MUCH[0],)) for _ in range(_REFUSALS)), *once],
         # Before blocks are large: memory that they leave would serve a class that grows.
-        *([Step("cycle", (size, _CLASS_BYTES // size, PLAIN))] for size in _CLASSES),
-        *([Step("cycle", (size, count, how))] for size, count in _CYCLES for how in (PLAIN, RESIZED, ZEROED)),
+        *([HeapStep("cycle", (size, _CLASS_BYTES // size, PLAIN))] for size in _CLASSES),
+        *([HeapStep("cycle", (size, count, how))] for size, count in _CYCLES for how in (PLAIN, RESIZED, ZEROED)),
     ]
     limit = driver.oracle.limit
     if 0 < limit <= _LARGEST_FILLED:
         part = max(limit // 64, 1)
-        rounds.append([Step("fill", (part,)), Step("fill", (part,)), Step("allocate", (0, part, 0, 0))])
+        rounds.append([HeapStep("fill", (part,)), HeapStep("fill", (part,)), HeapStep("allocate", (0, part, 0, 0))])
     rounds.append(large)
     return [*(partial(_take_all, driver, steps) for steps in rounds), partial(_climb, driver)]
 
 
-def _take_all(driver: Driver, steps: Sequence[Step]) -> None:
+def _take_all(driver: Driver, steps: Sequence[HeapStep]) -> None:
     for step in steps:
         driver.perform(step)
 
@@ -299,7 +306,7 @@ class Round:
         if row.block == "gone":
             driver.free(number)
         numbers = row.draw(self._rng, self._sizes, live)
-        done = driver.perform(Step(row.operation, (number, *numbers) if row.block else numbers))
+        done = driver.perform(HeapStep(row.operation, (number, *numbers) if row.block else numbers))
         if row.block == "new":
             self._note_new(number, done)
         elif row.block == "live" and number in live and number not in driver.blocks:

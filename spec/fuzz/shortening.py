@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from ..engine.shrinking import shrink
-from .finding import BLOCKS_OF, OPERATIONS, TAKES, Step
+from .finding import BLOCKS_OF, OPERATIONS, TAKES, HeapStep
 from .loops import Item, Repeat, folded, unfolded
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEATH_TRIES", "HANG_TRIES", "TRIES", "shortened"]
 
-Program = tuple[Step, ...]
+Program = tuple[HeapStep, ...]
 Items = tuple[Item, ...]
 
 TRIES, DEATH_TRIES, HANG_TRIES = 400, 150, 60
@@ -134,7 +134,7 @@ class _Budget:
 def _effective(program: Program) -> Program:
     """The program without steps on blocks that do not exist."""
     there: set[int] = set()
-    steps: list[Step] = []
+    steps: list[HeapStep] = []
     for step in program:
         operation, numbers = step
         if operation in TAKES:
@@ -172,7 +172,7 @@ def _as_loop(budget: _Budget) -> bool:
             _fewer_times((shorter,), 0, shorter, budget)
             return True
     # A process that has grown old: by as many calls as there were, whatever they did.
-    aging = Repeat(_calls(program), (Step("allocate", (0, _SIZE, 0, 0)), Step("free", (0, 0))))
+    aging = Repeat(_calls(program), (HeapStep("allocate", (0, _SIZE, 0, 0)), HeapStep("free", (0, 0))))
     for length in _TAILS:
         items: Items = (aging, *program[len(program) - length :])
         if budget.fails(items):
@@ -214,22 +214,24 @@ def _loops(program: Program) -> Iterator[Repeat]:
 
 def _of_blocks(blocks: int, size: int) -> Iterator[Repeat]:
     """Loops that allocate so many blocks: one at a time, two at a time, and all together."""
-    one, two = (Step("allocate", (number, size, 0, 0)) for number in (0, 1))
-    gone, other = (Step("free", (number, 0)) for number in (0, 1))
+    one, two = (HeapStep("allocate", (number, size, 0, 0)) for number in (0, 1))
+    gone, other = (HeapStep("free", (number, 0)) for number in (0, 1))
     yield Repeat(blocks, (one, gone))
     yield Repeat(-(-blocks // 2), (one, two, gone, other))
     yield Repeat(blocks, (one,), 1)
 
 
-def _around(step: Step) -> Program:
+def _around(step: HeapStep) -> Program:
     """A step with its blocks, which are allocated before it and freed after it."""
     numbers = list(step.numbers)
     blocks = BLOCKS_OF[step.operation]
     for block, at in enumerate(blocks):
         numbers[at] = block
-    there = () if step.operation in TAKES else tuple(Step("allocate", (it, _SIZE, 0, 0)) for it in range(len(blocks)))
-    gone = tuple(Step("free", (it, 0)) for it in range(len(blocks)))
-    return (*there, Step(step.operation, tuple(numbers)), *gone)
+    there = (
+        () if step.operation in TAKES else tuple(HeapStep("allocate", (it, _SIZE, 0, 0)) for it in range(len(blocks)))
+    )
+    gone = tuple(HeapStep("free", (it, 0)) for it in range(len(blocks)))
+    return (*there, HeapStep(step.operation, tuple(numbers)), *gone)
 
 
 def _alike(budget: _Budget) -> None:
@@ -241,14 +243,14 @@ def _alike(budget: _Budget) -> None:
     budget.fails(_renumbered(budget.shortest))
 
 
-def _plain(step: Step) -> Step:
+def _plain(step: HeapStep) -> HeapStep:
     """A request without alignment and stream."""
-    return Step("allocate", (*step.numbers[:2], 0, 0)) if step.operation == "allocate" else step
+    return HeapStep("allocate", (*step.numbers[:2], 0, 0)) if step.operation == "allocate" else step
 
 
-def _of_one_size(step: Step) -> Step:
+def _of_one_size(step: HeapStep) -> HeapStep:
     number, *rest = step.numbers or (0,)
-    return Step(step.operation, (number, _SIZE, *rest[1:])) if step.operation in _SIZED and rest[0] else step
+    return HeapStep(step.operation, (number, _SIZE, *rest[1:])) if step.operation in _SIZED and rest[0] else step
 
 
 # --- single steps
@@ -256,7 +258,7 @@ def _of_one_size(step: Step) -> Step:
 
 def _simpler(item: Item) -> Iterator[Item]:
     """A step with one smaller number, or a loop with a simpler body; the simplest first."""
-    if isinstance(item, Step):
+    if isinstance(item, HeapStep):
         yield from _simpler_step(item)
         return
     for at, step in enumerate(item.body):
@@ -266,7 +268,7 @@ def _simpler(item: Item) -> Iterator[Item]:
         yield from (item._replace(body=(*rest[0], it, *rest[1])) for it in _simpler_step(step))
 
 
-def _simpler_step(step: Step) -> Iterator[Step]:
+def _simpler_step(step: HeapStep) -> Iterator[HeapStep]:
     """A request that must be too large stays as it is; others stay what a target accepts."""
     if step.operation in {"request_too_much", "request_too_many", "resize_too_much"}:
         return
@@ -279,7 +281,7 @@ def _simpler_step(step: Step) -> Iterator[Step]:
         else:
             continue
         for it in dict.fromkeys(smaller):
-            yield Step(step.operation, (*step.numbers[:at], it, *step.numbers[at + 1 :]))
+            yield HeapStep(step.operation, (*step.numbers[:at], it, *step.numbers[at + 1 :]))
 
 
 def _smaller(number: int, least: int) -> Iterator[int]:
@@ -309,7 +311,7 @@ def _renumbered(program: Program) -> Program:
     new: dict[int, int] = {}
     live: set[int] = set()
     unused: list[int] = []  # a heap of the numbers below the next one
-    steps: list[Step] = []
+    steps: list[HeapStep] = []
     for step in program:
         numbers = list(step.numbers)
         for at in BLOCKS_OF[step.operation]:
@@ -321,5 +323,5 @@ def _renumbered(program: Program) -> Program:
         if step.operation == "free" and not keeps and numbers[0] in live:
             live.remove(numbers[0])
             heappush(unused, numbers[0])
-        steps.append(Step(step.operation, tuple(numbers)))
+        steps.append(HeapStep(step.operation, tuple(numbers)))
     return tuple(steps)

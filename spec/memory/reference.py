@@ -157,7 +157,7 @@ class ReferenceMemory:
             if call.does in ("push", "pull"):
                 self._device(call.side, call.source).check_stream(stream)
             if step.actions or (call.does != "read" and call.side in self._hosts):
-                self.land()
+                self.wait_for_push()
             for action in map(self.machine.actions.__getitem__, step.actions):
                 self.act(action, blocks, step, stream, undo)
             view = self.view(blocks[call.side], call) if call.does in _VIEWED else None
@@ -209,7 +209,7 @@ class ReferenceMemory:
 
     def free_all(self) -> None:
         """Free what there is; from the first side that is freed, the memory is released."""
-        self.land()
+        self.wait_for_push()
         for side in self.machine.sides:
             if side in self._blocks:
                 self.free(self._blocks[side])
@@ -279,7 +279,7 @@ class ReferenceMemory:
             raise Refused(f"the memory's own buffer on {side}")
         return pointer
 
-    def land(self) -> None:
+    def wait_for_push(self) -> None:
         """Wait for pushes."""
         while self._flights:
             self._flights[-1][1].synchronize()

@@ -20,7 +20,7 @@ from syncedmem.model.suites import access_sequences
 
 from ..engine.report import check_subject
 from ..engine.reproducer import Reproducer
-from ..engine.search import Generated, Hunt, Taken, Walking
+from ..engine.search import Generated, Taken, Walking, WalkSearch
 from ..engine.shrinking import shortest
 from ..engine.violation import Violation, noting
 from .agreement import check_policy
@@ -251,7 +251,7 @@ def search(subject: Subject, suite: SuiteRun, steps: int, seed: int) -> Violatio
         rarest = sorted(ways, key=lambda way: generated.starts[way])[:_STARTS]
         return state_machine(subject, rarest)
 
-    return Hunt(subject, generated, LONGEST, shortened, suite).search(walking, str(seed))
+    return WalkSearch(subject, generated, LONGEST, shortened, suite).search(walking, str(seed))
 
 
 class _Size(NamedTuple):

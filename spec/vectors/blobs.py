@@ -14,7 +14,7 @@ from syncedmem.model.caffe import CPU_ONLY, edition_for
 
 from ..blob.cells import WAYS, samples, way
 from ..blob.elements import USUAL, decoded, numbers
-from ..blob.oracle import ACCESSORS, ADOPTIONS, NORMS, PARTS, SCALES, Other, World, foresee, write_of
+from ..blob.oracle import ACCESSORS, ADOPTIONS, NORMS, PARTS, SCALES, BlobStates, Other, foresee, write_of
 from ..blob.steps import BlobCall, in_mode
 from ..engine.heads import FRESH
 
@@ -123,35 +123,37 @@ def blob_programs(suite: str, machine: Machine) -> tuple[BlobProgram, ...]:
 
 def expected_blob_steps(program: BlobProgram) -> list[dict[str, Any]]:
     """The steps of a program: each operation with its expected result."""
-    world, steps = _start_of(program), list[dict[str, Any]]()
+    states, steps = _start_of(program), list[dict[str, Any]]()
     calls, operations = iter(program.calls), program.operations
     for number, (operation, call) in enumerate(zip(operations, calls, strict=False), 1):
         if call.call == "mode":
-            world = foresee(world, call, number).after
+            states = foresee(states, call, number).after
             steps.append(operation)
             continue
-        foreseen = _foreseen(world, call, number)
-        world = foreseen.after
+        foreseen = _foreseen(states, call, number)
+        states = foreseen.after
         if "write" in operation:
             part, side = write_of(call.call) or ("data", "cpu")
-            world = world.wrote(call.blob, part, side, numbers(number, world.blobs[call.blob].count, program.type))
-        steps.append({**operation, **_result(foreseen, program.type), "blobs": [_seen(world, n) for n in world.blobs]})
+            states = states.wrote(call.blob, part, side, numbers(number, states.blobs[call.blob].count, program.type))
+        steps.append(
+            {**operation, **_result(foreseen, program.type), "blobs": [_seen(states, n) for n in states.blobs]}
+        )
     return steps + [{**it, "refusal": None} for it in operations[len(steps) :]]
 
 
-def _start_of(program: BlobProgram) -> World:
-    world = World(program.type, program.edition != "cpu_only", Mode.GPU)
+def _start_of(program: BlobProgram) -> BlobStates:
+    states = BlobStates(program.type, program.edition != "cpu_only", Mode.GPU)
     for n, shape in enumerate(program.shapes):
-        world = world.make(n, shape)
-    return world
+        states = states.make(n, shape)
+    return states
 
 
-def _foreseen(world: World, call: BlobCall, number: int) -> Foreseen:
+def _foreseen(states: BlobStates, call: BlobCall, number: int) -> Foreseen:
     """The expected effect of a call; the oracle has no shapes that are refused."""
     if call.call == "reshape" and (len(call.arguments[0]) > _MOST_AXES or min(call.arguments[0]) < 0):
-        refused = foresee(world, call._replace(arguments=(_SHAPE,)), number)
-        return refused._replace(after=world, refused="B04-extents-checked", calls=())
-    return foresee(world, call, number)
+        refused = foresee(states, call._replace(arguments=(_SHAPE,)), number)
+        return refused._replace(after=states, refused="B04-extents-checked", calls=())
+    return foresee(states, call, number)
 
 
 def _result(foreseen: Foreseen, dtype: str) -> dict[str, Any]:
@@ -169,13 +171,13 @@ def _action(operation: str, side: str) -> str:
     return f"{operation}_to_{side}" if operation == "copy" else f"{operation}_{side}"
 
 
-def _seen(world: World, n: int) -> dict[str, Any]:
+def _seen(states: BlobStates, n: int) -> dict[str, Any]:
     """What is seen of a blob: its shape, and the head and the numbers of both parts."""
-    blob = world.blobs[n]
+    blob = states.blobs[n]
     parts: dict[str, Any] = {}
     for part in PARTS:
-        head = world.head(n, part)
-        fresh = {side: _numbers(world.content(n, part, side), world.dtype) for side in _SIDES if side in FRESH[head]}
+        head = states.head(n, part)
+        fresh = {side: _numbers(states.content(n, part, side), states.dtype) for side in _SIDES if side in FRESH[head]}
         parts[part] = {"head": head.name, **{side: fresh.get(side) for side in _SIDES}}
     return {"shape": list(blob.shape), **parts}
 

@@ -18,7 +18,7 @@ from machines import EXAMPLES, MSI, PETSC
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
-from syncedmem.explorer import Trace, explorer_material, explorer_page, page_server, read_trace
+from syncedmem.explorer import TraceText, explorer_material, explorer_page, page_server, read_trace
 from syncedmem.explorer.material import explorer_vectors
 from syncedmem.explorer.server import MOST_CLIENTS, Page, names_of
 from syncedmem.explorer.trace import MOST_STEPS
@@ -193,7 +193,7 @@ def test_every_vector_is_in_the_page_by_its_id() -> None:
         assert len({start for suite in suites for start in suite["ids"].split(" ")}) == len(whole)
         for suite in suites[:3]:
             for vector, word in zip(vectors(suite["name"], edition), suite["words"].split(" "), strict=True):
-                (walk,) = Trace(vector.line()).walks(EDITIONS[edition])
+                (walk,) = TraceText(vector.line()).walks(EDITIONS[edition])
                 spelled = [suite["letters"][letter].partition("!") for letter in word]
                 assert [(name, int(fail or 0)) for name, _, fail in spelled] == walk["calls"]
     assert explorer_vectors(PETSC) == []
@@ -336,9 +336,12 @@ def test_a_trace_of_any_form_is_read(text: str, calls: str, tmp_path: Path) -> N
 
 def test_names_of_any_machine_are_read_and_replays_of_allocators() -> None:
     program = [["allocate", 0, 8], ["repeat", 2, [["allocate", 1, 1]], 1], ["free", 0]]
-    (walk,) = Trace(json.dumps({"target": "mine", "property": "P1", "program": program})).walks(caffe.CAFFE)
+    (walk,) = TraceText(json.dumps({"target": "mine", "property": "P1", "program": program})).walks(caffe.CAFFE)
 
-    assert Trace("VecGetArray VecGetArrayRead").walks(PETSC)[0]["calls"] == [("VecGetArray", 0), ("VecGetArrayRead", 0)]
+    assert TraceText("VecGetArray VecGetArrayRead").walks(PETSC)[0]["calls"] == [
+        ("VecGetArray", 0),
+        ("VecGetArrayRead", 0),
+    ]
     assert walk["title"] == "mine breaks P1"
     assert [live for _, live in walk["program"]][-1] == "live: block 1 (1 byte), block 2 (1 byte)"
     assert walk["program"][0] == ("allocate(block=0, size=8)", "live: block 0 (8 bytes)")

@@ -18,9 +18,9 @@ from syncedmem.cli.display import progress_bars
 from syncedmem.spec.fuzz import (
     Capabilities,
     Finding,
+    HeapStep,
     Replay,
     Report,
-    Step,
     TargetError,
     fuzz,
 )
@@ -101,7 +101,7 @@ def test_a_full_disk_under_a_report_costs_only_that_report(tmp_path: Path) -> No
 
 @pytest.mark.deep
 def test_a_replay_of_what_never_repeated_makes_the_run_again_and_says_what_that_is_worth(tmp_path: Path) -> None:
-    steps = (Step("allocate", (0, 8, 0, 0)),)
+    steps = (HeapStep("allocate", (0, 8, 0, 0)),)
     unseen = Replay(POOL, {}, Finding("A22-no-crash", "it died", steps, repeats=False), steps=300)
     seen = Replay(TWICE, {}, Finding("A01-distinct-pointers", "twice", steps, repeats=False), steps=3_000)
     for name, found in (("unseen", unseen), ("seen", seen)):
@@ -177,7 +177,7 @@ def report_of(*findings: Finding) -> Report:
 
 def test_what_is_to_be_known_of_a_finding_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What its program breaks before, what a sanitizer says, and how sure it is."""
-    step = Step("allocate", (0, 8, 0, 0))
+    step = HeapStep("allocate", (0, 8, 0, 0))
     later = Finding("A17-statistics", "wrong", (step,), after=("A01-distinct-pointers", "A03-aligned"), times=1_001)
     once = Finding("A23-no-hang", "no end", (step, step), repeats=False)
     told = Finding("A22-no-crash", "an overrun", (step,), repeats=False, report="#0 take pool.c:3")
@@ -194,7 +194,7 @@ def test_what_is_to_be_known_of_a_finding_is_printed(tmp_path: Path, monkeypatch
 
 
 def test_a_finding_of_another_target_in_the_same_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finding = Finding("A17-statistics", "wrong", (Step("compare", ()),))
+    finding = Finding("A17-statistics", "wrong", (HeapStep("compare", ()),))
     printed(monkeypatch, tmp_path, replace(report_of(finding), target="a:b"))
     shown = printed(monkeypatch, tmp_path, report_of(finding)).output
     again = printed(monkeypatch, tmp_path, report_of(finding)).output
@@ -287,7 +287,9 @@ def test_a_finding_is_told_when_it_is_found(tmp_path: Path, capsys: pytest.Captu
     kept = fuzz_command._Kept(tmp_path, Console())
     report = Report("a:b", "", Capabilities(), {}, 0, 9, 1, 5.0, protected=True)
     kept.keep(report)
-    report.violating.append(Finding("A22-no-crash", "it [has] ended", (Step("allocate", (0, 8, 0, 0)),), operations=7))
+    report.violating.append(
+        Finding("A22-no-crash", "it [has] ended", (HeapStep("allocate", (0, 8, 0, 0)),), operations=7)
+    )
     kept.keep(report)
     report.violating[0] = replace(report.violating[0], message="shorter", times=3)
     kept.keep(report)

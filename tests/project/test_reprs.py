@@ -11,11 +11,11 @@ from syncedmem import CPUDeviceAllocator, TrackingAllocator
 from syncedmem.model import caffe, space
 from syncedmem.runtime import BlobContents
 from syncedmem.spec import Verdict
-from syncedmem.spec.fuzz import Finding, Step
+from syncedmem.spec.fuzz import Finding, HeapStep
 
 TRACKED = TrackingAllocator(CPUDeviceAllocator())
 KEPT = TRACKED.allocate(8)
-NAMES = {"Finding": Finding, "Step": Step, "Verdict": Verdict}
+NAMES = {"Finding": Finding, "HeapStep": HeapStep, "Verdict": Verdict}
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_what_is_there_is_in_angle_brackets(it: object, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "it", [Verdict("R01-lazy", "passed", 1, ""), Finding("A06-out-of-memory", "null", (Step("allocate", (0, 16)),))]
+    "it", [Verdict("R01-lazy", "passed", 1, ""), Finding("A06-out-of-memory", "null", (HeapStep("allocate", (0, 16)),))]
 )
 def test_what_holds_values_evaluates_to_itself(it: object) -> None:
     assert it == eval(repr(it), NAMES)  # noqa: S307 -- the point of the test

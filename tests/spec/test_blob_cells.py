@@ -12,7 +12,7 @@ import pytest
 
 from syncedmem.model import Mode, SyncedHead
 from syncedmem.spec.blob.cells import WAYS, Sample, cell_of, samples, way
-from syncedmem.spec.blob.oracle import NORMS, SCALES, World, foresee
+from syncedmem.spec.blob.oracle import NORMS, SCALES, BlobStates, foresee
 
 U, C, G, S = SyncedHead.UNINITIALIZED, SyncedHead.HEAD_AT_CPU, SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED
 Heads = tuple[SyncedHead, ...]
@@ -90,12 +90,12 @@ def test_the_oracle_agrees_with_what_was_observed(has_device: bool) -> None:
     found = list(samples(has_device))
     assert (144 if has_device else 48) == len({sample.cell for sample in found})
     for sample in found:
-        world = World("float32", has_device, sample.cell.mode).make(0, (2,)).make(1, (2,))
+        states = BlobStates("float32", has_device, sample.cell.mode).make(0, (2,)).make(1, (2,))
         for (n, part), head in zip(sample.parts, sample.cell.heads, strict=True):
             for step in way(n, part, WAYS[head]):
-                world = foresee(world, step, 0).after
-        assert sample.cell == cell_of(world, sample.step)
-        foreseen, effects = foresee(world, sample.step, 0), observed(sample, has_device)
+                states = foresee(states, step, 0).after
+        assert sample.cell == cell_of(states, sample.step)
+        foreseen, effects = foresee(states, sample.step, 0), observed(sample, has_device)
         seen = [tuple(f"{call.operation} {call.side}" for call, _ in done) for done in foreseen.calls if done]
 
         assert bool(foreseen.refused) == (effects is None)

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from ..finding import Step
+from ..finding import HeapStep
 
 __all__ = ["RUNNING", "UNUSABLE", "WRONG", "Header", "NativeJournal"]
 
@@ -120,7 +120,7 @@ class NativeJournal:
         working = [(it.steps, thread) for thread, it in enumerate(self._counts()) if not it.done and not it.waits]
         return min(working, default=(0, 0))[1]
 
-    def program(self) -> tuple[Step, ...]:
+    def program(self) -> tuple[HeapStep, ...]:
         """The steps of a single thread; the last ones if there were more than are kept."""
         steps = self.counts()[0].steps
         return tuple(self._step(0, at) for at in range(max(steps - self.capacity, 0), steps))
@@ -138,7 +138,7 @@ class NativeJournal:
         ]
         return calls if self.threads == 1 else [f"{call} of thread {thread}" for thread, call in enumerate(calls)]
 
-    def _step(self, thread: int, at: int) -> Step:
+    def _step(self, thread: int, at: int) -> HeapStep:
         place = self._records + (thread * self.capacity + at % self.capacity) * _RECORD.size
         record: tuple[int, int, int, int] = _RECORD.unpack_from(self._memory, place)
         operation, number, size, _ = record
@@ -149,7 +149,7 @@ class NativeJournal:
             "check": (number,),
             "request_too_much": (size,),
         }
-        return Step(name, numbers.get(name, (number, size)))
+        return HeapStep(name, numbers.get(name, (number, size)))
 
     def __enter__(self) -> Self:
         return self

@@ -168,7 +168,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     """
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     _check_places(json_path, junit, out)
-    kept = _Kept(out, console)
+    files = _FindingFiles(out, console)
     with progress_bars(console, MofNCompleteColumn()) as progress, _signs_of_life(console, progress) as follow:
         from syncedmem.spec.fuzz import EngineError, TargetError
         from syncedmem.spec.fuzz import fuzz as run_fuzz
@@ -190,41 +190,41 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
                     corpus=corpus,
                     logs=log or (),
                     on_progress=follow,
-                    on_change=kept.keep,
+                    on_change=files.keep,
                 )
             except KeyboardInterrupt:
-                if kept.report is not None:
-                    kept.report.interrupted = signals[0].name
+                if files.report is not None:
+                    files.report.interrupted = signals[0].name
             except TargetError as error:
-                if kept.report is None:
+                if files.report is None:
                     raise
-                kept.refused = str(error)
-                kept.report.errors.append(kept.refused)
+                files.refused = str(error)
+                files.report.errors.append(files.refused)
             except EngineError as error:
                 typer.echo(f"syncedmem: {error}", err=True)
                 raise typer.Exit(_FAILED) from None
-    _finish(console, kept, json_path, junit, signals)
+    _finish(console, files, json_path, junit, signals)
 
 
 def _finish(
-    console: Console, kept: _Kept, json_path: str | None, junit: str | None, signals: list[signal.Signals]
+    console: Console, files: _FindingFiles, json_path: str | None, junit: str | None, signals: list[signal.Signals]
 ) -> None:
     """Print the report, write what is still to be written, and exit."""
-    report = kept.report
+    report = files.report
     if report is None:
         console.print(f"interrupted by {signals[0].name} before anything was tested.", style="bold red")
         raise typer.Exit(_INTERRUPTED + signals[0])
-    kept.keep(report)
-    unwritten = [*filter(None, (kept.error, report.unwritten)), *_write(report, json_path, junit)]
+    files.keep(report)
+    unwritten = [*filter(None, (files.error, report.unwritten)), *_write(report, json_path, junit)]
     _print_report(console, report)
-    paths = iter(kept.paths(report))
+    paths = iter(files.paths(report))
     for finding in report.findings:
         _print_finding(console, report, finding, next(paths))
         _print_consequences(console, report, finding, paths)
     _print_verdict(console, report)
     for error in [*report.errors, *unwritten]:
         typer.echo(f"syncedmem: {error}", err=True)
-    raise typer.Exit(_status(report, bool(unwritten or kept.refused), signals))
+    raise typer.Exit(_status(report, bool(unwritten or files.refused), signals))
 
 
 def _write(report: Report, json_path: str | None, junit: str | None) -> list[str]:
@@ -272,7 +272,7 @@ def _interruptible() -> Generator[list[signal.Signals]]:
             signal.signal(number, handler)
 
 
-class _Kept:
+class _FindingFiles:
     """What is written to ``--out`` as it comes: the report, and a replay of each finding.
 
     Parameters

@@ -8,6 +8,6 @@ it, and ``server`` serves it.  The scripts look steps up, so the page can do onl
 from .material import explorer_material
 from .page import explorer_page
 from .server import page_server
-from .trace import Trace, read_trace
+from .trace import TraceText, read_trace
 
-__all__ = ["Trace", "explorer_material", "explorer_page", "page_server", "read_trace"]
+__all__ = ["TraceText", "explorer_material", "explorer_page", "page_server", "read_trace"]

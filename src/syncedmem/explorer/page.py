@@ -20,7 +20,7 @@ from syncedmem.model.exports.tables import html_table
 from syncedmem.model.opening import AnyMachine, machine_of
 
 from .material import explorer_material, explorer_vectors
-from .trace import Trace
+from .trace import TraceText
 
 __all__ = ["explorer_page"]
 
@@ -31,12 +31,14 @@ _WIDTH = re.compile(r'viewBox="0 0 (\d+) ')
 _FIRST = "app.js"
 
 
-def explorer_page(opened: str | Trace | None = None, *, edition: AnyMachine | None = None, theme_key: str = "") -> str:
+def explorer_page(
+    opened: str | TraceText | None = None, *, edition: AnyMachine | None = None, theme_key: str = ""
+) -> str:
     """A machine as a page, whole in one file.
 
     Parameters
     ----------
-    opened : str or Trace, optional
+    opened : str or TraceText, optional
         A trace that the page opens with: a report of ``verify``, a replay of ``fuzz``, or the like.
     edition : str or Machine, optional
         A name from ``EDITIONS``, or any machine.  Without it, the edition that the trace is about, or Caffe's.
@@ -58,7 +60,7 @@ def explorer_page(opened: str | Trace | None = None, *, edition: AnyMachine | No
     FileFormatError
         If the text is no trace of the machine.
     """
-    trace = Trace(opened) if isinstance(opened, str) else opened
+    trace = TraceText(opened) if isinstance(opened, str) else opened
     machine = machine_of(edition or (trace.machine() if trace else DEFAULT))
     material = explorer_material(machine, trace.walks(machine) if trace else ())
     suites = explorer_vectors(machine)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from syncedmem.model import Machine
     from syncedmem.model.stepper import Input
 
-__all__ = ["MOST_STEPS", "Trace", "armed_calls", "read_trace"]
+__all__ = ["MOST_STEPS", "TraceText", "armed_calls", "read_trace"]
 
 Json = dict[str, Any]
 
@@ -46,7 +46,7 @@ _ARMED = re.compile(r"moves\.armed\((\d+)")
 _WANTED = "a report of verify, a replay of fuzz, a file of vectors, a program of the kit, or calls by name"
 
 
-class Trace(NamedTuple):
+class TraceText(NamedTuple):
     """A text that holds a trace, and the name of where it is from, which errors say.
 
     Attributes
@@ -213,7 +213,7 @@ class Trace(NamedTuple):
         return calls
 
 
-def read_trace(path: Path) -> Trace:
+def read_trace(path: Path) -> TraceText:
     """The trace in a file, which is not looked at yet.
 
     Parameters
@@ -227,7 +227,7 @@ def read_trace(path: Path) -> Trace:
     FileFormatError
         If it is empty or no text, or longer than `syncedmem.model.files.MOST_TEXT`, of which no more is read.
     """
-    return Trace(read_text(path, _WANTED), str(path))
+    return TraceText(read_text(path, _WANTED), str(path))
 
 
 def armed_calls(machine: Machine, calls: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:

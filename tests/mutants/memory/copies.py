@@ -156,7 +156,7 @@ class CopiesAgainWhenSynced(HandmadeMemory):
 
     def mutable_gpu_data(self) -> Any:
         if self.head is SyncedHead.SYNCED and not self.closed:
-            self.land()
+            self.wait_for_push()
             self.copy_up(self.gpu_ptr)
         return super().mutable_gpu_data()
 
@@ -167,7 +167,7 @@ class CopiesOnEveryRead(HandmadeMemory):
 
     def to_cpu(self) -> None:
         if self.head is SyncedHead.SYNCED:
-            self.land()
+            self.wait_for_push()
             self.copy_down(self.cpu_ptr)
         super().to_cpu()
 
@@ -181,7 +181,7 @@ class TenthLookCopies(HandmadeMemory):
     def cpu_data(self) -> Any:
         self.looks += self.head is SyncedHead.SYNCED and not self.closed
         if self.looks % 10 == 9 and self.head is SyncedHead.SYNCED:
-            self.land()
+            self.wait_for_push()
             self.copy_down(self.cpu_ptr)
         return super().cpu_data()
 

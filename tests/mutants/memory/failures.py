@@ -80,7 +80,7 @@ class FreesBeforeLooking(HandmadeMemory):
 
     def adopt_host(self, data: Any) -> Any:
         if self.own_cpu_data and data is not None:
-            self.land()
+            self.wait_for_push()
             super().adopt_host(data)
             self.free_cpu()
             self.own_cpu_data = False
@@ -91,7 +91,7 @@ class FreesBeforeLooking(HandmadeMemory):
 class ForgetsThePushItCouldNotWaitFor(HandmadeMemory):
     """If the wait for a push fails, the push is forgotten."""
 
-    def land(self) -> None:
+    def wait_for_push(self) -> None:
         flight, self.flight = self.flight, None
         if flight is not None:
             flight.synchronize()
@@ -105,5 +105,5 @@ class HeadBeforeView(HandmadeMemory):
         self.enter()
         self.to_cpu()
         self.wrote_cpu()
-        self.land()
+        self.wait_for_push()
         return memoryview(self.cpu_ptr)

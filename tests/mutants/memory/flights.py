@@ -25,7 +25,7 @@ class WaitsForItsPush(HandmadeMemory):
 
     def push(self, pointer: Any, stream: Any) -> None:
         super().push(pointer, stream)
-        self.land()
+        self.wait_for_push()
 
 
 @seeded_bug("R21-push", "syncedmem.cpp:166 left out")

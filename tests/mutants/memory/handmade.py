@@ -51,7 +51,7 @@ class HandmadeMemory:
     def mutable_cpu_data(self) -> Any:
         self.enter()
         self.to_cpu()
-        self.land()
+        self.wait_for_push()
         self.wrote_cpu()
         return memoryview(self.cpu_ptr)
 
@@ -72,7 +72,7 @@ class HandmadeMemory:
         self.enter()
         self.check_data(data)
         pointer = self.adopt_host(data)
-        self.land()
+        self.wait_for_push()
         self.free_before_adopting_cpu()
         self.take_cpu(pointer)
 
@@ -81,7 +81,7 @@ class HandmadeMemory:
         self.need_device()
         self.check_data(data)
         pointer = self.adopt_device(data)
-        self.land()
+        self.wait_for_push()
         self.free_before_adopting_gpu()
         self.take_gpu(pointer)
 
@@ -90,7 +90,7 @@ class HandmadeMemory:
         self.need_device()
         self.check_pushable()
         self.check_stream(stream)
-        self.land()
+        self.wait_for_push()
         fresh = self.gpu_ptr is None
         pointer = self.malloc_gpu() if fresh else self.gpu_ptr
         try:
@@ -106,7 +106,7 @@ class HandmadeMemory:
         if self.closed and not (self.own_cpu_data or self.own_gpu_data):
             return
         self.check_current()
-        self.land()
+        self.wait_for_push()
         self.release()
         self.closed = True
         self.let_go()
@@ -114,7 +114,7 @@ class HandmadeMemory:
     def __del__(self) -> None:
         # Another device may be current, and the constructor may have failed; a finaliser can only try.
         with suppress(Exception):
-            self.land()
+            self.wait_for_push()
             self.release()
 
     # --- copying where needed, syncedmem.cpp:39-91
@@ -131,7 +131,7 @@ class HandmadeMemory:
             self.head = self.first_head(_C)
         elif self.head is _G:
             self.need_cpu()
-            self.land()
+            self.wait_for_push()
             fresh = self.cpu_ptr is None
             pointer, pinned = self.malloc_cpu() if fresh else (self.cpu_ptr, self.cpu_malloc_use_cuda)
             try:
@@ -153,7 +153,7 @@ class HandmadeMemory:
             self.gpu_ptr, self.own_gpu_data = pointer, True
             self.head = self.first_head(_G)
         elif self.head is _C:
-            self.land()
+            self.wait_for_push()
             fresh = self.gpu_ptr is None
             pointer = self.malloc_gpu() if fresh else self.gpu_ptr
             try:
@@ -322,7 +322,7 @@ class HandmadeMemory:
         """Drop all pointers, so that the caller's buffers are not kept."""
         self.cpu_ptr = self.gpu_ptr = None
 
-    def land(self) -> None:
+    def wait_for_push(self) -> None:
         """Wait for a push in flight."""
         if self.flight is not None:
             self.flight.synchronize()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from backends import BACKENDS, Backend
 
-from syncedmem.spec.fuzz import Finding, Replay, Step, fuzz
+from syncedmem.spec.fuzz import Finding, HeapStep, Replay, fuzz
 
 
 @pytest.mark.deep
@@ -45,7 +45,7 @@ def test_the_libraries_are_named_as_the_guide_names_them(name: str) -> None:
 def test_what_is_known_of_a_library_is_so(name: str, steps: list[tuple[str, *tuple[int, ...]]]) -> None:
     backend = next(it for it in BACKENDS if it.name == name)
     program = [[operation, *numbers] for operation, *numbers in steps]
-    finding = Finding("A03-aligned", "", tuple(map(Step.from_json, program)))
+    finding = Finding("A03-aligned", "", tuple(map(HeapStep.from_json, program)))
     again = Replay(str(backend.target()), backend.promises, finding).run()
 
     assert again is not None

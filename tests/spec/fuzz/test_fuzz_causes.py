@@ -10,7 +10,7 @@ from mutants.allocator import ALLOCATOR_BUGS
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
-from syncedmem.spec.fuzz import Finding, Step, fuzz
+from syncedmem.spec.fuzz import Finding, HeapStep, fuzz
 from syncedmem.spec.fuzz.causes import group_by_cause
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def test_one_bug_is_one_finding_with_its_consequences(bug: SeededBug) -> None:
 def finding(requirement: str, *operations: str, message: str = "", **fields: Any) -> Finding:
     """Return a finding whose program has these operations."""
     numbers = {"allocate": (0, 8, 0, 0), "resize": (0, 9), "calloc": (1, 8), "cycle": (64, 9, 1)}
-    program = tuple(Step(operation, numbers.get(operation, (0,))) for operation in operations)
+    program = tuple(HeapStep(operation, numbers.get(operation, (0,))) for operation in operations)
     return Finding(requirement, message, program, **fields)
 
 

@@ -12,7 +12,7 @@ import pytest
 from array_allocators import Buffers, Cached, Crooked, Device, Overlapping, Twice, cut, empty
 
 from syncedmem.spec.fuzz import Source, TargetError, driver_of, fuzz
-from syncedmem.spec.fuzz.campaign import Outcome, campaign
+from syncedmem.spec.fuzz.campaign import CampaignOutcome, campaign
 from syncedmem.spec.fuzz.journal import Journal
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return compiled
 
 
-def passed(target: object, **promises: str) -> Outcome:
+def passed(target: object, **promises: str) -> CampaignOutcome:
     """What the fast generator did with an allocator that is correct."""
     source = Source(target)
     record = source.open().capabilities.with_promises(promises)

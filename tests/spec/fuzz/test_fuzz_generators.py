@@ -15,8 +15,8 @@ from syncedmem import SimulatedDeviceAllocator
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorMachine,
+    HeapStep,
     Source,
-    Step,
     allocator_machine,
     fuzz,
 )
@@ -68,7 +68,7 @@ def test_the_machine_finds_bugs(name: str) -> None:
 
 
 def test_the_same_seed_takes_the_same_steps() -> None:
-    def taken(seed: int) -> tuple[Step, ...]:
+    def taken(seed: int) -> tuple[HeapStep, ...]:
         journal = Journal()
         source = Source(Pool())
         campaign(source, source.open().capabilities, journal, seed=seed, steps=4_000, seconds=60)

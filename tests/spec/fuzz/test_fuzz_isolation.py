@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from mutants.allocator import Pool
 
-from syncedmem.spec.fuzz import Step, TargetError, fuzz
+from syncedmem.spec.fuzz import HeapStep, TargetError, fuzz
 from syncedmem.spec.fuzz.isolation import Isolated
 from syncedmem.spec.fuzz.journal import Journal
 
@@ -32,7 +32,7 @@ def test_a_worker_answers_and_survives(tmp_path: Path) -> None:
     for name, hang in (("Dies", 30), ("Leaves", 30), ("Hangs", 0.3)):
         with Isolated(f"{file}:{name}", hang) as place:
             answers += [place.perform({"job": "program", "program": [["allocate", 0, 8]], "promises": {}})]
-            assert (Step("allocate", (0, 8, 0, 0)),) == place.journal.steps()
+            assert (HeapStep("allocate", (0, 8, 0, 0)),) == place.journal.steps()
 
     assert [
         {"crash": "SIGABRT", "said": "last words"},

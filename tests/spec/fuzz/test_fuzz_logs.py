@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.model import FileAccessError
-from syncedmem.spec.fuzz import Step, TargetError, fuzz
+from syncedmem.spec.fuzz import HeapStep, TargetError, fuzz
 from syncedmem.spec.fuzz.logs import programs_of, read_log
 
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ RMM = f"""{HEADER}
 11,10:00:00:000008,allocate,0x1000,100,0x0
 """
 STEPS = [
-    Step("allocate", (0, 256, 0, 1)),
-    Step("allocate", (1, 512, 0, 2)),
-    Step("free", (0, 1)),
-    Step("allocate", (3, 0, 0, 1)),
-    Step("allocate", (4, 0, 0, 1)),
-    Step("free", (4, 1)),
-    Step("allocate", (6, 100, 0, 1)),
+    HeapStep("allocate", (0, 256, 0, 1)),
+    HeapStep("allocate", (1, 512, 0, 2)),
+    HeapStep("free", (0, 1)),
+    HeapStep("allocate", (3, 0, 0, 1)),
+    HeapStep("allocate", (4, 0, 0, 1)),
+    HeapStep("free", (4, 1)),
+    HeapStep("allocate", (6, 100, 0, 1)),
 ]
 TWICE = "mutants.allocator.placement:PutBackTwice"
 

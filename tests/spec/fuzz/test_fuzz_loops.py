@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from syncedmem.spec.fuzz import Finding, Replay, Step, TargetError
+from syncedmem.spec.fuzz import Finding, HeapStep, Replay, TargetError
 from syncedmem.spec.fuzz.loops import folded, items_as_json, items_from_json, unfolded
 from syncedmem.spec.fuzz.shortening import shortened
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 POOL = "mutants.allocator:Pool"
 
 
-def taken(block: int, size: int = 64, alignment: int = 0) -> Step:
-    return Step("allocate", (block, size, alignment, 0))
+def taken(block: int, size: int = 64, alignment: int = 0) -> HeapStep:
+    return HeapStep("allocate", (block, size, alignment, 0))
 
 
-def gone(block: int) -> Step:
-    return Step("free", (block, 0))
+def gone(block: int) -> HeapStep:
+    return HeapStep("free", (block, 0))
 
 
-LOOPS: dict[str, tuple[tuple[Step, ...], list[str]]] = {
+LOOPS: dict[str, tuple[tuple[HeapStep, ...], list[str]]] = {
     "a counter": ((taken(0), gone(0)) * 1029, ["repeat 1029: allocate(0, 64); free(0)"]),
     "many blocks": (
         tuple(taken(number) for number in range(91)),
         ["repeat 91 with i: allocate(i, 64)"],
     ),
     "every second block": (
-        tuple(step for number in range(1, 9, 2) for step in (taken(number), Step("compare", ()))),
+        tuple(step for number in range(1, 9, 2) for step in (taken(number), HeapStep("compare", ()))),
         ["repeat 4 with i: allocate(2 * i + 1, 64); compare()"],
     ),
     "with a head and a tail": (
@@ -89,10 +89,10 @@ def test_what_is_no_loop_is_refused(data: list[Any], said: str) -> None:
 # --- shortening
 
 
-def counts_to(most: int, operation: str = "allocate") -> Callable[[tuple[Step, ...]], bool]:
+def counts_to(most: int, operation: str = "allocate") -> Callable[[tuple[HeapStep, ...]], bool]:
     """A question: whether a program has so many steps of an operation."""
 
-    def question(program: tuple[Step, ...]) -> bool:
+    def question(program: tuple[HeapStep, ...]) -> bool:
         return sum(step.operation == operation for step in program) >= most
 
     return question
@@ -101,7 +101,7 @@ def counts_to(most: int, operation: str = "allocate") -> Callable[[tuple[Step, .
 @pytest.mark.parametrize("operation", ["calloc", "resize", "request_too_much", "copy"])
 def test_a_counter_of_any_operation_becomes_a_loop(operation: str) -> None:
     numbers = {"calloc": (7, 16), "resize": (1, 9), "request_too_much": (1 << 50,), "copy": (1, 2)}[operation]
-    program = (taken(1), taken(2), *(Step(operation, numbers), Step("compare", ())) * 40)
+    program = (taken(1), taken(2), *(HeapStep(operation, numbers), HeapStep("compare", ())) * 40)
     short = shortened(program, counts_to(25, operation))
 
     assert 25 == sum(step.operation == operation for step in short)
@@ -112,7 +112,7 @@ def test_an_alignment_stays_a_power_of_two() -> None:
     """An alignment of 7 was once shown, which no allocator accepts."""
     seen: set[int] = set()
 
-    def fails(program: tuple[Step, ...]) -> bool:
+    def fails(program: tuple[HeapStep, ...]) -> bool:
         seen.update(step.numbers[2] for step in program)
         return any(step.numbers[2] > 100 for step in program)
 
@@ -124,12 +124,12 @@ def test_the_same_finding_always_becomes_the_same_program() -> None:
     """The effort is counted, and not timed; a long program has more of it."""
     program = tuple(taken(number, number * 37 % 1000 + 1) for number in range(300))
 
-    def fails(steps: tuple[Step, ...]) -> bool:
+    def fails(steps: tuple[HeapStep, ...]) -> bool:
         return sum(step.numbers[1] for step in steps) > 60_000
 
     tried: list[int] = []
 
-    def counted(steps: tuple[Step, ...]) -> bool:
+    def counted(steps: tuple[HeapStep, ...]) -> bool:
         tried.append(len(steps))
         return fails(steps)
 
@@ -146,7 +146,7 @@ def test_the_steps_of_all_tries_have_a_limit() -> None:
     program = tuple(taken(number, number * number % 1009 + 1) for number in range(30_000))
     tried: list[int] = []
 
-    def fails(steps: tuple[Step, ...]) -> bool:
+    def fails(steps: tuple[HeapStep, ...]) -> bool:
         tried.append(len(steps))
         return steps[:1] == program[:1] and len(steps) > 29_900
 

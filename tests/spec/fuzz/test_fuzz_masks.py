@@ -10,7 +10,7 @@ from mutants.allocator import ALLOCATOR_BUGS, Pool
 
 from syncedmem.model import FileAccessError
 from syncedmem.spec import Violation
-from syncedmem.spec.fuzz import Step, TargetError, driver_of, fuzz
+from syncedmem.spec.fuzz import HeapStep, TargetError, driver_of, fuzz
 from syncedmem.spec.fuzz.corpus import Corpus
 from syncedmem.spec.fuzz.mask import read_known, requirement_named
 
@@ -132,7 +132,7 @@ def test_an_oracle_goes_on_after_what_is_left_unjudged() -> None:
     with driver_of(bug(), skip=["A03-aligned"], alignment="64") as driver:
         for number in range(40):
             assert driver.allocate(number, 8, 4096)
-    program = tuple(Step("allocate", (number, 8, 4096, 0)) for number in range(40))
+    program = tuple(HeapStep("allocate", (number, 8, 4096, 0)) for number in range(40))
     with pytest.raises(Violation, match="A03-aligned"), driver_of(bug(), skip=["A17"], alignment="64") as driver:
         driver.run(program)
 

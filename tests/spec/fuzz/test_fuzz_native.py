@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from syncedmem.spec import Violation
-from syncedmem.spec.fuzz import Capabilities, Finding, Step, TargetError, driver_of, fuzz
+from syncedmem.spec.fuzz import Capabilities, Finding, HeapStep, TargetError, driver_of, fuzz
 from syncedmem.spec.fuzz.isolation import Isolated
 from syncedmem.spec.fuzz.native_driver import building
 from syncedmem.spec.fuzz.native_driver.building import built
@@ -230,7 +230,7 @@ def test_what_only_the_native_driver_saw_is_a_note(
     requirement: str, report: str, passed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless a process has ended, or a sanitizer says what is wrong: neither comes of an allocator that is right."""
-    once = Finding(requirement, "seen once", (Step("allocate", (0, 8, 0, 0)),), "native", report=report)
+    once = Finding(requirement, "seen once", (HeapStep("allocate", (0, 8, 0, 0)),), "native", report=report)
     answer = {"operations": 1, "rounds": 1, "seconds": 0.1, "last": 0, "finding": once.as_json()}
 
     def answers(*_: object, **__: object) -> list[object]:

@@ -18,8 +18,8 @@ from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorTests,
     Finding,
+    HeapStep,
     Replay,
-    Step,
     TargetError,
     fuzz,
 )
@@ -146,7 +146,7 @@ def test_a_replay_imports_nothing_that_only_the_file_names(
     )
     target = f"{module}:Pool"
     for repeats in (True, False):  # the two kinds are replayed differently
-        finding = Finding("A01-distinct-pointers", "", (Step("compare", ()),), repeats=repeats)
+        finding = Finding("A01-distinct-pointers", "", (HeapStep("compare", ()),), repeats=repeats)
         file.write_text(Replay(target, {}, finding, steps=100).text(), encoding="utf-8")
         line = refused(monkeypatch, capsys, "replay", str(file))
         command = shlex.split(line.partition("if you trust that: ")[2])
@@ -180,7 +180,7 @@ def test_a_replay_of_an_object_says_that_it_has_no_name(
 ) -> None:
     """You can name a target for it on the command line."""
     file = tmp_path / "replay.json"
-    found = Replay("<an object>", {}, Finding("A01-distinct-pointers", "", (Step("compare", ()),)), named=False)
+    found = Replay("<an object>", {}, Finding("A01-distinct-pointers", "", (HeapStep("compare", ()),)), named=False)
     file.write_text(found.text(), encoding="utf-8")
 
     assert "it came from an object in a program, '<an object>'" in refused(monkeypatch, capsys, "replay", str(file))

@@ -18,7 +18,7 @@ from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.blob.claims import blob_requirements_for
 from syncedmem.spec.blob.oracle import Other
 from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
-from syncedmem.spec.blob.steps import BlobCall, Check, Extents, Fail, refused
+from syncedmem.spec.blob.steps import BlobCall, Check, Extents, FailingStep, refused
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.ports.conformance import Claim, conform_program
 from syncedmem.spec.ports.protocol import BLOB_REQUESTS, CAFFE, PortError
@@ -151,7 +151,7 @@ def test_every_call_goes_through_the_protocol_at_every_level(subject: Subject) -
 @with_subject("")
 def test_an_action_that_is_told_to_fail_fails(subject: Subject) -> None:
     written = BlobCall(0, "mutable_cpu_data")
-    run_scenario(subject, Scenario((SHAPE,), (written, Fail(BlobCall(0, "gpu_data"), 2))))
+    run_scenario(subject, Scenario((SHAPE,), (written, FailingStep(BlobCall(0, "gpu_data"), 2))))
 
 
 @with_subject("cpu_only")
@@ -207,7 +207,7 @@ def test_a_wrong_blob_is_refused_at_the_level_that_shows_it(bug: str) -> None:
 def test_a_blob_that_loses_numbers_when_an_action_fails_is_refused() -> None:
     copied = BlobCall(0, "copy_from", (Other(1),), (("reshape", True),))
     case = Scenario(
-        (SHAPE, (3, 4)), (BlobCall(0, "mutable_cpu_data"), BlobCall(1, "mutable_cpu_data"), Fail(copied, 1))
+        (SHAPE, (3, 4)), (BlobCall(0, "mutable_cpu_data"), BlobCall(1, "mutable_cpu_data"), FailingStep(copied, 1))
     )
     with port("FailedCopyReshapes").connect(LIMITS, "") as program, pytest.raises(Violation) as caught:
         run_scenario(subject_of(program, "copy", "safe", "L3", blobs=True), case)
@@ -231,7 +231,7 @@ WAYS: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_wrong_answer_about_a_blob_is_a_finding(way: str) -> None:
     requirement, message = WAYS[way]
-    last = Fail(BlobCall(0, "cpu_diff"), 1) if way == "no failure" else BlobCall(0, "asum_data")
+    last = FailingStep(BlobCall(0, "cpu_diff"), 1) if way == "no failure" else BlobCall(0, "asum_data")
     case = Scenario((SHAPE,), (BlobCall(0, "mutable_cpu_data"), last, BlobCall(0, "reshape", ((4, 4),))))
     with port(way).connect(LIMITS, "") as program, pytest.raises(Violation) as caught:
         run_scenario(subject_of(program, way, "safe", "L4", blobs=True), case)
