@@ -128,7 +128,7 @@ class Port:
     def offers(self) -> frozenset[str]:
         """The optional requests that the port answers, and ``streams`` if its actions say their stream."""
         offers: list[str] = self.hello.get("offers", [])
-        return frozenset(offers + ["streams"] * bool(self.hello.get("streams")))
+        return frozenset((*offers, *(name for name in ("streams", "blobs") if self.hello.get(name))))
 
     @property
     def edition(self) -> str:

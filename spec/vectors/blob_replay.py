@@ -56,6 +56,7 @@ class _Player:
     """Blobs with their log, and the mode."""
 
     def __init__(self, subject: Subject, vector: dict[str, Any]) -> None:
+        self._subject = subject
         self._mode = Mode.GPU
         self._type: str = vector["type"]
         self._log, host, device = recorded(subject)
@@ -83,7 +84,10 @@ class _Player:
 
     def _release(self, n: int) -> Problem | None:
         """Drop a blob; when the last one is gone, nothing may be left."""
-        del self._blobs[n]
+        blob = self._blobs.pop(n)
+        if self._subject.program is not None:
+            blob.drop()
+        del blob
         if self._log.live and not self._blobs:
             gc.collect()
         if self._log.live and not self._blobs:

@@ -173,9 +173,7 @@ class _Player:
         driver, argument = self.driver, step.get("argument")
         call = self._subject.machine.calls[step["call"]]
         if argument is not None:
-            own = argument == OWN
-            buffer = self._view[call.side] if own else self._buffers.hand_in(call.side, self._size, argument)
-            driver.reproducer.names[_GIVEN] = buffer
+            driver.reproducer.names[_GIVEN] = self._given(call.side, argument)
         within = f"{driver.run.log_name}.moves.armed({step['fail']})" if "fail" in step else ""
         attempt = driver.attempt(Input(call, data=argument is not None or "argument" not in step), within)
         if attempt.raised is None:
@@ -190,6 +188,13 @@ class _Player:
             or self.compare(step)
             or self._compare_actions(step, driver.log.calls[attempt.start :])
         )
+
+    def _given(self, side: str, argument: dict[str, int]) -> Any:
+        """The buffer that an argument stands for."""
+        if argument != OWN:
+            return self._buffers.hand_in(side, self._size, argument)
+        memory: Any = self.driver.memory
+        return self._view[side] if self._subject.program is None else memory.own_buffer(side)
 
     # --- checks
 

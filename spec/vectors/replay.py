@@ -9,7 +9,7 @@ from .memory_replay import replay_memories
 from .programs import OWN
 
 if TYPE_CHECKING:
-    from ..engine.subject import Subject
+    from ..engine.subject import Program, Subject
     from .memory_replay import Difference
 
 __all__ = ["is_of_blobs", "left_out", "replay"]
@@ -23,26 +23,27 @@ def is_of_blobs(vector: dict[str, Any]) -> bool:
 def left_out(subject: Subject, vector: dict[str, Any]) -> str:
     """Why a vector is left out: a subject does not show what it is about; empty if it can be judged by it.
 
-    A program has no blobs here. It may be of another edition, fail on request only from L3 on, and have a largest size.
+    A program may be of another edition, fail on request only from L3 on, and have a largest size.
     """
     if subject.program is None:
         return ""
-    if is_of_blobs(vector):
-        return "they are of blobs, which are replayed on makers in Python only"
+    if is_of_blobs(vector) and "blobs" not in subject.program.offers:
+        return "they are of blobs, and the port has none"
     if vector["edition"] != subject.machine.name:
         return f"they are of edition {vector['edition']}, and the port is of {subject.machine.name}"
-    return _beyond(subject, vector)
+    return "" if is_of_blobs(vector) else _beyond(subject, subject.program, vector)
 
 
-def _beyond(subject: Subject, vector: dict[str, Any]) -> str:
+def _beyond(subject: Subject, program: Program, vector: dict[str, Any]) -> str:
     """What of a vector of its edition a program cannot show."""
     if max(vector["sizes"]) > subject.largest:
         return f"they have memories of more than {subject.largest} bytes, the largest size of the port"
     steps = vector["steps"]
     if subject.level < _FAILURES_FROM and any("fail" in step for step in steps):
         return f"their actions fail on request: a port does so from {_FAILURES_FROM} on, and this is {subject.level}"
-    own = any(step.get("argument") == OWN for step in steps)
-    return "they adopt the memory's own pointer, which a request cannot name" if own else ""
+    if "own_buffer" not in program.offers and any(step.get("argument") == OWN for step in steps):
+        return "they adopt the memory's own pointer, and the port does not answer the request own_buffer"
+    return ""
 
 
 _FAILURES_FROM = "L3"

@@ -1,4 +1,4 @@
-"""The runners in examples/replay*: a right port passes, and each runner, in another language, finds its seeded bugs."""
+"""The runners in examples/replay*, and ``syncedmem replay``: a right port passes, and each finds its seeded bugs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ pytestmark = pytest.mark.deep
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = Path(__file__).parents[1] / "support" / "ports" / "port.c"
-LANGUAGES = ("c", "rs", "py")
+LANGUAGES = ("c", "rs")
+OURS = "replay"
+RUNNERS = (*LANGUAGES, OURS)
 C = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O1")
 RUST = ("--edition", "2021", "-O", "--deny", "warnings")
 MOST_LINES = {"replay": 150, "replay_blobs": 150, "lent": 170}
@@ -132,8 +134,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     def command(name: str, language: str, library: Path) -> list[str]:
         source, runner, where = str(EXAMPLES / f"{name}.{language}"), str(folder / f"{len(runners)}"), library.parent
-        if language == "py":
-            return [sys.executable, source, str(library)]
         if language == "c":
             made = [program("gcc"), *C, f"-I{EXAMPLES / 'ports'}", "-o", runner, source, f"-L{where}", "-lport", "-lm"]
             subprocess.run([*made, f"-Wl,-rpath,{where}"], check=True)
@@ -144,6 +144,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
     def ran(name: str, language: str, library: Path, file: Path) -> subprocess.CompletedProcess[str]:
         key = name, language, library
+        if language == OURS:
+            ours = [sys.executable, "-m", "syncedmem", "replay", str(file), str(library)]
+            return subprocess.run(ours, capture_output=True, text=True, check=False)
         if key not in runners:
             runners[key] = command(*key)
         return subprocess.run([*runners[key], str(file)], capture_output=True, text=True, check=False)
@@ -162,7 +165,7 @@ def test_a_runner_is_short(language: str) -> None:
         assert len((EXAMPLES / f"{name}.{extension}").read_text(encoding="utf-8").splitlines()) < most, name
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", RUNNERS)
 def test_a_right_port_passes_everything(language: str, build: Build, run: Run, vectors: Path, tmp_path: Path) -> None:
     some = tmp_path / "some.jsonl"
     for suite in (*SUITES, *BLOB_SUITES):
@@ -177,22 +180,28 @@ def test_every_runner_finds_a_seeded_bug(name: str, build: Build, run: Run, vect
     """Each prints the same ids, and says step, expected and seen."""
     mistake, found = MISTAKES[name], list[list[str]]()
     library = build(mistake.port, mistake)
-    for language in LANGUAGES:
+    for language in RUNNERS:
         if language == "rs" and shutil.which("rustc") is None:
             continue
         done = run(runner_of(mistake.suite), language, library, vectors / "caffe" / f"{mistake.suite}.jsonl")
         assert done.returncode == 1, done.stdout
-        *lines, last = done.stdout.splitlines()
+        *lines, last = [line for line in done.stdout.splitlines() if " left out: " not in line]
         assert not last.endswith(" 0 failed")
-        assert all(" step " in line and ": expected " in line and ", seen " in line for line in lines)
-        found.append([line.split()[0] for line in lines])
-    assert all(ids == found[0] for ids in found)
+        assert [] == [line for line in lines if not (" step " in line and ": expected " in line and ", seen " in line)]
+        found.append([line.split()[0].rstrip(":") for line in lines])
+    assert [found[0]] * len(found) == found
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_port_without_blobs_is_not_judged(language: str, build: Build, run: Run, vectors: Path) -> None:
     done = run("replay_blobs", language, build("c"), vectors / "caffe" / "blob-cells.jsonl")
     assert (0, "no blobs, 144 vectors left out\n") == (done.returncode, done.stdout)
+
+
+def test_the_command_says_that_a_port_has_no_blobs(build: Build, run: Run, vectors: Path) -> None:
+    done = run("", OURS, build("c"), vectors / "caffe" / "blob-cells.jsonl")
+    left = "144 left out: they are of blobs, and the port has none\n144 vectors, 0 failed, 144 left out\n"
+    assert (1, left) == (done.returncode, done.stdout)
 
 
 CUT = '{"edition":"caffe","type":"float32","sizes":[4],"shapes":[[2]],"steps":[{"call":"cpu_da\n'

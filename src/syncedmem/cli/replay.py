@@ -131,14 +131,16 @@ def _subjects(
     """What gives the subject for a vector."""
     from syncedmem.spec.engine.supervisor import Limits
     from syncedmem.spec.ports.targets import ProgramTarget, maker_of, subject_of
+    from syncedmem.spec.vectors.replay import is_of_blobs
     from syncedmem.verification import make_subject
 
     ours = target is None and command is None and machine is None
     named = None if ours else port_target(target, command, machine)
     if isinstance(named, ProgramTarget):
         with named.connect(Limits(seconds=TIMEOUT, first=FIRST), "") as port:
-            subject = subject_of(port, named.name, "safe", port.hello["level"])
-            yield lambda _: subject
+            of_memories = subject_of(port, named.name, "safe", port.hello["level"])
+            of_blobs = subject_of(port, named.name, "safe", port.hello["level"], blobs=True)
+            yield lambda vector: of_blobs if is_of_blobs(vector) else of_memories
         return
     if named is not None and machine is not None:
         own = named.subject("safe", named.top(), "")
