@@ -19,9 +19,9 @@ from .graphviz import dot
 from .mermaid import mermaid
 from .page import markdown_page
 from .pictures import pdf_picture, png_picture
-from .plain import itf, plain_diagram
 from .schema import schema_json
 from .tables import csv_table, html_table, latex_table, markdown_matrix, markdown_table, rst_table
+from .text import itf, text_diagram
 from .xstate import xstate_json
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             theme=True,
         ),
         "text": Format(
-            "state diagram as plain text, for terminals and logs", "txt", plain_diagram, _ALL, calls=True, trace=True
+            "state diagram as plain text, for terminals and logs", "txt", text_diagram, _ALL, calls=True, trace=True
         ),
         "plantuml": Format("state diagram for PlantUML", "puml", details=_ALL, calls=True),
         "markdown": Format("table of calls in Markdown", "md", markdown_table, _TABLES, calls=True),

@@ -15,7 +15,7 @@ from ..memory.claims import not_judged
 from ..memory.coverage import Coverage
 from ..memory.kit import check_conformance
 from ..requirements import LEVELS
-from ..vectors.found import add_vectors
+from ..vectors.of_violations import add_vectors
 from .protocol import PortError
 from .targets import subject_of
 

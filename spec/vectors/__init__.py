@@ -9,8 +9,8 @@ keys of a line, from which the schema and the page are made.  ``files`` writes v
 from .blobs import BLOB_REFUSALS, BLOB_SUITES
 from .expected import REFUSALS
 from .files import archive, compare, suite_files, write
-from .found import vector_of
 from .memory_replay import Difference
+from .of_violations import vector_of
 from .programs import SUITES, programs
 from .replay import replay
 from .vector import ALL_SUITES, FORMAT, Vector, model_digest, vectors

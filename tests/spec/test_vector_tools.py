@@ -167,7 +167,7 @@ def test_each_kind_of_move_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def different(*_: object) -> str:
         return "a difference"
 
-    monkeypatch.setattr("syncedmem.spec.vectors.found.replay", different)
+    monkeypatch.setattr("syncedmem.spec.vectors.of_violations.replay", different)
     vector = vector_of(walk(*moves), device_subject())
     assert vector is not None
     assert [(it["call"], it.get("memory", 0)) for it in vector.program.operations] == [
@@ -188,7 +188,7 @@ def test_a_failure_is_said_if_there_is_an_action_to_fail(monkeypatch: pytest.Mon
     def different(*_: object) -> str:
         return "a difference"
 
-    monkeypatch.setattr("syncedmem.spec.vectors.found.replay", different)
+    monkeypatch.setattr("syncedmem.spec.vectors.of_violations.replay", different)
     read = Input(caffe.CPU_DATA)
     vector = vector_of(walk((0, Fail(read, 3)), sizes=(4,)), device_subject())
     assert vector is not None

@@ -47,7 +47,7 @@ from syncedmem.spec.memory.agreement import check_sides
 from syncedmem.spec.memory.policy import POLICIES
 from syncedmem.spec.proofs import SENTENCES, compare, summarise
 from syncedmem.spec.requirements import requirements_of
-from syncedmem.spec.vectors.found import add_vectors
+from syncedmem.spec.vectors.of_violations import add_vectors
 
 from .allocators import check_allocators
 from .verdicts import DeviceVerdict, ModelVerdict, Verification

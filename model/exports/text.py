@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from ..opening import AnyCall, AnyMachine
     from ..stepper import State
 
-__all__ = ["itf", "plain_diagram"]
+__all__ = ["itf", "text_diagram"]
 
 
-def plain_diagram(
+def text_diagram(
     edition: AnyMachine = DEFAULT,
     *,
     calls: Collection[AnyCall] = (),
