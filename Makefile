@@ -298,8 +298,8 @@ test-wheel: installed-wheel  ## run the quick tests against the wheel
 	    -m 'not deep' "$$root/tests" "$$root/README.md")
 
 # Modules that use each library and all of the command line, and take less than a minute.
-QUICK := $(foreach name,adoption arithmetic array_files blob_access blob_from_arrays blob_proto blob_protocols \
-    buffer caffemodel dispatch exports help host machine memory memory_close mode opencl proofs public, \
+QUICK := $(foreach name,arithmetic array_files blob blob_adoption blob_attributes blob_messages \
+    buffer caffemodel dispatch exports help host machine memory mode opencl proofs public, \
     $(wildcard tests/*/test_$(name).py tests/*/*/test_$(name).py)) tests/runtime/interop -m 'not deep'
 
 # Old releases of libraries use what their own dependencies have deprecated since.

@@ -5,11 +5,11 @@ from __future__ import annotations
 __all__ = ["BLOBS"]
 
 _ATTRIBUTES = "tests/runtime/blobs/test_blob_attributes.py::test_"
-_MAKING = "tests/runtime/blobs/test_blob_making.py::test_"
-_OWNERSHIP = "tests/runtime/blobs/test_blob_ownership.py::test_"
-_PROTOCOLS = "tests/runtime/blobs/test_blob_protocols.py::test_"
+_MAKING = "tests/runtime/blobs/test_blob.py::test_"
+_OWNERSHIP = "tests/runtime/blobs/test_blob_adoption.py::test_"
+_PROTOCOLS = "tests/runtime/blobs/test_blob_attributes.py::test_"
 _SHAPE = "tests/runtime/blobs/test_blob_shape.py::test_"
-_STORED = "tests/runtime/blobs/test_blob_stored.py::test_"
+_STORED = "tests/runtime/blobs/test_array_files.py::test_"
 _TABLES = "tests/runtime/blobs/test_blob_tables.py::test_"
 
 BLOBS: tuple[tuple[str, str, str, str, str, str], ...] = (

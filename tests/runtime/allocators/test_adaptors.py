@@ -1,15 +1,19 @@
-"""Adaptors: the laws that hold for all of them."""
+"""Adaptors: the laws that hold for all of them, in any order and with threads."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+import itertools
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
-from adaptors import COUNTING, MAKERS, counts, stacked
+from adaptors import COUNTING, LIMIT, MAKERS, SAMPLE, counts, stacked
 from subjects import SIZE
+from threads import run_in_threads
 
-from syncedmem.model import InvalidArgumentError, InvalidPointerError
+from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError
 from syncedmem.model.interface import DEVICE_CALLS
 from syncedmem.runtime import (
     Adaptor,
@@ -21,12 +25,18 @@ from syncedmem.runtime import (
     PoolAllocator,
     SimulatedDeviceAllocator,
     StatisticsAllocator,
+    SyncedMemory,
+    ThreadSafeAllocator,
     TrackingAllocator,
 )
 from syncedmem.runtime.allocators.adaptor import COUNTS
 from syncedmem.runtime.allocators.arithmetic import arithmetic_of
 from syncedmem.runtime.allocators.pointers import address_of
+from syncedmem.spec import Subject, check_conformance
 from syncedmem.spec.fuzz import fuzz
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class Recorder:
@@ -208,3 +218,122 @@ def test_when_the_upstream_raises_nothing_has_changed(maker: str, operation: str
     assert (before, 1) == (counts(adaptor), device.live_blocks)
     adaptor.release(block)
     assert 0 == device.live_blocks
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Python switches between threads as often as it can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("maker", ["limiting", "statistics", "tracking", "pool", "guarding", "thread-safe"])
+def test_threads_leave_the_counts_right(maker: str, hasty: None) -> None:
+    """Python switches between the threads as often as it can."""
+    del hasty
+    upstream = CPUDeviceAllocator()
+    adaptor: Any = MAKERS[maker](upstream)
+
+    def work() -> None:
+        for size in range(1, 300):
+            block = adaptor.allocate(size)
+            block[:] = size & 0xFF
+            again = adaptor.allocate(size)
+            assert (block == size & 0xFF).all()
+            adaptor.release(block)
+            adaptor.release(again)
+
+    run_in_threads(work, work, work, work)
+    now = counts(adaptor)
+
+    if maker == "statistics":
+        assert (0, 0, 4 * 2 * 299) == (now[0].current_bytes, now[0].current_count, now[0].total_count)
+        assert 4 * 2 * sum(range(1, 300)) == now[0].total_bytes
+    elif now:
+        assert now[0] in (0, (0, 0))
+
+
+@pytest.mark.parametrize(("safe", "patience"), [(True, 0.1), (False, 10)])
+def test_one_thread_at_a_time_is_let_in(safe: bool, patience: float) -> None:
+    """Two threads are never inside at the same time; without the adaptor they are."""
+    met, inside = threading.Event(), list[None]()
+
+    class Fragile(CPUDeviceAllocator):
+        def allocate(self, byte_size: int) -> Any:
+            inside.append(None)
+            if len(inside) > 1:
+                met.set()
+            met.wait(patience)
+            inside.pop()
+            return super().allocate(byte_size)
+
+    allocator: Any = ThreadSafeAllocator(Fragile()) if safe else Fragile()
+
+    def work() -> None:
+        allocator.release(allocator.allocate(8))
+
+    run_in_threads(work, work)
+
+    assert met.is_set() is not safe
+
+
+ORDERS = list(itertools.permutations(COUNTING))
+
+
+def scenario(allocator: Any, limit: int) -> list[Any]:
+    """What a caller sees of an allocator with a limit: the results, and the messages of the errors."""
+    seen: list[Any] = []
+    blocks: list[Any] = []
+
+    def tell(act: Callable[..., Any], *arguments: Any) -> None:
+        try:
+            answer = act(*arguments)
+        except Exception as error:  # noqa: BLE001 -- what is compared
+            seen.append((type(error), str(error)))
+        else:
+            blocks.append(answer)
+            seen.append(None if answer is None else len(answer))
+
+    for size in (10, limit, limit - 10, 0, -1, "x", 1):
+        tell(allocator.allocate, size)
+    for block in (blocks[0], blocks[0], np.zeros(3, np.uint8), None):
+        tell(allocator.release, block)
+    tell(allocator.allocate, 10)
+    return seen
+
+
+@pytest.mark.parametrize("order", ORDERS, ids="-".join)
+def test_the_order_of_adaptors_changes_nothing_for_callers(order: tuple[str, ...]) -> None:
+    """The stacks are tracking over limiting, limiting over tracking, and both with statistics between them."""
+    expected = scenario(LimitingAllocator(CPUDeviceAllocator(), LIMIT), LIMIT)
+    stack = stacked(order, CPUDeviceAllocator())
+
+    assert expected == scenario(stack, LIMIT)
+    assert AllocationError in {entry[0] for entry in expected if isinstance(entry, tuple)}
+    live = sorted(map(repr, counts(stack)))
+    assert sorted(map(repr, counts(stack_after_scenario(COUNTING)))) == live
+
+
+def stack_after_scenario(order: Sequence[str]) -> Any:
+    """The stack of a scenario, after the scenario."""
+    stack = stacked(order, CPUDeviceAllocator())
+    scenario(stack, LIMIT)
+    return stack
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("order", SAMPLE[:2], ids="-".join)
+def test_a_memory_over_adaptors_conforms(order: tuple[str, ...]) -> None:
+    """The adaptors are on the host side and on the device side."""
+    subject = Subject(
+        "adaptors",
+        SyncedMemory,
+        stacked(order, CPUDeviceAllocator()),
+        stacked(order, SimulatedDeviceAllocator()),
+        elsewhere=SimulatedDeviceAllocator(1),
+        check_device=True,
+    )
+
+    check_conformance(subject, steps=300).require()

@@ -1,15 +1,41 @@
-"""`PoolAllocator`: who gets which block."""
+"""`PoolAllocator`: who gets which block, what waits for work in flight, and what goes back when."""
 
 from __future__ import annotations
 
+import gc
 import random
-from typing import Any
+import subprocess
+import sys
+import threading
+import warnings
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
-from pools import MIB, lent_and_returned, paper_pool
+from pools import GIB, MIB, lent_and_returned, paper_pool, pushed
+from subjects import SIZE, devices
 
-from syncedmem.model import InvalidArgumentError, InvalidSizeError
-from syncedmem.runtime import CPUDeviceAllocator, PoolAllocator
+from syncedmem.model import (
+    AllocationError,
+    ClosedAllocatorError,
+    InvalidArgumentError,
+    InvalidPointerError,
+    InvalidSizeError,
+    ReentrantCallError,
+    ReleaseError,
+)
+from syncedmem.runtime import (
+    Buffer,
+    CPUDeviceAllocator,
+    MemcpyKind,
+    PoolAllocator,
+    SimulatedDeviceAllocator,
+    TrackingAllocator,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def reference(steps: list[tuple[str, int]]) -> list[int]:
@@ -80,3 +106,417 @@ def test_limits_can_be_chosen() -> None:
 def test_what_is_no_limit_is_refused(name: str, limit: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         PoolAllocator(CPUDeviceAllocator(), **{name: limit})
+
+
+# --- KuiperLLama's errata
+
+
+def test_idle_memory_is_counted_before_it_is_looked_at() -> None:
+    """In KuiperLLama the release that passes a gibibyte does not notice it; only the next one does."""
+    pool, paper = paper_pool()
+    blocks = [pool.allocate(MIB) for _ in range(1025)]
+    for block in blocks[:1024]:
+        pool.release(block)
+    assert (GIB, []) == (pool.idle_bytes, paper.released)
+    pool.release(blocks[1024])
+
+    assert (0, 1025) == (pool.idle_bytes, len(paper.released))
+
+
+def test_big_blocks_go_back_too() -> None:
+    """In KuiperLLama they are kept for ever.  As there, they do not count for the gibibyte."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 2 * GIB, 3)
+    assert 2 * GIB + 3 == pool.idle_bytes
+
+    assert 2 * GIB + 3 == pool.trim()
+    assert [2 * GIB, 3] == paper.released
+
+
+def test_what_is_idle_is_given_back_when_the_upstream_is_full() -> None:
+    """In KuiperLLama the caller gets null.  Here the pool gives back and asks again, once; then there is no room."""
+    device = SimulatedDeviceAllocator(capacity=100)
+    pool = PoolAllocator(device)
+    small = [pool.allocate(40), pool.allocate(40)]
+    with pytest.raises(AllocationError, match="cannot allocate 50 bytes on simulated:0"):
+        pool.allocate(50)
+    for block in small:
+        pool.release(block)
+    large = pool.allocate(100)
+
+    assert (100, 1, 0) == (len(large or ()), device.live_blocks, pool.idle_blocks)
+    with pytest.raises(AllocationError):
+        pool.allocate(1)
+    pool.release(large)
+    with pytest.raises(AllocationError, match="cannot allocate 101"):
+        pool.allocate(101)
+    assert 0 == device.live_blocks
+
+
+@pytest.mark.deep
+def test_everything_is_given_back_at_exit() -> None:
+    """In KuiperLLama nothing is given back."""
+    program = """
+from syncedmem import CPUDeviceAllocator, PoolAllocator
+class Loud(CPUDeviceAllocator):
+    def release(self, ptr):
+        super().release(ptr)
+        print("released", len(ptr))
+pool = PoolAllocator(Loud())
+pool.release(pool.allocate(123))
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
+
+    assert ("released 123\n", "") == (done.stdout, done.stderr)
+
+
+# --- work in flight
+
+
+def queue_fill(pool: PoolAllocator, block: Any, stream: Any) -> None:
+    pool.memset_zero(block, SIZE, stream)
+
+
+def queue_download(pool: PoolAllocator, block: Any, stream: Any) -> None:
+    pool.memcpy(block, np.zeros(SIZE, np.uint8), SIZE, MemcpyKind.CUDA2CPU, stream)
+
+
+def queue_into_a_part(pool: PoolAllocator, block: Any, stream: Any) -> None:
+    pool.memset_zero(block[8:16], 8, stream)
+
+
+def queue_and_say_so(pool: PoolAllocator, block: Any, stream: Any) -> None:
+    """Work that does not go through the pool."""
+    pool.upstream.memset_zero(block, SIZE, stream)
+    pool.hold(block[:4], pool.record(stream))
+
+
+@pytest.mark.parametrize("size", [SIZE, MIB + SIZE])
+@pytest.mark.parametrize("queue", [pushed, queue_fill, queue_download, queue_into_a_part, queue_and_say_so])
+def test_a_block_with_work_in_flight_is_lent_to_nobody(queue: Callable[..., None], size: int) -> None:
+    """Without work in flight it would be lent at once.  When the work is over it is lent again."""
+    device = SimulatedDeviceAllocator()
+    pool, stream = PoolAllocator(device), device.stream()
+    block: Any = pool.allocate(size)
+    untouched = pool.allocate(size)
+    queue(pool, block, stream)
+    queue(pool, block, stream)
+    pool.release(block)
+    meanwhile = pool.allocate(size)
+    assert (False, 3) == (pool.overlaps(block, meanwhile), device.live_blocks)
+    stream.synchronize()
+    afterwards = pool.allocate(size)
+
+    assert (True, 3) == (pool.overlaps(block, afterwards), device.live_blocks)
+    for lent in (meanwhile, afterwards, untouched):
+        pool.release(lent)
+    device.check()
+
+
+@pytest.mark.parametrize("device", devices(), ids=lambda device: device.name)
+def test_work_in_flight_is_waited_for_before_memory_goes_back(device: Any) -> None:
+    """On every device a trim and a close wait for unfinished work."""
+    before = device.live_blocks
+    for finish in (PoolAllocator.trim, PoolAllocator.close):
+        pool, stream = PoolAllocator(device), device.stream()
+        block = pool.allocate(SIZE)
+        pushed(pool, block, stream)
+        pool.release(block)
+        finish(pool)
+        assert (0, before) == (pool.idle_blocks, device.live_blocks)
+        assert getattr(stream, "done", True)
+
+
+def test_a_reclaim_at_the_limit_waits_for_nobody() -> None:
+    """A block with work in flight stays idle, and is considered again the next time."""
+    device = SimulatedDeviceAllocator()
+    pool, stream = PoolAllocator(device, idle_limit=10), device.stream()
+    block, other = pool.allocate(SIZE), pool.allocate(SIZE)
+    pushed(pool, block, stream)
+    pool.release(block)
+    assert (False, SIZE) == (stream.done, pool.idle_bytes)
+    stream.synchronize()
+    pool.release(other)
+
+    assert (0, 0) == (pool.idle_bytes, device.live_blocks)
+
+
+def test_a_full_upstream_is_worth_waiting_for_work_in_flight() -> None:
+    device = SimulatedDeviceAllocator(capacity=SIZE + 8)
+    pool, stream = PoolAllocator(device), device.stream()
+    block = pool.allocate(SIZE)
+    pushed(pool, block, stream)
+    pool.release(block)
+    other = pool.allocate(SIZE + 8)
+
+    assert (True, 1) == (stream.done, device.live_blocks)
+    pool.release(other)
+
+
+class Never:
+    """An event of a device that is gone."""
+
+    @property
+    def done(self) -> bool:
+        raise RuntimeError("gone")
+
+    def synchronize(self) -> None:
+        raise RuntimeError("gone")
+
+
+def test_what_cannot_be_asked_is_not_known_to_be_over() -> None:
+    """Its block stays idle, and is neither lent nor given back."""
+    pool, paper = paper_pool()
+    block = pool.allocate(8)
+    pool.hold(block, Never())
+    pool.release(block)
+    other = pool.allocate(8)
+
+    assert ([8, 8], 1) == (paper.allocated, pool.idle_blocks)
+    with pytest.raises(ReleaseError, match="trim failed on paper:0: RuntimeError: work on a block cannot be waited"):
+        pool.trim()
+    pool.release(other)
+    with pytest.warns(ResourceWarning, match="cannot be waited for"):
+        del pool
+        gc.collect()
+    assert [8] == paper.released
+
+
+def test_holding_what_was_not_lent_is_refused() -> None:
+    device = SimulatedDeviceAllocator()
+    pool = PoolAllocator(device)
+    event: Any = SimpleNamespace(done=True)
+    block, lent = pool.allocate(4), pool.allocate(4)
+    pool.release(block)
+    for wrong in (block, None, np.zeros(4, np.uint8), device.empty(4)):
+        with pytest.raises(InvalidPointerError, match="it is not in a live block of this pool"):
+            pool.hold(wrong, event)
+    pool.release(lent)
+
+
+def no_events(stream: object) -> Any:
+    """A device that cannot record an event."""
+    raise RuntimeError(f"no events left for {stream}")
+
+
+def test_what_is_no_stream_is_refused_and_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the block could not be released, because its work cannot be recorded."""
+    device = SimulatedDeviceAllocator()
+    pool, stream = PoolAllocator(device), device.stream()
+    block = pool.allocate(SIZE)
+    for queue in (pushed, queue_fill):
+        with pytest.raises(InvalidArgumentError, match="stream must be a stream of simulated:0"):
+            queue(pool, block, 7)
+    with pytest.raises(InvalidArgumentError, match="kind must be a MemcpyKind"):
+        pool.memcpy(block, block, 1, 9, stream)  # type: ignore[arg-type] # the point of the test
+    pool.release(block)
+    assert 1 == pool.idle_blocks
+    again = pool.allocate(SIZE)
+    pushed(pool, again, stream)
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "record", no_events)
+        with pytest.raises(RuntimeError, match="no events left"):
+            pool.release(again)
+    assert 1 == pool.live_blocks
+    pool.release(again)
+
+
+# --- what is idle
+
+
+def test_a_trim_keeps_what_it_is_told_to() -> None:
+    """The largest blocks go first, so few calls give much memory back."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 100, 3 * MIB, 200, 2 * MIB)
+
+    assert (3 * MIB, 2 * MIB + 300) == (pool.trim(2 * MIB + 300), pool.idle_bytes)
+    assert (0, 2 * MIB + 200) == (pool.trim(2 * MIB + 300), pool.trim(100))
+    assert [3 * MIB, 2 * MIB, 200] == paper.released
+    with pytest.raises(InvalidArgumentError, match="keep_bytes must be an integer"):
+        pool.trim("1")  # type: ignore[arg-type] # the point of the test
+
+
+@pytest.mark.parametrize("finish", [PoolAllocator.trim, PoolAllocator.close])
+def test_a_block_that_the_upstream_does_not_take_stays_idle(finish: Any) -> None:
+    """The other blocks go, the first error is raised, and another trim tries again."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 1, 2, 3)
+    paper.stubborn = {2, 3}
+    with pytest.raises(ReleaseError, match="failed on paper:0: RuntimeError: stuck"):
+        finish(pool)
+    assert ([1], 5) == (paper.released, pool.idle_bytes)
+    paper.stubborn.clear()
+    finish(pool)
+    assert ([1, 3, 2], 0) == (paper.released, pool.idle_bytes)
+
+
+def test_a_release_is_no_failure_when_the_upstream_takes_nothing_back() -> None:
+    """The block is released nevertheless, and is idle."""
+    pool, paper = paper_pool(idle_limit=5)
+    paper.stubborn = {10}
+    lent_and_returned(pool, 10)
+
+    assert (10, 0) == (pool.idle_bytes, pool.live_blocks)
+    paper.stubborn.clear()
+
+
+def test_a_closed_pool_lends_nothing_and_takes_back_what_it_lent() -> None:
+    """A block that is released goes to the upstream at once, after the work on it."""
+    device = SimulatedDeviceAllocator()
+    pool, stream = PoolAllocator(device), device.stream()
+    kept, gone = pool.allocate(SIZE), pool.allocate(SIZE)
+    pool.release(gone)
+    pushed(pool, kept, stream)
+    pool.close()
+    pool.close()
+    with pytest.raises(ClosedAllocatorError, match="allocate: this allocator of memory on simulated:0 is closed"):
+        pool.allocate(SIZE)
+    assert (1, 1, None) == (pool.live_blocks, device.live_blocks, pool.allocate(0))
+    pool.release(kept)
+
+    assert (0, 0, 0, True) == (pool.live_blocks, device.live_blocks, pool.idle_blocks, stream.done)
+
+
+def test_a_pool_that_nobody_uses_any_more_gives_back_what_is_idle() -> None:
+    """It warns of blocks that were never released; they stay allocated: a leak rather than a dangling pointer."""
+    device = SimulatedDeviceAllocator()
+    pool = PoolAllocator(device)
+    kept, gone = pool.allocate(SIZE), pool.allocate(SIZE)
+    pool.release(gone)
+    with pytest.warns(ResourceWarning, match="memory leaked: 1 blocks of a pool on simulated:0 were never released"):
+        del pool
+        gc.collect()
+
+    assert (1, [0xA5] * SIZE) == (device.live_blocks, kept.get().tolist() if kept is not None else None)
+
+
+def test_a_finaliser_that_fails_warns() -> None:
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 2)
+    paper.stubborn = {2}
+    with pytest.warns(ResourceWarning, match="memory leaked: close failed on paper:0: RuntimeError: stuck"):
+        del pool
+        gc.collect()
+
+
+def test_a_pool_that_was_never_made_needs_no_finaliser() -> None:
+    """Only the error itself is reported."""
+    with pytest.raises(InvalidArgumentError):
+        PoolAllocator(None)  # type: ignore[arg-type] # the point of the test
+    gc.collect()
+
+
+@pytest.mark.parametrize("answer", [None, "raise"])
+def test_an_upstream_that_gives_nothing_is_an_error(answer: Any) -> None:
+    """If the upstream fails for another reason than room, it is not asked again."""
+    asked: list[int] = []
+
+    class Empty(CPUDeviceAllocator):
+        def allocate(self, byte_size: int) -> Any:
+            asked.append(byte_size)
+            if answer == "raise":
+                raise OSError("bus")
+
+    with pytest.raises((AllocationError, OSError), match=r"the upstream returned None|bus"):
+        PoolAllocator(Empty()).allocate(SIZE)
+    assert [SIZE] == asked
+
+
+def test_a_block_that_cannot_be_lent_stays_idle() -> None:
+    pool, paper = paper_pool()
+    viewer, broken = paper.viewer, [MemoryError]
+
+    def view(ptr: Any) -> Any:
+        if broken:
+            raise broken.pop()
+        return viewer(ptr)
+
+    paper.viewer = view  # type: ignore[method-assign] # a wrapper
+    with pytest.raises(MemoryError):
+        pool.allocate(10)
+    assert (10, 0, 1) == (pool.idle_bytes, pool.live_blocks, pool.idle_blocks)
+    lent_and_returned(pool, 10)
+    assert [10] == paper.allocated
+
+
+def test_a_call_from_inside_another_goes_past_what_is_idle() -> None:
+    """A finaliser may call at any time: it gets memory from the upstream, and what it releases waits."""
+    pool, paper = paper_pool()
+    first, allocate, inner = pool.allocate(1), paper.allocate, list[Any]()
+    lent_and_returned(pool, 2)
+
+    def allocate_and_call_back(byte_size: int) -> Any:
+        if byte_size == 3:
+            inner.append(pool.allocate(1))
+            pool.release(first)
+            for call in (pool.trim, pool.close):
+                with pytest.raises(ReentrantCallError, match=r"trim|close"):
+                    call()
+        return allocate(byte_size)
+
+    paper.allocate = allocate_and_call_back  # type: ignore[method-assign] # a wrapper
+    outer = pool.allocate(3)
+
+    assert ([1, 2, 1, 3], 2, 2) == (paper.allocated, pool.idle_blocks, pool.live_blocks)
+    pool.release(outer)
+    pool.release(inner[0])
+    assert 7 == pool.trim()
+
+
+def test_a_release_waits_for_nobody() -> None:
+    """A finaliser may release in a thread that has a lock for which the call inside waits; that call does the rest."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    class Slow(CPUDeviceAllocator):
+        def allocate(self, byte_size: int) -> Any:
+            if byte_size == 3:
+                inside.set()
+                go_on.wait(30)
+            return super().allocate(byte_size)
+
+    upstream = Slow()
+    pool = PoolAllocator(upstream, idle_limit=1)
+    block, lent = pool.allocate(2), list[Any]()
+    other = threading.Thread(target=lambda: lent.append(pool.allocate(3)))
+    other.start()
+    inside.wait(30)
+    pool.release(block)
+    before = upstream.live_blocks
+    go_on.set()
+    other.join(30)
+
+    assert (1, 1, 0) == (before, upstream.live_blocks, pool.live_blocks - 1)
+    pool.release(lent[0])
+
+
+def test_a_pool_that_goes_with_its_buffer_goes_quietly() -> None:
+    """The buffer may release its block after the finaliser of the pool, and then nothing is left."""
+    upstream = TrackingAllocator(CPUDeviceAllocator())
+    pool = PoolAllocator(upstream)
+    together: list[Any] = [pool, Buffer(SIZE, pool)]
+    together.append(together)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del pool, together
+        gc.collect()
+
+    assert [] == caught
+
+
+def test_an_interrupt_while_memory_goes_back_leaves_nothing_half_done() -> None:
+    """The block is given back, and is not idle any more."""
+    pool, paper = paper_pool()
+    lent_and_returned(pool, 10, 20)
+    release, interrupts = paper.release, [KeyboardInterrupt]
+
+    def release_or_be_interrupted(ptr: Any) -> None:
+        release(ptr)
+        if interrupts:
+            raise interrupts.pop()
+
+    paper.release = release_or_be_interrupted  # type: ignore[method-assign] # a wrapper
+    with pytest.raises(KeyboardInterrupt):
+        pool.trim()
+
+    assert ([20], 10) == (paper.released, pool.idle_bytes)
+    assert 10 == pool.trim()

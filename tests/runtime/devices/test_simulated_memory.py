@@ -1,4 +1,4 @@
-"""Memory of the simulated device: poison, red zones, quarantine, and what it counts and refuses."""
+"""The simulated device: its arrays, its memory with poison, red zones and quarantine, and calls that fail when told."""
 
 from __future__ import annotations
 
@@ -8,14 +8,265 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from simulated_blocks import DOWN, SIZE, UP, allocated, row
+from simulated_blocks import ACROSS, DOWN, SIZE, UP, allocated, row
 
-from syncedmem.model import AllocationError
+from syncedmem.model import AllocationError, InvalidArgumentError, InvalidPointerError, InvalidShapeError
 from syncedmem.runtime import SimulatedArray, SimulatedDeviceAllocator, SimulatedDeviceError
 from syncedmem.runtime.devices.simulated.block import FREED, FRESH, Block, Quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+# --- rows of bytes
+
+
+def test_an_array_is_a_row_of_bytes_and_says_where(device: SimulatedDeviceAllocator) -> None:
+    block = allocated(device, 7)
+    shown = f"<SimulatedArray 16 bytes at {block.ptr:#x} on device 0>"
+
+    assert (SIZE, SIZE, (SIZE,), 1, np.dtype(np.uint8)) == (
+        len(block),
+        block.nbytes,
+        block.shape,
+        block.ndim,
+        block.dtype,
+    )
+    assert (0, False, shown) == (block.ordinal, block.read_only, repr(block))
+    assert repr(device.read_only(block)) == shown.replace(" on device 0", " on device 0, read-only")
+
+
+def test_an_array_becomes_no_host_array_by_accident(device: SimulatedDeviceAllocator) -> None:
+    block = allocated(device)
+    with pytest.raises(TypeError, match=r"memory of a simulated device is not host memory; use \.get\(\)"):
+        np.asarray(block)
+    with pytest.raises(TypeError, match="sliced, not indexed"):
+        block[0]  # type: ignore[index] # on purpose
+
+
+@pytest.mark.parametrize("step", [-1, 2])
+def test_slices_are_contiguous(device: SimulatedDeviceAllocator, step: int) -> None:
+    with pytest.raises(ValueError, match="slice it with step 1"):
+        allocated(device)[::step]
+
+
+def test_slices_are_those_of_a_list(device: SimulatedDeviceAllocator) -> None:
+    """A slice shows the same bytes, and so does a slice of a slice."""
+    block, plain = allocated(device), list(range(SIZE))
+    block.set(np.array(plain, np.uint8))
+    for key in (slice(None), slice(3, 9), slice(-4, None), slice(9, 3), slice(0, 99), slice(99, 120)):
+        assert plain[key] == block[key].get().tolist()
+        assert plain[2:][key] == block[2:][key].get().tolist()
+
+
+def test_a_read_only_array_stays_so(device: SimulatedDeviceAllocator) -> None:
+    """It holds for its slices and views too; it can be read."""
+    frozen = device.read_only(allocated(device, 7))
+    for array in (frozen, frozen[2:], frozen.view()):
+        assert array.read_only
+        with pytest.raises(ValueError, match="this view is read-only"):
+            array.set(row(1, len(array)))
+        with pytest.raises(InvalidPointerError, match="dest is read-only"):
+            device.memcpy(row(1), array, 1, UP)
+        with pytest.raises(InvalidPointerError, match="ptr is read-only"):
+            device.memset_zero(array, 1)
+
+    assert [7] * SIZE == frozen.get().tolist()
+
+
+# What CuPy or PyOpenCL refuses: no array, another length, shape or type, or not contiguous.
+UNSETTABLE: dict[str, tuple[Any, str]] = {
+    "bytes": (bytes(SIZE), r"b'.*"),
+    "None": (None, "None"),
+    "too short": (row(0, SIZE - 1), r"ndarray of shape \(15,\) and type uint8"),
+    "as many bytes": (np.zeros(SIZE // 4, np.float32), r"ndarray of shape \(4,\) and type float32"),
+    "signed": (np.zeros(SIZE, np.int8), r"ndarray of shape \(16,\) and type int8"),
+    "two dimensions": (row(0).reshape(4, 4), r"ndarray of shape \(4, 4\) and type uint8"),
+    "every second": (row(0, 2 * SIZE)[::2], r"ndarray of shape \(16,\) and type uint8"),
+}
+
+
+@pytest.mark.parametrize("name", UNSETTABLE)
+def test_set_takes_an_array_of_the_same_type_and_shape_alone(device: SimulatedDeviceAllocator, name: str) -> None:
+    """CuPy and PyOpenCL together refuse as much; the error shows the argument, and nothing is written."""
+    data, shown = UNSETTABLE[name]
+    block = allocated(device, 7)
+    expected = r"data must be a C-contiguous numpy\.ndarray of shape \(16,\) and type uint8, got "
+    with pytest.raises(InvalidArgumentError, match=expected + shown):
+        block.set(data)
+
+    assert [7] * SIZE == block.get().tolist()
+
+
+def test_set_writes_all_items_of_whatever_array_it_takes(device: SimulatedDeviceAllocator) -> None:
+    block, empty, frozen = allocated(device), device.empty(0), row(5)
+    frozen.flags.writeable = False
+    block.set(np.ma.masked_array(row(9), mask=[True] * SIZE))
+    masked = block.get().tolist()
+    block.set(frozen)
+    empty.set(row(0, 0))
+
+    assert ([9] * SIZE, [5] * SIZE, 0) == (masked, block.get().tolist(), empty.size)
+
+
+# --- shapes
+
+
+def test_an_array_takes_another_shape(device: SimulatedDeviceAllocator) -> None:
+    """The new array shows the same bytes, as CuPy's and PyOpenCL's do."""
+    row_of_24 = device.empty(24)
+    numbers = row_of_24.view(np.float32)
+    table = numbers.reshape(2, 3)
+    table.set(np.arange(6, dtype=np.float32).reshape(2, 3))
+
+    assert ((2, 3), 2, 6, 24, 2) == (table.shape, table.ndim, table.size, table.nbytes, len(table))
+    assert [[0, 1, 2], [3, 4, 5]] == table.get().tolist()
+    assert list(range(6)) == numbers.get().tolist()
+    for same in (table.reshape((3, 2)), table.reshape(-1, 2), table.reshape([3, -1]), table.reshape(3, 2).view()):
+        assert [[0, 1], [2, 3], [4, 5]] == same.get().tolist()
+    assert ((3, 2), (1, 1)) == (
+        table.reshape(3, 2).viewer()().shape,
+        table.as_read_only().reshape(6)[:1].reshape(1, 1).shape,
+    )
+    assert (True, True) == (
+        table.as_read_only().reshape(6).read_only,
+        table.as_read_only().reshape(6).viewer()().read_only,
+    )
+    assert "<SimulatedArray 2 x 3 float32 at " in repr(table)
+    assert table.shares(numbers)
+
+
+def test_an_array_is_sliced_along_its_first_axis(device: SimulatedDeviceAllocator) -> None:
+    table = device.empty(24).view(np.float32).reshape(3, 2)
+    table.set(np.arange(6, dtype=np.float32).reshape(3, 2))
+    table[1:2].set(np.full((1, 2), 9, np.float32))
+
+    assert [[0, 1], [9, 9], [4, 5]] == table.get().tolist()
+    assert ((2, 2), (0, 2), 4) == (table[1:].shape, table[3:].shape, table[1:].ptr - table.ptr - 4)
+
+
+def test_an_array_without_axes_is_one_item(device: SimulatedDeviceAllocator) -> None:
+    one: Any = device.empty(4).view(np.float32).reshape(())
+    one.set(np.array(7, np.float32))
+
+    assert ((), 1, 7, (1,)) == (one.shape, one.size, one.get(), one.reshape(-1).shape)
+    assert "<SimulatedArray 1 float32 at " in repr(one)
+    for use in (lambda: len(one), lambda: one[:1]):
+        with pytest.raises(TypeError, match="an array without axes has no length"):
+            use()
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 2), (-1, -1), (-2, -3), (-1, 4), (0, -1), ((7,),)])
+def test_a_shape_of_other_size_is_refused(device: SimulatedDeviceAllocator, shape: Any) -> None:
+    with pytest.raises(InvalidShapeError, match="there are 6 items"):
+        device.empty(6).reshape(*shape)
+    with pytest.raises(InvalidArgumentError, match="shape must be integers, or a sequence of them"):
+        device.empty(6).reshape("6")
+
+
+def test_items_change_their_length_in_a_row_only(device: SimulatedDeviceAllocator) -> None:
+    """On several axes it would not be clear which axis changes, and devices differ."""
+    table: Any = device.empty(24).view(np.float32).reshape(2, 3)
+    assert ((2, 3), np.int32) == (table.view(np.int32).shape, table.view(np.int32).dtype)
+    with pytest.raises(InvalidArgumentError, match="dtype must be a type of numbers"):
+        table.view(np.float64)
+    with pytest.raises(InvalidArgumentError):
+        table.set(np.zeros(6, np.float32))
+    for array in (table, device.empty(4).reshape(2, 2)):
+        with pytest.raises(InvalidPointerError, match="not a contiguous row of bytes"):
+            device.memset_zero(array, 4)
+    with pytest.raises(InvalidPointerError, match="not a contiguous, aligned row"):
+        device.arithmetic().asum(table)
+
+    assert (24,) == device.adopt(table, 24).shape
+
+
+# --- views of another type
+
+FLOATS: np.dtype[Any] = np.dtype(np.float32)
+
+
+def test_a_view_of_another_type_looks_at_the_same_bytes(device: SimulatedDeviceAllocator) -> None:
+    """Its length counts items; `get`, `set`, views and slices have its type."""
+    block, numbers = allocated(device, 0), np.array([1.5, 2, -3, 4], np.float32)
+    floats = block.view(np.float32)
+    floats.set(numbers)
+    shown = f"<SimulatedArray 4 float32 at {block.ptr:#x} on device 0>"
+
+    assert (4, 4, SIZE, (4,), FLOATS) == (len(floats), floats.size, floats.nbytes, floats.shape, floats.dtype)
+    assert (block.ptr, shown) == (floats.ptr, repr(floats))
+    for same in (floats, floats.view(), floats.viewer()(), floats[:], block.view("f4"), floats.view("u1").view("f4")):
+        assert (FLOATS, numbers.tolist()) == (same.get().dtype, same.get().tolist())
+    assert numbers.tobytes() == block.get().tobytes()
+    assert (block.ptr + 4, [2.0, -3.0]) == (floats[1:3].ptr, floats[1:3].get().tolist())
+    floats[3:].set(np.array([8], np.float32))
+    assert [1.5, 2, -3, 8] == floats.get().tolist()
+    assert (np.dtype(np.uint8), SIZE) == (floats.view(np.uint8).dtype, floats.view(np.uint8).size)
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float64, "f4", "object", "V1", "S2", "U1", "datetime64[s]", "nonsense", 7, b"", "f4,"]
+)
+def test_bytes_are_viewed_as_whole_numbers_of_numbers(device: SimulatedDeviceAllocator, dtype: Any) -> None:
+    """A size that is not a whole number of items is refused, and so is a type that is not a type of numbers."""
+    expected = "dtype must be a type of numbers, of which 15 bytes are a whole number, got "
+    with pytest.raises(InvalidArgumentError, match=expected) as caught:
+        allocated(device)[1:].view(dtype)
+
+    assert caught.value.value is dtype
+    assert 0 == device.empty(0).view(np.float64).size
+
+
+def test_a_typed_view_is_watched_like_its_block(device: SimulatedDeviceAllocator) -> None:
+    """It is read-only if the block is, belongs to its device, overlaps by bytes, and raises when the block is freed."""
+    block, other = allocated(device, 7), allocated(device)
+    floats = block.view(np.float32)
+    frozen = device.read_only(block).view(np.float32)
+    with pytest.raises(InvalidPointerError, match="this view is read-only"):
+        frozen.set(np.zeros(4, np.float32))
+    assert (True, FLOATS) == (device.read_only(floats).read_only, device.read_only(floats).dtype)
+    assert device.overlaps(floats[2:], block[11:])
+    assert not device.overlaps(floats[2:], block[:8])
+    assert not device.overlaps(floats, other)
+    device.release(block)
+    for use in (floats.get, lambda: floats.set(np.zeros(4, np.float32))):
+        with pytest.raises(SimulatedDeviceError, match="after it was freed"):
+            use()
+    device.check()
+
+
+def test_a_typed_view_is_adopted_as_bytes(device: SimulatedDeviceAllocator) -> None:
+    """The memory takes as many bytes as it needs."""
+    floats = allocated(device, 7).view(np.float32)
+    ptr = device.adopt(floats[1:], SIZE - 6)
+
+    assert (floats.ptr + 4, SIZE - 6, np.dtype(np.uint8)) == (ptr.ptr, ptr.size, ptr.dtype)
+    with pytest.raises(ValueError, match="has 12 bytes, and 13 are needed"):
+        device.adopt(floats[1:], SIZE - 3)
+
+
+# --- adoption
+
+
+def test_other_memory_is_not_adopted(device: SimulatedDeviceAllocator) -> None:
+    cases: list[tuple[Any, int, str]] = [
+        (SimulatedDeviceAllocator().empty(SIZE), SIZE, "memory of another device"),
+        (device.read_only(device.empty(SIZE)), SIZE, "a read-only view"),
+    ]
+    for buffer, size, reason in cases:
+        with pytest.raises(ValueError, match=reason):
+            device.adopt(buffer, size)
+
+
+def test_freed_memory_is_not_adopted(device: SimulatedDeviceAllocator) -> None:
+    block = allocated(device)
+    device.release(block)
+
+    with pytest.raises(ValueError, match="after it was freed"):
+        device.adopt(block, SIZE)
+
+
+# --- poison, red zones, quarantine
 
 
 def storage(allocator: Any, block: Any) -> Any:
@@ -191,3 +442,71 @@ def test_the_size_of_an_array_is_not_for_its_users_to_say(device: SimulatedDevic
 
     with pytest.raises(AttributeError, match="size"):
         array.size = 2 * SIZE
+
+
+# --- calls that are told to fail
+
+
+def call(device: SimulatedDeviceAllocator, operation: str, block: SimulatedArray) -> None:
+    """One call of an operation that changes nothing."""
+    if operation == "allocate":
+        device.release(device.allocate(SIZE))
+    elif operation == "release":
+        device.release(allocated(device))
+    elif operation == "memcpy":
+        device.memcpy(block, block, SIZE, ACROSS)
+    else:
+        device.memset_zero(block, SIZE)
+
+
+@pytest.mark.parametrize("operation", ["allocate", "release", "memcpy", "memset_zero"])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_kth_call_of_an_operation_fails_once(device: SimulatedDeviceAllocator, operation: str, k: int) -> None:
+    """Calls of other operations do not count, and the failing call has done nothing."""
+    block = allocated(device, 7)
+    device.fail_at(k, operation)
+    device.release(None)
+    for other in {"memcpy", "memset_zero"} - {operation}:
+        call(device, other, block)
+    for _ in range(k - 1):
+        call(device, operation, block)
+    live = device.live_blocks
+    block.set(row(7))
+    error = AllocationError if operation == "allocate" else SimulatedDeviceError
+    with pytest.raises(error, match="this call was told to fail"):
+        call(device, operation, block)
+
+    assert (7, live + (operation == "release")) == (block.get()[0], device.live_blocks)
+    call(device, operation, block)
+
+
+def test_without_an_operation_every_call_counts(device: SimulatedDeviceAllocator) -> None:
+    """All calls of the interface that use memory count; making an array does not."""
+    device.fail_at(4)
+    block = allocated(device)
+    device.empty(SIZE)
+    device.memset_zero(block, SIZE)
+    device.memcpy(block, block, SIZE, ACROSS)
+    with pytest.raises(SimulatedDeviceError, match="release: this call was told to fail"):
+        device.release(block)
+    device.release(block)
+
+
+def test_zero_calls_a_failure_off(device: SimulatedDeviceAllocator) -> None:
+    device.fail_at(1, "memset_zero")
+    device.fail_at(0)
+    device.memset_zero(allocated(device), SIZE)
+
+    assert device.live_blocks == 1
+
+
+@pytest.mark.parametrize(("k", "operation"), [(-1, None), (1.0, None), ("1", None), (1, "empty"), (1, "free")])
+def test_only_calls_that_there_are_can_be_told_to_fail(
+    device: SimulatedDeviceAllocator, k: Any, operation: str | None
+) -> None:
+    """The earlier setting of the device is unchanged."""
+    device.fail_at(1, "allocate")
+    with pytest.raises(InvalidArgumentError, match=r"^(k|operation) must be "):
+        device.fail_at(k, operation)
+    with pytest.raises(AllocationError, match="told to fail"):
+        device.allocate(SIZE)

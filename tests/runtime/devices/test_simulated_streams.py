@@ -1,8 +1,9 @@
-"""Streams and events of the simulated device, and the seeds that decide when work happens."""
+"""Streams and events of the simulated device, the seeds that decide when work happens, and several devices."""
 
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -13,17 +14,18 @@ import pytest
 from simulated_blocks import ACROSS, SIZE, UP, allocated, row
 from subjects import failing
 
-from syncedmem.model import InvalidArgumentError
+from syncedmem.model import AllocationError, InvalidArgumentError, InvalidSizeError, NoDeviceError
 from syncedmem.runtime import (
     Blob,
     SimulatedDeviceAllocator,
     SimulatedDeviceError,
     arithmetic_of,
+    using_device,
 )
+from syncedmem.runtime.devices.simulated.simulation import ORDINALS, current_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
 
 # --- streams and events
 
@@ -319,3 +321,83 @@ def test_an_error_that_cannot_be_said_leaves_the_queue(device: SimulatedDeviceAl
 
     assert stream.done
     assert event.done
+
+
+# --- devices and threads
+
+
+def test_the_current_device_belongs_to_a_thread_and_is_restored(device: SimulatedDeviceAllocator) -> None:
+    """It is restored after an exception too, and after calls on another device."""
+    other, seen = SimulatedDeviceAllocator(2), list[int]()
+
+    def work() -> None:
+        other.release(other.allocate(SIZE))
+        seen.append(other.current_ordinal())
+        with other.using():
+            seen.append(device.current_ordinal())
+        with pytest.raises(AllocationError):
+            other.allocate(1 << 60)
+        seen.append(current_device())
+        thread = threading.Thread(target=lambda: seen.append(current_device()))
+        thread.start()
+        thread.join(10)
+        raise KeyError
+
+    with pytest.raises(KeyError), using_device(3):
+        work()
+    seen.append(current_device())
+
+    assert [3, 2, 3, 0, 0] == seen
+
+
+@pytest.mark.parametrize("ordinal", [-1, ORDINALS])
+def test_there_are_no_other_devices(ordinal: int) -> None:
+    with pytest.raises(NoDeviceError, match=f"there is no simulated device {ordinal}; there are 4"):
+        SimulatedDeviceAllocator(ordinal)
+    with pytest.raises(NoDeviceError), using_device(ordinal):
+        pass
+
+    assert (current_device(), "simulated:3") == (0, SimulatedDeviceAllocator(ORDINALS - 1).name)
+
+
+@pytest.mark.parametrize("ordinal", [1.0, True, "1"])
+def test_a_device_has_a_whole_number(ordinal: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="ordinal must be the number of a device"):
+        SimulatedDeviceAllocator(ordinal)
+
+
+@pytest.mark.parametrize(("capacity", "error"), [(-1, InvalidSizeError), (1.5, InvalidArgumentError)])
+def test_a_capacity_is_a_size(capacity: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        SimulatedDeviceAllocator(capacity=capacity)
+
+
+@pytest.mark.parametrize("use", ["get", "memcpy", "allocate", "release", "synchronize"])
+def test_two_threads_on_one_device_wait_for_each_other(device: SimulatedDeviceAllocator, use: str) -> None:
+    """While one thread performs queued work, the other does not return before that work is complete."""
+    block, other, stream = allocated(device, 1), allocated(device), device.stream()
+    entered, gate = threading.Event(), threading.Event()
+    uses: dict[str, Callable[[], object]] = {
+        "get": block.get,
+        "memcpy": lambda: device.memcpy(row(1), other, SIZE, UP),
+        "allocate": lambda: device.allocate(SIZE),
+        "release": lambda: device.release(other),
+        "synchronize": stream.synchronize,
+    }
+
+    def operation() -> None:
+        entered.set()
+        gate.wait(10)
+
+    stream.put(operation)
+    threads = [threading.Thread(target=stream.synchronize), threading.Thread(target=uses[use])]
+    threads[0].start()
+    assert entered.wait(10)
+    threads[1].start()
+    threads[1].join(0.05)
+    waits = threads[1].is_alive()
+    gate.set()
+    for thread in threads:
+        thread.join(10)
+
+    assert (True, False) == (waits, threads[1].is_alive())

@@ -1,21 +1,33 @@
-"""Failures: what a memory raises, and how it stays, when an allocator or a device fails."""
+"""Failures: what a memory raises, how it stays, and what cannot go back."""
 
 from __future__ import annotations
 
+import gc
+import sys
+import warnings
+import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from subjects import SIZE, failing
+from subjects import SIZE, failing, filled
 
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
     DeviceError,
+    NoDeviceError,
+    ReleaseError,
+    SyncedHead,
     caffe,
 )
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
 from syncedmem.runtime.allocators.pointers import no_room
+from syncedmem.runtime.devices import forking
+from syncedmem.runtime.devices.forking import Home
+from syncedmem.runtime.devices.simulated.block import Quarantine
+from syncedmem.runtime.memory.owned import Finaliser, OwnedBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,3 +167,259 @@ def test_a_view_that_cannot_be_made_with_nothing_else_to_do_is_a_device_error(
     setattr(memory, ready, maker)
 
     assert (head, SIZE) == (memory.head, call().nbytes)
+
+
+# --- leaks
+
+
+def test_what_cannot_be_undone_is_reported_as_leaked(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call fails with its own error; the leak is a ResourceWarning."""
+    filled(memory)
+
+    fail = failing(RuntimeError, "dead")
+
+    monkeypatch.setattr(device, "memcpy", fail)
+    monkeypatch.setattr(device, "release", fail)
+
+    with (
+        pytest.warns(ResourceWarning, match=f"{SIZE} bytes leaked on simulated:0: RuntimeError: dead"),
+        pytest.raises(DeviceError),
+    ):
+        memory.gpu_data()
+
+
+def test_a_block_that_is_gone_already_does_not_keep_a_memory_open(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may happen after a second interrupt, while the first one was handled."""
+    blocks, allocate = list[Any](), device.allocate
+
+    def note(byte_size: int) -> Any:
+        blocks.append(allocate(byte_size))
+        return blocks[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "allocate", note)
+        memory.gpu_data()
+    device.release(blocks[0])
+    memory.close()
+
+    assert (memory.closed, device.live_blocks) == (True, 0)
+
+
+def test_a_leak_is_a_note_on_the_error_where_warnings_are_errors(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call still fails with its own error, and a push that is stuck is still known."""
+    filled(memory)
+
+    fail = failing(RuntimeError, "dead")
+
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        patch.setattr(device, "memcpy", fail)
+        patch.setattr(device, "release", fail)
+        with pytest.raises(DeviceError, match="copy_to_gpu failed") as caught:
+            memory.gpu_data()
+
+    assert ["48 bytes leaked on simulated:0: RuntimeError: dead"] == caught.value.__notes__
+    assert memory.gpu_data().get().tolist() == [7] * SIZE
+
+
+def test_an_error_on_the_way_out_keeps_nobody_alive(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block that could not be given back is reported as text, not as an error that refers to the memory."""
+    memory = filled(SyncedMemory(SIZE, device=device))
+
+    fail = failing(RuntimeError, "dead")
+
+    gc.disable()
+    try:
+        with monkeypatch.context() as patch, pytest.warns(ResourceWarning, match="leaked"):
+            patch.setattr(device, "memcpy", fail)
+            patch.setattr(device, "release", fail)
+            with suppress(DeviceError):
+                memory.gpu_data()
+        watch = weakref.ref(memory)
+        del memory
+        assert watch() is None
+    finally:
+        gc.enable()
+
+
+def test_a_finaliser_whose_host_side_is_stuck_frees_the_device_side(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stuck host side leaks; nothing else does."""
+    memory = filled(SyncedMemory(SIZE, device=device))
+    memory.gpu_data()
+
+    monkeypatch.setattr(device.pinned_host(), "release", failing(RuntimeError, "dead"))
+    with pytest.warns(ResourceWarning, match="leaked: release failed on pinned host memory"):
+        del memory
+
+    assert (device.live_blocks, device.pinned_host().live_blocks) == (0, 1)
+
+
+# --- owned blocks
+
+
+class Moody(SimulatedDeviceAllocator):
+    """A device whose first calls raise errors, and whose later calls work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.releases: list[BaseException] = []
+        self.copies: list[BaseException] = []
+
+    def release(self, ptr: Any) -> None:
+        if self.releases:
+            raise self.releases.pop(0)
+        super().release(ptr)
+
+    def memcpy(self, *arguments: Any, **options: Any) -> None:
+        if self.copies:
+            raise self.copies.pop(0)
+        super().memcpy(*arguments, **options)
+
+
+@pytest.fixture
+def moody() -> Moody:
+    return Moody()
+
+
+@pytest.fixture
+def on_moody(moody: Moody) -> SyncedMemory:
+    """A memory whose host side is fresh."""
+    return filled(SyncedMemory(SIZE, device=moody))
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+def test_an_allocator_that_runs_out_has_refused(on_moody: SyncedMemory, moody: Moody, error: Any) -> None:
+    """The memory is unchanged, and can be closed later."""
+    on_moody.gpu_data()
+    moody.releases = [error()]
+    with pytest.raises(ReleaseError, match=error.__name__):
+        on_moody.close()
+
+    assert (on_moody.closed, moody.live_blocks) == (True, 1)  # the host side is gone
+    on_moody.close()
+    assert moody.live_blocks == 0
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("freed", [False, True])
+def test_a_simulated_release_that_runs_out_can_be_repeated(
+    monkeypatch: pytest.MonkeyPatch, pinned: bool, freed: bool
+) -> None:
+    """Before the block was freed, and after it."""
+    device = SimulatedDeviceAllocator()
+    allocator: Any = device.pinned_host() if pinned else device
+    ptr, take, answers = allocator.allocate(SIZE), Quarantine.take, [MemoryError()]
+
+    def take_and_run_out(quarantine: Quarantine, block: Any) -> None:
+        if freed or not answers:
+            take(quarantine, block)
+        if answers:
+            raise answers.pop()
+
+    monkeypatch.setattr(Quarantine, "take", take_and_run_out)
+    with pytest.raises(MemoryError):
+        allocator.release(ptr)
+    assert allocator.live_blocks == 1
+    allocator.release(ptr)
+
+    assert allocator.live_blocks == 0
+
+
+def test_a_push_that_ran_out_of_memory_was_not_queued(on_moody: SyncedMemory, moody: Moody) -> None:
+    """Nothing has changed."""
+    moody.copies = [MemoryError()]
+
+    with pytest.raises(DeviceError, match="MemoryError"):
+        on_moody.async_gpu_push(stream=moody.stream())
+
+    assert (on_moody.head, moody.live_blocks) == (SyncedHead.HEAD_AT_CPU, 0)
+
+
+def test_a_finaliser_whose_warning_is_an_error_shows_it(moody: Moody, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    memory = SyncedMemory(SIZE, device=moody)
+    memory.mutable_gpu_data()
+    moody.releases = [RuntimeError("dead")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del memory
+        gc.collect()
+
+    assert [ResourceWarning] == [it.exc_type for it in shown]
+
+
+def test_copies_that_have_happened_keep_no_block(moody: Moody) -> None:
+    class Over:
+        def end(self) -> str:
+            return ""
+
+    held: Any = Finaliser("a test", SIZE)
+    held.blocks = (OwnedBlock(moody, moody.allocate(SIZE)),)
+    held.flights = [Over(), Over()]
+    del held
+
+    assert 0 == moody.live_blocks
+
+
+def test_a_copy_that_is_stuck_keeps_no_block_that_is_released_already(moody: Moody) -> None:
+    """The warning names the place where the owner was dropped."""
+
+    class Stuck:
+        def end(self) -> str:
+            return "the device is gone"
+
+    held: Any = Finaliser("a test", SIZE)
+    held.blocks = (OwnedBlock(moody), OwnedBlock(moody, moody.allocate(SIZE)))
+    held.flights = [Stuck()]
+    with pytest.warns(ResourceWarning) as said:
+        del held
+
+    assert [f"{SIZE} bytes of a test leaked: the device is gone"] == [str(it.message) for it in said]
+    assert [__file__] == [it.filename for it in said]
+
+
+def test_an_interrupt_in_a_finaliser_loses_one_block_and_frees_the_other(
+    moody: Moody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    held = Finaliser("a test", SIZE)
+    held.blocks = tuple(OwnedBlock(moody, moody.allocate(SIZE)) for _ in range(2))
+    moody.releases = [KeyboardInterrupt()]
+    with pytest.warns(ResourceWarning, match=rf"^{SIZE} bytes on .* may be lost: their release was interrupted$"):
+        del held
+
+    assert ([KeyboardInterrupt], 1) == ([it.exc_type for it in shown], moody.live_blocks)
+
+
+def test_what_was_interrupted_before_it_held_anything_goes_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    bare = Finaliser.__new__(Finaliser)
+    del bare
+
+    assert not shown
+
+
+def test_a_device_of_another_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child of a fork sees it so; coverage does not follow the child."""
+    home = Home("cuda:7")
+    home.check()
+    monkeypatch.setattr(forking, "_homes", [home])
+    forking._lose()  # pyright: ignore[reportPrivateUsage] -- only the hook of a fork calls it
+
+    with pytest.raises(
+        NoDeviceError, match=r"^cuda:7 was opened in process \d+, and its driver does not survive a fork"
+    ):
+        home.check()

@@ -1,21 +1,42 @@
-"""`SyncedMemory`: what a user of one sees: sizes, views, and what it is."""
+"""`SyncedMemory`: what a user of one sees, how it is closed, and allocators that call it back."""
 
 from __future__ import annotations
 
+import gc
+import subprocess
+import sys
+import warnings
+import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from subjects import SIZE, failing, filled
+from loops import some
+from subjects import SIZE, devices, failing, filled
 from threads import run_in_threads
 
 import syncedmem.runtime.memory.synced_memory as memory_module
-from syncedmem.model import DeclarationError
-from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.model import (
+    ClosedMemoryError,
+    DeclarationError,
+    InvalidSizeError,
+    ReentrantCallError,
+    ReleaseError,
+    SyncedMemoryError,
+    WrongDeviceError,
+    caffe,
+)
+from syncedmem.model.states import space, stepper
+from syncedmem.model.stepper import Input
+from syncedmem.model.table import Table
+from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory, using_device
+from syncedmem.runtime.memory.tables import ACCESSORS, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from syncedmem.model.declaration import Machine
 
 
 def test_a_size_of_numpy_is_one_and_is_known_as_arrays_know_it() -> None:
@@ -63,3 +84,205 @@ def test_the_hot_path_makes_no_lookup(memory: SyncedMemory, monkeypatch: pytest.
     assert memory.mutable_cpu_data().tolist() == [7] * SIZE
     with pytest.raises(AssertionError, match="slow path"):
         memory.gpu_data()
+
+
+@pytest.mark.parametrize("allocator", devices(), ids=lambda allocator: str(allocator.device_type.name))
+def test_views_of_another_type_are_alike_on_every_device(allocator: Any) -> None:
+    """`get` and `set` use the type of the view; and such a view can be adopted."""
+    numbers = np.arange(SIZE // 4, dtype=np.float32)
+    with SyncedMemory(SIZE, device=allocator) as memory, SyncedMemory(SIZE - 4, device=allocator) as other:
+        memory.mutable_gpu_data().view(np.float32).set(numbers)
+        floats = memory.gpu_data().view(np.float32)
+        other.set_gpu_data(memory.mutable_gpu_data().view(np.float32)[1:])
+
+        assert (np.float32, numbers.shape, numbers.tolist()) == (floats.dtype, floats.shape, floats.get().tolist())
+        assert numbers[1:].tolist() == other.cpu_data().view(np.float32).tolist()
+        assert numbers.tolist() == memory.cpu_data().view(np.float32).tolist()
+        with pytest.raises((ValueError, TypeError)):
+            memory.gpu_data()[1:].view(np.float32)
+
+
+def test_the_device_check_refuses_every_call_while_another_device_is_current() -> None:
+    """It holds for close() too; the finaliser frees nevertheless, on the memory's own device."""
+    device = SimulatedDeviceAllocator()
+    memory = SyncedMemory(SIZE, device=device, check_device=True)
+    filled(memory).gpu_data()
+    with using_device(3):
+        for call in (memory.cpu_data, memory.mutable_cpu_data, memory.gpu_data, memory.close):
+            with pytest.raises(WrongDeviceError, match="lives on device 0, but device 3 is current"):
+                call()
+        del memory, call
+
+        assert device.live_blocks == 0
+
+
+# --- closing
+
+
+def test_a_closed_memory_is_not_entered(memory: SyncedMemory) -> None:
+    """It is refused at the start of the with block, not at the first call inside."""
+    with memory as entered:
+        assert entered is memory
+    with pytest.raises(ClosedMemoryError, match="with: this memory of 48 bytes is closed"), memory:
+        pytest.fail("inside")
+
+
+def test_a_close_that_frees_half_is_finished_by_the_next(
+    memory: SyncedMemory, device: SimulatedDeviceAllocator
+) -> None:
+    """The host side is freed, so the memory is closed; it owns the device side until that is freed."""
+    filled(memory).gpu_data()
+    device.fail_at(1, "release")
+
+    with pytest.raises(ReleaseError):
+        memory.close()
+
+    assert (memory.closed, device.live_blocks, device.pinned_host().live_blocks) == (True, 1, 0)
+    memory.close()
+    assert device.live_blocks == 0
+
+
+def test_the_finaliser_frees_at_once_without_the_collector(device: SimulatedDeviceAllocator) -> None:
+    """There is no reference cycle, so dropping the last reference is enough."""
+    gc.disable()
+    try:
+        memory = filled(SyncedMemory(SIZE, device=device))
+        memory.gpu_data()
+        del memory
+
+        assert (device.live_blocks, device.pinned_host().live_blocks) == (0, 0)
+    finally:
+        gc.enable()
+
+
+def test_a_finaliser_that_fails_warns(device: SimulatedDeviceAllocator) -> None:
+    """It leaks memory and warns; it does not raise."""
+    memory = SyncedMemory(SIZE, device=device)
+    memory.mutable_gpu_data()
+    device.fail_at(1, "release")
+
+    with pytest.warns(ResourceWarning, match=f"{SIZE} bytes of a SyncedMemory leaked"):
+        del memory
+        gc.collect()
+
+
+def test_a_memory_that_was_never_made_is_finalised_quietly() -> None:
+    """Neither a refused size nor a bare __new__ leaves anything to warn about."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidSizeError):
+            SyncedMemory(-1)
+        SyncedMemory.__new__(SyncedMemory)
+        gc.collect()
+
+
+@pytest.mark.deep
+def test_nothing_is_leaked_at_interpreter_exit() -> None:
+    """Memories in globals and in cycles are released before the interpreter exits, without a message."""
+    program = """
+import atexit
+from syncedmem import SimulatedDeviceAllocator, SyncedMemory
+device = SimulatedDeviceAllocator()
+release = device.release
+device.release = lambda ptr: (print("freed", len(ptr), flush=True), release(ptr))
+kept = SyncedMemory(11, device=device)
+kept.gpu_data()
+cycle = [SyncedMemory(22, device=device)]
+cycle[0].gpu_data()
+cycle.append(cycle)
+del cycle
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
+
+    assert (sorted(done.stdout.split("\n")), done.stderr) == (["", "freed 11", "freed 22"], "")
+
+
+def test_only_one_of_many_threads_frees() -> None:
+    """If many threads call close() at once, the memory is freed once."""
+    device = SimulatedDeviceAllocator()
+    memory = filled(SyncedMemory(SIZE, device=device))
+    memory.gpu_data()
+    run_in_threads(*[memory.close] * 8)
+
+    assert (memory.closed, device.live_blocks) == (True, 0)
+
+
+# --- tables
+
+
+BOTH = pytest.mark.parametrize("machine", [caffe.CAFFE, caffe.CPU_ONLY], ids=str)
+
+
+@BOTH
+def test_an_accessor_is_idle_where_it_does_nothing(machine: Machine) -> None:
+    """As the steps of the machine say, in every state that calls lead to."""
+    packed, idle = Table(stepper(machine)).packed, TABLES[machine == caffe.CAFFE].idle
+    for state in some(space(machine).steps):
+        steps = [stepper(machine).step(state, Input(machine.calls[name])) for name in ACCESSORS]
+        assert idle[packed(state)] == tuple(
+            step is not None and (step.actions, step.after, step.refusal) == ((), state, "") for step in steps
+        )
+
+
+def test_only_copies_are_repeated_without_a_transaction() -> None:
+    """A memory without a device has none."""
+    assert {("copy_to_cpu",), ("copy_to_gpu",)} == set(TABLES[True].copies)
+    assert () == TABLES[False].copies
+
+
+# --- allocators that call back
+
+
+@pytest.mark.parametrize("name", ["allocate", "memcpy", "viewer", "release", "adopt", "check_stream"])
+def test_an_allocator_that_calls_back_is_refused(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A call inside a call would find a state between before and after; the outer call fails as a whole."""
+    memory = SyncedMemory(SIZE, device=device)
+    if name in ("release", "adopt"):
+        memory.mutable_gpu_data()
+    else:
+        filled(memory)
+    head, blocks = memory.head, device.live_blocks
+
+    def call_back(*_: object) -> None:
+        for call in (memory.close, memory.cpu_data, memory.mutable_cpu_data, memory.gpu_data):
+            with pytest.raises(ReentrantCallError, match=f"{call.__name__}: this memory is in the middle of another"):
+                call()
+        memory.mutable_gpu_data()
+
+    monkeypatch.setattr(device, name, call_back)
+    calls: dict[str, Callable[[], object]] = {
+        "allocate": memory.gpu_data,
+        "memcpy": memory.gpu_data,
+        "viewer": memory.gpu_data,
+        "release": memory.close,
+        "adopt": lambda: memory.set_gpu_data(device.empty(SIZE)),
+        "check_stream": lambda: memory.async_gpu_push(stream=None),
+    }
+
+    with pytest.raises(SyncedMemoryError, match="in the middle of another call"):
+        calls[name]()
+
+    assert (memory.head, device.live_blocks) == (head, blocks)
+    monkeypatch.undo()
+    memory.close()
+    assert device.live_blocks == 0
+
+
+def test_an_allocator_that_calls_back_from_the_finaliser_finds_no_memory(
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A memory in its finaliser returns no views any more; its blocks are freed after the allocator's call."""
+    memory = SyncedMemory(SIZE, device=device)
+    memory.mutable_gpu_data()
+    known, release, found = weakref.ref(memory), device.release, list[object]()
+
+    def call_back(ptr: Any) -> None:
+        found.append(known())
+        release(ptr)
+
+    monkeypatch.setattr(device, "release", call_back)
+    del memory
+
+    assert (found, device.live_blocks) == ([None], 0)

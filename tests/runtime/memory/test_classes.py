@@ -1,4 +1,4 @@
-"""What owns memory, or knows it by identity, is neither copied nor pickled; what only looks like it is."""
+"""Classes: what owns memory is neither copied nor pickled, and a subclass calls the `__init__` of its base."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 from adaptors import MAKERS
 
-from syncedmem import Blob, Buffer, CPUDeviceAllocator, NotCopyableError, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem import (
+    Blob,
+    Buffer,
+    CPUDeviceAllocator,
+    LimitingAllocator,
+    NotCopyableError,
+    NotInitializedError,
+    PoolAllocator,
+    SimulatedDeviceAllocator,
+    SyncedMemory,
+)
 from syncedmem.model import NoDeviceError
 from syncedmem.runtime import DeviceAllocator, named_device
 
@@ -93,3 +103,49 @@ def test_what_users_copy_is_copied() -> None:
 
     assert [7] * 8 == copy.deepcopy(memory.cpu_data()).tolist() == pickled.tolist()
     assert np.array_equal(blob.data, copy.deepcopy(blob).data)
+
+
+ARGUMENTS: dict[type[Any], tuple[Any, ...]] = {
+    Blob: ((2, 3),),
+    Buffer: (),
+    LimitingAllocator: (CPUDeviceAllocator(), 100),
+    PoolAllocator: (CPUDeviceAllocator(),),
+    SyncedMemory: (8,),
+}
+
+
+@pytest.mark.parametrize("base", ARGUMENTS)
+def test_who_forgets_the_init_of_its_base_is_told_at_once(base: type[Any]) -> None:
+    class Mine(base):  # type: ignore[misc]
+        def __init__(self, *arguments: Any) -> None:
+            self.arguments = arguments
+
+    class Deeper(Mine):
+        pass
+
+    for kind in (Mine, Deeper):
+        with pytest.raises(NotInitializedError, match=r"Mine\.__init__ must call super\(\)\.__init__\(\)"):
+            kind(*ARGUMENTS[base])
+
+
+@pytest.mark.parametrize("base", [Buffer, SyncedMemory])
+def test_what_has_memory_is_initialised_once(base: type[Any]) -> None:
+    """A second ``__init__`` would forget what is allocated."""
+    with pytest.raises(TypeError, match="initialised once"):
+        base(*ARGUMENTS[base]).__init__(*ARGUMENTS[base])
+
+
+@pytest.mark.parametrize("base", ARGUMENTS)
+def test_who_calls_it_may_do_so_at_any_time(base: type[Any]) -> None:
+    class Mine(base):  # type: ignore[misc]
+        def __init__(self, *arguments: Any) -> None:
+            self.earlier = arguments
+            super().__init__(*arguments)  # pyright: ignore[reportUnknownMemberType] -- the base is a parameter
+
+    class Deeper(Mine):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            self.later = True
+
+    made = Deeper(*ARGUMENTS[base])
+    assert (made.earlier, made.later) == (ARGUMENTS[base], True)

@@ -1,0 +1,623 @@
+"""Each adaptor by itself: what it counts, guards, logs and fails, and each way back."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import io
+import json
+import sys
+import threading
+import warnings
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from adaptors import upstreams
+from heaps import Heap
+from subjects import SIZE, failing
+
+from syncedmem.model import (
+    AllocationError,
+    DeviceError,
+    InvalidArgumentError,
+    InvalidPointerError,
+    InvalidSizeError,
+    MemoryCorruptionError,
+    NoScopeError,
+)
+from syncedmem.runtime import (
+    CPUDeviceAllocator,
+    DeviceType,
+    FailingAllocator,
+    GuardingAllocator,
+    LimitingAllocator,
+    LoggingAllocator,
+    MemcpyKind,
+    PoolAllocator,
+    SimulatedDeviceAllocator,
+    Statistics,
+    StatisticsAllocator,
+    SyncedMemory,
+    TrackingAllocator,
+)
+from syncedmem.runtime.allocators.pointers import address_of
+from syncedmem.runtime.interop.exporter import ExportedBlock, Exporter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+# --- tracking
+
+
+def test_tracking_lists_what_is_out() -> None:
+    tracking = TrackingAllocator(SimulatedDeviceAllocator())
+    first, second, third = (tracking.allocate(size) for size in (10, 20, 30))
+    tracking.release(second)
+
+    assert [(1, 10, None), (3, 30, None)] == [
+        (n, size, stack) for n, _, size, stack in tracking.outstanding_allocations
+    ]
+    assert [address_of(first), address_of(third)] == [block.address for block in tracking.outstanding_allocations]
+    lines = tracking.leak_report().splitlines()
+    assert "40 bytes in 2 blocks are in use on simulated:0" == lines[0]
+    assert [f"  #1: 10 bytes at {address_of(first):#x}", f"  #3: 30 bytes at {address_of(third):#x}"] == lines[1:]
+    tracking.release(first)
+    tracking.release(third)
+    assert ["0 bytes in 0 blocks are in use on simulated:0"] == tracking.leak_report().splitlines()
+
+
+def test_tracking_with_stacks_says_who_allocated() -> None:
+    """The innermost call is last, and there is no call of the adaptor itself."""
+    tracking = TrackingAllocator(CPUDeviceAllocator(), stacks=True)
+
+    def forgetful() -> Any:
+        return tracking.allocate(5)
+
+    kept = forgetful()
+    (block,) = tracking.outstanding_allocations
+    assert block.stack is not None
+    assert ("forgetful", "test_tracking_with_stacks_says_who_allocated") == (block.stack[-1].name, block.stack[-2].name)
+    assert tracking.leak_report().splitlines()[-1] == "        return tracking.allocate(5)"
+    tracking.release(kept)
+    with SyncedMemory(8, host=PoolAllocator(StatisticsAllocator(tracking)), device=None) as memory:
+        memory.cpu_data()
+        assert tracking.leak_report().splitlines()[-1] == "        memory.cpu_data()"
+
+
+def test_addresses_are_those_of_each_kind_of_device() -> None:
+    class Cuda:
+        """It tells its address as CuPy's arrays do."""
+
+        __cuda_array_interface__ = {"data": (0x1234, False)}  # noqa: RUF012 -- as there
+
+    assert 0x1234 == address_of(Cuda())
+    for allocator in upstreams():
+        block = allocator.allocate(SIZE)
+        assert address_of(block[5:]) == address_of(block) + 5
+        allocator.release(block)
+
+
+# --- limiting
+
+
+def test_a_limit_that_is_no_size_is_named_as_the_limit() -> None:
+    with pytest.raises(InvalidSizeError, match=r"^limit must be between 0 and \d+ bytes, got -1$"):
+        LimitingAllocator(CPUDeviceAllocator(), -1)
+
+
+def test_a_limit_is_reached_and_not_passed() -> None:
+    limiting = LimitingAllocator(CPUDeviceAllocator(), 100)
+    block = limiting.allocate(60)
+    with pytest.raises(AllocationError, match="cannot allocate 41 bytes on cpu:0: 60 of at most 100 bytes are in use"):
+        limiting.allocate(41)
+    other = limiting.allocate(40)
+
+    assert (100, 100) == (limiting.limit, limiting.allocated_bytes)
+    limiting.release(block)
+    limiting.release(other)
+    assert 0 == limiting.allocated_bytes
+
+
+# --- statistics
+
+
+def test_statistics_count_what_is_out_what_was_at_most_and_all() -> None:
+    counting = StatisticsAllocator(CPUDeviceAllocator())
+    one, two = counting.allocate(10), counting.allocate(5)
+    counting.release(one)
+    three = counting.allocate(1)
+
+    assert Statistics(6, 2, 15, 2, 16, 3) == counting.statistics
+    counting.statistics.total_count = 99
+    assert 3 == counting.statistics.total_count
+    counting.release(two)
+    counting.release(three)
+
+
+def test_scopes_count_from_zero_and_are_taken_over() -> None:
+    """If the outer scope has its peak while the inner one is open, its peak includes the inner one's."""
+    counting = StatisticsAllocator(CPUDeviceAllocator())
+    outer = counting.allocate(10)
+    before = counting.push_counters()
+    inner = counting.allocate(7)
+    counting.release(inner)
+    counting.release(outer)
+    left = counting.pop_counters()
+
+    assert Statistics(10, 1, 10, 1, 10, 1) == before
+    assert Statistics(-10, -1, 7, 1, 7, 1) == left
+    assert Statistics(0, 0, 17, 2, 17, 2) == counting.statistics
+    with pytest.raises(NoScopeError, match="pop_counters: there is no scope to leave"):
+        counting.pop_counters()
+
+
+def test_a_scope_with_less_than_the_peak_around_it_leaves_that() -> None:
+    counting = StatisticsAllocator(CPUDeviceAllocator())
+    for size in (5, 6):
+        counting.release(counting.allocate(size))
+    with counting.scope():
+        pass
+
+    assert Statistics(0, 0, 6, 1, 11, 2) == counting.statistics
+
+
+def test_a_scope_is_a_with_block_and_keeps_its_figures() -> None:
+    counting = StatisticsAllocator(CPUDeviceAllocator())
+    with counting.scope() as outside:
+        with suppress(AllocationError), counting.scope() as inside:
+            counting.release(counting.allocate(3))
+            raise AllocationError("here", 1)
+        kept = counting.allocate(4)
+        seen = outside.total_bytes
+    counting.release(kept)
+
+    assert Statistics(0, 0, 3, 1, 3, 1) == inside
+    assert (7, Statistics(4, 1, 4, 1, 7, 2)) == (seen, outside)
+    assert Statistics(0, 0, 4, 1, 7, 2) == counting.statistics
+
+
+# --- failing
+
+
+def is_even(size: int) -> bool:
+    """A condition for which a call fails."""
+    return size % 2 == 0
+
+
+def outcomes(failing: FailingAllocator, sizes: Sequence[int]) -> list[bool]:
+    """For each allocation, whether it failed."""
+    failed: list[bool] = []
+    for size in sizes:
+        try:
+            failing.release(failing.allocate(size))
+        except AllocationError as error:
+            assert "told to fail" in str(error)  # noqa: PT017 -- of many calls
+            failed.append(True)
+        else:
+            failed.append(False)
+    return failed
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [False] * 5),
+        ({"at": 3}, [False, False, True, False, False]),
+        ({"from_size": 4}, [False, False, False, True, True]),
+        ({"when": is_even}, [False, True, False, True, False]),
+        ({"probability": 1}, [True] * 5),
+        ({"at": 1, "from_size": 5}, [True, False, False, False, True]),
+    ],
+)
+def test_calls_fail_where_they_are_told_to(options: dict[str, Any], expected: list[bool]) -> None:
+    upstream = CPUDeviceAllocator()
+    failing = FailingAllocator(upstream, **options)
+
+    assert expected == outcomes(failing, [1, 2, 3, 4, 5])
+    assert (5, sum(expected), 0) == (failing.calls, failing.failures, upstream.live_blocks)
+
+
+def test_failures_by_chance_come_again_with_their_seed() -> None:
+    """The other arguments do not change which calls fail by chance."""
+    first, again = (
+        outcomes(FailingAllocator(CPUDeviceAllocator(), probability=0.5, seed=7), [1] * 64) for _ in range(2)
+    )
+    other = outcomes(FailingAllocator(CPUDeviceAllocator(), probability=0.5, seed=8), [1] * 64)
+    more = outcomes(
+        FailingAllocator(CPUDeviceAllocator(), probability=0.5, seed=7, at=first.index(False) + 1), [1] * 64
+    )
+
+    assert (first, True, True) == (again, first != other, 10 < sum(first) < 54)
+    assert 1 == sum(one != two for one, two in zip(first, more, strict=True))
+
+
+@pytest.mark.parametrize("operation", ["release", "memcpy", "memset_zero"])
+def test_other_calls_can_fail_too(operation: str) -> None:
+    upstream = CPUDeviceAllocator()
+    failing = FailingAllocator(upstream, operation=operation, at=1)
+    block = failing.allocate(SIZE)
+
+    def act() -> None:
+        if operation == "release":
+            failing.release(block)
+        elif operation == "memcpy":
+            failing.memcpy(np.ones(SIZE, np.uint8), block, SIZE)
+        else:
+            failing.memset_zero(block, SIZE)
+
+    with pytest.raises(DeviceError, match=f"{operation} failed on cpu:0: RuntimeError: this call was told to fail"):
+        act()
+    assert 1 == upstream.live_blocks
+    act()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"operation": "free"}, "operation must be one of allocate, release, memcpy, memset_zero, got 'free'"),
+        ({"at": "2"}, "at must be the number of a call, or None, got '2'"),
+        ({"seed": "x"}, "seed must be an integer, or None, got 'x'"),
+        ({"probability": 1.5}, "probability must be a number from 0 to 1, got 1.5"),
+        ({"probability": "1"}, "probability must be a number from 0 to 1, got '1'"),
+        ({"probability": float("nan")}, "got nan"),
+        ({"from_size": "3"}, "from_size must be an integer number of bytes"),
+    ],
+)
+def test_what_says_nothing_of_which_calls_fail_is_refused(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=text):
+        FailingAllocator(CPUDeviceAllocator(), **options)
+
+
+# --- guarding
+
+
+def around(block: Any, reach: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The host memory around a block, from before it to after it, as a wrong pointer could reach it."""
+    import ctypes
+
+    start, size = block.ctypes.data - reach, block.size + 2 * reach
+    return np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8)
+
+
+@pytest.mark.parametrize("where", [0, -1])
+@pytest.mark.parametrize("found_by", ["release", "check"])
+def test_a_write_around_a_block_is_found(where: int, found_by: str) -> None:
+    """It holds for writes before the block and after it; the block is not released."""
+    upstream = CPUDeviceAllocator()
+    guarding = GuardingAllocator(upstream)
+    block: Any = guarding.allocate(SIZE)
+    zone = around(block, 1)
+    was, zone[where] = int(zone[where]), 0
+    with pytest.raises(MemoryCorruptionError, match="cpu:0: somebody wrote into the red zone of a block of 48 bytes"):
+        guarding.release(block) if found_by == "release" else guarding.check()
+
+    assert 1 == upstream.live_blocks
+    zone[where] = was
+    guarding.release(block)
+    guarding.check()
+
+
+@pytest.mark.parametrize("upstream", upstreams(), ids=lambda upstream: upstream.name)
+def test_a_write_into_a_released_block_is_found(upstream: Any) -> None:
+    """The write goes through an array that somebody kept, on every device."""
+    guarding, before = GuardingAllocator(upstream), upstream.live_blocks
+    block = guarding.allocate(SIZE)
+    guarding.release(block)
+    guarding.check()
+    kind = MemcpyKind.CPU2CPU if upstream.device_type is DeviceType.CPU else MemcpyKind.CPU2CUDA
+    guarding.memcpy(np.zeros(1, np.uint8), block, 1, kind)
+
+    with pytest.raises(MemoryCorruptionError, match="somebody wrote after its release into a block of 48 bytes"):
+        guarding.check()
+    with pytest.raises(MemoryCorruptionError):
+        guarding.clear()
+    guarding.clear()
+    assert before == upstream.live_blocks
+
+
+def test_memory_is_poisoned_when_it_is_new_and_when_it_is_released() -> None:
+    guarding = GuardingAllocator(CPUDeviceAllocator())
+    block: Any = guarding.allocate(SIZE)
+    fresh = set(block.tolist())
+    guarding.release(block)
+
+    assert ({0xA5}, {0xDD}) == (fresh, set(block.tolist()))
+
+
+def test_the_quarantine_keeps_the_last_blocks() -> None:
+    """The oldest blocks leave, and are checked once more; a block that is too large is released at once."""
+    upstream = CPUDeviceAllocator()
+    guarding = GuardingAllocator(upstream, quarantine=100)
+    spoilt, second, third, large = (guarding.allocate(size) for size in (50, 50, 60, 101))
+    guarding.release(spoilt)
+    guarding.release(second)
+    assert 4 == upstream.live_blocks
+    assert spoilt is not None
+    spoilt[3] = 0
+    with pytest.raises(MemoryCorruptionError, match="after its release into a block of 50 bytes"):
+        guarding.release(third)
+    assert 3 == upstream.live_blocks
+    guarding.release(third)
+    assert 2 == upstream.live_blocks
+    guarding.release(large)
+    assert 1 == upstream.live_blocks
+
+
+def test_the_quarantine_makes_room_when_the_upstream_is_full() -> None:
+    """If the quarantine is empty, there is no room."""
+    device = SimulatedDeviceAllocator(capacity=2000)
+    guarding = GuardingAllocator(device, red_zone=64)
+    guarding.release(guarding.allocate(1500))
+    block = guarding.allocate(1500)
+    with pytest.raises(AllocationError, match="1628 of 2000 bytes are in use"):
+        guarding.allocate(1500)
+
+    guarding.release(block)
+
+
+def test_a_guard_that_nobody_uses_any_more_gives_back_what_it_kept() -> None:
+    """It reports damage that it finds; and it does not try for ever to release a block that cannot be released."""
+    device = SimulatedDeviceAllocator()
+    for spoil, stuck in ((False, False), (True, False), (False, True)):
+        guarding = GuardingAllocator(device)
+        blocks: list[Any] = [guarding.allocate(SIZE), guarding.allocate(SIZE)]
+        for block in blocks:
+            guarding.release(block)
+        if spoil:
+            guarding.memcpy(np.zeros(1, np.uint8), blocks[0], 1, MemcpyKind.CPU2CUDA)
+        if stuck:
+            device.fail_at(1, "release")
+        said = "after its release|told to fail"
+        with pytest.warns(ResourceWarning, match=said) if spoil or stuck else nullcontext():
+            del guarding
+            gc.collect()
+        assert 0 == device.live_blocks
+
+
+def test_a_guard_that_cannot_be_set_up_gives_the_block_back() -> None:
+    device = SimulatedDeviceAllocator()
+    device.fail_at(1, "memcpy")
+    with pytest.raises(Exception, match="told to fail"):
+        GuardingAllocator(device).allocate(SIZE)
+
+    assert 0 == device.live_blocks
+
+
+@pytest.mark.parametrize("zone", [0, 32, 100, "64"])
+def test_a_red_zone_that_would_spoil_the_alignment_is_refused(zone: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="red_zone must be"):
+        GuardingAllocator(CPUDeviceAllocator(), red_zone=zone)
+
+
+def test_a_size_without_room_for_the_zones_is_named_as_it_was_asked_for() -> None:
+    size = sys.maxsize
+
+    with pytest.raises(InvalidSizeError) as caught:
+        GuardingAllocator(CPUDeviceAllocator()).allocate(size)
+
+    assert size == caught.value.size
+
+
+# --- logging
+
+
+def test_a_log_of_json_lines(tmp_path: Path) -> None:
+    """There is a line for each call, also for a request that finds no room, and for one whose size is no size."""
+    path = tmp_path / "log.jsonl"
+    with LoggingAllocator(LimitingAllocator(CPUDeviceAllocator(), 100), path) as log:
+        block = log.allocate(60)
+        for size in (50, object()):
+            with pytest.raises((AllocationError, InvalidArgumentError)):
+                log.allocate(size)  # type: ignore[arg-type] # the point of the test
+        log.release(block)
+        log.release(log.allocate(0))
+    late = log.allocate(5)
+    log.release(late)
+    log.close()
+
+    lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert ["allocate", "allocate failure", "allocate failure", "free"] == [line["action"] for line in lines]
+    assert [f"{address_of(block):#x}", "0x0", "0x0", f"{address_of(block):#x}"] == [line["pointer"] for line in lines]
+    assert [60, 50, 60] == [line["size"] for line in lines if isinstance(line["size"], int)]
+    assert {threading.get_ident()} == {line["thread"] for line in lines}
+    assert {"0x0"} == {line["stream"] for line in lines}
+    assert all(line["time"][10] == "T" for line in lines)
+
+
+def test_a_release_that_fails_is_in_the_log() -> None:
+    """The line of the attempt comes first: otherwise another thread could log the address before it."""
+    file = io.StringIO()
+    log = LoggingAllocator(CPUDeviceAllocator(), file)
+    for foreign in (np.zeros(3, np.uint8), 7):
+        with pytest.raises(InvalidPointerError):
+            log.release(foreign)
+    lines: list[dict[str, Any]] = [json.loads(line) for line in file.getvalue().splitlines()]
+
+    assert ["free", "free failure"] * 2 == [line["action"] for line in lines]
+    assert ([3, 3, 0, 0], "0x0", None) == ([line["size"] for line in lines], lines[-1]["pointer"], log.failure)
+
+
+def test_a_log_in_the_columns_of_rmm() -> None:
+    """A file that was given open stays open."""
+    file = io.StringIO()
+    log = LoggingAllocator(CPUDeviceAllocator(), file, csv=True)
+    block = log.allocate(60)
+    log.release(block)
+    log.close()
+    rows = list(csv.DictReader(io.StringIO(file.getvalue())))
+
+    assert file.getvalue().startswith("Thread,Time,Action,Pointer,Size,Stream\n")
+    shown = f"{address_of(block):#x}"
+    assert [("allocate", shown, "60", "0x0"), ("free", shown, "60", "0x0")] == [tuple(row.values())[2:] for row in rows]
+    assert all(len(row["Time"]) == len("12:34:56.123456") and int(row["Thread"]) for row in rows)
+
+
+class Full(io.StringIO):
+    """A file that cannot be written: its disk is full, or an interrupt comes."""
+
+    error: BaseException = OSError("no space left")
+
+    def write(self, text: str) -> int:
+        del text
+        raise self.error
+
+
+def test_a_log_that_fails_loses_no_memory() -> None:
+    """There is one warning, and calls continue."""
+    upstream = CPUDeviceAllocator()
+    log = LoggingAllocator(upstream, Full())
+    with pytest.warns(RuntimeWarning, match="the log of cpu:0 is not complete: OSError: no space left") as warned:
+        block = log.allocate(SIZE)
+        log.release(block)
+    assert (1, 0, True) == (len(warned), upstream.live_blocks, isinstance(log.failure, OSError))
+    with warnings.catch_warnings(action="error"):
+        again = LoggingAllocator(upstream, Full())
+        block = again.allocate(SIZE)
+        assert (1, "no space left") == (upstream.live_blocks, str(again.failure))
+        again.release(block)
+
+
+def test_an_interrupt_while_the_log_is_written_loses_no_memory() -> None:
+    upstream, file = CPUDeviceAllocator(), Full()
+    file.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        LoggingAllocator(upstream, file).allocate(SIZE)
+
+    assert 0 == upstream.live_blocks
+
+
+def test_a_log_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        LoggingAllocator(CPUDeviceAllocator(), tmp_path / "no" / "log")
+
+
+# --- interrupts and failures on the way back
+
+
+class Moody(CPUDeviceAllocator):
+    """Host memory whose next calls of some kind are interrupted, before or after they have done their work."""
+
+    before: type[BaseException] | None = None
+    after_copies = -1
+
+    def release(self, ptr: Any) -> None:
+        if self.before is not None:
+            raise self.before
+        super().release(ptr)
+
+    def memcpy(self, *arguments: Any, **named: Any) -> None:
+        super().memcpy(*arguments, **named)
+        self.after_copies -= 1
+        if not self.after_copies:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_block_that_passes_through_a_pool_stays_lent_or_idle(error: type[BaseException]) -> None:
+    """After an interrupt it is lent; after an error the pool keeps it for later."""
+    heap = Heap(bottom=Moody())
+    heap.stack = PoolAllocator(heap.bottom, idle_limit=10)
+    heap.with_blocks(SIZE)
+    heap.bottom.before = error
+    if error is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            heap.release(0)
+    else:
+        heap.release(0)
+    heap.bottom.before = None
+
+    assert (error is KeyboardInterrupt) == bool(heap.out)
+    heap.check()
+    heap.finish()
+
+
+@pytest.mark.parametrize("copy", [3, 4])
+def test_a_guard_that_is_interrupted_gives_its_owner_the_bytes_back(copy: int) -> None:
+    """After the copy that reads the bytes, and after the one that poisons them."""
+    upstream = Moody()
+    guarding = GuardingAllocator(upstream)
+    block: Any = guarding.allocate(SIZE)
+    block[:] = 7
+    upstream.after_copies = copy
+    with pytest.raises(KeyboardInterrupt):
+        guarding.release(block)
+
+    assert ([7] * SIZE, 1) == (block.tolist(), guarding.live_blocks)
+    guarding.release(block)
+
+
+def test_a_block_stays_in_quarantine_if_it_cannot_leave() -> None:
+    upstream = Moody()
+    guarding = GuardingAllocator(upstream)
+    guarding.release(guarding.allocate(SIZE))
+    upstream.before = KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        guarding.clear()
+    upstream.before = None
+
+    assert (1, SIZE) == (len(guarding._kept), guarding._kept_bytes)
+    guarding.clear()
+    assert 0 == upstream.live_blocks
+
+
+def test_a_log_that_is_closed_does_not_hide_a_wrong_release() -> None:
+    log = LoggingAllocator(CPUDeviceAllocator(), sys.stderr)
+    log.close()
+    with pytest.raises(ValueError, match="not a live block"):
+        log.release(np.zeros(4, np.uint8))
+
+    assert log.failure is None
+
+
+def test_a_block_that_cannot_be_taken_back_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call ends with its own error, and with a warning."""
+    upstream = Moody()
+    guarding = GuardingAllocator(upstream)
+    upstream.before = OSError
+    monkeypatch.setattr(upstream, "memcpy", failing(ZeroDivisionError))
+    with pytest.warns(ResourceWarning, match="a block leaked on cpu:0: OSError"), pytest.raises(ZeroDivisionError):
+        guarding.allocate(SIZE)
+
+
+def test_an_exported_block_that_was_never_made_needs_no_finaliser() -> None:
+    """Either there was no memory for it, or it was not made at all."""
+    exporter = Exporter(CPUDeviceAllocator())
+    with pytest.raises(TypeError):
+        exporter.export("8")  # type: ignore[arg-type] # the point of the test
+    del (block := [ExportedBlock.__new__(ExportedBlock)])[0]
+
+    assert (0, []) == (len(exporter), block)
+
+
+def test_an_address_that_cannot_be_told_is_not_exported(monkeypatch: pytest.MonkeyPatch) -> None:
+    upstream = CPUDeviceAllocator()
+    exporter = Exporter(upstream)
+
+    monkeypatch.setattr(exporter, "_start", failing(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        exporter.allocate(SIZE)
+
+    assert (0, 0) == (len(exporter), upstream.live_blocks)
+
+
+def test_what_is_released_inside_another_call_waits_for_its_end() -> None:
+    heap = Heap(bottom=Moody())
+    heap.stack = PoolAllocator(heap.bottom, idle_limit=100)
+    heap.with_blocks(60, 60, 60)
+    allocate = heap.bottom.allocate
+
+    def allocate_and_release(byte_size: int) -> Any:
+        while heap.out:
+            heap.release(0)
+        assert (180, 3) == (heap.stack.idle_bytes, heap.bottom.live_blocks)
+        return allocate(byte_size)
+
+    heap.bottom.allocate = allocate_and_release
+    heap.allocate(500)
+
+    assert (0, 1) == (heap.stack.idle_bytes, heap.bottom.live_blocks)
+    heap.check()
+    heap.stack.release(heap.out.pop())
