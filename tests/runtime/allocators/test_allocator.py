@@ -7,6 +7,7 @@ import gc
 import mmap
 import weakref
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -22,6 +23,7 @@ from syncedmem.runtime.allocators.pointers import (
     check_byte_size,
     check_host,
 )
+from syncedmem.runtime.devices import host_buffers
 from syncedmem.runtime.devices.host_buffers import adopt_host
 
 if TYPE_CHECKING:
@@ -196,6 +198,16 @@ def test_a_released_memoryview_is_refused() -> None:
     view.release()
     with pytest.raises(ValueError, match="released memoryview"):
         adopt_host(view, 16)
+
+
+@pytest.mark.parametrize(
+    ("format", "objects"), [("B", False), ("O", True), ("T{B:O:}", False), ("T{O:a:}", True), ("T{B:a:O:b:}", True)]
+)
+def test_a_format_says_whether_there_are_objects(format: str, objects: bool) -> None:  # noqa: A002 -- as memoryview has it
+    """An O in the name of a field does not mean an object."""
+    view: Any = SimpleNamespace(obj=None, format=format)
+
+    assert objects is host_buffers._holds_objects(view)  # pyright: ignore[reportPrivateUsage] -- no exporter here has these
 
 
 @pytest.mark.parametrize("buffer", [bytearray(), bytearray(4), np.zeros((3, 0)), np.zeros(4)])

@@ -28,6 +28,7 @@ from syncedmem.model import (
 from syncedmem.runtime import (
     Buffer,
     CPUDeviceAllocator,
+    LimitingAllocator,
     MemcpyKind,
     PoolAllocator,
     SimulatedDeviceAllocator,
@@ -487,6 +488,29 @@ def test_a_release_waits_for_nobody() -> None:
 
     assert (1, 1, 0) == (before, upstream.live_blocks, pool.live_blocks - 1)
     pool.release(lent[0])
+
+
+def test_what_was_returned_while_another_thread_was_inside_is_lent_again() -> None:
+    """The upstream has no room for a second block."""
+    pool = PoolAllocator(LimitingAllocator(CPUDeviceAllocator(), 64))
+    block = pool.allocate(64)
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with pool._lock:  # pyright: ignore[reportPrivateUsage] -- as every call of the pool does
+            inside.set()
+            leave.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait()
+    pool.release(block)  # it cannot be put among what is idle now
+    leave.set()
+    thread.join()
+    again = pool.allocate(64)
+
+    assert 64 == len(again)  # type: ignore[arg-type]
+    pool.release(again)
 
 
 def test_a_pool_that_goes_with_its_buffer_goes_quietly() -> None:

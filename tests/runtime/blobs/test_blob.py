@@ -138,22 +138,6 @@ def test_every_accessor_has_a_short_way(place: Any) -> None:
     assert ([[8] * 3] * 2 if place is not None else [[7] * 3] * 2) == blob.cpu_data().tolist()
 
 
-@pytest.mark.parametrize("call", ["gpu_data", "mutable_gpu_data", "cpu_data", "mutable_cpu_data"])
-def test_the_short_way_is_left_when_there_is_something_to_do(device: SimulatedDeviceAllocator, call: str) -> None:
-    """The other side is written between two calls, through this blob or through the memory."""
-    for others in ("blob", "memory"):
-        blob = Blob((2, 3), device=device)
-        view = getattr(blob, call)
-        view()
-        view()
-        if "gpu" in call:
-            (blob.mutable_cpu_data() if others == "blob" else blob.data_memory.mutable_cpu_data())[...] = 0x40
-        else:
-            there = blob.mutable_gpu_data() if others == "blob" else blob.data_memory.mutable_gpu_data()
-            there.set(np.full(there.shape, 0x40, there.dtype))
-        assert (64.0 if others == "blob" else 3.0039215087890625) == got(view())[1, 2]
-
-
 def test_a_memory_that_was_closed_is_closed_for_its_blobs(place: Any) -> None:
     """It holds for the fast path too, which has stored a view of the memory."""
     blob = Blob((2, 3), device=place)

@@ -252,36 +252,27 @@ def opened(stream: object) -> Any:
     return opening
 
 
-def test_a_disk_that_fails_is_an_error_of_the_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    path = stored(tmp_path, layer(floats(5, 1)))
-    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=failing(OSError, 5, "Input/output error"))))
-    with pytest.raises(FileAccessError, match="Input/output error"):
-        load_caffemodel(path)
-
-
-def test_a_file_that_does_not_fit_into_memory_is_an_error_of_the_family(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("stream", "error", "message"),
+    [
+        (SimpleNamespace(read=failing(OSError, 5, "Input/output error")), FileAccessError, "Input/output error"),
+        (SimpleNamespace(read=failing(MemoryError)), AllocationError, "cannot allocate 15 bytes on the host"),
+        (io.BytesIO(layer(floats(5, 1))[:5]), FileFormatError, r"net\.caffemodel: it ends at byte 5, but it had 15"),
+    ],
+    ids=["a disk that fails", "no room", "a file that becomes shorter"],
+)
+def test_a_file_that_cannot_be_read_to_its_end_is_an_error_of_the_family(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: Any, error: type[Exception], message: str
 ) -> None:
-
-    path = stored(tmp_path, bytes(7))
-    monkeypatch.setattr(Path, "open", opened(SimpleNamespace(read=failing(MemoryError))))
-    with pytest.raises(AllocationError, match="cannot allocate 7 bytes on the host"):
+    path = stored(tmp_path, layer(floats(5, 1)))
+    monkeypatch.setattr(Path, "open", opened(stream))
+    with pytest.raises(error, match=message):
         load_caffemodel(path)
 
 
 def test_a_path_has_to_be_one() -> None:
     with pytest.raises(InvalidArgumentError, match=r"path must be a path: a str, bytes or os\.PathLike, got 5"):
         load_caffemodel(5)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType] -- what is refused
-
-
-def test_a_file_that_becomes_shorter_while_it_is_read_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = stored(tmp_path, layer(floats(5, 1)))
-    monkeypatch.setattr(Path, "open", opened(io.BytesIO(layer(floats(5, 1))[:5])))
-    with pytest.raises(FileFormatError, match=r"net\.caffemodel: it ends at byte 5, but it had 15"):
-        load_caffemodel(path)
 
 
 def test_a_file_that_is_longer_than_a_message_is_refused_unread(tmp_path: Path) -> None:
