@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
-import threading
 import time
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,8 @@ import pytest
 from hostcuda_control import LAUNCH_FAILURE, hostcuda
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import threading
+
 
 cupy: Any = importlib.import_module("cupy")
 cuda: Any = cupy.cuda
@@ -27,14 +27,6 @@ runtime: Any = cuda.runtime
 SIZE = 4096
 HOUR = 3_600_000_000
 """A lag in microseconds.  An operation that waits so long is not done when a test looks."""
-
-
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    """An event that a stream can wait for. It is set at the end, so that nothing hangs."""
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 def filled(value: int) -> Any:

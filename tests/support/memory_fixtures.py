@@ -1,8 +1,9 @@
-"""A pytest plugin with fixtures for several modules: a device, a memory on it, and errors that are only printed."""
+"""A pytest plugin with fixtures for several modules: a device, a memory on it, a gate, errors that are only printed."""
 
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from subjects import SIZE
 from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from sys import UnraisableHookArgs
 
 
@@ -24,6 +26,14 @@ def device() -> SimulatedDeviceAllocator:
 def memory(device: SimulatedDeviceAllocator) -> SyncedMemory:
     """Return a new memory on this device."""
     return SyncedMemory(SIZE, device=device)
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """An event that a stream can wait for; it is set at the end, so that nothing hangs."""
+    event = threading.Event()
+    yield event
+    event.set()
 
 
 @pytest.fixture

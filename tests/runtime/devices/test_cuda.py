@@ -33,7 +33,7 @@ from syncedmem.model import (
 from syncedmem.runtime import MemcpyKind, SyncedMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 try:
     import syncedmem.runtime.devices.cuda as cuda_module
@@ -56,14 +56,6 @@ two_gpus = pytest.mark.skipif(GPUS < 2, reason="needs two GPUs")
 def device(request: pytest.FixtureRequest) -> Any:
     """The first GPU, from CUDA directly and from CuPy's pools."""
     return CUDADeviceAllocator(pool=request.param)
-
-
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    """An event that a stream can wait for; it is set at the end, so that nothing hangs."""
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 def hold(stream: Any, gate: threading.Event) -> None:

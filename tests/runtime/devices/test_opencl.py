@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from simulated_blocks import ACROSS, DOWN, SIZE, UP, row
 from subjects import failing
 from typer.testing import CliRunner
 
@@ -59,9 +60,6 @@ except NoDeviceError as error:
 cl: Any = opencl_module.cl
 cla: Any = opencl_module.cla
 
-SIZE = 16
-UP, DOWN, ACROSS = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU, MemcpyKind.CUDA2CUDA
-
 
 @pytest.fixture
 def device() -> Any:
@@ -92,11 +90,6 @@ def let_go(gate: Any) -> None:
 def opening(gate: Any) -> None:
     """Open the gate a little later, while the caller waits."""
     threading.Timer(0.1, let_go, (gate,)).start()
-
-
-def row(value: int, size: int = SIZE) -> Any:
-    """Host bytes that are all the same."""
-    return np.full(size, value, np.uint8)
 
 
 def filled(device: Any, value: int, size: int = SIZE) -> Any:

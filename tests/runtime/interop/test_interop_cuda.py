@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +14,6 @@ from syncedmem import interop
 from syncedmem.model import AllocationError, DeviceError, NoDeviceError, WrongDeviceError
 from syncedmem.runtime import DeviceType, MemcpyKind, PoolAllocator, SyncedMemory, TrackingAllocator
 from syncedmem.runtime.interop.exporter import Exporter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 try:
     import syncedmem.runtime.devices.cuda as cuda_module
@@ -137,14 +134,6 @@ def test_our_pooled_pinned_memory_can_be_what_cupy_takes_pinned_memory_from() ->
 
 
 # --- our memory, and the work of CuPy on it
-
-
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    """An event that a stream can wait for; it is set at the end, so that nothing hangs."""
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 def stream() -> Any:

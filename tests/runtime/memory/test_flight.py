@@ -180,8 +180,7 @@ def test_a_lost_push_is_not_forgotten_by_a_call_that_fails(lost: SyncedMemory, m
     lost.close()
 
 
-def raising(*_: object, **__: object) -> None:
-    raise RuntimeError("dead")
+raising = failing(RuntimeError, "dead")
 
 
 def stuck_push(memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> Any:
