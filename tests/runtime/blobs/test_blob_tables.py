@@ -63,17 +63,6 @@ def prepared(place: Any, data: SyncedHead, diff: SyncedHead) -> tuple[Any, list[
 # --- update
 
 
-@pytest.mark.parametrize(("data", "diff"), list(itertools.product(SIDES, HEADS)))
-def test_update_is_done_where_the_data_is(place: Any, mode: Mode, data: SyncedHead, diff: SyncedHead) -> None:
-    blob, log = prepared(place, data, diff)
-    with using_mode(mode):
-        blob.update()
-
-    assert f"{SIDES[data]} axpy" == log[-1]
-    expected = Y if diff is UNINITIALIZED else Y - X
-    assert expected.tolist() == blob.cpu_data().ravel().tolist()
-
-
 # --- norms and scales
 
 

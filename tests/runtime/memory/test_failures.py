@@ -19,7 +19,6 @@ from syncedmem.model import (
     DeviceError,
     NoDeviceError,
     ReleaseError,
-    SyncedHead,
     caffe,
 )
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
@@ -334,16 +333,6 @@ def test_a_simulated_release_that_runs_out_can_be_repeated(
     assert allocator.live_blocks == 0
 
 
-def test_a_push_that_ran_out_of_memory_was_not_queued(on_moody: SyncedMemory, moody: Moody) -> None:
-    """Nothing has changed."""
-    moody.copies = [MemoryError()]
-
-    with pytest.raises(DeviceError, match="MemoryError"):
-        on_moody.async_gpu_push(stream=moody.stream())
-
-    assert (on_moody.head, moody.live_blocks) == (SyncedHead.HEAD_AT_CPU, 0)
-
-
 def test_a_finaliser_whose_warning_is_an_error_shows_it(moody: Moody, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", shown.append)
@@ -356,19 +345,6 @@ def test_a_finaliser_whose_warning_is_an_error_shows_it(moody: Moody, monkeypatc
         gc.collect()
 
     assert [ResourceWarning] == [it.exc_type for it in shown]
-
-
-def test_copies_that_have_happened_keep_no_block(moody: Moody) -> None:
-    class Over:
-        def end(self) -> str:
-            return ""
-
-    held: Any = Finaliser("a test", SIZE)
-    held.blocks = (OwnedBlock(moody, moody.allocate(SIZE)),)
-    held.flights = [Over(), Over()]
-    del held
-
-    assert 0 == moody.live_blocks
 
 
 def test_a_copy_that_is_stuck_keeps_no_block_that_is_released_already(moody: Moody) -> None:
