@@ -558,7 +558,7 @@ def test_a_block_stays_in_quarantine_if_it_cannot_leave() -> None:
         guarding.clear()
     upstream.before = None
 
-    assert (1, SIZE) == (len(guarding._kept), guarding._kept_bytes)
+    assert (1, SIZE) == (len(guarding._kept), guarding._kept_bytes)  # pyright: ignore[reportPrivateUsage] -- what is recorded
     guarding.clear()
     assert 0 == upstream.live_blocks
 

@@ -337,7 +337,7 @@ def test_a_push_that_failed_on_the_gpu_is_told_once(
 def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no compiler if CuPy lacks its extra ``ctk`` and the toolkit is missing."""
     blob = Blob((4,), device=device)
-    blob.data = 1
+    blob.data[...] = 1
     blob.gpu_data()
     cuda_module._without_compiler.cache_clear()  # pyright: ignore[reportPrivateUsage] -- the answer is cached
     monkeypatch.setattr(cupy.cuda.nvrtc, "getVersion", failing(RuntimeError, 'Failure finding "libnvrtc.so.12"'))
