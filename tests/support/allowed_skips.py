@@ -34,6 +34,7 @@ ALLOWED: Sequence[str] = (
     # Tests that run in another job.
     r"needs the stand-in for CUDA: make test-hostcuda",
     r"needs Caffe's own files: make test-caffe",
+    r"needs a run without a tracer: ",
 )
 """Regular expressions; one of them has to match the beginning of the reason."""
 
