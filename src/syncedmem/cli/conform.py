@@ -315,7 +315,7 @@ def _print_violation(
 def _print(console: Console, report: PortReport) -> None:
     widen(console)
     profile = report.claim.profile
-    unit = report.results[-1].conformance.coverage.unit if report.results else "covered"
+    unit = report.results[-1].coverage.unit if report.results else "covered"
     rows = table("level", "", "requirements", unit, "walks", "steps", "seconds")
     for column in rows.columns[2:]:
         column.justify = "right"
@@ -325,9 +325,9 @@ def _print(console: Console, report: PortReport) -> None:
             "[green]✓ conforms[/]" if result.passed else "[bold red]✗ does not[/]",
             result.counted,
             result.covered.removesuffix(f" {unit}"),
-            f"{result.conformance.walks:,}",
-            f"{result.conformance.steps:,}",
-            f"{result.conformance.seconds:.1f}",
+            f"{result.walks:,}",
+            f"{result.steps:,}",
+            f"{result.seconds:.1f}",
         )
     console.print(rows)
 
@@ -350,7 +350,7 @@ def _unreached(report: PortReport) -> Iterator[str]:
     result = report.results[0] if report.results else None
     missing = result.unreached if result else []
     if result and missing:
-        yield f"Not taken at {report.claim.profile}/{result.level}, the {result.conformance.coverage.unit}:"
+        yield f"Not taken at {report.claim.profile}/{result.level}, the {result.coverage.unit}:"
         yield from (f"  {line}" for line in missing[:_LISTED])
         if len(missing) > _LISTED:
             yield f"  and {len(missing) - _LISTED} more, which report.json has"

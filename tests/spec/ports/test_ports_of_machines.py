@@ -147,7 +147,7 @@ def test_after_a_hang_nothing_more_is_asked(tmp_path: Path) -> None:
     (level,) = report.results
 
     assert ("P01-answers", 3) == (violation.requirement, len(violation.statements))
-    assert 1 == len(level.conformance.suites)
+    assert 1 == len(level.suites)
     assert "1 s" in violation.message
 
 

@@ -17,7 +17,7 @@ from syncedmem.spec.engine.report import Conformance, SuiteResult
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.coverage import Coverage, transitions_of
-from syncedmem.spec.ports.conformance import Claim, LevelResult, PortReport, conform, conform_program
+from syncedmem.spec.ports.conformance import Claim, PortReport, conform, conform_program
 from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget, command_target, maker_of, subject_of, target
 
@@ -89,7 +89,7 @@ def test_a_port_may_be_of_another_edition(edition: str, transitions: int, level:
         )
 
     assert not found.violations
-    assert (transitions, 0) == (found.coverage.transitions, found.coverage.missing)
+    assert (transitions, 0) == (found.coverage.count, found.coverage.missing)
     assert len(transitions_of(machine_of(edition))) == transitions
     assert not {"R15-adopt-device", "R21-push"} & set(found.checked) or edition == "cpu_only"
 
@@ -155,11 +155,11 @@ def test_the_highest_level_that_a_port_reaches_is_found() -> None:
     assert 'failures="1"' in report.as_junit()
 
 
-def level_found(level: Level, *found: Violation) -> LevelResult:
+def level_found(level: Level, *found: Violation) -> Conformance[Coverage]:
     """The result of a level at which these violations were found."""
     suites = tuple(SuiteResult(it.requirement, 1, 1, 0.0, it) for it in found)
     judged = tuple(it.requirement for it in found)
-    return LevelResult(level, Conformance("x", suites, Coverage(caffe.CAFFE), 0.0, judged))
+    return Conformance("x", suites, Coverage(caffe.CAFFE), 0.0, judged, level=level)
 
 
 def test_the_reasons_for_the_next_level_come_first_as_the_highest_level_saw_them() -> None:

@@ -101,7 +101,7 @@ def test_every_line_that_is_exchanged_fits_the_schema() -> None:
 def test_the_reference_passes_the_kit_through_the_protocol(subject: Subject) -> None:
     verdict = check_blobs(subject, steps=200, seed=3, suites=["rules", "tables", "failures", "walks"])
     verdict.require()
-    assert (verdict.coverage.cells, verdict.coverage.missing) == (144, 0)
+    assert (verdict.coverage.count, verdict.coverage.missing) == (144, 0)
 
 
 SHAPE = (2, 3)
