@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["RemoteBlob"]
 
 _WIDEST = 1 << 63
+_EXTENTS = ("num", "channels", "height", "width")
+"""The calls that are attributes in Python."""
 
 
 class RemoteBlobMemory:
@@ -119,18 +121,6 @@ class RemoteBlob(RemoteObject):
         return len(self.shape)
 
     @property
-    def count(self) -> int:
-        """The number of elements."""
-        count: int = self._state()["count"]
-        return count
-
-    @property
-    def capacity(self) -> int | None:
-        """How many elements fit; None if the port does not say it."""
-        capacity: int | None = self._state().get("capacity")
-        return capacity
-
-    @property
     def data_memory(self) -> RemoteBlobMemory:
         """The memory of the data."""
         return self._memory("data")
@@ -154,11 +144,11 @@ class RemoteBlob(RemoteObject):
     # --- its calls
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("num", "channels", "height", "width"):
-            return self._make(name)
+        if name in ("count", "capacity"):
+            return self._state().get(name)  # no port need say its capacity
         if name not in BLOB_CALLS:
             raise AttributeError(name)
-        return partial(self._make, name)
+        return self._make(name) if name in _EXTENTS else partial(self._make, name)
 
     def access(self, call: str) -> RemoteView | None:
         """Make one of the eight accessors' calls."""

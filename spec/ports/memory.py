@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from syncedmem.model import caffe, current_mode
 
 from ..engine.subject import Subject
-from .actions import Actions, RemotePointer
+from .actions import Actions, RemotePointer, RemoteStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,16 +86,6 @@ class RemoteView:
         self._write(content)
 
 
-@dataclass(frozen=True)
-class RemoteStream:
-    """A stream of the port, by its number."""
-
-    number: int
-
-    def __str__(self) -> str:
-        return f"stream {self.number}" if self.number else "the default stream"
-
-
 class RemoteEvent:
     """A point after everything that is queued on a stream; it is reached when the port has waited for the stream.
 
@@ -164,11 +153,6 @@ class RemoteAllocator:
         """A new stream."""
         self.port.streams += 1
         return RemoteStream(self.port.streams)
-
-    @staticmethod
-    def stream_of(number: int) -> RemoteStream:
-        """The stream with a number."""
-        return RemoteStream(number)
 
     def record(self, stream: RemoteStream) -> RemoteEvent:
         """An event after everything that has been queued on a stream."""

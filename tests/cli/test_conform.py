@@ -285,7 +285,7 @@ def wrong(size, **allocators):
         ("right MACHINE", 0, "conforms to caffe/L4 of the machine mirror, by its table alone: "),
         ("wrong MACHINE POLICY", 1, "does not conform to caffe/L1 of the machine mirror: R10-same-bytes"),
         ("right NOTHING POLICY", 1, "mirror.py has no NOTHING"),
-        ("right MACHINE MACHINE", 1, "MACHINE is no policy: it is <Machine mirror"),
+        ("right MACHINE MACHINE", 1, "MACHINE is no Policy but of type Machine"),
         ("right MACHINE NOTHING", 1, "--policy {place}:NOTHING: {place} has no NOTHING"),
         (
             "bare MACHINE",

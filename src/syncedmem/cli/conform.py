@@ -15,6 +15,7 @@ from rich.progress import TextColumn
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, table, widen
+from .machines import POLICY
 from .options import (
     MEMORY,
     TIMEOUT,
@@ -74,8 +75,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
         str | None,
         typer.Option(
             metavar="POLICY",
-            help="What that machine decides where the theory of fresh copies leaves a choice: FILE.py:NAME, a Policy. "
-            "Default: its memories are judged by its table alone.",
+            help=f"{POLICY} Default: its memories are judged by its table alone.",
         ),
     ] = None,
     blobs: Annotated[
