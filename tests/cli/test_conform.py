@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from port_fixtures import WRONG, command_of
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.deep
 
-WRONG = Path(__file__).parents[1] / "support" / "wrong_port.py"
-
 
 def port(way: str) -> list[str]:
-    return ["--command", shlex.join((sys.executable, "-S", str(WRONG), way)), "--steps", "0", "--timeout", "60"]
+    return ["--command", shlex.join(command_of(way)), "--steps", "0", "--timeout", "60"]
 
 
 @pytest.fixture(autouse=True)
@@ -188,7 +186,7 @@ WRONG_OPTIONS = [
     ("--timeout nan", "--timeout"),
     ("--memory -1", "--memory"),
     ("--edition early", "is of the edition caffe, not early"),
-    (f"--json {WRONG.parent}", "Is a directory"),
+    (f"--json {Path(WRONG).parent}", "Is a directory"),
     ("some:port", "name one port: TARGET, or --command"),
 ]
 

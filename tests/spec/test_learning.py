@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from mutants.memory.copies import HostNotZeroed
 from mutants.memory.handmade import HandmadeMemory
 from mutants.registry import MEMORY_BUGS
+from port_fixtures import LIMITS, wrong
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.model import EDITIONS, Input, InvalidArgumentError, State, SyncedHead, caffe
 from syncedmem.spec import ReferenceMemory, Subject, Violation
-from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.learning import report as reports
 from syncedmem.spec.learning.answers import Answer, Sight, Word, answered, died, sight_of
 from syncedmem.spec.learning.asking import AskedMaker, AskedProgram
@@ -25,15 +23,14 @@ from syncedmem.spec.learning.comparison import Declared, declared_machine
 from syncedmem.spec.learning.drawing import drawings
 from syncedmem.spec.learning.report import LearnReport, LearnWanted, learn
 from syncedmem.spec.ports.protocol import PortError
-from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
+from syncedmem.spec.ports.targets import MakerTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from syncedmem.spec.requirements import Level
 
-WRONG = Path(__file__).parents[1] / "support" / "wrong_port.py"
-LIMITS = Limits(seconds=60, first=60)
 READ, WRITE, ADOPT = Input(caffe.CPU_DATA), Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA)
 NULL = Input(caffe.SET_CPU_DATA, data=False)
 CPU_ONLY = EDITIONS["cpu_only"]
@@ -475,13 +472,9 @@ def test_a_maker_that_makes_no_second_memory(maker: Callable[[str], MakerTarget]
 # --- programs
 
 
-def program(way: str) -> ProgramTarget:
-    return ProgramTarget(way, (sys.executable, "-S", str(WRONG), way))
-
-
 @pytest.mark.deep
 def test_a_program_shows_its_levels() -> None:
-    port = AskedProgram(program("right"), "", "L1", LIMITS)
+    port = AskedProgram(wrong("right"), "", "L1", LIMITS)
     word = (WRITE, Input(caffe.GPU_DATA), Input(caffe.ASYNC_GPU_PUSH), ADOPT)
     found = [*map(dict, port.ask(word))]
     requests = port.program
@@ -491,7 +484,7 @@ def test_a_program_shows_its_levels() -> None:
     assert not any("actions" in it for it in found)
     assert requests[0].startswith('{"id"')
     with pytest.raises(PortError, match="shows L3 at most, not L4"):
-        AskedProgram(program("right"), "", "L4", LIMITS)
+        AskedProgram(wrong("right"), "", "L4", LIMITS)
 
 
 @pytest.mark.deep
@@ -503,7 +496,7 @@ def test_a_program_shows_its_levels() -> None:
     ],
 )
 def test_a_program_that_dies_answers_that(way: str, says: str) -> None:
-    port = AskedProgram(program(way), "", "", LIMITS)
+    port = AskedProgram(wrong(way), "", "", LIMITS)
     word = (READ, Input(caffe.GPU_DATA), Input(caffe.GPU_DATA))
     found = port.ask(word)
     requests = port.program

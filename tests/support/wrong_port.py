@@ -68,74 +68,75 @@ def unfailing(answer: Answer) -> None:
         action["failed"] = False
 
 
-CALLS: dict[str, Callable[[Answer], None]] = {
-    "abort": lambda _: os.abort(),
-    "crash": crash,
-    "exit": lambda _: os._exit(7),
-    "hang": hang,
-    "garbage": lambda _: say("copied 5 bytes\n"),
-    "brackets": lambda _: say("[" * 100_000 + "\n"),
-    "debris": lambda _: say("copied 5 bytes "),
-    "twice": twice,
-    "endless": endless,
-    "fork": fork,
-    "number": lambda _: say("5\n"),
-    "id": changed(id=99),
-    "text id": changed(id="x"),
-    "head": changed(head="AT_CPU"),
-    "no head": lacking("head"),
-    "no actions": lacking("actions"),
-    "no flag": lacking("own_gpu_data"),
-    "action": changed(actions=["fly"]),
-    "bytes": changed(cpu="XY"),
-    "view": changed(view=None),
-    "wrong view": changed(view="0102030405"),
-    "free": lambda answer: answer["actions"].append({"action": "free_cpu", "block": None}),
-    "needless copy": lambda answer: answer["actions"].append("copy_cpu"),
-    "unfailing": unfailing,
-}
-"""What a port does when it answers ``gpu_data``."""
-
-
 def freeing(side: str = "cpu", **fields: object) -> Callable[[Answer], None]:
     """Also free something."""
     return lambda answer: answer["actions"].append({"action": f"free_{side}", **fields})
 
 
-ADOPTIONS: dict[str, Callable[[Answer], None]] = {
-    "frees buffer": freeing(buffer="host1"),
-    "frees other buffer": freeing(buffer="host9"),
-    "frees adopted": freeing(),
-    "adopts": lambda answer: answer["actions"].append("adopt_cpu"),
-}
-"""What a port does when it answers ``set_cpu_data``."""
+def leaking(answer: Answer) -> None:
+    """Free nothing."""
+    answer["actions"].clear()
 
-PUSHES: dict[str, Callable[[Answer], None]] = {"push": changed(head="HEAD_AT_CPU")}
-"""What a port does when it answers ``async_gpu_push``."""
 
-RELEASES: dict[str, Callable[[Answer], None]] = {
-    "frees block": freeing(block=99),
-    "frees again": freeing(),
-    "frees on device": freeing("gpu"),
-    "pageable": lambda answer: answer["actions"][0].update(pinned=False),
-    "leaks": lambda answer: answer["actions"].clear(),
+WAYS: dict[str, dict[str, Callable[[Answer], None]]] = {
+    "hello": {
+        "version": changed(version=2),
+        "refuses": changed(refused="no device\nwas found"),
+        "level": changed(level="L9"),
+        "early hang": hang,
+        "early": changed(edition="early"),
+        "cpu_only": changed(edition="cpu_only"),
+        **dict.fromkeys(("defers", "rude"), changed(level="L4", defers=True)),
+        **dict.fromkeys(("streams", "other stream", "waits elsewhere"), changed(level="L4", defers=True, streams=True)),
+        "dies": lambda _: os.abort(),
+        "small": changed(largest=4096),
+    },
+    "gpu_data": {
+        "abort": lambda _: os.abort(),
+        "crash": crash,
+        "exit": lambda _: os._exit(7),
+        "hang": hang,
+        "garbage": lambda _: say("copied 5 bytes\n"),
+        "brackets": lambda _: say("[" * 100_000 + "\n"),
+        "debris": lambda _: say("copied 5 bytes "),
+        "twice": twice,
+        "endless": endless,
+        "fork": fork,
+        "number": lambda _: say("5\n"),
+        "id": changed(id=99),
+        "text id": changed(id="x"),
+        "head": changed(head="AT_CPU"),
+        "no head": lacking("head"),
+        "no actions": lacking("actions"),
+        "no flag": lacking("own_gpu_data"),
+        "action": changed(actions=["fly"]),
+        "bytes": changed(cpu="XY"),
+        "view": changed(view=None),
+        "wrong view": changed(view="0102030405"),
+        "free": freeing(block=None),
+        "needless copy": lambda answer: answer["actions"].append("copy_cpu"),
+        "unfailing": unfailing,
+    },
+    "set_cpu_data": {
+        "frees buffer": freeing(buffer="host1"),
+        "frees other buffer": freeing(buffer="host9"),
+        "frees adopted": freeing(),
+        "adopts": lambda answer: answer["actions"].append("adopt_cpu"),
+        "null": lacking("refused"),
+    },
+    "async_gpu_push": {"push": changed(head="HEAD_AT_CPU"), "hangs in a push": hang},
+    "release": {
+        "frees block": freeing(block=99),
+        "frees again": freeing(),
+        "frees on device": freeing("gpu"),
+        "pageable": lambda answer: answer["actions"][0].update(pinned=False),
+        "leaks": leaking,
+        "exits on release": lambda _: os._exit(0),
+        "rude": lambda answer: answer.update(actions=[it for it in answer["actions"] if it != "wait"]),
+    },
+    "drop": {"drops nothing": leaking},
 }
-"""What a port does when it answers ``release``."""
-
-HELLOS: dict[str, Callable[[Answer], None]] = {
-    "version": changed(version=2),
-    "refuses": changed(refused="no device\nwas found"),
-    "level": changed(level="L9"),
-    "early hang": hang,
-    "early": changed(edition="early"),
-    "cpu_only": changed(edition="cpu_only"),
-    "defers": changed(level="L4", defers=True),
-    "rude": changed(level="L4", defers=True),
-    **dict.fromkeys(("streams", "other stream", "waits elsewhere"), changed(level="L4", defers=True, streams=True)),
-    "dies": lambda _: os.abort(),
-    "small": changed(largest=4096),
-}
-"""What a port does when it says hello."""
+"""What a port of each way does when it answers a request."""
 
 
 LATER = {"early": ("set_gpu_data", "async_gpu_push"), "cpu_only": ("gpu_data", "mutable_gpu_data", "set_gpu_data")}
@@ -220,20 +221,8 @@ def main(way: str) -> None:
         answer = deferring.answer(**request) if way in DEFERRING else answered(port, way, request)
         answer["id"] = number
         calls += request["op"] == "gpu_data"
-        if request["op"] == "hello" and way in HELLOS:
-            HELLOS[way](answer)
-        if request["op"] == "gpu_data" and way in CALLS:
-            CALLS[way](answer)
-        if request["op"] == "set_cpu_data" and "refused" not in answer and way in ADOPTIONS:
-            ADOPTIONS[way](answer)
-        if request["op"] == "set_cpu_data" and way == "null":
-            answer.pop("refused", None)
-        if request["op"] == "async_gpu_push" and way in PUSHES:
-            PUSHES[way](answer)
-        if request["op"] == "release" and way in RELEASES:
-            RELEASES[way](answer)
-        if request["op"] == "release" and way == "rude":
-            answer["actions"] = [it for it in answer["actions"] if it != "wait"]
+        if change := WAYS.get(request["op"], {}).get(way):
+            change(answer)
         if way == "old" and calls > 12:
             os.abort()
         say(json.dumps(answer) + "\n")

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from port_fixtures import LIMITS, wrong
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import caffe
 from syncedmem.model.opening import machine_of
 from syncedmem.spec import Subject, check_conformance
 from syncedmem.spec.engine.report import Conformance, SuiteResult
-from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.coverage import Coverage, transitions_of
 from syncedmem.spec.ports.conformance import Claim, PortReport, conform, conform_program
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
     from syncedmem.spec.requirements import Level, Profile
 
-WRONG = Path(__file__).parents[2] / "support" / "wrong_port.py"
 EXAMPLES = {"port.py": "L2", "port.mjs": "L3"}
 PLACE = Path(__file__).parents[3] / "examples" / "ports" / "json"
-LIMITS = Limits(seconds=60, memory=8 << 30)
 ALLOCATORS = (CPUDeviceAllocator, SimulatedDeviceAllocator)
 REFERENCE = "syncedmem.spec:ReferenceMemory"
 
@@ -41,10 +39,6 @@ def only(suite: str) -> Callable[[Subject], tuple[str, ...]]:
         return (suite,)
 
     return names
-
-
-def wrong(way: str) -> ProgramTarget:
-    return ProgramTarget(way, (sys.executable, "-S", str(WRONG), way))
 
 
 def example(name: str) -> ProgramTarget:
