@@ -12,9 +12,7 @@ import jsonschema
 import pytest
 from port_fixtures import BLOB_PORT, PLAIN
 
-from syncedmem.spec.ports import protocol
 from syncedmem.spec.ports.protocol import CAFFE
-from syncedmem.spec.requirements import LEVELS
 
 ROOT = Path(__file__).parents[3]
 Program = tuple[dict[str, Any], ...]
@@ -54,10 +52,6 @@ BLOB_PROGRAM: Program = (
     {"op": "blob_state", "blob": 3},
     {"op": "drop_blob", "blob": 3, "mode": "GPU"},
 )
-
-
-def test_the_names_are_those_of_the_model() -> None:
-    assert (*LEVELS,) == (*protocol.LEVELS,)
 
 
 @pytest.mark.deep
