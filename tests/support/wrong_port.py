@@ -5,20 +5,18 @@ The memory is the one of plain_port.py.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import resource
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import plain_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-PORT = Path(__file__).with_name("plain_port.py")
 
 Answer = dict[str, Any]
 
@@ -41,7 +39,7 @@ def hang(_: Answer) -> None:
 
 def twice(answer: Answer) -> None:
     """Answer twice, as a process and its fork would."""
-    say(json.dumps(answer) + "\n")
+    plain_port.say(answer)
 
 
 def fork(_: Answer) -> None:
@@ -151,33 +149,31 @@ class Deferring:
 
     Parameters
     ----------
-    port : module
     way : str
         ``"streams"``: its actions say on which stream they are.  ``"other stream"``: it is another one.  ``"waits
         elsewhere"``: only waits are on another one.
     """
 
-    def __init__(self, port: Any, way: str) -> None:
-        self._port = port
+    def __init__(self, way: str) -> None:
         self._way = way
         self._queued: dict[int, bytes] = {}
         self._streams: dict[int, int] = {}
 
-    def answer(self, op: str, memory: int = 0, **fields: Any) -> Answer:
+    def answer(self, op: str, **fields: Any) -> Answer:
         """Every call of a memory waits for its push first, and says so."""
+        memory: int = fields.get("memory", 0)
         waited = op in ("cpu_data", "gpu_data", "release") or "mutable" in op or op.startswith("set")
         waited = waited and self._land(memory)
         if op == "synchronize":
             for number in [*self._queued]:
                 self._land(number)
-        answer: Answer = self._port.answer(op=op, memory=memory, **fields)
+        answer = plain_port.answer(op, **fields)
         if waited:
             answer["actions"].insert(0, self._on(memory, "wait"))
         if op == "async_gpu_push" and "refused" not in answer:
             self._streams[memory] = fields["stream"]
             answer["actions"][-1] = self._on(memory, answer["actions"][-1])
-            data = self._port.memories[memory].data["gpu"]
-            size = self._port.memories[memory].size
+            data, size = (plain_port.memories[memory][name] for name in ("gpu", "size"))
             self._queued[memory] = bytes(data[:size])
             data[:size] = b"\xdd" * size
         return answer
@@ -194,38 +190,32 @@ class Deferring:
         content = self._queued.pop(memory, None)
         if content is None:
             return False
-        self._port.memories[memory].data["gpu"][: len(content)] = content
+        plain_port.memories[memory]["gpu"][: len(content)] = content
         return True
 
 
-def answered(port: Any, way: str, request: Answer) -> Answer:
+def answered(way: str, request: Answer) -> Answer:
     """The answer of a port of this edition."""
     if way == "cpu_only" and (request["op"] in LATER[way] or request["op"] == "async_gpu_push"):
-        memory = port.memories[request["memory"]]
-        memory.actions = []
-        return {"refused": "there is no device", **memory.state(request["op"])}
+        return {**plain_port.memories[request["memory"]], "actions": [], "refused": "there is no device"}
     if way in LATER and request.get("mode") == "GPU":
         request["mode"] = "CPU"  # without a device, and in the first edition, nothing is page-locked
-    answer: Answer = port.answer(**request)
-    return answer
+    return plain_port.answer(**request)
 
 
 def main(way: str) -> None:
-    spec: Any = importlib.util.spec_from_file_location("port", PORT)
-    port: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(port)
-    calls, deferring = 0, Deferring(port, way)
+    calls, deferring = 0, Deferring(way)
     for line in sys.stdin:
         request = json.loads(line)
         number = request.pop("id")
-        answer = deferring.answer(**request) if way in DEFERRING else answered(port, way, request)
+        answer = deferring.answer(**request) if way in DEFERRING else answered(way, request)
         answer["id"] = number
         calls += request["op"] == "gpu_data"
         if change := WAYS.get(request["op"], {}).get(way):
             change(answer)
         if way == "old" and calls > 12:
             os.abort()
-        say(json.dumps(answer) + "\n")
+        plain_port.say(answer)
 
 
 if __name__ == "__main__":
