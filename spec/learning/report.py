@@ -12,7 +12,7 @@ from syncedmem.model.suites import access_to, complete_words, counter_sequences,
 
 from .asking import asked_port
 from .comparison import compared, declared_machine
-from .learner import check_installed, learned
+from .learner import Teacher, check_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -233,7 +233,7 @@ def learn(
     Violation
         If the port cannot make a memory.
     """
-    check_installed()
+    check_installed()  # before anything is started
     port = asked_port(target, wanted.edition, wanted.level, limits)
     try:
         return learn_port(port, wanted, progress=progress)
@@ -264,7 +264,7 @@ def learn_port(
         yield from random_words
 
     most = _MOST * distinct, max(_MOST * len(different), _ANSWERS)
-    found = learned(port, entries, most=most, tests=tests, progress=progress)
+    found = Teacher(port, entries, most, tests, progress).learn()
     comparison = compared(machine, declared, found.machine)
     if found.interrupted:
         port.renew()  # its last answer was not read
