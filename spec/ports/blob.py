@@ -68,7 +68,7 @@ class RemoteBlobMemory:
         return RemoteView(content)
 
 
-class Shared(Actions):
+class BlobActions(Actions):
     """The actions of all blobs of one driver, and the memories of the port by their numbers.
 
     Attributes
@@ -102,8 +102,8 @@ class RemoteBlob(RemoteObject):
     def __init__(self, *shape: Any, dtype: str, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
         inner: Any = host.inner
         if inner.blobs is None or inner.blobs.log is not host.log:
-            inner.blobs = Shared(host, device)
-        self._shared: Shared = inner.blobs
+            inner.blobs = BlobActions(host, device)
+        self._shared: BlobActions = inner.blobs
         self._type = dtype
         extents = [*_numbers(shape)] if shape else None
         super().__init__(inner.blobs, "new_blob", mode=current_mode().name, type=dtype, shape=extents)

@@ -16,7 +16,7 @@ port: Any = importlib.import_module("port")
 right_call, memories, buffers = port.call, port.memories, port.buffers
 
 
-class Actions(list[Any]):
+class FailingActions(list[Any]):
     """The actions of a call, of which the one with a number fails."""
 
     left = 0
@@ -32,8 +32,8 @@ class Actions(list[Any]):
 def call(it: dict[str, Any], op: str, side: str, *arguments: Any) -> str | None:
     """Make a call; if an action fails, undo those before it."""
     before = dict(it)
-    it["actions"] = actions = Actions()
-    actions.left = Actions.left
+    it["actions"] = actions = FailingActions()
+    actions.left = FailingActions.left
     try:
         refused: str | None = right_call(it, op, side, *arguments)
     except MemoryError as error:
@@ -51,7 +51,7 @@ def answer(op: str, fail: int = 0, **fields: Any) -> dict[str, Any]:
     if op == "own_buffer":
         buffers[fields["buffer"]] = memories[fields["memory"]][fields["side"]]
         return {}
-    Actions.left = fail
+    FailingActions.left = fail
     if op == "drop":
         op, fields["mode"] = "release", "CPU"
     answered: dict[str, Any] = port.answer(op, **fields)
