@@ -10,7 +10,7 @@ from collections import defaultdict
 from contextlib import suppress
 from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from syncedmem.model import SyncedHead, current_mode
 from syncedmem.model.interface import BLOB_CALLS
@@ -97,7 +97,8 @@ class RemoteBlob(RemoteObject):
         The kit's recording allocators; `device` is None for a port without a device.
     """
 
-    kind, shows = "blob", "blob_state"
+    kind: ClassVar[str] = "blob"
+    shows: ClassVar[str] = "blob_state"
 
     def __init__(self, *shape: Any, dtype: str, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
         inner: Any = host.inner

@@ -269,7 +269,8 @@ class RemoteMemory(RemoteObject):
         The kit's recording allocators, by what a maker calls them; None for a side that the port does not have.
     """
 
-    kind, shows = "memory", "state"
+    kind: ClassVar[str] = "memory"
+    shows: ClassVar[str] = "state"
 
     def __init__(self, size: int, **recorders: RecordingAllocator | None) -> None:
         inner: Any = next(it.inner for it in recorders.values() if it is not None)
