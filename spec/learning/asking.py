@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..ports.targets import ProgramTarget
     from ..requirements import Level
 
-__all__ = ["AskedMaker", "AskedPort", "AskedProgram", "asked_port", "serve"]
+__all__ = ["AskedMaker", "AskedPort", "AskedSubject", "asked_port", "serve"]
 
 _PAUSE = 0.05
 
@@ -45,7 +45,12 @@ def asked_port(target: ProgramTarget | MakerTarget, edition: str, level: str, li
     """
     if isinstance(target, MakerTarget):
         return AskedMaker(target, edition, level, limits)
-    return AskedProgram(target, edition, level, limits)
+    with ExitStack() as stack:
+        port = stack.enter_context(target.connect(limits, edition))
+        shown = _level(target.name, level, port.hello["level"])
+        asked = AskedSubject(subject_of(port, port.hello["name"], "caffe", shown))
+        stack.pop_all()
+    return asked
 
 
 def _level(name: str, level: str, top: Level) -> Level:
@@ -56,8 +61,12 @@ def _level(name: str, level: str, top: Level) -> Level:
     return min(wanted, "L2")
 
 
-class AskedProgram:
-    """A program that speaks the protocol of ports; see `asked_port`.
+class AskedSubject:
+    """A subject that is asked from this process, such as a program that speaks the protocol of ports.
+
+    Parameters
+    ----------
+    subject : Subject
 
     Attributes
     ----------
@@ -67,37 +76,34 @@ class AskedProgram:
     sight : Sight
         What it shows.
     program : list of str
-        The requests of the word that it answered last.
+        The requests, or the statements, of the word that it answered last.
     """
 
-    def __init__(self, target: ProgramTarget, edition: str, level: str, limits: Limits) -> None:
-        port = self._port = target.connect(limits, edition)
+    def __init__(self, subject: Subject) -> None:
+        self.name: str = subject.name
+        self.machine: Machine = subject.machine
         self.program: list[str] = []
-        with ExitStack() as stack:
-            stack.callback(port.renew)
-            self.name: str = port.hello["name"]
-            self._subject = subject_of(port, self.name, "caffe", _level(target.name, level, port.hello["level"]))
-            self.machine: Machine = self._subject.machine
-            self.sight: Sight = sight_of(self._subject)
-            stack.pop_all()
+        self._subject = subject
+        self.sight: Sight = sight_of(subject)
 
     def ask(self, word: Word) -> list[Answer]:
         """The answers of a new memory; after one that says how the port ended, there is no other."""
-        found: list[Answer] = []
-        self.program = answered(self._subject, self.sight, word, found.append)
-        return found
+        answers: list[Answer] = []
+        self.program = answered(self._subject, self.sight, word, answers.append)
+        return answers
 
     def renew(self) -> None:
-        """Have the next word go to a new process."""
-        self._port.renew()
+        """Have the next word go to a new process, if it is a program."""
+        if self._subject.program is not None:
+            self._subject.program.renew()
 
     def close(self) -> None:
-        """End the process."""
-        self._port.renew()
+        """End the process, if it is a program."""
+        self.renew()
 
 
 class AskedMaker:
-    """A maker of memories in Python, in a process of its own; see `asked_port`.
+    """A maker of memories in Python that is asked in a process of its own.
 
     Attributes
     ----------
@@ -191,5 +197,5 @@ def _opened(target: MakerTarget, edition: str, level: str, journal: Path) -> tup
     return subject, sight_of(subject)
 
 
-AskedPort = AskedProgram | AskedMaker
+AskedPort = AskedSubject | AskedMaker
 """A port that answers words, on new memories of one process."""
