@@ -13,6 +13,7 @@ from syncedmem.model import Input
 
 from ..engine.call_log import action_of
 from ..engine.contents import pattern, shown
+from ..engine.heads import head_name
 from ..engine.violation import Violation
 from ..memory.driver import MemoryDriver
 
@@ -206,12 +207,9 @@ class _WatchedMemory:
         return known
 
     def _state(self, sight: Sight) -> tuple[str, list[str]]:
-        """The head, and the flags that hold; a number is that of a head."""
-        head, size = self.attribute("head"), self.attribute("size")
-        name = getattr(head, "name", head)
-        name = dict(enumerate(self.driver.subject.machine.heads)).get(name, name) if isinstance(name, int) else name
+        """The head, and the flags that hold."""
+        text, size = head_name(self.driver.subject.machine, self.attribute("head")), self.attribute("size")
         wrong = [] if size in (None, SIZE) else [f"size {size}"]
-        text = str(name)
         return text if text.isprintable() else repr(text), [*filter(self.attribute, sight.flags), *wrong]
 
 
