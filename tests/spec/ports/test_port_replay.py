@@ -97,10 +97,10 @@ def test_what_a_port_cannot_run_is_left_out(right: Port) -> None:
         vector("aliases", own),
     ]
     assert [
-        "they are of blobs, which are replayed on makers in Python only",
+        "they are of blobs, and the port has none",
         "they are of edition early, and the port is of caffe",
         "they have memories of more than 2097152 bytes, the largest size of the port",
-        "they adopt the memory's own pointer, which a request cannot name",
+        "they adopt the memory's own pointer, and the port does not answer the request own_buffer",
     ] == [left_out(of_level(right, "L3"), it) for it in out]
     assert left_out(of_level(right, "L2"), vector("failures")).endswith("a port does so from L3 on, and this is L2")
     assert not left_out(of_level(right, "L3"), vector("failures"))
