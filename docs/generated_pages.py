@@ -127,7 +127,7 @@ def requirements_page() -> str:
             "([memories and blobs](../tests/spec/test_seeded_bugs.py), [buffers](../tests/spec/test_buffer_kit.py), "
             "[allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), [allocators with our "
             "interface](../tests/runtime/allocators/test_contract.py), "
-            "[ports](../tests/spec/ports/test_port_bugs.py)). R are requirements of memories, B of blobs, F "
+            "[ports](../tests/spec/ports/test_wrong_ports.py)). R are requirements of memories, B of blobs, F "
             "of buffers, A of any allocator, D of one with our interface, P of a port that is a program. Sources of R "
             "and B are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 "
             "are hazards of Caffe, "

@@ -132,7 +132,7 @@ class BlobCoverage:
         self.taken.update(driver.visited)
 
     @property
-    def cells(self) -> int:
+    def count(self) -> int:
         """The number of cells that were taken."""
         return len(self.taken & _cells(self.has_device))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..engine.report import Tolerance, check_steps, check_subject, chosen_suites, run_suites
 from .cells import BlobCoverage
-from .claims import blob_requirements_for
+from .claims import blob_requirements_for, blobs_not_judged
 from .scenarios import run_scenario, shortened
 from .suites import SUITES
 from .walks import search
@@ -87,7 +87,16 @@ def check_blobs(  # noqa: PLR0913 -- options
     walks = partial(_run_walks, steps=steps, seed=seed)
     runners = {name: walks if name == "walks" else partial(_run_enumerated, name=name) for name in wanted}
     coverage = BlobCoverage(subject.device is not None)
-    return run_suites(subject, runners, coverage, blob_requirements_for(subject), progress, tolerance, shorten=shorten)
+    return run_suites(
+        subject,
+        runners,
+        coverage,
+        blob_requirements_for(subject),
+        progress,
+        tolerance,
+        left=blobs_not_judged(subject),
+        shorten=shorten,
+    )
 
 
 def _every_name() -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -16,6 +16,7 @@ from .violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from ..requirements import Level
     from .search import Generated
 
     Progress = Callable[[str, int], None]
@@ -83,8 +84,17 @@ class Covering(Protocol):
     unit: ClassVar[str]
 
     @property
+    def count(self) -> int:
+        """The number that was taken."""
+        ...
+
+    @property
     def missing(self) -> int:
         """The number that was not taken."""
+        ...
+
+    def unreached(self) -> list[str]:
+        """What was not taken, each in words, if it has a name."""
         ...
 
     def add(self, driver: Any, /) -> None:
@@ -144,6 +154,12 @@ class Conformance(Generic[CoveringT]):
         The requirements that the subject was checked for.
     generated : Generated or None
         The generated walks; None if there were to be none.
+    level : str
+        How much of the subject was observed.
+    left : dict of str to str
+        The requirements of the profile that were not judged, each with the reason.
+    excepted : tuple of str
+        The excepted requirements that were violated.
     """
 
     name: str
@@ -152,6 +168,9 @@ class Conformance(Generic[CoveringT]):
     seconds: float
     checked: tuple[str, ...]
     generated: Generated | None = None
+    level: Level = "L4"
+    left: Mapping[str, str] = field(default_factory=dict[str, str])
+    excepted: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Conformance of {self.name!r}: {'passed' if self.passed else 'failed'}, {self.steps} steps>"
@@ -196,6 +215,28 @@ class Conformance(Generic[CoveringT]):
         return self.generated.shortfall if self.generated else ""
 
     @property
+    def exceptions(self) -> str:
+        """The excepted requirements that were violated, as a part of a sentence; empty if none was."""
+        return f" except {', '.join(name.partition('-')[0] for name in self.excepted)}" if self.excepted else ""
+
+    @property
+    def covered(self) -> str:
+        """How much of all that can be taken was taken."""
+        return f"{self.coverage.count} of {self.coverage.count + self.coverage.missing} {self.coverage.unit}"
+
+    @property
+    def unreached(self) -> list[str]:
+        """What nothing could take, if no violation says why."""
+        return [] if self.violations else self.coverage.unreached()
+
+    @property
+    def counted(self) -> str:
+        """How many requirements are kept; if a suite stopped at a violation, how many are violated."""
+        statuses = [verdict.status for verdict in self.verdicts]
+        broken = len(self.violations)
+        return f"{broken} of {len(statuses)} violated" if broken else f"{statuses.count('passed')} of {len(statuses)}"
+
+    @property
     def steps(self) -> int:
         """The number of calls in all suites."""
         return sum(suite.steps for suite in self.suites)
@@ -214,12 +255,38 @@ class Conformance(Generic[CoveringT]):
         for found in self.violations:
             if found.requirement == requirement:
                 return Verdict(requirement, "failed", detail=found.message)
+        if requirement in self.excepted:
+            return Verdict(requirement, "not checked", detail="it is excepted")
         if requirement not in self.checked:
             return Verdict(requirement, "not applicable", detail="it does not apply to this subject")
         ended = {suite.name for suite in self.suites if suite.violation is None}
         if self.violations and requirement not in ended:
             return Verdict(requirement, "not checked", detail="a suite stopped at a violation")
         return Verdict(requirement, "passed")
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdict on each requirement that the subject was checked for."""
+        return [self.verdict(name) for name in self.checked]
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as data."""
+        return {
+            "level": self.level,
+            "passed": self.passed,
+            "seconds": round(self.seconds, 3),
+            "covered": self.covered,
+            "suites": [
+                {"name": it.name, "cases": it.cases, "steps": it.steps, "seconds": round(it.seconds, 3)}
+                for it in self.suites
+            ],
+            "generated": self.generated.as_json() if self.generated else None,
+            "requirements": [verdict._asdict() for verdict in self.verdicts],
+            "not_judged": dict(self.left),
+            "violations": [violation.as_json() for violation in self.violations],
+            "excepted": [*self.excepted],
+            "unreached": self.unreached,
+        }
 
     def require(self) -> None:
         """Raise the first violation, if there is one.
@@ -458,6 +525,7 @@ def run_suites(  # noqa: PLR0913 -- options
     progress: Progress | None = None,
     tolerance: Tolerance | None = None,
     *,
+    left: Mapping[str, str],
     shorten: bool = True,
 ) -> Conformance[CoveringT]:
     """Run suites one after the other; each stops at its first violation that is not tolerated.
@@ -474,6 +542,8 @@ def run_suites(  # noqa: PLR0913 -- options
         Called with a suite's name and the number of its cases until now.
     tolerance : Tolerance, optional
         Which violations do not end a suite; by default, each does.
+    left : dict of str to str
+        The requirements of the profile that the subject is not checked for, each with the reason.
     shorten : bool
         Whether to look for the shortest reproducer of a violation.
     """
@@ -499,4 +569,14 @@ def run_suites(  # noqa: PLR0913 -- options
         first = found[0] if found else None
         results.append(SuiteResult(name, suite.cases, suite.steps, seconds, first, tuple(found[1:])))
     seconds = time.perf_counter() - start
-    return Conformance(subject.name, tuple(results), coverage, seconds, tuple(checked), generated)
+    return Conformance(
+        subject.name,
+        tuple(results),
+        coverage,
+        seconds,
+        tuple(checked),
+        generated,
+        level=subject.level,
+        left=left,
+        excepted=tuple(sorted(tolerance.met)),
+    )

@@ -64,10 +64,6 @@ class Reporter:
         """Send a message."""
         self._connection.send(("message", message))
 
-    def receive(self) -> Any:
-        """The next message of the process that started this one; EOFError if there is none any more."""
-        return self._connection.recv()
-
 
 @dataclass(frozen=True)
 class Death:
@@ -213,16 +209,12 @@ class Child(Generic[AnswerT]):
                 pass
             return self.answer
 
-    def send(self, message: object) -> None:
-        """Send a message to the job, which has all its time for it; if the process has ended, `listen` says so."""
+    def again(self, argument: object, progress: Progress | None = None) -> None:
+        """Have a process that has answered do its job once more; if it has ended since, `listen` says so."""
+        self._stage, self._progress = ("its start", 0), progress
         self._moves()
         with suppress(OSError):
-            self.connection.send(message)
-
-    def again(self, argument: object, progress: Progress | None = None) -> None:
-        """Have a process that has answered do its job once more, with another argument."""
-        self._stage, self._progress = ("its start", 0), progress
-        self.send(argument)
+            self.connection.send(argument)
 
     def listen(self, seconds: float) -> bool:
         """Receive the next message, if it comes in time; return whether the process has ended or its time is up."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from textwrap import indent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..requirements import REQUIREMENTS
 
@@ -55,6 +55,12 @@ class Violation(AssertionError):
         """The statements as a program, with what is wrong as a comment in the last line."""
         wrong = " ".join(f"{self.requirement}: {self.message}".splitlines())
         return "\n".join((*self.statements, f"# {wrong}"))
+
+    def as_json(self) -> dict[str, Any]:
+        """The violation as data."""
+        vector = {"vector": self.vector} if self.vector else {}
+        statements = [*self.statements]
+        return {"requirement": self.requirement, "message": self.message, "statements": statements, **vector}
 
     def __str__(self) -> str:
         return f"{self.sentence}\n\n{indent(self.reproducer, '    ')}" if self.statements else self.sentence

@@ -13,6 +13,7 @@ from syncedmem.model import Input
 
 from ..engine.call_log import action_of
 from ..engine.contents import pattern, shown
+from ..engine.heads import head_name
 from ..engine.violation import Violation
 from ..memory.driver import MemoryDriver
 
@@ -33,7 +34,6 @@ __all__ = [
     "UNDEFINED",
     "Answer",
     "Sight",
-    "WatchedMemory",
     "Word",
     "answered",
     "died",
@@ -109,10 +109,10 @@ class Sight(NamedTuple):
 def answered(subject: Subject, sight: Sight, word: Word, tell: Callable[[Answer], object]) -> list[str]:
     """Have a new memory answer a word, tell each answer, and return the program; after a death there is no answer."""
     try:
-        memory = WatchedMemory(subject)
+        memory = _WatchedMemory(subject)
         for entry in word:
             tell(memory.step(entry, sight))
-        program = memory.program()
+        program = [*memory.driver.reproducer.complete()]
         memory.finish()
     except Violation as found:  # without what is different each time: last words, the numbers of requests
         how = {"P01-answers": found.message.partition(": ")[2].partition(";")[0], "R01-lazy": found.message}
@@ -122,49 +122,38 @@ def answered(subject: Subject, sight: Sight, word: Word, tell: Callable[[Answer]
 
 
 def sight_of(subject: Subject) -> Sight:
-    """What the memories of a subject show."""
-    memory = WatchedMemory(subject)
-    sight = memory.sight()
-    memory.finish()
-    return sight
-
-
-class WatchedMemory:
-    """A new memory of a subject, and what is seen of the calls on it.
-
-    Parameters
-    ----------
-    subject : Subject
+    """What the memories of a subject show.
 
     Raises
     ------
     Violation
         If no memory can be made.
     """
+    memory = _WatchedMemory(subject)
+    flags = (flag.name for flag in subject.machine.flags)
+    seen = tuple(flag for flag in flags if memory.attribute(flag) is not None)
+    sight = Sight(subject.level, memory.attribute("head") is not None, seen)
+    memory.finish()
+    return sight
+
+
+class _WatchedMemory:
+    """A new memory of a subject, and what is seen of the calls on it; the kit's driver makes them."""
 
     def __init__(self, subject: Subject) -> None:
         subject.mark()
-        self._driver = MemoryDriver(subject, SIZE, judged=())
-        self._driver.number = -1  # the number of a buffer is never a multiple of 3, so no buffer is longer
+        self.driver = MemoryDriver(subject, SIZE, judged=())
+        self.driver.number = -1  # the number of a buffer is never a multiple of 3, so no buffer is longer
         self._written = [bytes(SIZE)]
         self._ended = False
 
-    def sight(self) -> Sight:
-        """What this memory shows."""
-        subject = self._driver.subject
-        flags = (flag.name for flag in subject.machine.flags)
-        head = self._attribute("head") is not None
-        return Sight(subject.level, head, tuple(it for it in flags if self._attribute(it) is not None))
+    def attribute(self, name: str) -> Any:
+        """An attribute of the memory; None if it has none."""
+        return getattr(self.driver.memory, name, None)
 
     def step(self, entry: Input, sight: Sight) -> Answer:
-        """Make a call, or change the mode.
-
-        Raises
-        ------
-        Violation
-            If the program that has the memory dies, or answers wrongly.
-        """
-        driver = self._driver
+        """Make a call, or change the mode; a program that has the memory may die, or answer wrongly."""
+        driver = self.driver
         if entry.call is None:
             driver.perform(entry)
             return ()
@@ -185,29 +174,25 @@ class WatchedMemory:
         head, flags = ("", []) if self._ended else self._state(sight)
         return sight.answer(did, refused=raised is not None, view=shows, head=head, flags=flags)
 
-    def program(self) -> list[str]:
-        """The calls until now as a program; the requests, if the subject is a program."""
-        return [*self._driver.reproducer.complete()]
-
     def finish(self) -> None:
         """Free the memory, if it is not released; whether that works is not asked here."""
         with suppress(Exception):
             if not self._ended:
-                self._driver.attempt(next(Input(it) for it in self._driver.subject.machine.calls.values() if it.ends))
+                self.driver.end()
 
     def _write(self, entry: Input, argument: str) -> None:
         """Write new bytes; into a buffer that was adopted too, because the memory must use it, and not a copy."""
         writes = entry.does in ("write", "overwrite")
         if writes or (entry.does == "adopt" and entry.data):
-            self._written.append(pattern(self._driver.number, SIZE))
-            if self._driver.subject.place(entry.side) is not None:
-                self._driver.write(entry.side, "view" if writes else argument)
+            self._written.append(pattern(self.driver.number, SIZE))
+            if self.driver.subject.place(entry.side) is not None:
+                self.driver.write(entry.side, "view" if writes else argument)
 
     def _compared(self, side: str, view: Any) -> str:
         if view is None:
             return "nothing"
         try:
-            content = shown(self._driver.subject, view, side)
+            content = shown(self.driver.subject, view, side)
         except Violation:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever a view raises that cannot be read
@@ -222,16 +207,10 @@ class WatchedMemory:
         return known
 
     def _state(self, sight: Sight) -> tuple[str, list[str]]:
-        """The head, and the flags that hold; a number is that of a head."""
-        head, size = self._attribute("head"), self._attribute("size")
-        name = getattr(head, "name", head)
-        name = dict(enumerate(self._driver.subject.machine.heads)).get(name, name) if isinstance(name, int) else name
+        """The head, and the flags that hold."""
+        text, size = head_name(self.driver.subject.machine, self.attribute("head")), self.attribute("size")
         wrong = [] if size in (None, SIZE) else [f"size {size}"]
-        text = str(name)
-        return text if text.isprintable() else repr(text), [*filter(self._attribute, sight.flags), *wrong]
-
-    def _attribute(self, name: str) -> Any:
-        return getattr(self._driver.memory, name, None)
+        return text if text.isprintable() else repr(text), [*filter(self.attribute, sight.flags), *wrong]
 
 
 def _named(machine: Machine, call: AllocatorCall) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
@@ -23,11 +23,12 @@ from .answers import Answer, Sight, Word, answered, died, sight_of
 if TYPE_CHECKING:
     from syncedmem.model import Machine
 
+    from ..engine.subject import Subject
     from ..engine.supervisor import Limits, Reporter
     from ..ports.targets import ProgramTarget
     from ..requirements import Level
 
-__all__ = ["AskedMaker", "AskedPort", "AskedProgram", "asked_port", "serve"]
+__all__ = ["AskedMaker", "AskedPort", "AskedSubject", "asked_port", "serve"]
 
 _PAUSE = 0.05
 
@@ -44,7 +45,12 @@ def asked_port(target: ProgramTarget | MakerTarget, edition: str, level: str, li
     """
     if isinstance(target, MakerTarget):
         return AskedMaker(target, edition, level, limits)
-    return AskedProgram(target, edition, level, limits)
+    with ExitStack() as stack:
+        port = stack.enter_context(target.connect(limits, edition))
+        shown = _level(target.name, level, port.hello["level"])
+        asked = AskedSubject(subject_of(port, port.hello["name"], "caffe", shown))
+        stack.pop_all()
+    return asked
 
 
 def _level(name: str, level: str, top: Level) -> Level:
@@ -55,8 +61,12 @@ def _level(name: str, level: str, top: Level) -> Level:
     return min(wanted, "L2")
 
 
-class AskedProgram:
-    """A program that speaks the protocol of ports; see `asked_port`.
+class AskedSubject:
+    """A subject that is asked from this process, such as a program that speaks the protocol of ports.
+
+    Parameters
+    ----------
+    subject : Subject
 
     Attributes
     ----------
@@ -66,37 +76,34 @@ class AskedProgram:
     sight : Sight
         What it shows.
     program : list of str
-        The requests of the word that it answered last.
+        The requests, or the statements, of the word that it answered last.
     """
 
-    def __init__(self, target: ProgramTarget, edition: str, level: str, limits: Limits) -> None:
-        port = self._port = target.connect(limits, edition)
+    def __init__(self, subject: Subject) -> None:
+        self.name: str = subject.name
+        self.machine: Machine = subject.machine
         self.program: list[str] = []
-        with ExitStack() as stack:
-            stack.callback(port.renew)
-            self.name: str = port.hello["name"]
-            self._subject = subject_of(port, self.name, "caffe", _level(target.name, level, port.hello["level"]))
-            self.machine: Machine = self._subject.machine
-            self.sight: Sight = sight_of(self._subject)
-            stack.pop_all()
+        self._subject = subject
+        self.sight: Sight = sight_of(subject)
 
     def ask(self, word: Word) -> list[Answer]:
         """The answers of a new memory; after one that says how the port ended, there is no other."""
-        found: list[Answer] = []
-        self.program = answered(self._subject, self.sight, word, found.append)
-        return found
+        answers: list[Answer] = []
+        self.program = answered(self._subject, self.sight, word, answers.append)
+        return answers
 
     def renew(self) -> None:
-        """Have the next word go to a new process."""
-        self._port.renew()
+        """Have the next word go to a new process, if it is a program."""
+        if self._subject.program is not None:
+            self._subject.program.renew()
 
     def close(self) -> None:
-        """End the process."""
-        self._port.renew()
+        """End the process, if it is a program."""
+        self.renew()
 
 
 class AskedMaker:
-    """A maker of memories in Python, in a process of its own; see `asked_port`.
+    """A maker of memories in Python that is asked in a process of its own.
 
     Attributes
     ----------
@@ -112,31 +119,29 @@ class AskedMaker:
     def __init__(self, target: MakerTarget, edition: str, level: str, limits: Limits) -> None:
         self.name: str = target.name
         self.program: list[str] = []
-        self._wanted = target, edition, level
-        self._limits = limits
         self._folder = TemporaryDirectory(prefix="syncedmem-")
-        self._child: Child[PortError | Violation | None] | None = None
-        self._messages: deque[Any] = deque()
-        self.sight: Sight
-        named, self.sight = self._start()
+        self._wanted = target, edition, level, Path(self._folder.name) / "journal"
+        self._limits = limits
+        self._child: Child[Any] | None = None
+        self._answers: list[Answer] = []
+        hello = self._exchange(())
+        if not isinstance(hello, tuple):
+            self.close()
+            raise PortError(f"{self.name}: the process {hello.how}") if isinstance(hello, Death) else hello
+        named, sight = cast("tuple[str, Sight]", hello)
+        self.sight: Sight = sight
         self.machine: Machine = self._machine(named)
 
     def ask(self, word: Word) -> list[Answer]:
         """The answers of a new memory; after one that says how the port ended, there is no other."""
-        if self._child is None:
-            self._start()
-        assert self._child is not None  # noqa: S101 -- it was just started
-        self._child.send(word)
-        answers: list[Answer] = []
-        while isinstance(message := self._receive(), tuple):
-            answers.append(cast("Answer", message))
-        if isinstance(message, Death):  # perhaps only when the memory was released, which nobody asked about
-            more, lines = Journal.read(self._journal)
+        self.program = self._exchange(word)
+        answers = [*self._answers]
+        if isinstance(self.program, Death):  # perhaps only when the memory was released, which nobody asked about
+            target, edition, _, journal = self._wanted
+            more, lines = Journal.read(journal)
+            answers += [died(f"the process {self.program.how}")] * (len(answers) < len(word))
+            self.program = [*program_of(lines, target.subject("caffe", self.sight.level, edition), more)]
             self.renew()
-            answers += [died(f"the process {message.how}")] * (len(answers) < len(word))
-            target, edition, _ = self._wanted
-            message = [*program_of(lines, target.subject("caffe", self.sight.level, edition), more)]
-        self.program = message
         return answers
 
     def renew(self) -> None:
@@ -152,52 +157,45 @@ class AskedMaker:
 
     def _machine(self, named: str) -> Machine:
         """The machine with a name, which cannot be sent from the other process."""
-        target, edition, _ = self._wanted
+        target, edition, *_ = self._wanted
         if target.own.machine or named in EDITIONS:
             return machine_of(target.own.machine_or(edition or named))
         self.close()
         raise PortError(f"{self.name} is of the machine {named}: say where that is, with --machine FILE.py:NAME")
 
-    @property
-    def _journal(self) -> Path:
-        return Path(self._folder.name) / "journal"
-
-    def _start(self) -> tuple[str, Sight]:
-        """Start the process; return what it is."""
-        self._messages.clear()
-        argument = *self._wanted, self._journal
-        self._child = Child(serve, argument, limits=self._limits, on_message=self._messages.append)
-        message = self._receive()
-        if isinstance(message, tuple):
-            return cast("tuple[str, Sight]", message)
-        self.close()
-        raise PortError(f"{self.name}: the process {message.how}") if isinstance(message, Death) else message
-
-    def _receive(self) -> Any:
-        """The next message; if there is none, what the process answered, or how it ended."""
-        assert self._child is not None  # noqa: S101 -- nothing is received before the start
-        while not self._messages:
-            if self._child.listen(_PAUSE):
-                return self._child.answer
-        return self._messages.popleft()
+    def _exchange(self, word: Word) -> Any:
+        """What `serve` returns for a word, or how the process ended."""
+        self._answers.clear()
+        argument = *self._wanted, word
+        if self._child is None:
+            self._child = Child(serve, argument, limits=self._limits, on_message=self._answers.append)
+        else:
+            self._child.again(argument)
+        while not self._child.listen(_PAUSE):
+            pass
+        return self._child.answer
 
 
-def serve(argument: tuple[MakerTarget, str, str, Path], *, progress: Reporter) -> PortError | Violation | None:
-    """Answer words until there are no more: the job of the other process.  After the answers comes the program."""
-    target, edition, wanted, path = argument
-    journal = Journal(path)
+def serve(
+    argument: tuple[MakerTarget, str, str, Path, Word], *, progress: Reporter
+) -> tuple[str, Sight] | list[str] | PortError | Violation:
+    """Send the answers to a word, and return its program; without a word, the machine's name and what is seen."""
+    *wanted, word = argument
     try:
-        subject = target.subject("caffe", _level(target.name, wanted, target.top()), edition)
-        subject = replace(subject, journal=journal.note)
-        sight = sight_of(subject)
+        subject, sight = _opened(*wanted)
     except (PortError, UnfitError, Violation) as error:
         return PortError(str(error)) if isinstance(error, UnfitError) else error
-    progress.send((subject.machine.name, sight))
-    with suppress(EOFError):  # the parent has gone
-        while True:
-            progress.send(answered(subject, sight, progress.receive(), progress.send))
-    return None
+    progress("asked", 0)  # what was imported until now may take longer than an answer
+    return answered(subject, sight, word, progress.send) if word else (subject.machine.name, sight)
 
 
-AskedPort = AskedProgram | AskedMaker
+@lru_cache(maxsize=1)
+def _opened(target: MakerTarget, edition: str, level: str, journal: Path) -> tuple[Subject, Sight]:
+    """The subject of a target in this process, and what it shows."""
+    subject = target.subject("caffe", _level(target.name, level, target.top()), edition)
+    subject = replace(subject, journal=Journal(journal).note)
+    return subject, sight_of(subject)
+
+
+AskedPort = AskedSubject | AskedMaker
 """A port that answers words, on new memories of one process."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .asking import AskedPort
 
-__all__ = ["END", "Inconsistent", "Learned", "LearnedRows", "check_installed", "learned"]
+__all__ = ["END", "Inconsistent", "Learned", "LearnedRows", "Teacher", "check_installed"]
 
 HANGS, DEATHS = 3, 400
 """After so many hangs, or after so many deaths of the port, learning ends."""
@@ -90,15 +90,8 @@ def check_installed() -> None:
         raise MissingPackageError("learning a machine", "aalpy", "learn") from error
 
 
-def learned(
-    port: AskedPort,
-    alphabet: tuple[Input, ...],
-    *,
-    most: tuple[int, int],
-    tests: Callable[[LearnedRows], Iterator[Word]],
-    progress: Callable[[str, int], None],
-) -> Learned:
-    """Learn the machine of a port.
+class Teacher:
+    """Learns the machine of a port: answers words, each at most once from the port; AALpy's system and its oracle.
 
     Parameters
     ----------
@@ -110,27 +103,7 @@ def learned(
         The words with which a machine is tested.
     progress : callable
         Called with what is done now, and with the number of calls until now.
-
-    Raises
-    ------
-    MissingPackageError
-        If AALpy is not installed.
     """
-    check_installed()
-    run: Any = import_module("aalpy.learning_algs").run_KV
-    teacher = Teacher(port, alphabet, most, tests, progress)
-    why: tuple[Any, ...] = ()
-    try:
-        run([*alphabet], teacher, teacher, "mealy", cex_processing="rs", cache_and_non_det_check=False, print_level=0)
-    except _Stopped as stopped:
-        why = stopped.args
-    except KeyboardInterrupt:
-        why = "it was interrupted", None, True
-    return Learned(teacher.asked if why else teacher.machine, teacher.num_steps, teacher.num_queries, *why)
-
-
-class Teacher:
-    """Answers words, each at most once from the port, and tests machines; AALpy's system and its oracle."""
 
     def __init__(
         self,
@@ -152,6 +125,26 @@ class Teacher:
         self._progress = progress
         self._answers: set[Answer] = set()
         self._deaths: list[Answer] = []
+
+    def learn(self) -> Learned:
+        """The machine, or what was asked until learning ended."""
+        run: Any = import_module("aalpy.learning_algs").run_KV
+        why: tuple[Any, ...] = ()
+        try:
+            run(
+                [*self._alphabet],
+                self,
+                self,
+                "mealy",
+                cex_processing="rs",
+                cache_and_non_det_check=False,
+                print_level=0,
+            )
+        except _Stopped as stopped:
+            why = stopped.args
+        except KeyboardInterrupt:
+            why = "it was interrupted", None, True
+        return Learned(self.asked if why else self.machine, self.num_steps, self.num_queries, *why)
 
     def query(self, word: Word) -> list[Answer]:
         """The answers to a word; the port is asked if they are not known."""

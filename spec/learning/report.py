@@ -12,7 +12,7 @@ from syncedmem.model.suites import access_to, complete_words, counter_sequences,
 
 from .asking import asked_port
 from .comparison import compared, declared_machine
-from .learner import check_installed, learned
+from .learner import Teacher, check_installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -233,7 +233,7 @@ def learn(
     Violation
         If the port cannot make a memory.
     """
-    check_installed()
+    check_installed()  # before anything is started
     port = asked_port(target, wanted.edition, wanted.level, limits)
     try:
         return learn_port(port, wanted, progress=progress)
@@ -264,7 +264,7 @@ def learn_port(
         yield from random_words
 
     most = _MOST * distinct, max(_MOST * len(different), _ANSWERS)
-    found = learned(port, entries, most=most, tests=tests, progress=progress)
+    found = Teacher(port, entries, most, tests, progress).learn()
     comparison = compared(machine, declared, found.machine)
     if found.interrupted:
         port.renew()  # its last answer was not read
@@ -276,30 +276,28 @@ def learn_port(
 
 def _finding(port: AskedPort, found: Difference) -> Finding:
     others = f" (it comes after {found.behind} other difference{'s' * (found.behind > 1)})" if found.behind else ""
-    declared, seen = _contrasted(found.declared, found.learned)
-    port.ask(found.word)
-    lines = f"declared: {declared}", f"learned:  {seen}"
-    return Finding(found.name, lines, _listed(found.word[:-1]) + others, tuple(port.program))
+    answers = {"declared": found.declared, "learned": found.learned}
+    return _shown(port, found.name, found.word, answers, after=others)
 
 
 def _two_ways(port: AskedPort, twice: Inconsistent) -> Finding:
-    first, later = _contrasted(twice.first, twice.later)
     why = (
         "a new process always gives one answer, so something outlives a memory, such as a static variable"
         if twice.kept
         else "new processes give different answers too, so it is chance, time, or memory that was never written"
     )
-    port.ask(twice.word)
-    lines = f"first:    {first}", f"later:    {later}", f"because:  {why}"
-    name = f"{twice.word[-1]} is answered in two ways"
-    return Finding(name, lines, _listed(twice.word[:-1]), tuple(port.program))
+    answers = {"first": twice.first, "later": twice.later}
+    return _shown(port, f"{twice.word[-1]} is answered in two ways", twice.word, answers, f"because:  {why}")
 
 
-def _contrasted(one: Answer, other: Answer) -> list[str]:
-    """Two answers, as far as they differ."""
-    pairs = ((one, other), (other, one))
-    return ["; ".join(f"{name}: {said}" for name, said in a if (name, said) not in b) or "–" for a, b in pairs]
-
-
-def _listed(word: Word) -> str:
-    return ", ".join(map(str, word)) or "a new memory"
+def _shown(port: AskedPort, name: str, word: Word, answers: dict[str, Answer], *lines: str, after: str = "") -> Finding:
+    """Two answers to the last input of a word, as far as they differ, and the program that shows the second one."""
+    one, other = answers.values()
+    port.ask(word)
+    contrasted = (
+        "; ".join(f"{about}: {said}" for about, said in answer if (about, said) not in against) or "–"
+        for answer, against in ((one, other), (other, one))
+    )
+    told = (f"{f'{who}:':<10}{text}" for who, text in zip(answers, contrasted, strict=True))
+    before = ", ".join(map(str, word[:-1])) or "a new memory"
+    return Finding(name, (*told, *lines), before + after, tuple(port.program))

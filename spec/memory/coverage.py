@@ -25,14 +25,14 @@ class Coverage:
     taken: set[tuple[State, Input]] = field(default_factory=set[tuple[State, Input]])
 
     def __repr__(self) -> str:
-        return f"<Coverage of {self.machine.name}: {self.transitions} transitions>"
+        return f"<Coverage of {self.machine.name}: {self.count} transitions>"
 
     def add(self, driver: MemoryDriver) -> None:
         """Add the transitions that a driver took."""
         self.taken.update(driver.visited)
 
     @property
-    def transitions(self) -> int:
+    def count(self) -> int:
         """The number of transitions of the space that were taken."""
         return len(self.taken & transitions_of(self.machine))
 

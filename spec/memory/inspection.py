@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import Call, Head, Input, SyncedHead
 
 from ..engine.contents import contrasted, fetch, shown
+from ..engine.heads import head_name
 from .differences import FLAGS, STRAY, Differences
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ class MemoryInspection:
         self._run = run
         self._differences = Differences(subject)
         self._heads: dict[frozenset[str], Head] = {frozenset(it.fresh): it for it in machine.heads.values()}
-        self._numbers = {name: number for number, name in enumerate(machine.heads)}
         self._flags = [it for it in machine.facts.values() if it.flag or it.means in ("owned", "pinned")]
         self._name = name
         self._external: dict[str, Any] = {}
@@ -163,9 +163,8 @@ class MemoryInspection:
         """Compare the head and the size."""
         memory, wanted = self.memory, self.head.name
         seen = getattr(memory, "head", wanted)
-        name = getattr(seen, "name", seen)
-        if name != wanted and not (isinstance(seen, int) and seen == self._numbers[wanted]):
-            told = name if isinstance(seen, SyncedHead | Head) else repr(seen)
+        if head_name(self._run.subject.machine, seen) != wanted:
+            told = seen.name if isinstance(seen, SyncedHead | Head) else repr(seen)
             self._run.require(False, requirement, f"the head is {told}, expected {wanted}")
         size = getattr(memory, "size", self._size)
         if size != self._size:

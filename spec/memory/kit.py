@@ -15,7 +15,7 @@ from syncedmem.model.defaults import DEFAULT_STEPS
 from ..engine.report import Tolerance, check_steps, check_subject, chosen_suites, run_suites
 from ..engine.violation import UnfitError, Violation
 from .agreement import check_policy
-from .claims import requirements_for
+from .claims import not_judged, requirements_for
 from .contracts import contracts_for
 from .coverage import Coverage
 from .suites import SUITES, run_case, shortened
@@ -83,7 +83,14 @@ def check_conformance(  # noqa: PLR0913 -- options
     wanted = suite_names(subject) if chosen is None else chosen
     runners = {name: _runner(name, steps, seed) for name in wanted}
     return run_suites(
-        subject, runners, Coverage(subject.machine), requirements_for(subject), progress, tolerance, shorten=shorten
+        subject,
+        runners,
+        Coverage(subject.machine),
+        requirements_for(subject),
+        progress,
+        tolerance,
+        left=not_judged(subject),
+        shorten=shorten,
     )
 
 

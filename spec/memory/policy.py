@@ -11,11 +11,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from syncedmem.model import InvalidArgumentError, caffe
+from syncedmem.model.exports.declared import object_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["CAFFE", "CPU_ONLY", "EARLY", "POLICIES", "FirstTouch", "Policy", "Reason"]
+__all__ = ["CAFFE", "CPU_ONLY", "EARLY", "POLICIES", "FirstTouch", "Policy", "Reason", "policy_named"]
 
 FirstTouch = Literal["zero", "undefined", "refused"]
 Reason = Literal["released", "absent", "null", "push", "untouched"]
@@ -113,3 +114,15 @@ CPU_ONLY = Policy(
 
 POLICIES: Mapping[str, Policy] = MappingProxyType({"caffe": CAFFE, "early": EARLY, "cpu_only": CPU_ONLY})
 """The policy of each edition, by its name."""
+
+
+def policy_named(text: str) -> Policy:
+    """The policy that ``FILE.py:NAME`` names; the file is run.
+
+    Raises
+    ------
+    DeclarationError, FileAccessError
+        As by `object_in`.
+    """
+    place, _, name = text.rpartition(":") if ".py:" in text else (text, "", "")
+    return object_in(place, name, Policy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.interface import MemcpyKind
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from .process import Port
     from .protocol import ActionMeaning
 
-__all__ = ["Actions", "RemotePointer"]
+__all__ = ["Actions", "RemotePointer", "RemoteStream"]
 
 _ACTIONS_FROM, _FAILURES_FROM = "L2", "L3"
 _KINDS = {
@@ -36,6 +37,16 @@ class RemotePointer:
     """
 
     number: int | None = None
+
+
+@dataclass(frozen=True)
+class RemoteStream:
+    """A stream of the port, by its number."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return f"stream {self.number}" if self.number else "the default stream"
 
 
 class Actions:
@@ -131,7 +142,7 @@ class Actions:
         kind = _KINDS.get((source, dest), MemcpyKind.CPU2CPU)
         stream = self._stream if meaning.queued else None
         if stream is not None and "stream" in action:
-            stream = self._allocators[0].stream_of(action["stream"])
+            stream = RemoteStream(action["stream"])
         size = self._field(action, "size")
         self._recorders[dest, False].memcpy(self._pointer(source), self._pointer(dest), size, kind, stream)
 

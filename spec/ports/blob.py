@@ -6,10 +6,11 @@ and bytes of a memory from what the port last showed of a blob that has it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
 from functools import partial
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from syncedmem.model import SyncedHead, current_mode
 from syncedmem.model.interface import BLOB_CALLS
@@ -18,17 +19,18 @@ from ..blob.elements import TYPES, itemsize
 from ..blob.oracle import ADOPTIONS, SCALES
 from .actions import Actions
 from .harness.calls import NUMBERS, VIEWS
-from .memory import Refused, RemoteBuffer, RemoteView
+from .memory import Refused, RemoteBuffer, RemoteObject, RemoteView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..engine.call_log import RecordingAllocator
-    from .process import Port
 
 __all__ = ["RemoteBlob"]
 
 _WIDEST = 1 << 63
+_EXTENTS = ("num", "channels", "height", "width")
+"""The calls that are attributes in Python."""
 
 
 class RemoteBlobMemory:
@@ -66,47 +68,24 @@ class RemoteBlobMemory:
         return RemoteView(content)
 
 
-class _Shared:
-    """What the blobs of one driver share: their actions, and the memories of the port by their numbers.
+class BlobActions(Actions):
+    """The actions of all blobs of one driver, and the memories of the port by their numbers.
 
     Attributes
     ----------
-    actions : Actions
-    port : Port
-    turn : int
-        The number of requests that may have changed a blob.
+    host, device : RemoteAllocator
+    memories : dict of object to RemoteBlobMemory
+        The memory of a number is always the same object.
     """
 
     def __init__(self, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
-        self.actions = Actions({"cpu": host, "gpu": device})
-        self.port: Port = self.actions.port
-        self.turn: int = 0
+        super().__init__({"cpu": host, "gpu": device})
         self.host: Any = host.inner
         self.device: Any = None if device is None else device.inner
-        self._memories: dict[object, RemoteBlobMemory] = {}
-
-    def memory(self, key: object) -> RemoteBlobMemory:
-        """The memory with this number; it is always the same object."""
-        return self._memories.setdefault(key, RemoteBlobMemory())
-
-    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
-        """The answer to a request that may change something, after its actions are in the log.
-
-        Raises
-        ------
-        Refused
-            If the port refused it.
-        """
-        self.turn += 1
-        failure = self.actions.failure() if op == "blob_call" else {}
-        answer = self.port.ask(op, mode=current_mode().name, **fields, **failure)
-        self.actions.take(answer)
-        if "refused" in answer:
-            raise Refused(answer["refused"])
-        return answer
+        self.memories: defaultdict[object, RemoteBlobMemory] = defaultdict(RemoteBlobMemory)
 
 
-class RemoteBlob:
+class RemoteBlob(RemoteObject):
     """A blob of a port; see `syncedmem.spec.blob.calls`.
 
     Parameters
@@ -118,16 +97,17 @@ class RemoteBlob:
         The kit's recording allocators; `device` is None for a port without a device.
     """
 
+    kind: ClassVar[str] = "blob"
+    shows: ClassVar[str] = "blob_state"
+
     def __init__(self, *shape: Any, dtype: str, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
         inner: Any = host.inner
-        if inner.blobs is None or inner.blobs.actions.log is not host.log:
-            inner.blobs = _Shared(host, device)
-        self._shared: _Shared = inner.blobs
+        if inner.blobs is None or inner.blobs.log is not host.log:
+            inner.blobs = BlobActions(host, device)
+        self._shared: BlobActions = inner.blobs
         self._type = dtype
-        self._seen: tuple[int, dict[str, Any]] = (-1, {})
-        self.number: int = self._shared.port.next_id()
         extents = [*_numbers(shape)] if shape else None
-        self._see(self._shared.ask("new_blob", blob=self.number, type=dtype, shape=extents))
+        super().__init__(inner.blobs, "new_blob", mode=current_mode().name, type=dtype, shape=extents)
 
     # --- what is seen of it
 
@@ -142,18 +122,6 @@ class RemoteBlob:
         return len(self.shape)
 
     @property
-    def count(self) -> int:
-        """The number of elements."""
-        count: int = self._state()["count"]
-        return count
-
-    @property
-    def capacity(self) -> int | None:
-        """How many elements fit; None if the port does not say it."""
-        capacity: int | None = self._state().get("capacity")
-        return capacity
-
-    @property
     def data_memory(self) -> RemoteBlobMemory:
         """The memory of the data."""
         return self._memory("data")
@@ -166,62 +134,55 @@ class RemoteBlob:
     def _memory(self, part: str) -> RemoteBlobMemory:
         """The memory of a part; one that is not there yet counts as a memory of no bytes, which nobody shares."""
         number = self._state().get(part)
-        memory = self._shared.memory((self.number, part) if number is None else number)
+        memory = self._shared.memories[(self.number, part) if number is None else number]
         memory.see(part, self._state())
         return memory
 
-    def _state(self) -> dict[str, Any]:
-        """What was last seen of this blob, if nothing has happened since; otherwise what is seen now."""
-        if self._seen[0] != self._shared.turn:
-            self._see(self._shared.port.ask("blob_state", blob=self.number))
-        return self._seen[1]
-
-    def _see(self, answer: dict[str, Any]) -> None:
-        for field in ("shape", "count"):
-            if field not in answer:
-                raise self._shared.port.violation("P02-one-answer", f"the last answer about a blob has no {field!r}")
-        self._seen = (self._shared.turn, answer)
+    def _missing(self, answer: dict[str, Any]) -> str:
+        missing = [] if self._gone else [name for name in ("shape", "count") if name not in answer]
+        return f"the last answer about a blob has no {missing[0]!r}" if missing else ""
 
     # --- its calls
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("num", "channels", "height", "width"):
-            return self._make(name)
+        if name in ("count", "capacity"):
+            return self._state().get(name)  # no port need say its capacity
         if name not in BLOB_CALLS:
             raise AttributeError(name)
-        return partial(self._make, name)
+        return self._make(name) if name in _EXTENTS else partial(self._make, name)
 
     def access(self, call: str) -> RemoteView | None:
         """Make one of the eight accessors' calls."""
         part, side = VIEWS[call]
         shown = self._call(call).get("view")
-        if shown is None and self._shared.port.level >= "L1" and self.count:
+        if shown is None and self._port.level >= "L1" and self.count:
             return None
         return RemoteView(shown, partial(self.write, part, side))
 
     def write(self, part: str, side: str, content: bytes) -> None:
         """Write through the last view of a side of a part."""
-        self._shared.turn += 1
-        self._see(self._shared.port.ask("write_blob", blob=self.number, part=part, side=side, bytes=content.hex()))
+        self._see(self._ask("write_blob", part=part, side=side, bytes=content.hex()))
 
     def drop(self) -> None:
         """Drop it, in the port too."""
-        self._shared.ask("drop_blob", blob=self.number)
+        self._change("drop_blob", ends=True, mode=current_mode().name)
 
     def _make(self, call: str, *arguments: Any, **options: Any) -> Any:
         """Make a call with its arguments; what it returns."""
         if call in VIEWS:
             return self.access(call)
-        fields = {**self._fields(call, *arguments), **options}
-        answer = self._call(call, **fields)
+        answer = self._call(call, **{**self._fields(call, *arguments), **options})
         if call == "gpu_shape":
             return RemoteView(answer.get("view"))
         if call not in (*NUMBERS, "shape_string"):
             return None
         if "value" not in answer:
-            raise self._shared.port.violation("P02-one-answer", "the last answer has no 'value'")
+            raise self._port.violation("P02-one-answer", "the last answer has no 'value'")
         value = answer["value"]
         return float(value) if isinstance(value, str) and call in NUMBERS else value
+
+    def _call(self, call: str, **fields: Any) -> dict[str, Any]:
+        return self._change("blob_call", mode=current_mode().name, call=call, **fields, **self._actions.failure())
 
     def _fields(self, call: str, *arguments: Any) -> dict[str, Any]:
         """The fields of the request that have the arguments of a call."""
@@ -233,18 +194,15 @@ class RemoteBlob:
             return {"factor": factor if isfinite(factor) else str(factor)}
         if call in _OF_ANOTHER:
             other, *rest = arguments
-            fields = {"copy_diff": False, "reshape": False} if call == "copy_from" else {}
-            return {"other": _number(other), **fields, **dict(zip(fields, rest, strict=False))}
+            if not isinstance(other, RemoteBlob):
+                raise Refused("a request has only blobs")
+            options = ("copy_diff", "reshape") if call == "copy_from" else ()
+            return {"other": other.number, **dict.fromkeys(options, False), **dict(zip(options, rest, strict=False))}
         if call == "count_axes":
             return {"numbers": [*arguments] or [0]}
         if not arguments:
             return {}
         return {"numbers": _numbers(arguments), "sequence": not isinstance(arguments[0], int)}
-
-    def _call(self, call: str, **fields: Any) -> dict[str, Any]:
-        answer = self._shared.ask("blob_call", blob=self.number, call=call, **fields)
-        self._see(answer)
-        return answer
 
     def _buffer(self, side: str, argument: Any) -> RemoteBuffer:
         if isinstance(argument, RemoteBuffer):
@@ -265,13 +223,6 @@ class RemoteBlob:
 
 
 _OF_ANOTHER = ("reshape_like", "share_data", "share_diff", "copy_from")
-
-
-def _number(other: object) -> int:
-    """The number of another blob."""
-    if not isinstance(other, RemoteBlob):
-        raise Refused("a request has only blobs")
-    return other.number
 
 
 def _numbers(arguments: tuple[Any, ...]) -> list[int]:

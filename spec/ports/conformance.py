@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.caffe import DEFAULT, EDITIONS
 
-from ..blob.claims import blobs_not_judged
+from ..blob.cells import BlobCoverage
 from ..blob.kit import check_blobs
-from ..engine.report import Tolerance, Verdict, junit
+from ..engine.report import Conformance, Tolerance, Verdict, junit
 from ..engine.violation import Violation
-from ..memory.claims import not_judged
 from ..memory.coverage import Coverage
 from ..memory.kit import check_conformance
 from ..requirements import LEVELS
@@ -20,16 +19,14 @@ from .protocol import PortError
 from .targets import subject_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
-    from ..blob.cells import BlobCoverage
-    from ..engine.report import Conformance
     from ..engine.subject import Subject
     from ..engine.supervisor import Limits, Progress
     from ..requirements import Level, Profile
     from .targets import ProgramTarget
 
-__all__ = ["Claim", "LevelResult", "PortReport", "conform", "conform_program", "violation_as_json"]
+__all__ = ["Claim", "PortReport", "conform", "conform_program"]
 
 
 @dataclass(frozen=True)
@@ -66,100 +63,9 @@ class Claim:
     blobs: bool = False
 
 
-@dataclass(frozen=True)
-class LevelResult:
-    """What was found at one level.
-
-    Attributes
-    ----------
-    level : str
-    conformance : Conformance
-    met : tuple of str
-        The excepted requirements that were violated.
-    left : dict of str to str
-        The requirements of the profile that were not judged, each with the reason.
-    """
-
-    level: Level
-    conformance: Conformance[Coverage] | Conformance[BlobCoverage]
-    met: tuple[str, ...] = ()
-    left: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def passed(self) -> bool:
-        """Whether the port conforms: nothing is violated that is not excepted, and every transition was taken."""
-        return self.conformance.passed
-
-    @property
-    def exceptions(self) -> str:
-        """The excepted requirements that were violated, as a part of a sentence; empty if none was."""
-        return f" except {', '.join(it.partition('-')[0] for it in self.met)}" if self.met else ""
-
-    @property
-    def unreached(self) -> list[str]:
-        """The transitions or cells that nothing could take, if no violation says why."""
-        return [] if self.conformance.violations else self.conformance.coverage.unreached()
-
-    @property
-    def requirements(self) -> tuple[int, int]:
-        """How many requirements are kept, and how many were judged."""
-        judged = self.verdicts
-        return sum(verdict.status == "passed" for verdict in judged), len(judged)
-
-    @property
-    def counted(self) -> str:
-        """How many requirements are kept; if a suite stopped at a violation, how many are violated."""
-        kept, judged = self.requirements
-        broken = len(self.conformance.violations)
-        return f"{broken} of {judged} violated" if broken else f"{kept} of {judged}"
-
-    @property
-    def verdicts(self) -> list[Verdict]:
-        """The verdict on each requirement that is judged at this level."""
-        verdicts = [self.conformance.verdict(name) for name in self.conformance.checked]
-        return [
-            it._replace(status="not checked", detail="it is excepted") if it.requirement in self.met else it
-            for it in verdicts
-        ]
-
-    @property
-    def covered(self) -> str:
-        """How many transitions of memories, or cells of blobs, were taken."""
-        coverage = self.conformance.coverage
-        count = coverage.transitions if isinstance(coverage, Coverage) else coverage.cells
-        return f"{count} of {count + coverage.missing} {coverage.unit}"
-
-    def as_json(self) -> dict[str, Any]:
-        """The result as data."""
-        return {
-            "level": self.level,
-            "passed": self.passed,
-            "seconds": round(self.conformance.seconds, 3),
-            "covered": self.covered,
-            "suites": [
-                {"name": it.name, "cases": it.cases, "steps": it.steps, "seconds": round(it.seconds, 3)}
-                for it in self.conformance.suites
-            ],
-            "generated": self.conformance.generated.as_json() if self.conformance.generated else None,
-            "requirements": [verdict._asdict() for verdict in self.verdicts],
-            "not_judged": dict(self.left),
-            "violations": [violation_as_json(it) for it in self.conformance.violations],
-            "excepted": [*self.met],
-            "unreached": self.unreached,
-        }
-
+Result = Conformance[Coverage] | Conformance[BlobCoverage]
 
 _CLASS = "syncedmem.conform"
-
-
-def violation_as_json(violation: Violation) -> dict[str, Any]:
-    """A violation as data."""
-    return {
-        "requirement": violation.requirement,
-        "message": violation.message,
-        "statements": [*violation.statements],
-        **({"vector": violation.vector} if violation.vector else {}),
-    }
 
 
 @dataclass(frozen=True)
@@ -172,8 +78,8 @@ class PortReport:
         What the port calls itself.
     edition : str
     claim : Claim
-    results : tuple of LevelResult
-        The highest level first.
+    results : tuple of Conformance
+        One for each level, the highest first.
     unfinished : tuple of Violation
         What was found at the level that is being tested now.
     named : str
@@ -185,13 +91,13 @@ class PortReport:
     name: str
     edition: str
     claim: Claim
-    results: tuple[LevelResult, ...] = ()
+    results: tuple[Result, ...] = ()
     unfinished: tuple[Violation, ...] = ()
     named: str = ""
     by_table: bool = False
 
     @property
-    def reached(self) -> LevelResult | None:
+    def reached(self) -> Result | None:
         """The highest level at which the port conforms."""
         return next((result for result in self.results if result.passed), None)
 
@@ -208,9 +114,9 @@ class PortReport:
         """
         failed = [result for result in self.results if not result.passed]
         latest: dict[str, Violation] = {}
-        for violation in (*(it for result in failed for it in result.conformance.violations), *self.unfinished):
+        for violation in (*(it for result in failed for it in result.violations), *self.unfinished):
             latest.setdefault(violation.requirement, violation)
-        levels = [(str(result.level), result.conformance.violations) for result in reversed(failed)]
+        levels = [(str(result.level), result.violations) for result in reversed(failed)]
         return {
             level: first
             for level, violations in (*levels, ("", self.unfinished))
@@ -234,7 +140,7 @@ class PortReport:
             broken = ", ".join(dict.fromkeys(it.requirement for it in self.unfinished))
             return f"does not conform to {profile}{edition}: {broken or 'nothing was tested'}"
         if reached is None:
-            broken = ", ".join(it.requirement for it in last.conformance.violations) or self._incomplete(last)
+            broken = ", ".join(it.requirement for it in last.violations) or self._incomplete(last)
             return f"does not conform{last.exceptions} to {profile}/{last.level}{edition}: {broken}"
         kept = f"{last.counted} requirements, {last.covered}"
         if self.passed:
@@ -242,11 +148,10 @@ class PortReport:
         return f"conforms{last.exceptions} to {profile}/{last.level} only{edition}: {kept}; the port names {self.named}"
 
     @staticmethod
-    def _incomplete(last: LevelResult) -> str:
-        behind = f", behind violations of {', '.join(last.met)}" if last.met else ""
-        coverage = last.conformance.coverage
-        untaken = f"{coverage.missing} {coverage.unit} were not taken{behind}"
-        return untaken if coverage.missing else last.conformance.shortfall
+    def _incomplete(last: Result) -> str:
+        behind = f", behind violations of {', '.join(last.excepted)}" if last.excepted else ""
+        untaken = f"{last.coverage.missing} {last.coverage.unit} were not taken{behind}"
+        return untaken if last.coverage.missing else last.shortfall
 
     def as_json(self) -> dict[str, Any]:
         """The report as data."""
@@ -262,7 +167,7 @@ class PortReport:
             "reached": self.reached.level if self.reached else None,
             "named": self.named or None,
             "levels": [result.as_json() for result in self.results],
-            "unfinished": [violation_as_json(it) for it in self.unfinished],
+            "unfinished": [it.as_json() for it in self.unfinished],
         }
 
     def as_junit(self) -> str:
@@ -272,11 +177,11 @@ class PortReport:
             failed = [Verdict(it.requirement, "failed", detail=it.message) for it in self.unfinished]
             return junit(title, _CLASS, failed, self.unfinished, 0)
         it = self.results[0]
-        verdicts, violations = it.verdicts, it.conformance.violations
+        verdicts, violations = it.verdicts, it.violations
         if not (it.passed or violations):
             violations = [Violation("coverage", self._incomplete(it))]
             verdicts.append(Verdict("coverage", "failed", detail=violations[0].message))
-        return junit(f"{title}/{it.level}", _CLASS, verdicts, violations, it.conformance.seconds)
+        return junit(f"{title}/{it.level}", _CLASS, verdicts, violations, it.seconds)
 
 
 def _is_tested(level: str, top: str, claim: Claim) -> bool:
@@ -305,7 +210,7 @@ def conform(
     on_change : callable, optional
         Called with the report until now, after each violation and after each level.
     """
-    results: list[LevelResult] = []
+    results: list[Result] = []
     explained: set[str] = set()
     levels: list[Level] = [level for level in reversed(LEVELS) if _is_tested(level, top, claim)]
     report = PortReport("", claim.edition, claim, named=top)
@@ -329,9 +234,7 @@ def conform(
             claim.excepted, keep_going=claim.keep_going, first=claim.first, explained=explained, on_found=report_on
         )
         check: Callable[..., Any] = check_blobs if claim.blobs else check_conformance
-        conformance = check(subject, steps=claim.steps, seed=claim.seed, progress=advance, tolerance=tolerance)
-        left = blobs_not_judged(subject) if claim.blobs else not_judged(subject)
-        results.append(LevelResult(level, conformance, tuple(sorted(tolerance.met)), left))
+        results.append(check(subject, steps=claim.steps, seed=claim.seed, progress=advance, tolerance=tolerance))
         report = report_on()
         if report.reached or tolerance.is_over(subject):
             break

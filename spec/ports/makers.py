@@ -70,37 +70,6 @@ class Journal:
         return tuple((module, tuple(names)) for module, names in more), tuple(lines)
 
 
-class Last(NamedTuple):
-    """What a process ran last.
-
-    Attributes
-    ----------
-    target : MakerTarget
-    claim : Claim
-    level : str
-    more : tuple of (str, tuple of str)
-        Modules and names that the statements use besides the usual ones.
-    lines : tuple of str
-        The statements.
-    death : Death
-        How the process ended.
-    limits : Limits
-    """
-
-    target: MakerTarget
-    claim: Claim
-    level: Level
-    more: Imports
-    lines: tuple[str, ...]
-    death: Death
-    limits: Limits
-
-    @property
-    def subject(self) -> Subject:
-        """A new subject of the target."""
-        return self.target.subject(self.claim.profile, self.level, self.claim.edition)
-
-
 def conform_maker(
     target: MakerTarget,
     claim: Claim,
@@ -116,21 +85,28 @@ def conform_maker(
     PortError
         If it cannot be tested.
     """
-    reports = [PortReport(target.name, claim.edition or DEFAULT.name, claim)]
+    last = PortReport(target.name, claim.edition or DEFAULT.name, claim)
 
     def receive(report: PortReport) -> None:
-        reports[:] = [report]
+        nonlocal last
+        last = report
         on_change(report)
 
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "journal"
-        options: dict[str, Any] = {"limits": limits, "progress": progress, "on_message": receive}
-        answer = Child(judge_maker, (target, claim, path), moved=lambda: _mark(path), **options).wait()
+    with TemporaryDirectory(prefix="syncedmem-") as folder:
+        journal = Path(folder) / "journal"
+        moved = partial(_mark, journal)
+        child = Child(
+            judge_maker, (target, claim, journal), limits=limits, moved=moved, progress=progress, on_message=receive
+        )
+        answer = child.wait()
         if isinstance(answer, PortError):
             raise answer
         if isinstance(answer, Death):
-            (report,) = reports
-            return replace(report, unfinished=(*report.unfinished, _died(target, claim, limits, answer, path)))
+            stage, _, suite = answer.stage.rpartition(": ")
+            level: Any = stage or claim.level or LEVELS[-1]
+            subject = partial(target.subject, claim.profile, level, claim.edition)
+            violation = _died(Last(subject, answer, limits, *Journal.read(journal)), suite)
+            return replace(last, unfinished=(*last.unfinished, violation))
         return answer
 
 
@@ -139,20 +115,40 @@ def _mark(path: Path) -> int:
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
-def _died(target: MakerTarget, claim: Claim, limits: Limits, death: Death, path: Path) -> Violation:
+class Last(NamedTuple):
+    """What a process ran last.
+
+    Attributes
+    ----------
+    subject : callable
+        Makes a new subject of the target.
+    death : Death
+        How the process ended.
+    limits : Limits
+    more : tuple of (str, tuple of str)
+        Modules and names that the statements use besides the usual ones.
+    lines : tuple of str
+        The statements.
+    """
+
+    subject: Callable[[], Subject]
+    death: Death
+    limits: Limits
+    more: Imports
+    lines: tuple[str, ...]
+
+
+def _died(last: Last, suite: str) -> Violation:
     """The violation of a process that has ended, with the shortest program that ends it."""
-    level, _, suite = death.stage.rpartition(": ")
-    more, lines = Journal.read(path)
-    if not lines:
-        return Violation("P01-answers", f"the process {death.how}, before anything was called")
-    at: Any = level or claim.level or LEVELS[-1]
-    last = Last(target, claim, at, more, lines, death, limits)
+    how = f"the process {last.death.how}"
+    if not last.lines:
+        return Violation("P01-answers", f"{how}, before anything was called")
     again = Child(shorten, last, nests=True).wait()
-    shorter = lines if isinstance(again, Death) else again
-    message = f"{(shorter or lines)[-1]}: the process {death.how}, in the suite {suite}"
-    if not shorter:
-        message += " (these statements alone did not end it again)"
-    return Violation("P01-answers", message, program_of(shorter or lines, last.subject, more))
+    shorter = () if isinstance(again, Death) else again
+    lines = shorter or last.lines
+    alone = "" if shorter else " (these statements alone did not end it again)"
+    program = program_of(lines, last.subject(), last.more)
+    return Violation("P01-answers", f"{lines[-1]}: {how}, in the suite {suite}{alone}", program)
 
 
 def shorten(last: Last, *, progress: Progress) -> tuple[str, ...]:
@@ -175,7 +171,8 @@ def shorten(last: Last, *, progress: Progress) -> tuple[str, ...]:
 def run_again(last: Last) -> dict[str, Any]:
     """Run statements, until one raises; there is an answer if the process is still there."""
     with suppress(BaseException):
-        exec("\n".join(program_of(last.lines, last.subject, last.more)), {"subject": last.subject})  # noqa: S102 -- they were run before
+        subject = last.subject()
+        exec("\n".join(program_of(last.lines, subject, last.more)), {"subject": subject})  # noqa: S102 -- they were run before
     return {}
 
 
@@ -184,19 +181,14 @@ def judge_maker(argument: tuple[MakerTarget, Claim, Path], *, progress: Reporter
     target, claim, path = argument
     if claim.blobs and claim.level not in ("", LEVELS[-1]):
         return PortError(f"blobs are tested at {LEVELS[-1]}, not at {claim.level}")
-    try:
-        top = target.top()
-        target.subject(claim.profile, LEVELS[0], claim.edition)
-    except PortError as error:
-        return error
     journal = Journal(path)
 
     def bench(level: Level) -> Subject:
         return replace(target.subject(claim.profile, level, claim.edition), journal=journal.note)
 
     try:
-        return conform(bench, top, claim, progress=progress, on_change=progress.send)
-    except UnfitError as error:
+        return conform(bench, target.top(), claim, progress=progress, on_change=progress.send)
+    except (PortError, UnfitError) as error:
         return PortError(str(error))
     finally:
         journal.close()

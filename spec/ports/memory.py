@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from syncedmem.model import caffe, current_mode
 
 from ..engine.subject import Subject
-from .actions import Actions, RemotePointer
+from .actions import Actions, RemotePointer, RemoteStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +25,9 @@ if TYPE_CHECKING:
 
     from ..engine.call_log import RecordingAllocator
     from .process import Port
+    from .protocol import Protocol
 
-__all__ = ["Refused", "RemoteAllocator", "RemoteBuffer", "RemoteMemory", "RemoteView"]
+__all__ = ["Refused", "RemoteAllocator", "RemoteBuffer", "RemoteMemory", "RemoteObject", "RemoteView"]
 
 _OWN = "own"
 """The name of a memory's own block, as a buffer."""
@@ -84,16 +84,6 @@ class RemoteView:
         """Overwrite its first bytes."""
         assert self._write is not None  # noqa: S101 -- the kit writes only through views for writing
         self._write(content)
-
-
-@dataclass(frozen=True)
-class RemoteStream:
-    """A stream of the port, by its number."""
-
-    number: int
-
-    def __str__(self) -> str:
-        return f"stream {self.number}" if self.number else "the default stream"
 
 
 class RemoteEvent:
@@ -164,11 +154,6 @@ class RemoteAllocator:
         self.port.streams += 1
         return RemoteStream(self.port.streams)
 
-    @staticmethod
-    def stream_of(number: int) -> RemoteStream:
-        """The stream with a number."""
-        return RemoteStream(number)
-
     def record(self, stream: RemoteStream) -> RemoteEvent:
         """An event after everything that has been queued on a stream."""
         return RemoteEvent(self, stream)
@@ -209,7 +194,70 @@ class RemoteAllocator:
         return first is second
 
 
-class RemoteMemory:
+class RemoteObject:
+    """A memory or a blob in the port, and what was last seen of it.
+
+    Parameters
+    ----------
+    actions : Actions
+        Those of the object, or of all that share a log.
+    op : str
+        The request that makes it.
+    **fields
+        Those of this request, besides its number.
+    """
+
+    kind: ClassVar[str]
+    """The field of requests that has its number."""
+    shows: ClassVar[str]
+    """The request that shows it."""
+
+    def __init__(self, actions: Actions, op: str, **fields: Any) -> None:
+        self._actions = actions
+        self._port: Port = actions.port
+        self._gone = False
+        self._seen: tuple[int, dict[str, Any]] = (-1, {})
+        self.number: int = self._port.next_id()
+        self._change(op, **fields)
+
+    def _ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        return self._port.ask(op, **{self.kind: self.number}, **fields)
+
+    def _change(self, op: str, *, pushed_on: object = None, ends: bool = False, **fields: Any) -> dict[str, Any]:
+        """The answer to a request that takes actions, after these are in the log.
+
+        Raises
+        ------
+        Refused
+            If the port refused it.
+        """
+        answer = self._ask(op, **fields)
+        refused = "refused" in answer
+        self._gone = self._gone or (ends and not refused)
+        self._actions.take(answer, pushed_on)
+        if not refused or not self._missing(answer):
+            self._see(answer)
+        if refused:
+            raise Refused(answer["refused"])
+        return answer
+
+    def _state(self) -> dict[str, Any]:
+        """What was last seen of it, if nothing has happened since; otherwise what is seen now."""
+        if self._seen[0] != self._port.turn:
+            self._see(self._ask(self.shows))
+        return self._seen[1]
+
+    def _see(self, answer: dict[str, Any]) -> None:
+        if missing := self._missing(answer):
+            raise self._port.violation("P02-one-answer", missing)
+        self._seen = (self._port.turn, answer)
+
+    def _missing(self, answer: dict[str, Any]) -> str:
+        """What an answer does not say of it and must, in a sentence."""
+        raise NotImplementedError
+
+
+class RemoteMemory(RemoteObject):
     """A memory of a port, with the calls of its machine; see `syncedmem.spec.engine.subject.Memory`.
 
     What else the kit does with it has the names of requests, which no call of a machine can have.
@@ -221,24 +269,23 @@ class RemoteMemory:
         The kit's recording allocators, by what a maker calls them; None for a side that the port does not have.
     """
 
+    kind: ClassVar[str] = "memory"
+    shows: ClassVar[str] = "state"
+
     def __init__(self, size: int, **recorders: RecordingAllocator | None) -> None:
         inner: Any = next(it.inner for it in recorders.values() if it is not None)
-        self._port: Port = inner.port
-        self._protocol = self._port.protocol
-        sides = self._protocol.machine.sides
-        self._actions = Actions({side: recorders.get(Subject.keyword(side)) for side in sides}, size)
+        self._protocol: Protocol = inner.port.protocol
         self._size = size
-        self._released = False
-        self._number = self._port.next_id()
-        self._seen: tuple[int, dict[str, Any]] = (0, {})
-        self._take(self._port.ask("new", memory=self._number, size=size))
+        sides = self._protocol.machine.sides
+        super().__init__(
+            Actions({side: recorders.get(Subject.keyword(side)) for side in sides}, size), "new", size=size
+        )
 
     # --- what the kit does with it besides calls
 
     def drop(self) -> None:
         """Drop it, as an owner who may not have released it."""
-        self._released = True
-        self._take(self._port.ask("drop", memory=self._number))
+        self._change("drop", ends=True)
 
     def own_buffer(self, side: str) -> RemoteBuffer:
         """Its own block on a side, as if that were a buffer of the caller.
@@ -248,32 +295,23 @@ class RemoteMemory:
         Refused
             If it has none there.
         """
-        answer = self._port.ask("own_buffer", memory=self._number, side=side, buffer=_OWN)
+        answer = self._ask("own_buffer", side=side, buffer=_OWN)
         if "refused" in answer:
             raise Refused(answer["refused"])
         return RemoteBuffer(self._port, _OWN, self._size)
 
     def write_view(self, side: str, content: bytes) -> None:
         """Write through the last view of a side."""
-        self._see(self._port.ask("write_view", memory=self._number, side=side, bytes=content.hex()))
+        self._see(self._ask("write_view", side=side, bytes=content.hex()))
 
     def state(self, side: str) -> list[RemoteView]:
         """What is on a side, read without a call: nothing if the port does not show it."""
         shown = self._state().get(side)
         return [] if shown is None else [RemoteView(shown)]
 
-    def _state(self) -> dict[str, Any]:
-        """What was last seen of this memory, if nothing has happened since; otherwise what is seen now."""
-        if self._seen[0] != self._port.asked:
-            self._see(self._port.ask("state", memory=self._number))
-        return self._seen[1]
-
-    def _see(self, answer: dict[str, Any]) -> None:
-        if "head" not in answer and not self._released:
-            raise self._port.violation(
-                "P02-one-answer", "the last answer has no 'head', and the memory is not released"
-            )
-        self._seen = (self._port.asked, answer)
+    def _missing(self, answer: dict[str, Any]) -> str:
+        there = "head" in answer or self._gone
+        return "" if there else "the last answer has no 'head', and the memory is not released"
 
     def __getattr__(self, name: str) -> Any:
         machine = self._protocol.machine
@@ -296,9 +334,7 @@ class RemoteMemory:
         if call.does in ("push", "pull"):
             argument["stream"] = stream.number if isinstance(stream, RemoteStream) else 0
         fields = {**self._settings(), **argument, **self._actions.failure()}
-        answer = self._port.ask(call.name, memory=self._number, **fields)
-        self._released = self._released or (call.ends and "refused" not in answer)
-        self._take(answer, stream)
+        answer = self._change(call.name, pushed_on=stream, ends=call.ends, **fields)
         if adopted is not None:
             self._actions.adopt(call.side, adopted)
         if call.does not in ("read", "write", "overwrite"):
@@ -311,17 +347,3 @@ class RemoteMemory:
         """The settings during a call; Caffe's mode is the one of this thread."""
         own = self._port.settings
         return {name: own[name] if name in own else current_mode().name for name in self._protocol.machine.settings}
-
-    def _take(self, answer: dict[str, Any], pushed_on: object = None) -> None:
-        """Put what an answer says into the log.
-
-        Raises
-        ------
-        Refused
-            If the request was refused.
-        """
-        self._actions.take(answer, pushed_on)
-        if "refused" in answer:
-            self._seen = (self._port.asked, answer) if "head" in answer else (0, {})
-            raise Refused(answer["refused"])
-        self._see(answer)

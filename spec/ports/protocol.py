@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from syncedmem.model import EDITIONS, SyncedHead, SyncedMemoryError, caffe
 from syncedmem.model.interface import BLOB_CALLS
 
+from .. import requirements
 from ..blob.elements import TYPES
 from ..engine.fields import (
     FLAG,
@@ -57,13 +58,8 @@ __all__ = [
     "protocol_of",
 ]
 
-LEVELS: Mapping[str, str] = {
-    "L0": "heads and refusals",
-    "L1": "and bytes",
-    "L2": "and actions",
-    "L3": "and failures",
-    "L4": "and pushes in flight",
-}
+_SHOWN = ("heads and refusals", "and bytes", "and actions", "and failures", "and pushes in flight")
+LEVELS: Mapping[str, str] = dict(zip(requirements.LEVELS, _SHOWN, strict=True))
 """What a port shows at each level; a level includes those before it."""
 
 LARGEST = 1 << 21

@@ -19,7 +19,7 @@ from syncedmem.model.exports.declared import machine_named
 
 from ..engine.imports import module_at
 from ..engine.subject import Subject
-from ..memory.policy import Policy
+from ..memory.policy import policy_named
 from ..requirements import LEVELS
 from .blob import RemoteBlob
 from .memory import RemoteAllocator, RemoteMemory
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from syncedmem.model.opening import AnyMachine
 
     from ..engine.supervisor import Limits
+    from ..memory.policy import Policy
     from ..requirements import Level, Profile
 
 __all__ = [
@@ -84,15 +85,10 @@ class OwnMachine:
         PortError
             If what is named is no policy.
         """
-        if not self.policy:
-            return None
         try:
-            policy = _object_named(self.policy)
-        except PortError as error:
+            return policy_named(self.policy) if self.policy else None
+        except SyncedMemoryError as error:
             raise PortError(f"--policy {self.policy}: {error}") from error
-        if not isinstance(policy, Policy):
-            raise PortError(f"--policy {self.policy} is no policy: it is {policy!r}")
-        return policy
 
 
 _CAFFE = OwnMachine()
@@ -244,13 +240,6 @@ def maker_of(text: str) -> Any:
     PortError
         If there is no such module or object, or if it cannot be called.
     """
-    maker = _object_named(text)
-    if not (callable(maker) or isinstance(maker, Subject)):
-        raise PortError(f"{text} makes nothing: it is {maker!r}")
-    return maker
-
-
-def _object_named(text: str) -> Any:
     place, _, name = text.partition(":")
     if not name:
         raise PortError(f"{place} is a Python file: say what in it is meant, {place}:NAME")
@@ -259,9 +248,12 @@ def _object_named(text: str) -> Any:
     except Exception as error:  # whatever the module raises while it is imported
         raise PortError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
     try:
-        return attrgetter(name)(module)
+        maker = attrgetter(name)(module)
     except AttributeError:
         raise PortError(f"{place} has no {name}") from None
+    if not (callable(maker) or isinstance(maker, Subject)):
+        raise PortError(f"{text} makes nothing: it is {maker!r}")
+    return maker
 
 
 def command_target(command: str) -> ProgramTarget:

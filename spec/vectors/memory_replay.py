@@ -13,6 +13,7 @@ from syncedmem.model import Input
 
 from ..engine.call_log import action_of
 from ..engine.contents import Watched, contrasted, fetch, put, shown
+from ..engine.heads import head_name
 from ..engine.reproducer import Reproducer
 from ..engine.violation import Violation
 from ..memory.driver import MemoryDriver
@@ -248,11 +249,8 @@ class _Player:
 
     def _compare_head(self, wanted: str) -> Problem | None:
         """Compare the head, which a memory may also show as the number of one."""
-        head = getattr(self.driver.memory, "head", wanted)
-        name = str(getattr(head, "name", head))
-        if wanted in (name, [*self._subject.machine.heads][head] if type(head) is int else name):
-            return None
-        return f"the head {wanted}", name
+        name = head_name(self._subject.machine, getattr(self.driver.memory, "head", wanted))
+        return None if name == wanted else (f"the head {wanted}", name)
 
     def _differing(self, what: str, wanted: bytes, there: bytes) -> Problem | None:
         """Compare contents; of long ones, show the bytes from the first that differs."""

@@ -7,10 +7,10 @@ import runpy
 import shlex
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from port_fixtures import command_of
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
@@ -19,10 +19,11 @@ from syncedmem.spec.learning import report as report_module
 from syncedmem.spec.learning.asking import AskedMaker
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from syncedmem.spec.learning.answers import Answer, Word
 
-WRONG = Path(__file__).parents[1] / "support" / "wrong_port.py"
-PORT = ["--command", shlex.join((sys.executable, "-S", str(WRONG), "right")), "--timeout", "60"]
+PORT = ["--command", shlex.join(command_of("right")), "--timeout", "60"]
 
 MAKERS = """
 from syncedmem.spec import ReferenceMemory
@@ -158,7 +159,7 @@ def test_no_memory_can_be_made(tmp_path: Path, makers: Path) -> None:
 
 @pytest.mark.deep
 def test_a_program_that_crashes(tmp_path: Path) -> None:
-    command = shlex.join((sys.executable, "-S", str(WRONG), "crash"))
+    command = shlex.join(command_of("crash"))
     done = learn(tmp_path, "--command", command, "--timeout", "60", "--level", "L0", "--states", "2", "--steps", "0")
 
     assert 1 == done.exit_code, done.output

@@ -1,132 +1,71 @@
-"""Seeded bugs of ports that are programs.
-
-`main` is the program: it starts a right port, passes requests on to it, and answers as the port does, but for the bug.
-"""
+"""Seeded bugs of ports that are programs: each names the way of ``tests/support/wrong_port.py`` that has it."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import time
-from typing import TYPE_CHECKING, Any
+from typing import ClassVar
 
 from .registry import PORT_BUGS, seeded_bug
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = ["PORT_BUGS", "answers", "main"]
-
-Answer = dict[str, Any]
+__all__ = ["PORT_BUGS", "WrongPort"]
 
 
-class RightPort:
-    """Changes nothing."""
+class WrongPort:
+    """A port that is right but for its way."""
 
-    def said(self, op: str, answer: Answer) -> str:
-        """What the port writes in place of an answer."""
-        del op
-        return f"{json.dumps(answer)}\n"
+    way: ClassVar[str]
 
 
 @seeded_bug("P01-answers", "a CHECK that fails ends the process (H4)")
-class AbortsInACopy(RightPort):
+class AbortsInACopy(WrongPort):
     """A call that copies to the device ends the program."""
 
-    def said(self, op: str, answer: Answer) -> str:
-        if "copy_to_gpu" in str(answer.get("actions")):
-            os.abort()
-        return super().said(op, answer)
+    way = "abort"
 
 
 @seeded_bug("P01-answers", "exit in a destructor")
-class ExitsOnRelease(RightPort):
+class ExitsOnRelease(WrongPort):
     """The program ends with its first memory."""
 
-    def said(self, op: str, answer: Answer) -> str:
-        if op == "release":
-            os._exit(0)
-        return super().said(op, answer)
+    way = "exits on release"
 
 
 @seeded_bug("P01-answers", "a wait that nobody ends")
-class HangsInAPush(RightPort):
+class HangsInAPush(WrongPort):
     """A push is never answered."""
 
-    def said(self, op: str, answer: Answer) -> str:
-        if op == "async_gpu_push":
-            time.sleep(1 << 20)
-        return super().said(op, answer)
+    way = "hangs in a push"
 
 
 @seeded_bug("P02-one-answer", "a message for debugging on standard output")
-class PrintsWhatItCopies(RightPort):
+class PrintsWhatItCopies(WrongPort):
     """It prints a line before the answer."""
 
-    def said(self, op: str, answer: Answer) -> str:
-        printed = "copied\n" if "copy_to" in str(answer.get("actions")) else ""
-        return printed + super().said(op, answer)
+    way = "garbage"
 
 
 @seeded_bug("P02-one-answer", "a fork, of which both go on")
-class AnswersTwice(RightPort):
+class AnswersTwice(WrongPort):
     """It answers a call twice."""
 
-    def said(self, op: str, answer: Answer) -> str:
-        return super().said(op, answer) * (2 if op == "cpu_data" else 1)
+    way = "twice"
 
 
 @seeded_bug("P02-one-answer", "a field with another name")
-class ForgetsTheHead(RightPort):
+class ForgetsTheHead(WrongPort):
     """Its answers have no head."""
 
-    def said(self, op: str, answer: Answer) -> str:
-        return super().said(op, {name: it for name, it in answer.items() if name != "head"})
+    way = "no head"
 
 
 @seeded_bug("P03-fails-when-told", "an error code that nobody looks at")
-class SaysThatItSucceeded(RightPort):
+class SaysThatItSucceeded(WrongPort):
     """An action that failed is reported as one that was done."""
 
-    def said(self, op: str, answer: Answer) -> str:
-        for action in answer.get("actions", ()):
-            if isinstance(action, dict):
-                action["failed"] = False
-        return super().said(op, answer)
+    way = "unfailing"
 
 
 @seeded_bug("P04-dropped-freed", "a destructor that leaves everything to the caller")
-class DropsWithoutFreeing(RightPort):
+class DropsWithoutFreeing(WrongPort):
     """A memory that is dropped leaks what it owned."""
 
-    def said(self, op: str, answer: Answer) -> str:
-        return super().said(op, {**answer, "actions": []} if op == "drop" else answer)
-
-
-def answers(bug: RightPort, command: Iterable[str], requests: Iterable[str]) -> Iterable[str]:
-    """What a port with a bug answers to requests.
-
-    Parameters
-    ----------
-    bug : RightPort
-    command : iterable of str
-        The right port and its arguments.
-    requests : iterable of str
-        Lines.
-    """
-    with subprocess.Popen([*command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as port:
-        there: Any = port
-        for line in requests:
-            there.stdin.write(line)
-            there.stdin.flush()
-            yield bug.said(json.loads(line)["op"], json.loads(there.stdout.readline()))
-
-
-def main(arguments: list[str]) -> None:
-    """Answer the requests of standard input; the arguments are the name of a bug, and the command of a right port."""
-    name, *command = arguments
-    for text in answers(PORT_BUGS[name].make(), command, sys.stdin):
-        sys.stdout.write(text)
-        sys.stdout.flush()
+    way = "drops nothing"

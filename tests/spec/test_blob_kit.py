@@ -56,7 +56,7 @@ def test_our_blob_and_the_reference_pass(make: Any, subject: Callable[[Any], Sub
     assert verdict.passed
     assert list(blob_suite_names(taken)) == [suite.name for suite in verdict.suites]
     assert all(suite.cases and suite.steps for suite in verdict.suites)
-    assert (144 if taken.device else 48, 0) == (verdict.coverage.cells, verdict.coverage.missing)
+    assert (144 if taken.device else 48, 0) == (verdict.coverage.count, verdict.coverage.missing)
 
 
 @pytest.mark.parametrize("steps", [1, 100])

@@ -117,5 +117,5 @@ def test_a_check_that_a_case_has_no_use_for_is_not_counted() -> None:
     checks = {"F01-zero-bytes": {"one": skipped, "two": lambda: None}, "F02-allocates": {"one": broken, "two": skipped}}
     found = run_checks("a subject", checks, unprinted)
 
-    assert (1, 2) == (found.coverage.taken, found.coverage.missing)
+    assert (1, 2) == (found.coverage.count, found.coverage.missing)
     assert [("F02-allocates", "one: wrong")] == [(it.requirement, it.message) for it in found.violations]

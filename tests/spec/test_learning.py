@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from mutants.memory.copies import HostNotZeroed
 from mutants.memory.handmade import HandmadeMemory
 from mutants.registry import MEMORY_BUGS
+from port_fixtures import LIMITS, wrong
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.model import EDITIONS, Input, InvalidArgumentError, State, SyncedHead, caffe
 from syncedmem.spec import ReferenceMemory, Subject, Violation
-from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.learning import report as reports
-from syncedmem.spec.learning.answers import Answer, Sight, Word, answered, died, sight_of
-from syncedmem.spec.learning.asking import AskedMaker, AskedProgram
+from syncedmem.spec.learning.answers import Answer, Word, died
+from syncedmem.spec.learning.asking import AskedMaker, AskedSubject, asked_port
 from syncedmem.spec.learning.comparison import Declared, declared_machine
 from syncedmem.spec.learning.drawing import drawings
 from syncedmem.spec.learning.report import LearnReport, LearnWanted, learn
 from syncedmem.spec.ports.protocol import PortError
-from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
+from syncedmem.spec.ports.targets import MakerTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from syncedmem.spec.requirements import Level
 
-WRONG = Path(__file__).parents[1] / "support" / "wrong_port.py"
-LIMITS = Limits(seconds=60, first=60)
 READ, WRITE, ADOPT = Input(caffe.CPU_DATA), Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA)
 NULL = Input(caffe.SET_CPU_DATA, data=False)
 CPU_ONLY = EDITIONS["cpu_only"]
@@ -41,24 +38,10 @@ CPU_ONLY = EDITIONS["cpu_only"]
 importlib.import_module("mutants.memory")
 
 
-class Here:
-    """A port in this process."""
-
-    name = "here"
-
-    def __init__(self, make: Any, *, edition: str = "cpu_only", level: Level = "L2") -> None:
-        device = None if edition == "cpu_only" else SimulatedDeviceAllocator()
-        self._subject = Subject("here", make, CPUDeviceAllocator(), device, "caffe", level=level, edition=edition)
-        self.machine = EDITIONS[edition]
-        self.sight: Sight = sight_of(self._subject)
-
-    def ask(self, word: Word) -> list[Answer]:
-        found: list[Answer] = []
-        self.program = answered(self._subject, self.sight, word, found.append)
-        return found
-
-    def renew(self) -> None:
-        """Be as before."""
+def here(make: Any, *, edition: str = "cpu_only", level: Level = "L2") -> AskedSubject:
+    """Return a port in this process."""
+    device = None if edition == "cpu_only" else SimulatedDeviceAllocator()
+    return AskedSubject(Subject("here", make, CPUDeviceAllocator(), device, "caffe", level=level, edition=edition))
 
 
 class Played:
@@ -66,7 +49,7 @@ class Played:
 
     name = "played"
     machine = EDITIONS["cpu_only"]
-    sight = Here(ReferenceMemory, level="L0").sight
+    sight = here(ReferenceMemory, level="L0").sight
 
     def __init__(self, machine: Declared) -> None:
         self._machine = machine
@@ -112,7 +95,7 @@ def test_a_memory_without_a_device_is_the_declared_machine(make: Any, level: Lev
     def see(now: str, calls: int) -> None:
         seen.append((now, calls))
 
-    report = learn_port(Here(make, level=level), LearnWanted(steps=200), progress=see)
+    report = learn_port(here(make, level=level), LearnWanted(steps=200), progress=see)
 
     assert report.passed, report.line
     assert report.size == report.declared
@@ -125,7 +108,7 @@ def test_a_memory_without_a_device_is_the_declared_machine(make: Any, level: Lev
 @pytest.mark.deep
 @pytest.mark.parametrize("make", [ReferenceMemory, SyncedMemory])
 def test_a_memory_with_a_device_is_the_declared_machine(make: Any) -> None:
-    report = learn_port(Here(make, edition="caffe"), LearnWanted(states=35, steps=2000))
+    report = learn_port(here(make, edition="caffe"), LearnWanted(states=35, steps=2000))
 
     assert 35 == report.size
     assert "as declared: caffe/L2, 170 of 170 cells, if the port has at most 35 states" == report.line
@@ -144,7 +127,7 @@ def test_what_is_not_shown_is_not_compared() -> None:
             self.async_gpu_push = self._memory.async_gpu_push
             self.close = self._memory.close
 
-    port = Here(Silent)
+    port = here(Silent)
     report = learn_port(port, LearnWanted())
 
     assert "refusals, which bytes a view shows, actions" == str(port.sight)
@@ -192,7 +175,7 @@ class HostHasJunk(HostNotZeroed):
 )
 def test_a_seeded_bug_is_found_in_its_cells(bug: str, found: set[str], says: str) -> None:
     make = HostHasJunk if bug == HostHasJunk.__name__ else MEMORY_BUGS[bug].make
-    report = learn_port(Here(make, edition="caffe"), LearnWanted())
+    report = learn_port(here(make, edition="caffe"), LearnWanted())
 
     assert found == cells(report)
     assert says in report.findings[0].lines
@@ -201,7 +184,7 @@ def test_a_seeded_bug_is_found_in_its_cells(bug: str, found: set[str], says: str
 
 @pytest.mark.deep
 def test_a_port_with_fewer_states_than_declared_is_learned() -> None:
-    report = learn_port(Here(MEMORY_BUGS["InitiallySynced"].make, edition="caffe"), LearnWanted(steps=2000))
+    report = learn_port(here(MEMORY_BUGS["InitiallySynced"].make, edition="caffe"), LearnWanted(steps=2000))
 
     assert (report.size, report.right) == (25, 25)
     assert {"cpu_data in U:--", "async_gpu_push in U:--"} < cells(report)
@@ -210,7 +193,7 @@ def test_a_port_with_fewer_states_than_declared_is_learned() -> None:
 @pytest.mark.deep
 def test_what_is_deeper_than_the_bound_is_not_found_and_the_bound_says_so() -> None:
     """The bug shows at the ninetieth copy, for which a port needs more states than the bound allows."""
-    report = learn_port(Here(MEMORY_BUGS["NinetiethCopyDownSkipped"].make, edition="caffe"), LearnWanted())
+    report = learn_port(here(MEMORY_BUGS["NinetiethCopyDownSkipped"].make, edition="caffe"), LearnWanted())
 
     assert report.passed
     assert report.line.endswith(", if the port has at most 35 states")
@@ -254,7 +237,7 @@ def test_what_follows_a_difference_is_told_apart() -> None:
         def head(self) -> SyncedHead:
             return SyncedHead.UNINITIALIZED
 
-    report = learn_port(Here(Early), LearnWanted())
+    report = learn_port(here(Early), LearnWanted())
 
     assert every("cpu_data", "mutable_cpu_data", "set_cpu_data", where="U:--") == cells(report)
     behind = [it.behind > 0 for it in report.comparison.differences]
@@ -270,7 +253,7 @@ def test_a_program_shows_the_difference() -> None:
             if data is not None:
                 super().set_cpu_data(data)
 
-    report = learn_port(Here(Careless), LearnWanted())
+    report = learn_port(here(Careless), LearnWanted())
     finding = report.findings[0]
 
     assert ("declared: the call: refused", "learned:  the call: done") == finding.lines
@@ -331,7 +314,7 @@ def test_views_that_show_something_else() -> None:
             self.__dict__.setdefault("views", [*range(6)])
             return shown[self.views.pop(0)]
 
-    shown = [dict(it).get("view") for it in Here(Odd, level="L1").ask((WRITE, *[READ] * 6))]
+    shown = [dict(it).get("view") for it in here(Odd, level="L1").ask((WRITE, *[READ] * 6))]
 
     assert shown[1:] == [
         "nothing",
@@ -349,7 +332,7 @@ def test_a_head_may_be_a_number_or_a_name(head: object, said: str) -> None:
         def __getattribute__(self, name: str) -> Any:
             return head if name == "head" else 6 if name == "size" else super().__getattribute__(name)
 
-    (answer,) = Here(Named, level="L0").ask((NULL,))
+    (answer,) = here(Named, level="L0").ask((NULL,))
     assert (("the call", "refused"), ("head", said)) == answer[:2]
     assert "size 6" in answer[-1][1]
 
@@ -475,13 +458,9 @@ def test_a_maker_that_makes_no_second_memory(maker: Callable[[str], MakerTarget]
 # --- programs
 
 
-def program(way: str) -> ProgramTarget:
-    return ProgramTarget(way, (sys.executable, "-S", str(WRONG), way))
-
-
 @pytest.mark.deep
 def test_a_program_shows_its_levels() -> None:
-    port = AskedProgram(program("right"), "", "L1", LIMITS)
+    port = asked_port(wrong("right"), "", "L1", LIMITS)
     word = (WRITE, Input(caffe.GPU_DATA), Input(caffe.ASYNC_GPU_PUSH), ADOPT)
     found = [*map(dict, port.ask(word))]
     requests = port.program
@@ -491,7 +470,7 @@ def test_a_program_shows_its_levels() -> None:
     assert not any("actions" in it for it in found)
     assert requests[0].startswith('{"id"')
     with pytest.raises(PortError, match="shows L3 at most, not L4"):
-        AskedProgram(program("right"), "", "L4", LIMITS)
+        asked_port(wrong("right"), "", "L4", LIMITS)
 
 
 @pytest.mark.deep
@@ -503,7 +482,7 @@ def test_a_program_shows_its_levels() -> None:
     ],
 )
 def test_a_program_that_dies_answers_that(way: str, says: str) -> None:
-    port = AskedProgram(program(way), "", "", LIMITS)
+    port = asked_port(wrong(way), "", "", LIMITS)
     word = (READ, Input(caffe.GPU_DATA), Input(caffe.GPU_DATA))
     found = port.ask(word)
     requests = port.program
@@ -519,4 +498,4 @@ def test_a_program_that_dies_answers_that(way: str, says: str) -> None:
 @pytest.mark.parametrize("states", [0, -1, 1000])
 def test_a_bound_that_cannot_be_tested_is_refused(states: int) -> None:
     with pytest.raises(InvalidArgumentError, match="--states must be between 1 and"):
-        learn_port(Here(ReferenceMemory), LearnWanted(states=states))
+        learn_port(here(ReferenceMemory), LearnWanted(states=states))

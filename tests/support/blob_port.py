@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 import math
 import sys
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -24,9 +27,11 @@ from syncedmem.spec.blob.elements import shown
 from syncedmem.spec.engine.call_log import TO_DEVICE, TO_HOST, CallLog, InjectedFailure, RecordingAllocator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
 Answer = dict[str, Any]
+BLOCKS = count(1)
+"""The numbers of blocks, on all sides."""
 FRESH = {
     SyncedHead.UNINITIALIZED: (),
     SyncedHead.HEAD_AT_CPU: ("cpu",),
@@ -36,68 +41,53 @@ FRESH = {
 
 
 class Noting(RecordingAllocator):
-    """A recording allocator that also notes each call as an action of the protocol."""
+    """A recording allocator that also notes each call as an action of the protocol, with the numbers of blocks."""
 
-    def __init__(self, inner: Any, log: CallLog, side: Any, notes: Notes, *, pinned: bool = False) -> None:
+    def __init__(self, inner: Any, log: CallLog, side: Any, notes: list[Answer], *, pinned: bool = False) -> None:
         super().__init__(inner, log, side, pinned=pinned)
         self._notes = notes
         self._about: Answer = {"pinned": True} if pinned else {}
+        self._blocks: dict[int, int] = {}
+
+    @contextmanager
+    def _noted(self, action: str, **fields: Any) -> Generator[Answer]:
+        """Note an action, which failed if the block raises."""
+        note = {"action": action, **fields}
+        self._notes.append(note)
+        try:
+            yield note
+        except InjectedFailure:
+            note["failed"] = True
+            raise
 
     def allocate(self, byte_size: int) -> Any:
-        with self._notes.of(f"allocate_{self._side}", size=byte_size, **self._about) as note:
+        with self._noted(f"allocate_{self._side}", size=byte_size, **self._about) as note:
             pointer = super().allocate(byte_size)
-            note["block"] = self._notes.block(pointer)
+            note["block"] = self._blocks[id(pointer)] = next(BLOCKS)
         return pointer
 
     def release(self, ptr: Any) -> None:
-        with self._notes.of(f"free_{self._side}", block=self._notes.blocks.get(id(ptr)), **self._about):
+        with self._noted(f"free_{self._side}", block=self._blocks.get(id(ptr)), **self._about):
             super().release(ptr)
 
     def memcpy(self, *arguments: Any, **_: Any) -> None:  # source, destination, size, kind, and more
         size, kind = arguments[2:4]
         across = kind in (TO_DEVICE, TO_HOST)
         side = "gpu" if kind == TO_DEVICE or (not across and self._side == "gpu") else "cpu"
-        with self._notes.of(f"copy_to_{side}" if across else f"copy_{side}", size=size):
+        with self._noted(f"copy_to_{side}" if across else f"copy_{side}", size=size):
             super().memcpy(*arguments)
 
     def memset_zero(self, *arguments: Any, **_: Any) -> None:
-        with self._notes.of(f"zero_{self._side}", size=arguments[1]):
+        with self._noted(f"zero_{self._side}", size=arguments[1]):
             super().memset_zero(*arguments)
 
     def pinned_host(self) -> Noting:
+        """The same allocator each time, because it knows its blocks."""
+        return self._pinned_host
+
+    @cached_property
+    def _pinned_host(self) -> Noting:
         return Noting(self.inner.pinned_host(), self.log, "cpu", self._notes, pinned=True)
-
-
-class Notes:
-    """The actions since they were last taken, and the numbers of blocks."""
-
-    def __init__(self) -> None:
-        self.actions: list[Answer] = []
-        self.blocks: dict[int, int] = {}
-        self._made = 0
-
-    def block(self, pointer: Any) -> int:
-        self._made += 1
-        self.blocks[id(pointer)] = self._made
-        return self._made
-
-    def of(self, action: str, **fields: Any) -> Note:
-        return Note(self.actions, {"action": action, **fields})
-
-
-class Note:
-    """One action, which failed if the block raises."""
-
-    def __init__(self, actions: list[Answer], note: Answer) -> None:
-        self._note = note
-        actions.append(note)
-
-    def __enter__(self) -> Answer:
-        return self._note
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is InjectedFailure:
-            self._note["failed"] = True
 
 
 class BlobPort:
@@ -105,18 +95,18 @@ class BlobPort:
 
     def __init__(self, make: Any, *, has_device: bool = True) -> None:
         self.make = make
-        self.notes, self.log = Notes(), CallLog()
+        self.notes, self.log = list[Answer](), CallLog()
         self.host = Noting(CPUDeviceAllocator(), self.log, "cpu", self.notes)
         self.device = Noting(SimulatedDeviceAllocator(), self.log, "gpu", self.notes) if has_device else None
         self.blobs: dict[int, Any] = {}
         self.buffers: dict[str, Any] = {}
         self.views: dict[tuple[int, str, str], Any] = {}
         self.numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-        self.numbered = 0
+        self.unused = count(1)
 
     def answer(self, request: Answer) -> Answer:
         """The answer to a request."""
-        self.notes.actions.clear()
+        self.notes.clear()
         told = self.log.moves.armed(request.get("fail", 0), partial=request.get("partial", False))
         found: Answer
         try:
@@ -127,7 +117,7 @@ class BlobPort:
             if request["op"] == "blob_call":
                 found |= self.shown(request["blob"])
         if request["op"] in ("new_blob", "blob_call", "drop_blob"):
-            found["actions"] = [*self.notes.actions]
+            found["actions"] = [*self.notes]
         return {"id": request["id"], **found}
 
     def on_hello(self, _: Answer) -> Answer:
@@ -209,8 +199,7 @@ class BlobPort:
 
     def number(self, memory: Any) -> int:
         if memory not in self.numbers:
-            self.numbered += 1
-            self.numbers[memory] = self.numbered
+            self.numbers[memory] = next(self.unused)
         return self.numbers[memory]
 
 

@@ -5,20 +5,18 @@ The memory is the one of plain_port.py.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import resource
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import plain_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-PORT = Path(__file__).with_name("plain_port.py")
 
 Answer = dict[str, Any]
 
@@ -41,7 +39,7 @@ def hang(_: Answer) -> None:
 
 def twice(answer: Answer) -> None:
     """Answer twice, as a process and its fork would."""
-    say(json.dumps(answer) + "\n")
+    plain_port.say(answer)
 
 
 def fork(_: Answer) -> None:
@@ -68,74 +66,75 @@ def unfailing(answer: Answer) -> None:
         action["failed"] = False
 
 
-CALLS: dict[str, Callable[[Answer], None]] = {
-    "abort": lambda _: os.abort(),
-    "crash": crash,
-    "exit": lambda _: os._exit(7),
-    "hang": hang,
-    "garbage": lambda _: say("copied 5 bytes\n"),
-    "brackets": lambda _: say("[" * 100_000 + "\n"),
-    "debris": lambda _: say("copied 5 bytes "),
-    "twice": twice,
-    "endless": endless,
-    "fork": fork,
-    "number": lambda _: say("5\n"),
-    "id": changed(id=99),
-    "text id": changed(id="x"),
-    "head": changed(head="AT_CPU"),
-    "no head": lacking("head"),
-    "no actions": lacking("actions"),
-    "no flag": lacking("own_gpu_data"),
-    "action": changed(actions=["fly"]),
-    "bytes": changed(cpu="XY"),
-    "view": changed(view=None),
-    "wrong view": changed(view="0102030405"),
-    "free": lambda answer: answer["actions"].append({"action": "free_cpu", "block": None}),
-    "needless copy": lambda answer: answer["actions"].append("copy_cpu"),
-    "unfailing": unfailing,
-}
-"""What a port does when it answers ``gpu_data``."""
-
-
 def freeing(side: str = "cpu", **fields: object) -> Callable[[Answer], None]:
     """Also free something."""
     return lambda answer: answer["actions"].append({"action": f"free_{side}", **fields})
 
 
-ADOPTIONS: dict[str, Callable[[Answer], None]] = {
-    "frees buffer": freeing(buffer="host1"),
-    "frees other buffer": freeing(buffer="host9"),
-    "frees adopted": freeing(),
-    "adopts": lambda answer: answer["actions"].append("adopt_cpu"),
-}
-"""What a port does when it answers ``set_cpu_data``."""
+def leaking(answer: Answer) -> None:
+    """Free nothing."""
+    answer["actions"].clear()
 
-PUSHES: dict[str, Callable[[Answer], None]] = {"push": changed(head="HEAD_AT_CPU")}
-"""What a port does when it answers ``async_gpu_push``."""
 
-RELEASES: dict[str, Callable[[Answer], None]] = {
-    "frees block": freeing(block=99),
-    "frees again": freeing(),
-    "frees on device": freeing("gpu"),
-    "pageable": lambda answer: answer["actions"][0].update(pinned=False),
-    "leaks": lambda answer: answer["actions"].clear(),
+WAYS: dict[str, dict[str, Callable[[Answer], None]]] = {
+    "hello": {
+        "version": changed(version=2),
+        "refuses": changed(refused="no device\nwas found"),
+        "level": changed(level="L9"),
+        "early hang": hang,
+        "early": changed(edition="early"),
+        "cpu_only": changed(edition="cpu_only"),
+        **dict.fromkeys(("defers", "rude"), changed(level="L4", defers=True)),
+        **dict.fromkeys(("streams", "other stream", "waits elsewhere"), changed(level="L4", defers=True, streams=True)),
+        "dies": lambda _: os.abort(),
+        "small": changed(largest=4096),
+    },
+    "gpu_data": {
+        "abort": lambda _: os.abort(),
+        "crash": crash,
+        "exit": lambda _: os._exit(7),
+        "hang": hang,
+        "garbage": lambda _: say("copied 5 bytes\n"),
+        "brackets": lambda _: say("[" * 100_000 + "\n"),
+        "debris": lambda _: say("copied 5 bytes "),
+        "twice": twice,
+        "endless": endless,
+        "fork": fork,
+        "number": lambda _: say("5\n"),
+        "id": changed(id=99),
+        "text id": changed(id="x"),
+        "head": changed(head="AT_CPU"),
+        "no head": lacking("head"),
+        "no actions": lacking("actions"),
+        "no flag": lacking("own_gpu_data"),
+        "action": changed(actions=["fly"]),
+        "bytes": changed(cpu="XY"),
+        "view": changed(view=None),
+        "wrong view": changed(view="0102030405"),
+        "free": freeing(block=None),
+        "needless copy": lambda answer: answer["actions"].append("copy_cpu"),
+        "unfailing": unfailing,
+    },
+    "set_cpu_data": {
+        "frees buffer": freeing(buffer="host1"),
+        "frees other buffer": freeing(buffer="host9"),
+        "frees adopted": freeing(),
+        "adopts": lambda answer: answer["actions"].append("adopt_cpu"),
+        "null": lacking("refused"),
+    },
+    "async_gpu_push": {"push": changed(head="HEAD_AT_CPU"), "hangs in a push": hang},
+    "release": {
+        "frees block": freeing(block=99),
+        "frees again": freeing(),
+        "frees on device": freeing("gpu"),
+        "pageable": lambda answer: answer["actions"][0].update(pinned=False),
+        "leaks": leaking,
+        "exits on release": lambda _: os._exit(0),
+        "rude": lambda answer: answer.update(actions=[it for it in answer["actions"] if it != "wait"]),
+    },
+    "drop": {"drops nothing": leaking},
 }
-"""What a port does when it answers ``release``."""
-
-HELLOS: dict[str, Callable[[Answer], None]] = {
-    "version": changed(version=2),
-    "refuses": changed(refused="no device\nwas found"),
-    "level": changed(level="L9"),
-    "early hang": hang,
-    "early": changed(edition="early"),
-    "cpu_only": changed(edition="cpu_only"),
-    "defers": changed(level="L4", defers=True),
-    "rude": changed(level="L4", defers=True),
-    **dict.fromkeys(("streams", "other stream", "waits elsewhere"), changed(level="L4", defers=True, streams=True)),
-    "dies": lambda _: os.abort(),
-    "small": changed(largest=4096),
-}
-"""What a port does when it says hello."""
+"""What a port of each way does when it answers a request."""
 
 
 LATER = {"early": ("set_gpu_data", "async_gpu_push"), "cpu_only": ("gpu_data", "mutable_gpu_data", "set_gpu_data")}
@@ -150,33 +149,31 @@ class Deferring:
 
     Parameters
     ----------
-    port : module
     way : str
         ``"streams"``: its actions say on which stream they are.  ``"other stream"``: it is another one.  ``"waits
         elsewhere"``: only waits are on another one.
     """
 
-    def __init__(self, port: Any, way: str) -> None:
-        self._port = port
+    def __init__(self, way: str) -> None:
         self._way = way
         self._queued: dict[int, bytes] = {}
         self._streams: dict[int, int] = {}
 
-    def answer(self, op: str, memory: int = 0, **fields: Any) -> Answer:
+    def answer(self, op: str, **fields: Any) -> Answer:
         """Every call of a memory waits for its push first, and says so."""
+        memory: int = fields.get("memory", 0)
         waited = op in ("cpu_data", "gpu_data", "release") or "mutable" in op or op.startswith("set")
         waited = waited and self._land(memory)
         if op == "synchronize":
             for number in [*self._queued]:
                 self._land(number)
-        answer: Answer = self._port.answer(op=op, memory=memory, **fields)
+        answer = plain_port.answer(op, **fields)
         if waited:
             answer["actions"].insert(0, self._on(memory, "wait"))
         if op == "async_gpu_push" and "refused" not in answer:
             self._streams[memory] = fields["stream"]
             answer["actions"][-1] = self._on(memory, answer["actions"][-1])
-            data = self._port.memories[memory].data["gpu"]
-            size = self._port.memories[memory].size
+            data, size = (plain_port.memories[memory][name] for name in ("gpu", "size"))
             self._queued[memory] = bytes(data[:size])
             data[:size] = b"\xdd" * size
         return answer
@@ -193,50 +190,32 @@ class Deferring:
         content = self._queued.pop(memory, None)
         if content is None:
             return False
-        self._port.memories[memory].data["gpu"][: len(content)] = content
+        plain_port.memories[memory]["gpu"][: len(content)] = content
         return True
 
 
-def answered(port: Any, way: str, request: Answer) -> Answer:
+def answered(way: str, request: Answer) -> Answer:
     """The answer of a port of this edition."""
     if way == "cpu_only" and (request["op"] in LATER[way] or request["op"] == "async_gpu_push"):
-        memory = port.memories[request["memory"]]
-        memory.actions = []
-        return {"refused": "there is no device", **memory.state(request["op"])}
+        return {**plain_port.memories[request["memory"]], "actions": [], "refused": "there is no device"}
     if way in LATER and request.get("mode") == "GPU":
         request["mode"] = "CPU"  # without a device, and in the first edition, nothing is page-locked
-    answer: Answer = port.answer(**request)
-    return answer
+    return plain_port.answer(**request)
 
 
 def main(way: str) -> None:
-    spec: Any = importlib.util.spec_from_file_location("port", PORT)
-    port: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(port)
-    calls, deferring = 0, Deferring(port, way)
+    calls, deferring = 0, Deferring(way)
     for line in sys.stdin:
         request = json.loads(line)
         number = request.pop("id")
-        answer = deferring.answer(**request) if way in DEFERRING else answered(port, way, request)
+        answer = deferring.answer(**request) if way in DEFERRING else answered(way, request)
         answer["id"] = number
         calls += request["op"] == "gpu_data"
-        if request["op"] == "hello" and way in HELLOS:
-            HELLOS[way](answer)
-        if request["op"] == "gpu_data" and way in CALLS:
-            CALLS[way](answer)
-        if request["op"] == "set_cpu_data" and "refused" not in answer and way in ADOPTIONS:
-            ADOPTIONS[way](answer)
-        if request["op"] == "set_cpu_data" and way == "null":
-            answer.pop("refused", None)
-        if request["op"] == "async_gpu_push" and way in PUSHES:
-            PUSHES[way](answer)
-        if request["op"] == "release" and way in RELEASES:
-            RELEASES[way](answer)
-        if request["op"] == "release" and way == "rude":
-            answer["actions"] = [it for it in answer["actions"] if it != "wait"]
+        if change := WAYS.get(request["op"], {}).get(way):
+            change(answer)
         if way == "old" and calls > 12:
             os.abort()
-        say(json.dumps(answer) + "\n")
+        plain_port.say(answer)
 
 
 if __name__ == "__main__":

@@ -97,10 +97,10 @@ def _table(library: ctypes.CDLL, name: str, path: str, called: str) -> Any:
 class _Object:
     """A memory or a blob of the library: its handle, the addresses of its sides as they are known, its last views."""
 
-    __slots__ = ("handle", "released", "sides", "size", "type", "views")
+    __slots__ = ("destroy", "handle", "released", "sides", "size", "type", "views")
 
-    def __init__(self, handle: c_void_p, size: int = 0, type_: str = "") -> None:
-        self.handle, self.size, self.type, self.released = handle.value or 0, size, type_, False
+    def __init__(self, destroy: Any, handle: c_void_p, size: int = 0, type_: str = "") -> None:
+        self.destroy, self.handle, self.size, self.type, self.released = destroy, handle.value, size, type_, False
         self.sides: dict[Any, int] = {}
         self.views: dict[Any, int] = {}
 
@@ -125,8 +125,7 @@ class Library:
         self._level = 0
         own = self._table.own.contents if self._table.own else None
         self._heap: Heap = Heap(own, guards=self._table.level >= _ACTIONS)
-        self._memories: dict[int, _Object] = {}
-        self._blobs: dict[int, _Object] = {}
+        self._objects: dict[str, dict[int, _Object]] = {"memory": {}, "blob": {}}
         self._released: deque[int] = deque()
         self._own: dict[str, Buffer] = {}
         self._arguments, self._result, self._state = _ARGUMENTS(), _RESULT(), _STATE()
@@ -139,9 +138,9 @@ class Library:
 
     def __exit__(self, *_: object) -> None:
         """Drop all memories and blobs."""
-        for table, objects in ((self._table, self._memories), (self._blob_table, self._blobs)):
+        for objects in self._objects.values():
             for it in objects.values():
-                table.destroy(it.handle)
+                it.destroy(it.handle)
             objects.clear()
         self._explained.__exit__(None, None, None)
 
@@ -184,11 +183,11 @@ class Library:
         self._check("create")
         if reason:
             return {**answer, "refused": reason}
-        memory = self._memories[request["memory"]] = _Object(handle, size)
+        memory = self._objects["memory"][request["memory"]] = _Object(self._table.destroy, handle, size)
         return answer | self._shown(memory)
 
     def _on_state(self, request: Request) -> Answer:
-        return self._shown(self._memory(request))
+        return self._shown(self._object(request))
 
     def _on_buffer(self, request: Request) -> Answer:
         self._heap.buffer(request["buffer"], request["side"], bytes.fromhex(request["bytes"]))
@@ -204,37 +203,46 @@ class Library:
         return {"bytes": self._heap.read(buffer.side, buffer.address, buffer.size).hex()}
 
     def _on_write_view(self, request: Request) -> Answer:
-        memory = self._memory(request)
-        self._write(memory, request["side"], request)
-        return self._shown(memory)
+        """Write through the last view."""
+        of, key = self._object(request), (request.get("part", ""), request["side"])
+        if content := bytes.fromhex(request["bytes"]):  # a memory of zero bytes may have no address
+            if key not in of.views:
+                raise _RefusedError("no call has returned a view to write through")
+            self._heap.write(request["side"], of.views[key], content)
+        return self._shown(of)
 
     def _on_own_buffer(self, request: Request) -> Answer:
-        memory, side = self._memory(request), request["side"]
+        memory, side = self._object(request), request["side"]
         if side not in memory.sides:
             raise _RefusedError(f"there is nothing on the side {side}")
         self._own = {request["buffer"]: Buffer(side, memory.sides[side], memory.size)}
         return {}
 
     def _on_drop(self, request: Request) -> Answer:
-        memory, number = self._memory(request), request["memory"]
-        if memory.released:
-            self._released.remove(number)
-        self._table.destroy(self._memories.pop(number).handle)
+        of = self._object(request)
+        if of.released:
+            self._released.remove(request["memory"])
+        kind = _kind(request)
+        of.destroy(self._objects[kind].pop(request[kind]).handle)
         return self._acted()
+
+    _on_blob_state, _on_write_blob, _on_drop_blob = _on_state, _on_write_view, _on_drop
 
     def _on_synchronize(self, _request: Request) -> Answer:
         self._heap.wait()
         return {}
 
-    def _memory(self, request: Request) -> _Object:
-        if request["memory"] not in self._memories:
-            raise _RefusedError("there is no such memory")
-        return self._memories[request["memory"]]
+    def _object(self, request: Request) -> _Object:
+        """The memory or the blob that a request is about."""
+        kind = _kind(request)
+        if request[kind] not in self._objects[kind]:
+            raise _RefusedError(f"there is no such {kind}")
+        return self._objects[kind][request[kind]]
 
     # --- the calls of a memory
 
     def _call(self, request: Request) -> Answer:
-        op, memory = request["op"], self._memory(request)
+        op, memory = request["op"], self._object(request)
         addresses, side = list(memory.sides.values()), "gpu" if "gpu" in request["op"] else "cpu"
         name = request.get("buffer")
         buffer = None if name is None else self._own.get(name) or self._heap.buffers[name]
@@ -253,7 +261,7 @@ class Library:
             if not self._heap.is_freed(buffer.address):  # else it has freed its own block, and kept it
                 memory.sides[side] = buffer.address
         elif op in RETURNING:
-            answer |= self._view(memory, side, side, self._result.view, memory.size)
+            answer |= self._view(memory, ("", side), self._result.view, memory.size)
             if self._result.view and self._level >= _BYTES:
                 memory.sides[side] = self._result.view
         self._check(op, addresses, memory.sides.values())
@@ -290,26 +298,21 @@ class Library:
             memory.released = True
             self._released.append(number)
         if len(self._released) > _KEPT:
-            self._table.destroy(self._memories.pop(self._released.popleft()).handle)
+            self._table.destroy(self._objects["memory"].pop(self._released.popleft()).handle)
 
-    def _view(self, of: _Object, key: Any, side: str, address: int | None, size: int) -> Answer:
-        """What a view shows that a call returned."""
+    def _view(self, of: _Object, key: tuple[str, str], address: int | None, size: int) -> Answer:
+        """What a view of a part and a side shows that a call returned."""
         if self._level < _BYTES:
             return {}
         if not address:
             return {"view": None if size else ""}
         of.views[key] = address
-        return {"view": self._heap.read(side, address, size).hex()}
-
-    def _write(self, of: _Object, key: Any, request: Request) -> None:
-        """Write through the last view."""
-        if content := bytes.fromhex(request["bytes"]):  # a memory of zero bytes may have no address
-            if key not in of.views:
-                raise _RefusedError("no call has returned a view to write through")
-            self._heap.write(request["side"], of.views[key], content)
+        return {"view": self._heap.read(key[1], address, size).hex()}
 
     def _shown(self, memory: _Object) -> Answer:
-        """What is seen of a memory."""
+        """What is seen of a memory or of a blob."""
+        if memory.type:
+            return self._blob_shown(memory)
         if memory.released:
             return {}
         seen = self._state
@@ -331,26 +334,14 @@ class Library:
         )
         if reason := _reason("create", status, _BLOB_RESULT()):
             return {**self._acted(), "refused": reason}
-        blob = self._blobs[request["blob"]] = _Object(handle, type_=request["type"])
+        destroy = self._blob_table.destroy
+        blob = self._objects["blob"][request["blob"]] = _Object(destroy, handle, type_=request["type"])
         if request["shape"] is None:
-            return self._acted() | self._blob_shown(blob)
+            return self._acted() | self._shown(blob)
         return self._on_blob_call({**request, "call": "reshape", "numbers": request["shape"], "sequence": True})
 
-    def _on_blob_state(self, request: Request) -> Answer:
-        return self._blob_shown(self._blob(request["blob"]))
-
-    def _on_write_blob(self, request: Request) -> Answer:
-        blob = self._blob(request["blob"])
-        self._write(blob, (request["part"], request["side"]), request)
-        return self._blob_shown(blob)
-
-    def _on_drop_blob(self, request: Request) -> Answer:
-        self._blob_table.destroy(self._blob(request["blob"]).handle)
-        del self._blobs[request["blob"]]
-        return self._acted()
-
     def _on_blob_call(self, request: Request) -> Answer:
-        call, blob = request["call"], self._blob(request["blob"])
+        call, blob = request["call"], self._object(request)
         addresses, result = list(blob.sides.values()), _BLOB_RESULT()
         numbers, other, name = request.get("numbers", ()), request.get("other"), request.get("buffer")
         arguments = _BLOB_ARGUMENTS(
@@ -358,20 +349,15 @@ class Library:
             count=len(numbers),
             numbers=(c_int64 * len(numbers))(*numbers),
             factor=float(request.get("factor", 0)),
-            other=None if other is None else self._blob(other).handle,
+            other=None if other is None else self._object({"blob": other}).handle,
         )
         buffer = None if name is None else self._heap.buffers[name]
         self._argue(arguments, abi.BLOB_CALLS.index(call), request, buffer)
         reason = self._ask(self._blob_table.call, blob, arguments, result, request)
-        answer, shown = self._acted(), self._blob_shown(blob)
+        answer, shown = self._acted(), self._shown(blob)
         answer |= {"refused": reason} if reason else self._returned(blob, call, result, shown)
         self._check(call, addresses, blob.sides.values())
         return answer | shown
-
-    def _blob(self, number: int) -> _Object:
-        if number not in self._blobs:
-            raise _RefusedError("there is no such blob")
-        return self._blobs[number]
 
     def _returned(self, blob: _Object, call: str, result: Any, shown: Answer) -> Answer:
         """What a call returned: a text, a number or a view."""
@@ -382,11 +368,10 @@ class Library:
                 return {"value": str(result.number)}
             return {"value": int(result.number) if call in WHOLE or "int" in blob.type else result.number}
         if call == "gpu_shape":
-            return self._view(blob, call, "gpu", result.view, 4 * len(shown["shape"]))
+            return self._view(blob, (call, "gpu"), result.view, 4 * len(shown["shape"]))
         if call not in VIEWS:
             return {}
-        part, side = VIEWS[call]
-        return self._view(blob, (part, side), side, result.view, shown["count"] * abi.BLOB_TYPES[blob.type])
+        return self._view(blob, VIEWS[call], result.view, shown["count"] * abi.BLOB_TYPES[blob.type])
 
     def _blob_shown(self, blob: _Object) -> Answer:
         """What is seen of a blob."""
@@ -404,6 +389,11 @@ class Library:
                     if head in heads and self._level >= _BYTES:
                         shown[f"{name}_{side}"] = self._heap.read(side, address, part.size).hex()
         return shown
+
+
+def _kind(request: Request) -> str:
+    """The field with the number of what a request is about."""
+    return "memory" if "memory" in request else "blob"
 
 
 def _head(number: int) -> str:

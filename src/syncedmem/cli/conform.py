@@ -14,7 +14,8 @@ from rich.progress import TextColumn
 
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
-from .display import progress_bars, table, widen
+from .display import progress_bars, sayer, table, widen
+from .machines import POLICY
 from .options import (
     MEMORY,
     TIMEOUT,
@@ -25,12 +26,13 @@ from .options import (
     Memory,
     OwnMachine,
     ReportFolder,
+    Target,
     Timeout,
     limits_of,
     one_of,
 )
 from .output import check_place, named, write
-from .targets import port_target
+from .targets import as_written, port_target, program_file, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +55,7 @@ _SHOWN = 4000
 
 
 def conform(  # noqa: PLR0913 -- the options of the command
-    target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The port, in one of the forms above.")] = None,
+    target: Target = None,
     *,
     command: Command = None,
     profile: Annotated[
@@ -74,8 +76,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
         str | None,
         typer.Option(
             metavar="POLICY",
-            help="What that machine decides where the theory of fresh copies leaves a choice: FILE.py:NAME, a Policy. "
-            "Default: its memories are judged by its table alone.",
+            help=f"{POLICY} Default: its memories are judged by its table alone.",
         ),
     ] = None,
     blobs: Annotated[
@@ -128,6 +129,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
       2  the command line is wrong, or the target cannot be tested
     """
     console = Console(stderr="-" in (json_path, junit), emoji=False)
+    say = sayer(console)
     wanted = _wanted(profile, level, edition, steps, seed, keep_going, first, excepted or [], blobs)
     limits = limits_of(timeout, memory)
     found = port_target(target, command, machine, policy)
@@ -136,7 +138,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
     for text in (json_path, junit, str(out / "report.json")):
         if text not in (None, "-"):
             check_place(Path(str(text)))
-    kept = _Kept(out, _named(found))
+    kept = _Kept(out, as_written(found))
     known: set[str] = set()
 
     def receive(report: PortReport) -> None:
@@ -144,17 +146,16 @@ def conform(  # noqa: PLR0913 -- the options of the command
         for violation in report.violations:
             if violation.requirement not in known:
                 known.add(violation.requirement)
-                _print_violation(console, violation, seed, out, found)
+                _print_violation(say, violation, seed, out, found)
 
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         report = _tested(found, wanted, limits, _follow(progress), receive)
     receive(report)
     _print(console, report)
     if kept.stale:
-        said = f"{out} also has files of an earlier run on {kept.before}: {', '.join(kept.stale)}"
-        console.print(said, markup=False, highlight=False, soft_wrap=True)
+        say(f"{out} also has files of an earlier run on {kept.before}: {', '.join(kept.stale)}")
     _write(report, json_path, junit)
-    console.print(report.line, style="green" if report.passed else "bold red", highlight=False, soft_wrap=True)
+    say(report.line, style="green" if report.passed else "bold red")
     if not report.passed:
         raise typer.Exit(1)
 
@@ -257,8 +258,9 @@ class _Kept:
             self._clear()
         for violation in report.violations:
             if violation.statements:
-                text = "\n".join(violation.statements) if _is_requests(violation) else violation.reproducer
-                self._write(_file(violation, self._out), f"{text}\n")
+                path = _file(violation, self._out)
+                text = violation.reproducer if path.suffix == ".py" else "\n".join(violation.statements)
+                self._write(path, f"{text}\n")
             if violation.vector:
                 self._write(_vector(violation, self._out), f"{violation.vector}\n")
         self.stale = [name for name in self.stale if name not in self._files]
@@ -295,27 +297,22 @@ def _vector(violation: Violation, out: Path) -> Path:
 
 
 def _file(violation: Violation, out: Path) -> Path:
-    return out / f"{violation.requirement}.{'jsonl' if _is_requests(violation) else 'py'}"
-
-
-def _is_requests(violation: Violation) -> bool:
-    """Whether its program is requests, and not Python."""
-    return violation.statements[0].startswith('{"id"')
+    return out / program_file(violation.requirement, violation.statements)
 
 
 def _print_violation(
-    console: Console, violation: Violation, seed: int, out: Path, found: ProgramTarget | MakerTarget
+    say: Callable[..., None], violation: Violation, seed: int, out: Path, found: ProgramTarget | MakerTarget
 ) -> None:
     """Print what was found, with the shortest program that shows it, as soon as it is found."""
-    console.print(violation.sentence, style="red", markup=False, highlight=False, soft_wrap=True)
+    say(violation.sentence, style="red")
     for line in _shown(violation, seed, out, found):
-        console.print(f"{line}\n", markup=False, highlight=False, soft_wrap=True)
+        say(f"{line}\n")
 
 
 def _print(console: Console, report: PortReport) -> None:
     widen(console)
     profile = report.claim.profile
-    unit = report.results[-1].conformance.coverage.unit if report.results else "covered"
+    unit = report.results[-1].coverage.unit if report.results else "covered"
     rows = table("level", "", "requirements", unit, "walks", "steps", "seconds")
     for column in rows.columns[2:]:
         column.justify = "right"
@@ -325,15 +322,12 @@ def _print(console: Console, report: PortReport) -> None:
             "[green]✓ conforms[/]" if result.passed else "[bold red]✗ does not[/]",
             result.counted,
             result.covered.removesuffix(f" {unit}"),
-            f"{result.conformance.walks:,}",
-            f"{result.conformance.steps:,}",
-            f"{result.conformance.seconds:.1f}",
+            f"{result.walks:,}",
+            f"{result.steps:,}",
+            f"{result.seconds:.1f}",
         )
     console.print(rows)
-
-    def say(text: str, style: str = "") -> None:
-        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
-
+    say = sayer(console)
     for why, names in _left(report).items():
         say(f"Not judged ({why}): {', '.join(sorted(names))}")
     if beyond := _beyond(report):
@@ -350,7 +344,7 @@ def _unreached(report: PortReport) -> Iterator[str]:
     result = report.results[0] if report.results else None
     missing = result.unreached if result else []
     if result and missing:
-        yield f"Not taken at {report.claim.profile}/{result.level}, the {result.conformance.coverage.unit}:"
+        yield f"Not taken at {report.claim.profile}/{result.level}, the {result.coverage.unit}:"
         yield from (f"  {line}" for line in missing[:_LISTED])
         if len(missing) > _LISTED:
             yield f"  and {len(missing) - _LISTED} more, which report.json has"
@@ -375,25 +369,13 @@ def _beyond(report: PortReport) -> list[str]:
 
 def _shown(violation: Violation, seed: int, out: Path, found: ProgramTarget | MakerTarget) -> Iterator[str]:
     """The program of a violation, and how to run it."""
-    from syncedmem.spec.ports.targets import ProgramTarget
-
     if not violation.statements:  # a maker in Python that cannot even be imported
         return
     text, path = "\n".join(violation.statements), _file(violation, out)
     if len(text) <= _SHOWN:
         yield f"Shortest program, seed {seed}:\n\n{text}"
-    if isinstance(found, ProgramTarget):
-        yield f"Run it: {shlex.join(found.arguments)} < {shlex.quote(str(path))}"
-    else:
-        yield f"It is in {path}."
+    yield f"It is in {path}." if path.suffix == ".py" else f"Run it: {running(found, path)}"
     if violation.vector:
         own = f" --machine {shlex.quote(found.own.machine)}" if found.own.machine else ""
-        yield f"Or as a test vector: syncedmem replay {shlex.quote(str(_vector(violation, out)))} {_named(found)}{own}"
-
-
-def _named(found: ProgramTarget | MakerTarget) -> str:
-    """The target, as a command line has it."""
-    from syncedmem.spec.ports.targets import ProgramTarget
-
-    of_command = isinstance(found, ProgramTarget) and tuple(shlex.split(found.name)) == found.arguments
-    return f"{'--command ' if of_command else ''}{shlex.quote(found.name)}"
+        vector = shlex.quote(str(_vector(violation, out)))
+        yield f"Or as a test vector: syncedmem replay {vector} {as_written(found)}{own}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import ProgressColumn
 
-__all__ = ["help_of", "progress_bars", "table", "widen"]
+__all__ = ["help_of", "progress_bars", "sayer", "table", "widen"]
 
 NARROWEST = 80
 
@@ -34,6 +35,11 @@ def progress_bars(console: Console, *columns: ProgressColumn) -> Generator[Progr
     bars = Progress(*start, *columns, TimeElapsedColumn(), console=console, transient=True)
     with bars if console.is_interactive else nullcontext():
         yield bars
+
+
+def sayer(console: Console) -> Callable[..., None]:
+    """A function that prints lines as they are: without markup, and not broken."""
+    return partial(console.print, markup=False, highlight=False, soft_wrap=True)
 
 
 def widen(console: Console) -> None:

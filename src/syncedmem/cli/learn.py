@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +13,7 @@ from rich.progress import TextColumn
 
 from syncedmem.model import EDITIONS, InvalidArgumentError
 
-from .display import progress_bars, widen
+from .display import progress_bars, sayer, widen
 from .options import (
     MEMORY,
     TIMEOUT,
@@ -25,12 +23,13 @@ from .options import (
     Memory,
     OwnMachine,
     ReportFolder,
+    Target,
     Timeout,
     limits_of,
     one_of,
 )
 from .output import check_place, write
-from .targets import port_target
+from .targets import port_target, program_file, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +51,7 @@ _SHOWN = 8
 
 
 def learn(  # noqa: PLR0913 -- the options of the command
-    target: Annotated[str | None, typer.Argument(metavar="TARGET", help="The port, in one of the forms above.")] = None,
+    target: Target = None,
     *,
     command: Command = None,
     level: Annotated[
@@ -113,6 +112,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
     from syncedmem.spec.learning.report import learn as learned
 
     console = Console(stderr=json_path == "-", emoji=False)
+    say = sayer(console)
     wanted = _wanted(level, edition, states, steps, seed)
     limits = limits_of(timeout, memory)
     found = port_target(target, command, machine)
@@ -124,14 +124,14 @@ def learn(  # noqa: PLR0913 -- the options of the command
             report = learned(found, wanted, limits, progress=_follow(progress))
     except Violation as violation:
         write(out / _file("new", violation.statements), "\n".join(violation.statements) + "\n")
-        console.print(violation.sentence, style="red", markup=False, highlight=False, soft_wrap=True)
-        console.print("not learned: no memory can be made", style="bold red", highlight=False, soft_wrap=True)
+        say(violation.sentence, style="red")
+        say("not learned: no memory can be made", style="bold red")
         raise typer.Exit(1) from violation
     drawn = _keep(report, out)
     _print(console, report, out, found, drawn)
     if json_path is not None:
         write(None if json_path == "-" else Path(json_path), json.dumps(report.as_json(), indent=2) + "\n")
-    console.print(report.line, style="green" if report.passed else "bold red", highlight=False, soft_wrap=True)
+    say(report.line, style="green" if report.passed else "bold red")
     if not report.passed:
         raise typer.Exit(_INTERRUPTED if report.learned.interrupted else 1)
 
@@ -157,8 +157,7 @@ def _follow(progress: Progress) -> Callable[[str, int], None]:
 
 
 def _file(name: str, statements: tuple[str, ...]) -> str:
-    requests = any(line.startswith('{"id"') for line in statements[:1])
-    return f"{re.sub(r'[^A-Za-z0-9_]+', '-', name).strip('-')}.{'jsonl' if requests else 'py'}"
+    return program_file(re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-"), statements)
 
 
 def _files(report: LearnReport) -> list[tuple[Finding, str]]:
@@ -184,7 +183,7 @@ def _print(
     console: Console, report: LearnReport, out: Path, found: ProgramTarget | MakerTarget, drawn: list[str]
 ) -> None:
     widen(console)
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    say = sayer(console)
     say(f"Seen of {report.name}: {report.sight}.")
     if not report.learned.stopped:
         say(f"Learned: {report.size} states. Declared: {report.declared} states.")
@@ -208,7 +207,7 @@ def _print_findings(
         say(f"{_legend(report)}\n")
     for (finding, name), *others in [*groups.values()][:_SHOWN]:
         say(finding.name, style="bold")
-        for line in (*finding.lines, f"after:    {finding.after}", f"program:  {_run(out / name, found)}"):
+        for line in (*finding.lines, f"after:    {finding.after}", f"program:  {running(found, out / name)}"):
             say(f"  {line}")
         if others:
             say(f"  the same: {', '.join(other.name.rpartition(' ')[2] for other, _ in others)}")
@@ -224,11 +223,3 @@ def _legend(report: LearnReport) -> str:
     sides = f", then the memory of {', '.join(machine.sides)}" if ":" in str(example) else ""
     kinds = " (- none, o owned, e external, p there)" if sides else ""
     return f"{example} is a configuration: the head{f' ({letters})' if letters else ''}{sides}{kinds}."
-
-
-def _run(path: Path, found: ProgramTarget | MakerTarget) -> str:
-    """How to run a program."""
-    if path.suffix == ".py":
-        return f"python {shlex.quote(str(path))}"
-    arguments = getattr(found, "arguments", ())
-    return f"{shlex.join(arguments)} < {shlex.quote(str(path))}"

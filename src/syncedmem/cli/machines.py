@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from syncedmem.model import InvalidArgumentError
-from syncedmem.model.exports.declared import machine_named, object_in
+from syncedmem.model.exports.declared import machine_named
 
 if TYPE_CHECKING:
     from syncedmem.model import Machine
@@ -25,13 +25,12 @@ def machine_and_policy(option: str, machine: str | None, policy: str | None) -> 
     InvalidArgumentError
         If there is a policy, but no machine.
     DeclarationError, FileAccessError, FileFormatError
-        As by `machine_named` and `object_in`.
+        As by `machine_named` and `policy_named`.
     """
-    from syncedmem.spec.memory.policy import Policy
+    from syncedmem.spec.memory.policy import policy_named
 
     if machine is None:
         if policy is not None:
             raise InvalidArgumentError("--policy", policy, f"left out, or for a machine that {option} names")
         return None, None
-    place, _, name = policy.rpartition(":") if policy and ".py:" in policy else (policy, "", "")
-    return machine_named(machine), object_in(place, name, Policy) if place else None
+    return machine_named(machine), policy_named(policy) if policy else None

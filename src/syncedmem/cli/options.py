@@ -26,6 +26,7 @@ __all__ = [
     "Memory",
     "OwnMachine",
     "ReportFolder",
+    "Target",
     "Timeout",
     "limits_of",
     "one_of",
@@ -47,6 +48,7 @@ JunitFile = Annotated[
 TIMEOUT, FIRST, MEMORY = 10.0, 60.0, 4096
 """The limits of a port: seconds for a request, seconds for its first one, and MiB of address space."""
 
+Target = Annotated[str | None, typer.Argument(metavar="TARGET", help="The port, in one of the forms above.")]
 Command = Annotated[
     str | None,
     typer.Option(metavar="COMMAND", help="Start this program, which speaks the protocol of ports, as the target."),

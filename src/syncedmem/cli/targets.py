@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
 
-__all__ = ["port_target"]
+__all__ = ["as_written", "port_target", "program_file", "running"]
 
 
 def port_target(
@@ -39,3 +43,22 @@ def port_target(
     if isinstance(found, ProgramTarget) and command is None:
         raise PortError("--machine is not for shared libraries: their C ABI has the calls of Caffe's machine")
     return replace(found, own=OwnMachine(machine, policy or ""))
+
+
+def as_written(target: ProgramTarget | MakerTarget) -> str:
+    """The target, as a command line has it."""
+    arguments = getattr(target, "arguments", None)
+    of_command = arguments is not None and tuple(shlex.split(target.name)) == arguments
+    return f"{'--command ' if of_command else ''}{shlex.quote(target.name)}"
+
+
+def program_file(name: str, statements: Sequence[str]) -> str:
+    """The name of the file of a program: of requests, or of statements of Python."""
+    ending = "jsonl" if statements and statements[0].startswith('{"id"') else "py"
+    return f"{name}.{ending}"
+
+
+def running(target: ProgramTarget | MakerTarget, program: Path) -> str:
+    """The command that runs a program, as a shell reads it."""
+    path = shlex.quote(str(program))
+    return f"python {path}" if program.suffix == ".py" else f"{shlex.join(getattr(target, 'arguments', ()))} < {path}"

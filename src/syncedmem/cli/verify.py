@@ -256,7 +256,7 @@ def _row(device: DeviceVerdict) -> list[str]:
         device.name,
         status,
         f"{device.checks:,}",
-        f"{covered.transitions}/{covered.transitions + covered.missing}",
+        f"{covered.count}/{covered.count + covered.missing}",
         f"{device.walks:,}",
         f"{device.steps:,}",
         f"{device.seconds:.1f}",

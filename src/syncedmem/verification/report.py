@@ -149,10 +149,10 @@ def _device(device: DeviceVerdict) -> str:
     if found is None:
         return f'{start}<td colspan="9" class="soft wide">{escape(device.reason)}'
     covered = found.coverage
-    total = covered.transitions + covered.missing
-    transitions = f"{covered.transitions} of {total}"
-    blobs = "–" if device.blobs is None else f"{device.blobs.coverage.cells}"
-    checks = [f"{device.parts[it].coverage.taken}" if it in device.parts else "–" for it in ("buffers", "allocators")]
+    total = covered.count + covered.missing
+    transitions = f"{covered.count} of {total}"
+    blobs = "–" if device.blobs is None else f"{device.blobs.coverage.count}"
+    checks = [f"{device.parts[it].coverage.count}" if it in device.parts else "–" for it in ("buffers", "allocators")]
     numbers = (
         f"{covered.cells}",
         f"{covered.states}",

@@ -102,7 +102,7 @@ class DeviceVerdict:
     @property
     def checks(self) -> int:
         """Checks of buffers and of allocators that were made."""
-        return sum(it.coverage.taken for it in self.parts.values() if isinstance(it.coverage, Checklist))
+        return sum(it.coverage.count for it in self.parts.values() if isinstance(it.coverage, Checklist))
 
     @property
     def walks(self) -> int:
@@ -221,7 +221,7 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
         "edition": found.coverage.machine.name,
         "cells": found.coverage.cells,
         "states": found.coverage.states,
-        "transitions": found.coverage.transitions,
+        "transitions": found.coverage.count,
         "transitions_missing": found.coverage.missing,
         "walks": device.walks,
         "steps": device.steps,
@@ -239,7 +239,7 @@ def _device_json(device: DeviceVerdict) -> dict[str, Any]:
 
 def _blobs_json(found: Conformance[BlobCoverage]) -> dict[str, Any]:
     return {
-        "cells": found.coverage.cells,
+        "cells": found.coverage.count,
         "cells_missing": found.coverage.missing,
         "generated": found.generated and found.generated.as_json(),
         "suites": _suites_json(found),
@@ -247,7 +247,7 @@ def _blobs_json(found: Conformance[BlobCoverage]) -> dict[str, Any]:
 
 
 def _checks_json(found: Conformance[Checklist]) -> dict[str, Any]:
-    return {"checks": found.coverage.taken, "checks_missing": found.coverage.missing, "suites": _suites_json(found)}
+    return {"checks": found.coverage.count, "checks_missing": found.coverage.missing, "suites": _suites_json(found)}
 
 
 def _suites_json(found: Conformance[Any]) -> list[dict[str, Any]]:

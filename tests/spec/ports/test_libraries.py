@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import re
 import subprocess
 import sys
 from ctypes import byref, c_void_p
@@ -408,7 +407,6 @@ def test_a_file_that_is_no_port_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mistake", "answer"),
     [
-        (8, "create returned 7, which is none of SMP_OK, SMP_REFUSED and SMP_FAILED"),
         (9, {"refused": "an action failed"}),
         (10, {"refused": "not on Mondays: \u00e4"}),
         (11, {"view": None, "head": "9"}),
@@ -418,12 +416,8 @@ def test_what_a_library_answers_is_passed_on(mistake: int, answer: Any, c_port: 
     port = Library(c_port("rude", mistake))
     port.answer({"id": 1, "op": "hello", "version": 1, "level": "L1"})
     requests = [{"op": "new", "memory": 1, "size": 8}, {"op": "cpu_data", "memory": 1, "mode": "GPU"}]
-    if isinstance(answer, str):
-        with pytest.raises(LibraryError, match=answer):
-            port.answer({"id": 2, **requests[0]})
-    else:
-        answers = [port.answer({"id": 2, **request}) for request in requests[: 1 if mistake == 9 else 2]]
-        assert answers[-1].items() >= answer.items()
+    answers = [port.answer({"id": 2, **request}) for request in requests[: 1 if mistake == 9 else 2]]
+    assert answers[-1].items() >= answer.items()
 
 
 def served(path: str, *requests: dict[str, Any]) -> subprocess.CompletedProcess[str]:
@@ -480,12 +474,6 @@ def verdict(path: str, **wanted: Any) -> PortReport:
     return conform_program(library_target(path), Claim("caffe", **wanted), LIMITS)
 
 
-def test_a_port_in_c_conforms(c_port: CPort) -> None:
-    report = verdict(c_port("port"))
-    assert report.line.startswith("conforms to caffe/L4: ")
-    assert report.line.endswith(", 558 of 558 transitions")
-
-
 def test_a_port_with_a_device_of_its_own_conforms_at_level_1(c_port: CPort) -> None:
     report = verdict(c_port("own"))
     assert report.reached is not None
@@ -519,13 +507,3 @@ def test_a_port_frees_what_a_dropped_memory_owns(profile: Profile, c_port: CPort
         else:
             with pytest.raises(Violation, match="a push still used it"):
                 list(contracts.dropped(subject))
-
-
-def test_a_rude_port_is_found_with_its_shortest_program(c_port: CPort) -> None:
-    """It touches device memory from the host, and writes beside blocks and to freed memory."""
-    report = verdict(c_port("rude"), level="L4")
-    (violation,) = {it.requirement: it for it in report.violations}.values()
-    assert violation.requirement == "P01-answers"
-    words = r"SIGSEGV; its last words: 'the port touched (byte \d+ of a .*block|memory that was not lent, at 0x0)"
-    assert re.search(words, violation.message)
-    assert len(violation.statements) <= 6

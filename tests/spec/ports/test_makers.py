@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
-from syncedmem.spec.engine.supervisor import Death, Limits
+from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.ports.conformance import Claim, PortReport
-from syncedmem.spec.ports.makers import Last, conform_maker, shorten
+from syncedmem.spec.ports.makers import conform_maker
 from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import MakerTarget
 
@@ -20,13 +20,17 @@ ALLOCATORS = (CPUDeviceAllocator, SimulatedDeviceAllocator)
 REFERENCE = MakerTarget("syncedmem.spec:ReferenceMemory", ALLOCATORS)
 LIMITS = Limits(seconds=120)
 ENDS = """
-import os
+import os, time
 from syncedmem.spec import ReferenceMemory
 
 class Ends(ReferenceMemory):
     def async_gpu_push(self, *, stream):
         super().async_gpu_push(stream=stream)
         os.abort()
+
+class Hangs(ReferenceMemory):
+    def mutable_cpu_data(self):
+        time.sleep(600)
 
 class LooksAway(Ends):
     def cpu_data(self):
@@ -40,9 +44,6 @@ class CountsMemories(ReferenceMemory):
         if CountsMemories.made == 20:
             os._exit(7)
 """
-
-
-def ignore(_stage: str, _cases: int) -> None: ...
 
 
 @pytest.fixture
@@ -116,15 +117,11 @@ def test_what_cannot_be_tested_is_said(tmp_path: Path) -> None:
     assert report.violations[0].message == "the process ended with status 5, before anything was called"
 
 
-# --- what is done in the other processes
-
-
-def last(lines: tuple[str, ...], death: Death) -> Last:
-    return Last(REFERENCE, Claim("safe"), "L2", (), lines, death, LIMITS)
-
-
 @pytest.mark.deep
-def test_a_hang_is_one_however_long_it_was() -> None:
-    hanging = last(("import time", "1 + 1", "time.sleep(600)"), Death("hang", "60"))._replace(limits=Limits(seconds=2))
+def test_a_hang_is_one_however_long_it_was(file: Path) -> None:
+    report = conform_maker(MakerTarget(f"{file}:Hangs", ALLOCATORS), Claim("safe", "L0"), Limits(seconds=2, first=120))
 
-    assert ("import time", "time.sleep(600)") == shorten(hanging, progress=ignore)
+    (violation,) = report.violations
+    assert "memory.mutable_cpu_data(): the process was ended after 2 seconds" in violation.message
+    assert "alone did not end it" not in violation.message
+    assert [line for line in violation.statements if "memory." in line] == ["view = memory.mutable_cpu_data()"]

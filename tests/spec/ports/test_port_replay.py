@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from port_fixtures import LIMITS, command_of, wrong
 from subjects import device_subject
 from typer.testing import CliRunner
-from wrong_port import PORT
 
 from syncedmem.cli import app
 from syncedmem.model import SyncedMemoryError
 from syncedmem.spec import Violation
-from syncedmem.spec.engine.supervisor import Limits
-from syncedmem.spec.ports.targets import ProgramTarget, subject_of
+from syncedmem.spec.ports.targets import subject_of
 from syncedmem.spec.vectors import replay, vectors
 from syncedmem.spec.vectors.replay import left_out
 
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.deep
 
-WRONG = str(PORT.with_name("wrong_port.py"))
-LIMITS = Limits(seconds=60, first=60)
+RIGHT = shlex.join(command_of("right"))
 
 
 def vector(suite: str, n: int = 0, edition: str = "caffe") -> dict[str, Any]:
@@ -44,7 +42,7 @@ def of_level(port: Port, level: Level) -> Any:
 
 @pytest.fixture(scope="module")
 def right() -> Iterator[Port]:
-    with ProgramTarget("right", (sys.executable, "-S", WRONG, "right")).connect(LIMITS, "") as port:
+    with wrong("right").connect(LIMITS, "") as port:
         yield port
 
 
@@ -77,7 +75,7 @@ def test_a_right_port_fails_when_it_is_told_to(right: Port) -> None:
 )
 def test_what_a_port_does_wrong_is_a_difference(way: str, said: str) -> None:
     first = next(it.as_json() for it in vectors("cells", "caffe") if it.as_json()["steps"][0]["call"] == "gpu_data")
-    with ProgramTarget(way, (sys.executable, "-S", WRONG, way)).connect(LIMITS, "") as port:
+    with wrong(way).connect(LIMITS, "") as port:
         assert said in str(replay(of_level(port, "L3"), first))
 
 
@@ -99,10 +97,10 @@ def test_what_a_port_cannot_run_is_left_out(right: Port) -> None:
         vector("aliases", own),
     ]
     assert [
-        "they are of blobs, which are replayed on makers in Python only",
+        "they are of blobs, and the port has none",
         "they are of edition early, and the port is of caffe",
         "they have memories of more than 2097152 bytes, the largest size of the port",
-        "they adopt the memory's own pointer, which a request cannot name",
+        "they adopt the memory's own pointer, and the port does not answer the request own_buffer",
     ] == [left_out(of_level(right, "L3"), it) for it in out]
     assert left_out(of_level(right, "L2"), vector("failures")).endswith("a port does so from L3 on, and this is L2")
     assert not left_out(of_level(right, "L3"), vector("failures"))
@@ -124,8 +122,7 @@ def run(*arguments: object) -> Any:
 
 
 def test_the_command_takes_a_program(file: Path) -> None:
-    command = f"{sys.executable} -S {WRONG} right"
-    everything, caffe = run(file, "--command", command), run(file, "--command", command, "--profile", "caffe")
+    everything, caffe = run(file, "--command", RIGHT), run(file, "--command", RIGHT, "--profile", "caffe")
 
     assert (0, "2 vectors, 0 failed\n") == (everything.exit_code, everything.output)
     assert (0, "1 vectors, 0 failed\n") == (caffe.exit_code, caffe.output)
@@ -133,7 +130,7 @@ def test_the_command_takes_a_program(file: Path) -> None:
 
 def test_if_every_vector_is_left_out_nothing_was_shown(tmp_path: Path) -> None:
     (tmp_path / "early.jsonl").write_text(next(iter(vectors("tour", "early"))).line() + "\n", encoding="utf-8")
-    done = run(tmp_path / "early.jsonl", "--command", f"{sys.executable} -S {WRONG} right")
+    done = run(tmp_path / "early.jsonl", "--command", RIGHT)
 
     assert 1 == done.exit_code
     assert [

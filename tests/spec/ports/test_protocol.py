@@ -10,14 +10,13 @@ from typing import Any
 
 import jsonschema
 import pytest
-from wrong_port import PORT
+from port_fixtures import BLOB_PORT, PLAIN
 
-from syncedmem.spec.ports import protocol
-from syncedmem.spec.ports.protocol import BLOB_REQUESTS, CAFFE
-from syncedmem.spec.requirements import LEVELS
+from syncedmem.spec.ports.protocol import CAFFE
 
 ROOT = Path(__file__).parents[3]
-PROGRAM: tuple[dict[str, Any], ...] = (
+Program = tuple[dict[str, Any], ...]
+PROGRAM: Program = (
     {"op": "hello", "version": 1, "level": "L4"},
     {"op": "new", "memory": 2, "size": 5},
     {"op": "mutable_cpu_data", "memory": 2, "mode": "GPU", "fail": 1, "partial": True},
@@ -38,27 +37,41 @@ PROGRAM: tuple[dict[str, Any], ...] = (
     {"op": "release", "memory": 2, "mode": "GPU"},
     {"op": "drop", "memory": 2},
 )
-
-
-def test_the_names_are_those_of_the_model() -> None:
-    assert (*LEVELS,) == (*protocol.LEVELS,)
+BLOB_PROGRAM: Program = (
+    {"op": "hello", "version": 1, "level": "L4"},
+    {"op": "new_blob", "blob": 2, "mode": "GPU", "type": "float32", "shape": [2]},
+    {"op": "new_blob", "blob": 3, "mode": "CPU", "type": "float32", "shape": None},
+    {"op": "blob_call", "blob": 2, "mode": "GPU", "call": "mutable_cpu_data"},
+    {"op": "write_blob", "blob": 2, "part": "data", "side": "cpu", "bytes": "0000803f00000040"},
+    {"op": "blob_call", "blob": 2, "mode": "GPU", "call": "gpu_data", "fail": 1, "partial": True},
+    {"op": "blob_call", "blob": 2, "mode": "GPU", "call": "scale_data", "factor": "nan"},
+    {"op": "blob_call", "blob": 2, "mode": "GPU", "call": "asum_data"},
+    {"op": "blob_call", "blob": 3, "mode": "GPU", "call": "copy_from", "other": 2, "copy_diff": True, "reshape": True},
+    {"op": "blob_call", "blob": 3, "mode": "GPU", "call": "offset", "numbers": [0, 1], "sequence": False},
+    {"op": "blob_call", "blob": 3, "mode": "GPU", "call": "set_cpu_data", "buffer": None},
+    {"op": "blob_state", "blob": 3},
+    {"op": "drop_blob", "blob": 3, "mode": "GPU"},
+)
 
 
 @pytest.mark.deep
-def test_every_line_that_is_exchanged_fits_the_schema() -> None:
+@pytest.mark.parametrize(("port", "program"), [(("-S", PLAIN), PROGRAM), ((BLOB_PORT,), BLOB_PROGRAM)])
+def test_every_line_that_is_exchanged_fits_the_schema(port: tuple[str, ...], program: Program) -> None:
     """The committed schema is the one that `make check-generated` compares."""
     made = json.loads((ROOT / "docs" / "port-protocol.schema.json").read_text(encoding="utf-8"))
     assert CAFFE.schema() == made
-    lines = [json.dumps({"id": number, **request}) for number, request in enumerate(PROGRAM, 1)]
-    assert set(CAFFE.requests) - set(BLOB_REQUESTS) == {request["op"] for request in PROGRAM}
-    done = subprocess.run(
-        [sys.executable, "-S", str(PORT)], input="\n".join(lines), capture_output=True, text=True, check=True
-    )
-    for request, line, answer in zip(PROGRAM, lines, done.stdout.splitlines(), strict=True):
+    lines = [json.dumps({"id": number, **request}) for number, request in enumerate(program, 1)]
+    command, text = [sys.executable, *port], "\n".join(lines)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    for request, line, answer in zip(program, lines, done.stdout.splitlines(), strict=True):
         kind = CAFFE.requests[request["op"]].answer
         jsonschema.validate(json.loads(line), {**made, "anyOf": [{"$ref": f"#/$defs/request_{request['op']}"}]})
         jsonschema.validate(json.loads(answer), {**made, "anyOf": [{"$ref": f"#/$defs/answer_{kind}"}]})
-        assert not CAFFE.wrong(kind, json.loads(answer), "L3")
+        assert not CAFFE.wrong(kind, json.loads(answer), "L4" if program is BLOB_PROGRAM else "L3")
+
+
+def test_every_request_is_in_one_of_these_programs() -> None:
+    assert set(CAFFE.requests) == {request["op"] for request in (*PROGRAM, *BLOB_PROGRAM)}
 
 
 @pytest.mark.parametrize(

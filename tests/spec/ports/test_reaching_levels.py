@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from port_fixtures import LIMITS, wrong
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import caffe
 from syncedmem.model.opening import machine_of
 from syncedmem.spec import Subject, check_conformance
 from syncedmem.spec.engine.report import Conformance, SuiteResult
-from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.coverage import Coverage, transitions_of
-from syncedmem.spec.ports.conformance import Claim, LevelResult, PortReport, conform, conform_program
+from syncedmem.spec.ports.conformance import Claim, PortReport, conform, conform_program
 from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget, command_target, maker_of, subject_of, target
 
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
     from syncedmem.spec.requirements import Level, Profile
 
-WRONG = Path(__file__).parents[2] / "support" / "wrong_port.py"
 EXAMPLES = {"port.py": "L2", "port.mjs": "L3"}
 PLACE = Path(__file__).parents[3] / "examples" / "ports" / "json"
-LIMITS = Limits(seconds=60, memory=8 << 30)
 ALLOCATORS = (CPUDeviceAllocator, SimulatedDeviceAllocator)
 REFERENCE = "syncedmem.spec:ReferenceMemory"
 
@@ -41,10 +39,6 @@ def only(suite: str) -> Callable[[Subject], tuple[str, ...]]:
         return (suite,)
 
     return names
-
-
-def wrong(way: str) -> ProgramTarget:
-    return ProgramTarget(way, (sys.executable, "-S", str(WRONG), way))
 
 
 def example(name: str) -> ProgramTarget:
@@ -89,7 +83,7 @@ def test_a_port_may_be_of_another_edition(edition: str, transitions: int, level:
         )
 
     assert not found.violations
-    assert (transitions, 0) == (found.coverage.transitions, found.coverage.missing)
+    assert (transitions, 0) == (found.coverage.count, found.coverage.missing)
     assert len(transitions_of(machine_of(edition))) == transitions
     assert not {"R15-adopt-device", "R21-push"} & set(found.checked) or edition == "cpu_only"
 
@@ -126,40 +120,11 @@ def few_suites(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", only("tour"))
 
 
-@pytest.mark.deep
-@pytest.mark.usefixtures("few_suites")
-def test_the_highest_level_that_a_port_reaches_is_found() -> None:
-    changes: list[str] = []
-    report = conform_program(
-        wrong("needless copy"),
-        Claim("caffe"),
-        LIMITS,
-        progress=lambda suite, _: changes.append(suite),
-        on_change=lambda it: changes.append(it.line),
-    )
-
-    assert not report.passed
-    assert ["L3", "L2", "L1"] == [result.level for result in report.results]
-    kept = "conforms to caffe/L1 only: 16 of 16 requirements, 558 of 558 transitions"
-    assert f"{kept}; the port names L3" == report.line
-    assert ["1 of 35 violated", "1 of 34 violated", "16 of 16"] == [result.counted for result in report.results]
-    assert {"L2": ["R09-no-needless-copy"]} == {
-        level: [it.requirement for it in found] for level, found in report.reasons.items()
-    }
-    assert ["R09-no-needless-copy"] == [it.requirement for it in report.violations]
-    assert {"L1: tour", "does not conform to caffe: R09-no-needless-copy"} <= set(changes)
-    data = report.as_json()
-    assert ("L1", [False, False, True]) == (data["reached"], [level["passed"] for level in data["levels"]])
-    assert ("L3", False) == (data["named"], data["passed"])
-    assert {"failed", "not checked"} == {it["status"] for it in data["levels"][0]["requirements"]}
-    assert 'failures="1"' in report.as_junit()
-
-
-def level_found(level: Level, *found: Violation) -> LevelResult:
+def level_found(level: Level, *found: Violation) -> Conformance[Coverage]:
     """The result of a level at which these violations were found."""
     suites = tuple(SuiteResult(it.requirement, 1, 1, 0.0, it) for it in found)
     judged = tuple(it.requirement for it in found)
-    return LevelResult(level, Conformance("x", suites, Coverage(caffe.CAFFE), 0.0, judged))
+    return Conformance("x", suites, Coverage(caffe.CAFFE), 0.0, judged, level=level)
 
 
 def test_the_reasons_for_the_next_level_come_first_as_the_highest_level_saw_them() -> None:
@@ -182,27 +147,6 @@ def test_a_maker_names_the_highest_level_but_a_subject_its_own(tmp_path: Path) -
 
     assert "L4" == MakerTarget(REFERENCE, ALLOCATORS).top()
     assert "L1" == MakerTarget(f"{tmp_path / 'names_a_level.py'}:lower", ALLOCATORS).top()
-
-
-@pytest.mark.deep
-@pytest.mark.usefixtures("few_suites")
-def test_a_level_may_be_wanted() -> None:
-    report = bench("needless copy", Claim("caffe", "L2"))
-
-    assert not report.passed
-    assert "does not conform to caffe/L2: R09-no-needless-copy" == report.line
-    assert 'failures="1"' in report.as_junit()
-    with pytest.raises(PortError, match="shows L3 at most, not L4"):
-        bench("right", Claim("caffe", "L4"))
-
-
-@pytest.mark.deep
-@pytest.mark.usefixtures("few_suites")
-def test_a_requirement_may_be_excepted() -> None:
-    report = bench("needless copy", Claim("caffe", "L2", excepted=("R09-no-needless-copy",)))
-
-    assert report.passed
-    assert report.line == "conforms except R09 to caffe/L2: 33 of 34 requirements, 558 of 558 transitions"
 
 
 @pytest.mark.deep

@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 import resource
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from wrong_port import PORT
+from mutants.port import PORT_BUGS
+from port_fixtures import LIMITS, wrong
 
 from syncedmem.model import Input, caffe
 from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Limits
+from syncedmem.spec.memory import contracts
 from syncedmem.spec.memory.claims import not_judged
 from syncedmem.spec.memory.suites import Case, Fail, run_case, shortened
 from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
+from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mutants.registry import SeededBug
 
     from syncedmem.spec import Subject
     from syncedmem.spec.ports.process import Port
@@ -27,13 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.deep
 
-WRONG = PORT.with_name("wrong_port.py")
-LIMITS = Limits(seconds=60, memory=8 << 30)
 READS = (Input(caffe.CPU_DATA), Input(caffe.MUTABLE_CPU_DATA), Input(caffe.GPU_DATA), Input(caffe.CPU_DATA))
-
-
-def wrong(way: str) -> ProgramTarget:
-    return ProgramTarget(way, (sys.executable, "-S", str(WRONG), way))
 
 
 def found(way: str, *moves: Input | Fail, level: Level = "L3", limits: Limits = LIMITS) -> Violation:
@@ -47,7 +47,6 @@ def found(way: str, *moves: Input | Fail, level: Level = "L3", limits: Limits = 
 
 
 ANSWERS = {
-    "abort": ("P01-answers", "gpu_data: the program was ended by SIGABRT"),
     "crash": ("P01-answers", "gpu_data: the program was ended by SIGSEGV; its last words: 'segment missing'"),
     "exit": ("P01-answers", "gpu_data: the program ended with status 7"),
     "endless": ("P01-answers", "bytes of one answer"),
@@ -89,15 +88,34 @@ def test_a_port_that_hangs_is_ended() -> None:
     assert "gpu_data: the program was ended after 1 seconds without progress" == violation.message
 
 
-def test_a_port_that_does_not_fail_when_it_is_told_to() -> None:
-    """It did fail, but says that the action succeeded."""
-    violation = found("unfailing", Fail(Input(caffe.GPU_DATA), 1))
-
-    assert "P03-fails-when-told" == violation.requirement
-    assert "allocate_gpu was told to fail, and the port did it" in violation.message
-
-
 WRITE, ADOPT, RELEASE = Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA), Input(caffe.RELEASE)
+PUSH = Case((Input(caffe.CPU_DATA), Input(caffe.ASYNC_GPU_PUSH), Input(caffe.RELEASE)))
+
+
+@pytest.mark.parametrize("bug", PORT_BUGS.values(), ids=PORT_BUGS)
+def test_a_seeded_bug_breaks_its_requirement_and_no_other(bug: SeededBug) -> None:
+    limits = replace(LIMITS, seconds=2 if bug.name.startswith("Hangs") else 60)
+    violations: list[Violation] = []
+    with wrong(bug.make.way).connect(limits, "") as port:
+        subject = subject_of(port, bug.name, "safe", "L3")
+        for run in (
+            lambda: run_case(subject, Case(READS)),
+            lambda: run_case(subject, PUSH),
+            lambda: run_case(subject, Case((Fail(Input(caffe.GPU_DATA), 1),))),
+            lambda: list(contracts.dropped(subject)),
+        ):
+            try:
+                run()
+            except Violation as violation:
+                violations.append(violation)
+
+    assert {bug.requirement} == {it.requirement for it in violations}
+    assert all(it.statements for it in violations)
+
+
+def test_every_requirement_of_ports_has_a_seeded_bug() -> None:
+    assert {bug.requirement for bug in PORT_BUGS.values()} == set(requirements_of("port"))
+
 
 FREES = [
     ("frees buffer", "R18-external-not-freed", ADOPT, ADOPT),
