@@ -262,7 +262,8 @@ class Library:
                 memory.sides[side] = buffer.address
         elif op in RETURNING:
             answer |= self._view(memory, ("", side), self._result.view, memory.size)
-            if self._result.view and self._level >= _BYTES:
+            others = [address for other, address in memory.sides.items() if other != side]
+            if self._result.view and self._level >= _BYTES and self._result.view not in others:
                 memory.sides[side] = self._result.view
         self._check(op, addresses, memory.sides.values())
         return answer | self._shown(memory)
