@@ -26,7 +26,7 @@ from syncedmem.spec.fuzz.isolation import Isolated
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.mask import Mask
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver
-from syncedmem.spec.fuzz.recognition import Source
+from syncedmem.spec.fuzz.recognition import TargetSource
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "rmm_pool.py"
 ROUNDS, STEPS = 5, 300_000
@@ -53,7 +53,7 @@ def _example() -> dict[str, Any]:
 def rate_of_the_fuzzer(target: object, seed: int) -> float:
     """Operations a second of the fast generator.  RMM's pools meet some requests for too much, which is known."""
     mask = Mask() if target is Pool else Mask(without=frozenset({"request_too_much"}))
-    source = Source(target)
+    source = TargetSource(target)
     record, done = source.open().capabilities.with_promises({"alignment": "64"}), 0
     start = time.process_time()
     for stage in stages(STEPS):
@@ -80,7 +80,7 @@ def native_rate(seed: int) -> float:
     """Operations a second of the native driver on the C library's allocator."""
     target = "libc.so.6:malloc,free,calloc,realloc"
     with Isolated(target, 5.0) as place:
-        driver = NativeDriver.of(place, target, Source(target).open().capabilities, 5.0)
+        driver = NativeDriver.of(place, target, TargetSource(target).open().capabilities, 5.0)
         if driver is None:
             raise SystemExit(f"{target} has no native driver")
         answers = list(driver.answers(seed=seed, steps=NATIVE_STEPS, seconds=60))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .driver import BlobDriver
     from .oracle import BlobStates, Part
 
-__all__ = ["WAYS", "BlobCoverage", "Cell", "Sample", "cell_of", "samples", "way"]
+__all__ = ["WAYS", "BlobCell", "BlobCoverage", "Sample", "cell_of", "samples", "way"]
 
 U, C, G, S = SyncedHead.UNINITIALIZED, SyncedHead.HEAD_AT_CPU, SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED
 Heads = tuple[SyncedHead, ...]
@@ -34,7 +34,7 @@ def way(n: int, part: Part, accessors: tuple[str, ...]) -> tuple[BlobCall, ...]:
     return tuple(BlobCall(n, f"{accessor}_{part}") for accessor in accessors)
 
 
-class Cell(NamedTuple):
+class BlobCell(NamedTuple):
     """A call, at heads, in a mode.
 
     Attributes
@@ -56,29 +56,29 @@ class Sample(NamedTuple):
 
     Attributes
     ----------
-    cell : Cell
+    cell : BlobCell
     parts : tuple of (int, Part)
         The blobs and parts whose heads the cell has.
     step : BlobCall
     """
 
-    cell: Cell
+    cell: BlobCell
     parts: tuple[tuple[int, Part], ...]
     step: BlobCall
 
 
-def cell_of(states: BlobStates, step: BlobCall) -> Cell | None:
+def cell_of(states: BlobStates, step: BlobCall) -> BlobCell | None:
     """The cell of a step; None for calls that have none."""
     n, call, arguments, options, *_ = step
     if call == "update":
-        return Cell(call, states.mode, (states.head(n, "data"), states.head(n, "diff")))
+        return BlobCell(call, states.mode, (states.head(n, "data"), states.head(n, "diff")))
     if call in NORMS or call in SCALES:
         part = NORMS[call][0] if call in NORMS else SCALES[call]
-        return Cell(call, states.mode, (states.head(n, part),))
+        return BlobCell(call, states.mode, (states.head(n, part),))
     if call == "copy_from":
         diff = dict(options).get("copy_diff", False)
         heads = tuple(states.head(blob, "diff" if diff else "data") for blob in (n, arguments[0].blob))
-        return Cell("copy_from diff" if diff else call, states.mode, heads)
+        return BlobCell("copy_from diff" if diff else call, states.mode, heads)
     return None
 
 
@@ -95,20 +95,20 @@ def samples(has_device: bool) -> Iterator[Sample]:
 
 
 def _update(mode: Mode, heads: Heads) -> Sample:
-    return Sample(Cell("update", mode, heads), ((0, "data"), (0, "diff")), BlobCall(0, "update"))
+    return Sample(BlobCell("update", mode, heads), ((0, "data"), (0, "diff")), BlobCall(0, "update"))
 
 
 def _alone(mode: Mode, call: str, part: Part, head: SyncedHead, *arguments: float) -> Sample:
-    return Sample(Cell(call, mode, (head,)), ((0, part),), BlobCall(0, call, arguments))
+    return Sample(BlobCell(call, mode, (head,)), ((0, part),), BlobCall(0, call, arguments))
 
 
 def _copy(mode: Mode, part: Part, heads: Heads) -> Sample:
     call, options = ("copy_from diff", (("copy_diff", True),)) if part == "diff" else ("copy_from", ())
-    return Sample(Cell(call, mode, heads), ((0, part), (1, part)), BlobCall(0, "copy_from", (Other(1),), options))
+    return Sample(BlobCell(call, mode, heads), ((0, part), (1, part)), BlobCall(0, "copy_from", (Other(1),), options))
 
 
 @cache
-def _cells(has_device: bool) -> frozenset[Cell]:
+def _cells(has_device: bool) -> frozenset[BlobCell]:
     return frozenset(sample.cell for sample in samples(has_device))
 
 
@@ -119,13 +119,13 @@ class BlobCoverage:
     Attributes
     ----------
     has_device : bool
-    taken : set of Cell
+    taken : set of BlobCell
     """
 
     unit: ClassVar[str] = "cells"
 
     has_device: bool
-    taken: set[Cell] = field(default_factory=set[Cell])
+    taken: set[BlobCell] = field(default_factory=set[BlobCell])
 
     def add(self, driver: BlobDriver) -> None:
         """Add the cells that a driver took."""

@@ -22,7 +22,7 @@ from .oracle import (
     ADOPTIONS,
     Blame,
     BlobStates,
-    Exporter,
+    ExportingBlob,
     Other,
     failing_calls,
     foresee,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..engine.call_log import CallLog
     from ..engine.subject import Subject
     from ..engine.violation import Violation
-    from .cells import Cell
+    from .cells import BlobCell
     from .oracle import Foreseen, Shape
     from .steps import BlobCall, Check
 
@@ -65,7 +65,7 @@ class BlobDriver:
     ----------
     run : Run
     inspection : BlobInspection
-    visited : list of Cell
+    visited : list of BlobCell
         The cells that were taken, for coverage.
     steps : int
         The number of calls that were compared with the oracle.
@@ -79,7 +79,7 @@ class BlobDriver:
         self.inspection: BlobInspection = BlobInspection(
             self.run, BlobStates(dtype, subject.device is not None, Mode.GPU)
         )
-        self.visited: list[Cell] = []
+        self.visited: list[BlobCell] = []
         self.steps: int = 0
         self._extents_at = 0
 
@@ -305,7 +305,7 @@ class BlobDriver:
     def _hand_in(self, step: BlobCall) -> str:
         """A buffer of the caller, by its name in the reproducer, or a view of the blob that exports it."""
         given, (_, side) = step.arguments[0], ADOPTIONS[step.call]
-        if isinstance(given, Exporter):
+        if isinstance(given, ExportingBlob):
             return f"{name_of(given.blob)}.mutable_{side}_{given.part}()"
         if not given:
             return "None"

@@ -33,9 +33,9 @@ __all__ = [
     "PARTS",
     "SCALES",
     "Blame",
-    "Blob",
     "BlobStates",
-    "Exporter",
+    "ExpectedBlob",
+    "ExportingBlob",
     "Foreseen",
     "Other",
     "Part",
@@ -73,7 +73,7 @@ class Other(NamedTuple):
     blob: int
 
 
-class Exporter(NamedTuple):
+class ExportingBlob(NamedTuple):
     """A part of a blob whose memory is adopted; it keeps it, so this is allowed."""
 
     blob: int
@@ -131,7 +131,7 @@ class Foreseen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
+class ExpectedBlob:
     """One blob: a shape over two memories, which it may share with others.
 
     Attributes
@@ -152,7 +152,7 @@ class Blob:
         """The key of a part's memory."""
         return self.data if part == "data" else self.diff
 
-    def on(self, part: Part, key: int) -> Blob:
+    def on(self, part: Part, key: int) -> ExpectedBlob:
         """The blob with another memory for one part."""
         return replace(self, data=key) if part == "data" else replace(self, diff=key)
 
@@ -166,7 +166,7 @@ class BlobStates:
     dtype : str
     has_device : bool
     mode : Mode
-    blobs : dict of int to Blob
+    blobs : dict of int to ExpectedBlob
     memories : dict of int to Oracle
         Memories that no blob holds any more are included.
     """
@@ -174,7 +174,7 @@ class BlobStates:
     dtype: str
     has_device: bool
     mode: Mode
-    blobs: Mapping[int, Blob] = field(default_factory=dict[int, Blob])
+    blobs: Mapping[int, ExpectedBlob] = field(default_factory=dict[int, ExpectedBlob])
     memories: Mapping[int, Oracle] = field(default_factory=dict[int, Oracle])
 
     @property
@@ -195,7 +195,7 @@ class BlobStates:
 
     def make(self, n: int, shape: Shape | None) -> BlobStates:
         """Another blob, with a shape or without."""
-        bare = self.holding(n, Blob((), 0, -1, -1)).renewed(n, 0)
+        bare = self.holding(n, ExpectedBlob((), 0, -1, -1)).renewed(n, 0)
         return bare if shape is None else bare.reshape(n, shape).after
 
     def reshape(self, n: int, shape: Shape) -> Foreseen:
@@ -264,7 +264,7 @@ class BlobStates:
         value = decoded(after.content(n, part, "cpu"), self.dtype)[position]
         return Foreseen(Blame("B18-element", "B18-element"), after, (done,), value=value)
 
-    def adopt_exported(self, n: int, part: Part, side: str, exporter: Exporter) -> Foreseen:
+    def adopt_exported(self, n: int, part: Part, side: str, exporter: ExportingBlob) -> Foreseen:
         """Adopt the memory of a part of a blob, through a view of it for writing."""
         done, there = self.touch(self.blobs[exporter.blob].memory(exporter.part), side, write=True)
         foreseen = there.adopt(n, part, side, there.content(exporter.blob, exporter.part, side))
@@ -393,7 +393,7 @@ class BlobStates:
         """The same state, except for one memory."""
         return replace(self, memories={**self.memories, key: memory})
 
-    def holding(self, n: int, blob: Blob) -> BlobStates:
+    def holding(self, n: int, blob: ExpectedBlob) -> BlobStates:
         """The same state, except for one blob."""
         return replace(self, blobs={**self.blobs, n: blob})
 
@@ -449,7 +449,7 @@ def foresee(states: BlobStates, step: BlobCall, number: int) -> Foreseen:
         return states.access(n, part, side, write=write)
     if call in ADOPTIONS:
         part, side = ADOPTIONS[call]
-        if isinstance(arguments[0], Exporter):
+        if isinstance(arguments[0], ExportingBlob):
             return states.adopt_exported(n, part, side, arguments[0])
         return states.adopt(n, part, side, number_of(states, n, number) if arguments[0] else None)
     if call in NORMS:

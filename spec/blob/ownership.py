@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from .elements import USUAL, itemsize
-from .oracle import PARTS, Exporter, Other
+from .oracle import PARTS, ExportingBlob, Other
 from .scenarios import Scenario
 from .steps import UNCHANGED, BlobCall, Check, Extents, refused
 
@@ -94,7 +94,7 @@ def _judged_sides(subject: Subject) -> tuple[str, ...]:
 
 def _adopt(n: int, side: str, part: Part = "data", exporter: Part = "data") -> BlobCall:
     """A part of a blob adopts memory of a part of the first blob."""
-    return BlobCall(n, f"set_{side}_{part}", (Exporter(0, exporter),), about="B66-own-memory")
+    return BlobCall(n, f"set_{side}_{part}", (ExportingBlob(0, exporter),), about="B66-own-memory")
 
 
 def _written(side: str) -> tuple[BlobCall, ...]:

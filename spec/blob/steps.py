@@ -10,7 +10,7 @@ import re
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from .oracle import Exporter, Other
+from .oracle import ExportingBlob, Other
 
 if TYPE_CHECKING:
     from .driver import BlobDriver
@@ -80,7 +80,7 @@ class BlobCall(NamedTuple):
         The method, or ``"mode"``.
     arguments : tuple
         Plain values, and other blobs as `Other`.  For an adoption: whether there is a buffer, or whose it is as
-        `Exporter`.  For ``from_proto``: the contents of the message.
+        `ExportingBlob`.  For ``from_proto``: the contents of the message.
     options : tuple of (str, object)
         Keyword arguments.
     about : str
@@ -102,7 +102,7 @@ class BlobCall(NamedTuple):
     @property
     def blobs(self) -> set[int]:
         """The blobs that the call uses."""
-        others = {given.blob for given in self.arguments if isinstance(given, Other | Exporter)}
+        others = {given.blob for given in self.arguments if isinstance(given, Other | ExportingBlob)}
         return others if self.call == "mode" else {self.blob, *others}
 
     @property

@@ -135,7 +135,7 @@ class Run:
             raise self.violation(requirement, message)
 
 
-class Driver(Protocol):
+class AnyDriver(Protocol):
     """The method of a driver that `blaming` needs."""
 
     def blame(self, error: Exception) -> Violation:
@@ -143,7 +143,7 @@ class Driver(Protocol):
         ...
 
 
-DriverT = TypeVar("DriverT", bound=Driver)
+DriverT = TypeVar("DriverT", bound=AnyDriver)
 
 
 def blaming(act: Callable[Concatenate[DriverT, P], None], /) -> Callable[Concatenate[DriverT, P], None]:

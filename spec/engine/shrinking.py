@@ -15,7 +15,7 @@ from .violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from .subject import Program
+    from .subject import RemoteProgram
 
 __all__ = ["SECONDS", "shortest", "shrink"]
 
@@ -59,7 +59,7 @@ def shortest(
     run: Callable[[tuple[Step, ...]], object],
     *,
     simpler: Callable[[Step], Iterable[Step]] = _no_simpler,
-    program: Program | None = None,
+    program: RemoteProgram | None = None,
 ) -> Violation:
     """The violation of the shortest steps that break the same requirement.
 
@@ -77,7 +77,7 @@ def shortest(
         Runs steps, and raises their violation.
     simpler : callable
         As for `shrink`.
-    program : Program or None
+    program : RemoteProgram or None
     """
     found = [violation]
     history = () if program is None else program.requests(whole=True)
@@ -108,7 +108,7 @@ _REPEATED = 40
 
 
 def _repeated(
-    steps: tuple[Step, ...], violation: Violation, run: Callable[[tuple[Step, ...]], object], program: Program
+    steps: tuple[Step, ...], violation: Violation, run: Callable[[tuple[Step, ...]], object], program: RemoteProgram
 ) -> Violation | None:
     """The violation with the requests of steps that fail only when they are repeated; None if they do not."""
     program.renew()

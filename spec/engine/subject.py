@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..requirements import Level, Profile
 
-__all__ = ["BlobMaker", "BufferMaker", "Maker", "Memory", "Program", "Subject"]
+__all__ = ["BlobMaker", "BufferMaker", "Maker", "Memory", "RemoteProgram", "Subject"]
 
 
 class Memory(Protocol):
@@ -89,7 +89,7 @@ class BufferMaker(Protocol):
     ) -> Any: ...
 
 
-class Program(Protocol):
+class RemoteProgram(Protocol):
     """A program under test, which keeps the requests that it was sent."""
 
     @property
@@ -180,7 +180,7 @@ class Subject:
     places : mapping of str to Allocator
         The allocators of sides; of those that are not named here, ``gpu`` and ``device`` are on `device`, and the
         others on `host`.
-    program : Program or None
+    program : RemoteProgram or None
         The program that has the memories, if they are not Python objects.
     excuses : callable or None
         Whether a requirement is excepted; asked if the kit can go on after it was violated.
@@ -202,7 +202,7 @@ class Subject:
     policy: Any = field(default=None, hash=False)
     setting: Callable[[str, str], None] | None = None
     places: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
-    program: Program | None = None
+    program: RemoteProgram | None = None
     excuses: Callable[[str], bool] | None = None
     journal: Callable[[tuple[tuple[str, tuple[str, ...]], ...], list[str]], None] | None = None
 

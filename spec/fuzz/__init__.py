@@ -14,7 +14,7 @@ from .driver import Driver
 from .finding import OPERATIONS, EngineError, Finding, HeapStep, TargetError
 from .kit import fuzz
 from .machine import AllocatorMachine, allocator_machine
-from .recognition import Source
+from .recognition import TargetSource
 from .replay import Replay, driver_of
 from .report import Report
 from .targets import Target
@@ -30,9 +30,9 @@ __all__ = [
     "HeapStep",
     "Replay",
     "Report",
-    "Source",
     "Target",
     "TargetError",
+    "TargetSource",
     "allocator_machine",
     "driver_of",
     "fuzz",

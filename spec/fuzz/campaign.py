@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .corpus import Behaviour
     from .finding import HeapStep
     from .journal import Journal
-    from .recognition import Source
+    from .recognition import TargetSource
     from .rounds import Kind
 
 __all__ = ["CampaignOutcome", "Stage", "campaign", "stages", "threaded"]
@@ -89,7 +89,7 @@ class CampaignOutcome:
 
 
 def campaign(  # noqa: PLR0913 -- the options of a campaign
-    source: Source,
+    source: TargetSource,
     capabilities: Capabilities,
     journal: Journal,
     *,
@@ -161,7 +161,7 @@ def _unless_left_out(wrong: Violation, mask: Mask) -> Violation | None:
 
 
 def threaded(  # noqa: PLR0913 -- as campaign
-    source: Source,
+    source: TargetSource,
     capabilities: Capabilities,
     journal: Journal,
     *,

@@ -15,7 +15,7 @@ from ..engine.violation import Violation
 from .access import WHOLE
 from .handles import address_of, is_null
 from .journal import Journal, code
-from .oracle import Oracle
+from .oracle import HeapOracle
 from .residence import MOST_TOUCHED, resident
 from .shadow_heap import Block
 from .streams import Stream
@@ -71,13 +71,13 @@ class Driver:
     journal : Journal or None
         Records each step before it is taken.
     intervals, access
-        As for `Oracle`.
+        As for `HeapOracle`.
     mask : Mask or None
         What is left unjudged or left out.
 
     Attributes
     ----------
-    oracle : Oracle
+    oracle : HeapOracle
         The judge of every step.
     blocks : dict of int to Block
         The live blocks by number: those of the oracle's shadow heap.
@@ -97,7 +97,7 @@ class Driver:
         self.target = target
         self.capabilities = capabilities
         self.journal: Journal = journal if journal is not None else Journal(capacity=1 << 16)
-        self.oracle: Oracle = Oracle(target, capabilities, intervals, access)
+        self.oracle: HeapOracle = HeapOracle(target, capabilities, intervals, access)
         if mask:
             mask.ease(self.oracle)
             mask.narrow(self)

@@ -18,19 +18,19 @@ from .finding import EngineError, TargetError
 from .jobs import perform
 from .journal import Journal
 from .native_driver.building import built
-from .recognition import Source
+from .recognition import TargetSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .jobs import Answer, Job
 
-__all__ = ["WORKER", "Inline", "Isolated", "Place", "environment"]
+__all__ = ["WORKER", "Inline", "Isolated", "JobPlace", "environment"]
 
 _FAILED = "the fuzzer itself has failed, which says nothing about the target"
 
 
-class Place(Protocol):
+class JobPlace(Protocol):
     """Does jobs on one target.
 
     It is in a context; with `protects` it survives a crash or a hang, and so can report it.  The journal has the steps
@@ -51,7 +51,7 @@ class Inline:
     protects = False
 
     def __init__(self, target: object) -> None:
-        self._source = Source(target)
+        self._source = TargetSource(target)
         self.journal: Journal = Journal()
 
     def perform(self, job: Job) -> Answer:

@@ -27,7 +27,7 @@ from .journal import Journal
 from .loops import items_from_json
 from .mask import Mask
 from .native_driver.journal import NativeJournal
-from .recognition import Source
+from .recognition import TargetSource
 from .shortening import shortened
 from .statistics import limit_of
 
@@ -43,12 +43,12 @@ Job = dict[str, Any]
 Answer = dict[str, Any]
 
 
-def perform(source: Source, job: Job, journal: Journal) -> Answer:
+def perform(source: TargetSource, job: Job, journal: Journal) -> Answer:
     """Do a job.
 
     Parameters
     ----------
-    source : Source
+    source : TargetSource
     job : dict
         ``{"job": "describe"}``, or ``"campaign"``, ``"program"``, ``"shorten"``, with ``"promises"``
         and the other values that the job needs.
@@ -103,7 +103,7 @@ def _is_exception(name: str) -> bool:
     return False
 
 
-def _campaign(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
+def _campaign(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Answer:
     chosen = {name: job[name] for name in ("seed", "steps", "seconds")}
     mask = Mask.from_json(job.get("mask"))
     if job.get("threads", 1) > 1:
@@ -149,7 +149,7 @@ def finding_of(answer: Answer, steps: tuple[HeapStep, ...]) -> Finding | None:
     return Finding("A22-no-crash", f"the process ended with {answer['crash']} {last}{last_line}", steps)
 
 
-def _program(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
+def _program(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Answer:
     program = items_from_json(job["program"])
     wrong = run_program(source, record, program, journal, Mask.from_json(job.get("mask")))
     if wrong is None:
@@ -158,7 +158,7 @@ def _program(source: Source, record: Capabilities, job: Job, journal: Journal) -
 
 
 def run_program(
-    source: Source, record: Capabilities, program: tuple[HeapStep, ...], journal: Journal, mask: Mask
+    source: TargetSource, record: Capabilities, program: tuple[HeapStep, ...], journal: Journal, mask: Mask
 ) -> Violation | None:
     """Take the steps of a program on a target; return the violation, or None."""
     journal.begin()
@@ -169,7 +169,7 @@ def run_program(
     return None
 
 
-def _shorten(source: Source, record: Capabilities, job: Job, journal: Journal) -> Answer:
+def _shorten(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Answer:
     mask = Mask.from_json(job.get("mask"))
 
     def fails(program: tuple[HeapStep, ...]) -> bool:
@@ -233,7 +233,7 @@ def answer_to(job: Job) -> Answer:
     journal = Journal(Path(job["journal"]))
     journal.stay()
     try:
-        return perform(Source(job["target"]), job, journal)
+        return perform(TargetSource(job["target"]), job, journal)
     except TargetError as error:
         return {"error": str(error)}
 

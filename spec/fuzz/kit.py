@@ -25,14 +25,14 @@ from .loops import folded, items_as_json
 from .mask import Mask, read_known, reason_of, requirement_named
 from .native_driver.building import sanitizer_of
 from .native_driver.running import FROM_OUTSIDE, NativeDriver
-from .recognition import Source, spelling
+from .recognition import TargetSource, spelling
 from .report import Report
 from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from .isolation import Place
+    from .isolation import JobPlace
     from .jobs import Answer, Job
     from .shortening import Program
 
@@ -142,7 +142,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             raise TargetError(f"{target} cannot be opened: {death.message if death else described}")
         name = target if isinstance(target, str) else spelling(target)
         report = Report(
-            name or Source(target).name,
+            name or TargetSource(target).name,
             described["kind"],
             Capabilities().with_promises(described["capabilities"]),
             dict(promises or {}),
@@ -237,7 +237,7 @@ class _Campaigns:
 
     def __init__(  # noqa: PLR0913 -- what a run is made of
         self,
-        place: Place,
+        place: JobPlace,
         report: Report,
         options: _Options,
         corpus: Corpus | None,

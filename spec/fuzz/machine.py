@@ -17,7 +17,7 @@ from ..engine.search import SEARCH
 from ..engine.violation import Violation
 from .driver import Driver
 from .finding import HeapStep, TargetError
-from .recognition import Source
+from .recognition import TargetSource
 from .rounds import DRAWN
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def allocator_machine(target: object, promises: Mapping[str, str] | None = None)
     Parameters
     ----------
     target : object or str
-        As for `Source`; give a class or a factory, so that every example begins with a new target.
+        As for `TargetSource`; give a class or a factory, so that every example begins with a new target.
     promises : mapping of str to str or None
         Entries that replace those of the capability record.
 
@@ -108,7 +108,7 @@ def allocator_machine(target: object, promises: Mapping[str, str] | None = None)
     TargetError
         If the target or the record cannot be used.
     """
-    source = target if isinstance(target, Source) else Source(target)
+    source = target if isinstance(target, TargetSource) else TargetSource(target)
     first = source.open()
     record = first.capabilities.with_promises(promises or {})
 

@@ -14,7 +14,7 @@ from syncedmem.model.files import read_text
 from ..engine.violation import Violation
 from ..requirements import requirements_of
 from .finding import OPERATIONS, TargetError, kind_of
-from .oracle import Oracle
+from .oracle import HeapOracle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -79,10 +79,10 @@ class Mask:
     def __bool__(self) -> bool:
         return bool(self.unjudged or self.without)
 
-    def ease(self, oracle: Oracle) -> None:
+    def ease(self, oracle: HeapOracle) -> None:
         """Have an oracle let violations pass after which it can go on."""
         let_pass = self.unjudged - DAMAGED
-        for name, method in vars(Oracle).items() if let_pass else ():
+        for name, method in vars(HeapOracle).items() if let_pass else ():
             if callable(method) and name not in {"__init__", "admit", "_admit_nothing"}:
                 setattr(oracle, name, _tolerant(getattr(oracle, name), let_pass))
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .streams import Stream
     from .targets import Target
 
-__all__ = ["OF_CONTENTS", "Oracle"]
+__all__ = ["OF_CONTENTS", "HeapOracle"]
 
 OF_CONTENTS = frozenset({"A04-contents-kept", "A13-zeroed", "A14-resize-keeps", "A15-copies"})
 """What can be judged only where the bytes of blocks can be read."""
@@ -45,7 +45,7 @@ _SUSPECTS = 16
 """The most refused sizes that are asked for again at the end."""
 
 
-class Oracle:
+class HeapOracle:
     """The judge of one target in one run."""
 
     def __init__(

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from .targets import Target
 
-__all__ = ["Source", "look_up", "spelling"]
+__all__ = ["TargetSource", "look_up", "spelling"]
 
 
-class Source:
+class TargetSource:
     """The source of targets: every run gets one from it.
 
     Parameters

@@ -20,7 +20,7 @@ from .isolation import Isolated
 from .jobs import finding_of
 from .loops import Repeat, folded, items_as_json, items_from_json
 from .mask import Mask, requirement_named
-from .recognition import Source
+from .recognition import TargetSource
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
@@ -63,7 +63,7 @@ def driver_of(target: object, /, *, skip: Iterable[str] = (), **promises: str) -
     Parameters
     ----------
     target : object or str
-        As for `Source`.
+        As for `TargetSource`.
     skip : iterable of str
         Requirements that are left unjudged.
     **promises : str
@@ -76,7 +76,7 @@ def driver_of(target: object, /, *, skip: Iterable[str] = (), **promises: str) -
     TargetError
         If the target or a promise cannot be used.
     """
-    opened = Source(target).open()
+    opened = TargetSource(target).open()
     mask = Mask.of(map(requirement_named, skip))
     driver = Driver(opened, opened.capabilities.with_promises(promises), mask=mask)
     yield driver

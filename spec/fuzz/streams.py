@@ -6,7 +6,7 @@ any of the usual names.  Without such a wait, work happens only when the fuzzer 
 
 from __future__ import annotations
 
-__all__ = ["Event", "Stream"]
+__all__ = ["Stream", "StreamEvent"]
 
 
 class _Point:
@@ -37,7 +37,7 @@ class _Point:
     sync = wait
 
 
-class Event(_Point):
+class StreamEvent(_Point):
     """A point in a stream."""
 
     def __init__(self, stream: Stream, queued: int) -> None:
@@ -56,10 +56,10 @@ class Stream(_Point):
         self.queued: int = 0
         self.finished: int = 0
 
-    def record(self, event: object = None) -> Event:
+    def record(self, event: object = None) -> StreamEvent:
         """An event after everything that has been queued."""
         del event
-        return Event(self, self.queued)
+        return StreamEvent(self, self.queued)
 
     record_event = record
 

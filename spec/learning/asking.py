@@ -15,7 +15,7 @@ from syncedmem.model.opening import machine_of
 from ..engine.reproducer import program_of
 from ..engine.supervisor import Child, Death
 from ..engine.violation import UnfitError, Violation
-from ..ports.makers import Journal
+from ..ports.makers import StatementJournal
 from ..ports.protocol import PortError
 from ..ports.targets import MakerTarget, subject_of
 from .answers import Answer, Sight, Word, answered, died, sight_of
@@ -138,7 +138,7 @@ class AskedMaker:
         answers = [*self._answers]
         if isinstance(self.program, Death):  # perhaps only when the memory was released, which nobody asked about
             target, edition, _, journal = self._wanted
-            more, lines = Journal.read(journal)
+            more, lines = StatementJournal.read(journal)
             answers += [died(f"the process {self.program.how}")] * (len(answers) < len(word))
             self.program = [*program_of(lines, target.subject("caffe", self.sight.level, edition), more)]
             self.renew()
@@ -193,7 +193,7 @@ def serve(
 def _opened(target: MakerTarget, edition: str, level: str, journal: Path) -> tuple[Subject, Sight]:
     """The subject of a target in this process, and what it shows."""
     subject = target.subject("caffe", _level(target.name, level, target.top()), edition)
-    subject = replace(subject, journal=Journal(journal).note)
+    subject = replace(subject, journal=StatementJournal(journal).note)
     return subject, sight_of(subject)
 
 

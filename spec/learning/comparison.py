@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .answers import Sight, Word
     from .learner import LearnedRows
 
-__all__ = ["Comparison", "Declared", "Difference", "compared", "declared_machine"]
+__all__ = ["AnswerDifference", "Comparison", "Declared", "compared", "declared_machine"]
 
 Declared = dict[State, dict[Input, tuple[Answer, State]]]
 """For each state and input of the declared machine the answer and the next state."""
@@ -75,7 +75,7 @@ def _agree(declared: Answer, learned: Answer) -> bool:
     return [it for it in declared if it[0] != "view"] == [it for it in learned if it[0] != "view"]
 
 
-class Difference(NamedTuple):
+class AnswerDifference(NamedTuple):
     """A cell in which the machines differ.
 
     Attributes
@@ -107,7 +107,7 @@ class Comparison(NamedTuple):
     ----------
     cells, reached : int
         The number of cells of the declaration, and how many of them were compared.
-    differences : tuple of Difference
+    differences : tuple of AnswerDifference
         One for each cell that differs; those that no other precedes are first.
     wrong : frozenset of (int, Input)
         The learned states and the inputs whose answer is not the declared one; no other difference precedes it.
@@ -117,7 +117,7 @@ class Comparison(NamedTuple):
 
     cells: int
     reached: int
-    differences: tuple[Difference, ...]
+    differences: tuple[AnswerDifference, ...]
     wrong: frozenset[tuple[int, Input]]
     heads: dict[int, str]
 
@@ -125,7 +125,7 @@ class Comparison(NamedTuple):
 def compared(machine: Machine, declared: Declared, learned: LearnedRows) -> Comparison:
     """Compare a learned machine, of which some answers may be missing, with the declared one."""
     configuration_of = space(machine).configuration
-    found: dict[tuple[Configuration, Input], Difference | None] = {}
+    found: dict[tuple[Configuration, Input], AnswerDifference | None] = {}
     levels: dict[tuple[Configuration, Input], int] = {}
     wrong: set[tuple[int, Input]] = set()
     heads: dict[int, str] = {}
@@ -137,7 +137,7 @@ def compared(machine: Machine, declared: Declared, learned: LearnedRows) -> Comp
             if not _agree(expected, answer) and not behind:
                 wrong.add((state, entry))
             if levels.setdefault(cell, behind) == behind and found.get(cell) is None:
-                difference = Difference(configuration, (*word, entry), expected, answer, behind)
+                difference = AnswerDifference(configuration, (*word, entry), expected, answer, behind)
                 found[cell] = None if _agree(expected, answer) else difference
     every = {(configuration_of(it), entry) for it in declared if it != _END for entry in declared[it] if entry.call}
     differences = sorted(filter(None, found.values()), key=lambda it: (it.behind, len(it.word)))

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ..ports.targets import MakerTarget, ProgramTarget
     from .answers import Answer, Sight, Word
     from .asking import AskedPort
-    from .comparison import Comparison, Difference
+    from .comparison import AnswerDifference, Comparison
     from .learner import Inconsistent, Learned, LearnedRows
 
-__all__ = ["DEEPEST", "Finding", "LearnReport", "LearnWanted", "learn", "learn_port"]
+__all__ = ["DEEPEST", "LearnFinding", "LearnReport", "LearnWanted", "learn", "learn_port"]
 
 DEEPEST = 3
 """How many states more than the declared machine has a port may be said to have."""
@@ -64,7 +64,7 @@ class LearnWanted:
     seed: int = 0
 
 
-class Finding(NamedTuple):
+class LearnFinding(NamedTuple):
     """What is wrong, with a program that shows it.
 
     Attributes
@@ -101,7 +101,7 @@ class LearnReport:
         The number of states of the declared machine.
     learned : Learned
     comparison : Comparison
-    findings : tuple of Finding
+    findings : tuple of LearnFinding
     """
 
     name: str
@@ -111,7 +111,7 @@ class LearnReport:
     declared: int
     learned: Learned
     comparison: Comparison
-    findings: tuple[Finding, ...]
+    findings: tuple[LearnFinding, ...]
 
     @property
     def size(self) -> int:
@@ -178,7 +178,7 @@ class LearnReport:
         }
 
 
-def _as_json(found: Difference) -> dict[str, Any]:
+def _as_json(found: AnswerDifference) -> dict[str, Any]:
     return {
         "configuration": str(found.configuration),
         "call": str(found.word[-1]),
@@ -274,13 +274,13 @@ def learn_port(
     return LearnReport(port.name, machine, port.sight, wanted, distinct, found, comparison, tuple(findings))
 
 
-def _finding(port: AskedPort, found: Difference) -> Finding:
+def _finding(port: AskedPort, found: AnswerDifference) -> LearnFinding:
     others = f" (it comes after {found.behind} other difference{'s' * (found.behind > 1)})" if found.behind else ""
     answers = {"declared": found.declared, "learned": found.learned}
     return _shown(port, found.name, found.word, answers, after=others)
 
 
-def _two_ways(port: AskedPort, twice: Inconsistent) -> Finding:
+def _two_ways(port: AskedPort, twice: Inconsistent) -> LearnFinding:
     why = (
         "a new process always gives one answer, so something outlives a memory, such as a static variable"
         if twice.kept
@@ -290,7 +290,9 @@ def _two_ways(port: AskedPort, twice: Inconsistent) -> Finding:
     return _shown(port, f"{twice.word[-1]} is answered in two ways", twice.word, answers, f"because:  {why}")
 
 
-def _shown(port: AskedPort, name: str, word: Word, answers: dict[str, Answer], *lines: str, after: str = "") -> Finding:
+def _shown(
+    port: AskedPort, name: str, word: Word, answers: dict[str, Answer], *lines: str, after: str = ""
+) -> LearnFinding:
     """Two answers to the last input of a word, as far as they differ, and the program that shows the second one."""
     one, other = answers.values()
     port.ask(word)
@@ -300,4 +302,4 @@ def _shown(port: AskedPort, name: str, word: Word, answers: dict[str, Answer], *
     )
     told = (f"{f'{who}:':<10}{text}" for who, text in zip(answers, contrasted, strict=True))
     before = ", ".join(map(str, word[:-1])) or "a new memory"
-    return Finding(name, (*told, *lines), before + after, tuple(port.program))
+    return LearnFinding(name, (*told, *lines), before + after, tuple(port.program))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..engine.subject import Subject
     from .oracle import Expected
 
-__all__ = ["SENTENCES", "Agreement", "Difference", "check_fit", "check_policy", "check_sides", "compare"]
+__all__ = ["SENTENCES", "Agreement", "PolicyDifference", "check_fit", "check_policy", "check_sides", "compare"]
 
 SENTENCES: Mapping[str, str] = MappingProxyType(
     {
@@ -53,7 +53,7 @@ _OF_BYTES = {"actions", "newest", "views"}
 """The sentences that need actions that mean something."""
 
 
-class Difference(NamedTuple):
+class PolicyDifference(NamedTuple):
     """Where the table and the oracle differ.
 
     Attributes
@@ -91,13 +91,13 @@ class Agreement:
         The number of states that were reached.
     steps : int
         The number of inputs that were compared, over all states.
-    differences : tuple of Difference
+    differences : tuple of PolicyDifference
         The first of each sentence that does not hold; empty if the two agree.
     """
 
     states: int
     steps: int
-    differences: tuple[Difference, ...]
+    differences: tuple[PolicyDifference, ...]
 
 
 class _Together(NamedTuple):
@@ -220,7 +220,7 @@ class _Comparison:
         held = tuple(oracle.copies[side].content for side in table.machine.sides)
         promised = policy.first_touch == "zero" or policy.born_fresh
         self._start = _Together(table.start, held, oracle, _ZEROS if promised else None)
-        self._differences: dict[str, Difference] = {}
+        self._differences: dict[str, PolicyDifference] = {}
 
     def run(self) -> Agreement:
         sequences: dict[object, tuple[str, ...]] = {self._start.key: ()}
@@ -254,7 +254,7 @@ class _Comparison:
 
     def _tell(self, sequence: tuple[str, ...], state: State, found: Iterable[tuple[str, str, str]]) -> None:
         for sentence, table, wanted in found:
-            self._differences.setdefault(sentence, Difference(sentence, sequence, _named(state), table, wanted))
+            self._differences.setdefault(sentence, PolicyDifference(sentence, sequence, _named(state), table, wanted))
 
     def _unused(self, here: _Together) -> int:
         return 1 + max((it for it in (here.newest, *here.contents) if it is not None), default=_ZEROS)

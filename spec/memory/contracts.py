@@ -19,7 +19,7 @@ from ..engine.violation import Violation
 from . import buffers
 from .checks import SIZE, Contract, Refusable, everywhere, inputs, pushes, refused, started
 from .claims import requirements_for
-from .suites import SUITES, Case, Fail, Move, endings, legal_pushes, run_case
+from .suites import SUITES, Fail, Move, SuiteCase, endings, legal_pushes, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -128,7 +128,7 @@ def elsewhere(subject: Subject) -> Iterator[MemoryDriver]:
     if subject.elsewhere is None:
         return
     failing = [case for case in SUITES["failures"](subject) if len(case.moves) <= _SHORT and _plain(case.moves[-1])]
-    for case in (*(Case(sequence, SIZE) for sequence in tour(subject.machine)), *failing):
+    for case in (*(SuiteCase(sequence, SIZE) for sequence in tour(subject.machine)), *failing):
         try:
             with subject.elsewhere.using():
                 driver = run_case(subject, case)

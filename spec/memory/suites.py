@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SUITES",
-    "Case",
     "Fail",
     "Kind",
     "Move",
     "Stumble",
+    "SuiteCase",
     "Synchronize",
     "endings",
     "legal_pushes",
@@ -76,7 +76,7 @@ Kind = Literal["call", "mode", "wait", "failure", "stumble"]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SuiteCase:
     """A sequence of moves, and the size of the memory.
 
     Attributes
@@ -90,13 +90,13 @@ class Case:
     size: int = 5
 
 
-def run_case(subject: Subject, case: Case, made: list[MemoryDriver] | None = None) -> MemoryDriver:
+def run_case(subject: Subject, case: SuiteCase, made: list[MemoryDriver] | None = None) -> MemoryDriver:
     """Run a case on a new memory, release it, and check that nothing is left.
 
     Parameters
     ----------
     subject : Subject
-    case : Case
+    case : SuiteCase
     made : list, optional
         It gets the driver before the first call, for a caller who wants to know what was taken before a violation.
 
@@ -136,11 +136,11 @@ def make_move(driver: MemoryDriver, move: Move) -> Kind:
     return "call" if entry.call else "mode"
 
 
-def shortened(subject: Subject, case: Case, violation: Violation) -> Violation:
+def shortened(subject: Subject, case: SuiteCase, violation: Violation) -> Violation:
     """The violation of the shortest case that breaks the same requirement."""
 
     def run(moves: tuple[Move, ...]) -> None:
-        run_case(subject, Case(moves, case.size))
+        run_case(subject, SuiteCase(moves, case.size))
 
     return shortest(case.moves, violation, run, simpler=plainer, program=subject.program)
 
@@ -153,32 +153,32 @@ def plainer(move: Move) -> list[Move]:
     return found
 
 
-def _sequences(sequences: tuple[tuple[Input, ...], ...], size: int = 5) -> Iterator[Case]:
+def _sequences(sequences: tuple[tuple[Input, ...], ...], size: int = 5) -> Iterator[SuiteCase]:
     for sequence in sequences:
-        yield Case(sequence, size)
+        yield SuiteCase(sequence, size)
 
 
-def _cells(subject: Subject) -> Iterator[Case]:
+def _cells(subject: Subject) -> Iterator[SuiteCase]:
     """Every call in every state, with NULL data and release; and all of them after a release, where that is defined."""
     alphabet = stepper(subject.machine).inputs(end=True)
     for sequence in access_sequences(subject.machine).values():
         for entry in alphabet:
-            yield Case((*sequence, entry))
+            yield SuiteCase((*sequence, entry))
         for ending in endings(subject) if subject.profile == "safe" else ():
-            yield Case((*sequence, ending, *alphabet))
+            yield SuiteCase((*sequence, ending, *alphabet))
 
 
-def _tour(subject: Subject) -> Iterator[Case]:
+def _tour(subject: Subject) -> Iterator[SuiteCase]:
     """Every transition, in few long sequences."""
     return _sequences(tour(subject.machine))
 
 
-def _hsi(subject: Subject) -> Iterator[Case]:
+def _hsi(subject: Subject) -> Iterator[SuiteCase]:
     """The complete suite: after every transition every state is distinguished from every other."""
     return _sequences(hsi_suite(subject.machine))
 
 
-def _failures(subject: Subject) -> Iterator[Case]:
+def _failures(subject: Subject) -> Iterator[SuiteCase]:
     """For every call in every state, each allocator call fails: before its work, half-way, and with an interrupt.
 
     Afterwards the same call must work, and so must any other.
@@ -186,17 +186,17 @@ def _failures(subject: Subject) -> Iterator[Case]:
     after = [*endings(subject), *(entry for entry in stepper(subject.machine).inputs() if entry.does == "read")]
     for sequence, entry, k, action in _actions(subject):
         halfway = action.does in ("copy", "zero")
-        yield Case((*sequence, Fail(entry, k)))
+        yield SuiteCase((*sequence, Fail(entry, k)))
         if halfway:
-            yield Case((*sequence, Fail(entry, k, partial=True)))
+            yield SuiteCase((*sequence, Fail(entry, k, partial=True)))
         # An interrupted free may have happened, so the call may also be completed.
         if action.does != "free" and subject.program is None:
-            yield Case((*sequence, Fail(entry, k, interrupt=True)))
+            yield SuiteCase((*sequence, Fail(entry, k, interrupt=True)))
         for other in after:
-            yield Case((*sequence, Fail(entry, k, partial=halfway, again=False), other))
+            yield SuiteCase((*sequence, Fail(entry, k, partial=halfway, again=False), other))
     for sequence in access_sequences(subject.machine).values():
         for ending, k in product(endings(subject), range(1, len(subject.machine.sides) + 1)):
-            yield Case((*sequence, Fail(ending, k)))
+            yield SuiteCase((*sequence, Fail(ending, k)))
 
 
 def _actions(subject: Subject) -> Iterator[tuple[tuple[Input, ...], Input, int, Action]]:
@@ -209,14 +209,14 @@ def _actions(subject: Subject) -> Iterator[tuple[tuple[Input, ...], Input, int, 
                 yield sequence, entry, k, action
 
 
-def _stumbles(subject: Subject) -> Iterator[Case]:
+def _stumbles(subject: Subject) -> Iterator[SuiteCase]:
     """For every call in every state, with and without a push in flight, each other allocator call fails once."""
     steps = space(subject.machine).steps
     for state, sequence in access_sequences(subject.machine).items():
         for entry in (*(entry for entry in steps[state] if entry.call), *endings(subject)):
-            yield Case((*sequence, Stumble(entry)))
+            yield SuiteCase((*sequence, Stumble(entry)))
             for push in legal_pushes(steps[state]):
-                yield Case((*sequence, push, Stumble(entry)))
+                yield SuiteCase((*sequence, push, Stumble(entry)))
 
 
 def endings(subject: Subject) -> tuple[Input, ...]:
@@ -232,38 +232,38 @@ def legal_pushes(steps: Mapping[Input, Step]) -> Iterator[Input]:
 _MANY = 100
 
 
-def _counters(subject: Subject) -> Iterator[Case]:
+def _counters(subject: Subject) -> Iterator[SuiteCase]:
     """Repeated cycles, for bugs at the n-th copy, push, adoption or read."""
     return _sequences(counter_sequences(subject.machine, (*range(2, 9), _MANY)))
 
 
-def _sizes(subject: Subject) -> Iterator[Case]:
+def _sizes(subject: Subject) -> Iterator[SuiteCase]:
     """The tour with zero bytes, one, an odd number and a page; short sequences and a cycle with megabytes."""
     for size in (0, 1, 4095, 4096):
         if size >= subject.smallest:
             yield from _sequences(tour(subject.machine), size)
     for sequence in access_sequences(subject.machine).values():
         if len(sequence) < _LONG:
-            yield Case(sequence, (3 << 20) + 1)
+            yield SuiteCase(sequence, (3 << 20) + 1)
     cycle = next(iter(cycles(subject.machine)), max(access_sequences(subject.machine).values(), key=len))
     for power in range(1, 19):
         for size in ((1 << power) - 1, 1 << power, (1 << power) + 1):
-            yield Case(cycle, size)
-    yield Case(cycle, (1 << 20) + 3)
-    yield Case(cycle, (16 << 20) + 1)
+            yield SuiteCase(cycle, size)
+    yield SuiteCase(cycle, (1 << 20) + 3)
+    yield SuiteCase(cycle, (16 << 20) + 1)
 
 
-def _flights(subject: Subject) -> Iterator[Case]:
+def _flights(subject: Subject) -> Iterator[SuiteCase]:
     """Every call while a push is queued, and after a wait for the push."""
     steps = space(subject.machine).steps
     for state, sequence in access_sequences(subject.machine).items():
         for push in legal_pushes(steps[state]):
             for entry in (*steps[state], *endings(subject)):
-                yield Case((*sequence, push, entry, Synchronize()), 64)
-                yield Case((*sequence, push, Synchronize(), entry), 64)
+                yield SuiteCase((*sequence, push, entry, Synchronize()), 64)
+                yield SuiteCase((*sequence, push, Synchronize(), entry), 64)
 
 
-SUITES: dict[str, Callable[[Subject], Iterator[Case]]] = {
+SUITES: dict[str, Callable[[Subject], Iterator[SuiteCase]]] = {
     "cells": _cells,
     "tour": _tour,
     "hsi": _hsi,

@@ -19,7 +19,7 @@ from ..blob.elements import TYPES, itemsize
 from ..blob.oracle import ADOPTIONS, SCALES
 from .actions import Actions
 from .harness.calls import NUMBERS, VIEWS
-from .memory import Refused, RemoteBuffer, RemoteObject, RemoteView
+from .memory import RemoteBuffer, RemoteObject, RemoteView, RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ class RemoteBlobMemory:
     def _shown(self, side: str) -> RemoteView:
         content = self._sides[side]
         if content is None and self.size:
-            raise Refused(f"the port does not show the {side} side, which is fresh")
+            raise RequestRefused(f"the port does not show the {side} side, which is fresh")
         return RemoteView(content)
 
 
@@ -195,7 +195,7 @@ class RemoteBlob(RemoteObject):
         if call in _OF_ANOTHER:
             other, *rest = arguments
             if not isinstance(other, RemoteBlob):
-                raise Refused("a request has only blobs")
+                raise RequestRefused("a request has only blobs")
             options = ("copy_diff", "reshape") if call == "copy_from" else ()
             return {"other": other.number, **dict.fromkeys(options, False), **dict(zip(options, rest, strict=False))}
         if call == "count_axes":
@@ -211,12 +211,12 @@ class RemoteBlob(RemoteObject):
             return self._copy(memoryview(argument))
         if side == "gpu" and self._shared.device is None:  # an object that stands for memory on a device
             return self._copy(memoryview(bytearray(self.count * itemsize(self._type))))
-        raise Refused("not a buffer")
+        raise RequestRefused("not a buffer")
 
     def _copy(self, content: memoryview) -> RemoteBuffer:
         """A buffer of the caller in the port, with the bytes of one that is here."""
         if content.readonly or content.format not in ("B", TYPES[self._type]):
-            raise Refused("a request has only buffers that can be written, of the blob's own type")
+            raise RequestRefused("a request has only buffers that can be written, of the blob's own type")
         buffer: RemoteBuffer = self._shared.host.empty(content.nbytes)
         buffer.set(content.tobytes())
         return buffer
@@ -230,7 +230,7 @@ def _numbers(arguments: tuple[Any, ...]) -> list[int]:
     listed: Any = arguments[0] if len(arguments) == 1 and not isinstance(arguments[0], int) else arguments
     numbers: Iterable[Any] = getattr(listed, "dim", listed)
     if not isinstance(numbers, list | tuple):
-        raise Refused("a request has only lists of numbers")
+        raise RequestRefused("a request has only lists of numbers")
     if not all(type(it) is int and abs(it) < _WIDEST for it in numbers):
-        raise Refused("a request has only integers of 64 bits")
+        raise RequestRefused("a request has only integers of 64 bits")
     return [*numbers]

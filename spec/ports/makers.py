@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from ..requirements import Level
     from .targets import MakerTarget
 
-__all__ = ["Journal", "Last", "conform_maker", "judge_maker", "run_again", "shorten"]
+__all__ = ["Last", "StatementJournal", "conform_maker", "judge_maker", "run_again", "shorten"]
 
 
-class Journal:
+class StatementJournal:
     """What a process is about to run, in a file that outlives it.
 
     Parameters
@@ -105,7 +105,7 @@ def conform_maker(
             stage, _, suite = answer.stage.rpartition(": ")
             level: Any = stage or claim.level or LEVELS[-1]
             subject = partial(target.subject, claim.profile, level, claim.edition)
-            violation = _died(Last(subject, answer, limits, *Journal.read(journal)), suite)
+            violation = _died(Last(subject, answer, limits, *StatementJournal.read(journal)), suite)
             return replace(last, unfinished=(*last.unfinished, violation))
         return answer
 
@@ -181,7 +181,7 @@ def judge_maker(argument: tuple[MakerTarget, Claim, Path], *, progress: Reporter
     target, claim, path = argument
     if claim.blobs and claim.level not in ("", LEVELS[-1]):
         return PortError(f"blobs are tested at {LEVELS[-1]}, not at {claim.level}")
-    journal = Journal(path)
+    journal = StatementJournal(path)
 
     def bench(level: Level) -> Subject:
         return replace(target.subject(claim.profile, level, claim.edition), journal=journal.note)

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from .process import Port
     from .protocol import Protocol
 
-__all__ = ["Refused", "RemoteAllocator", "RemoteBuffer", "RemoteMemory", "RemoteObject", "RemoteView"]
+__all__ = ["RemoteAllocator", "RemoteBuffer", "RemoteMemory", "RemoteObject", "RemoteView", "RequestRefused"]
 
 _OWN = "own"
 """The name of a memory's own block, as a buffer."""
 
 
-class Refused(RuntimeError):
+class RequestRefused(RuntimeError):
     """A call that the port refused, or that failed there."""
 
 
@@ -228,7 +228,7 @@ class RemoteObject:
 
         Raises
         ------
-        Refused
+        RequestRefused
             If the port refused it.
         """
         answer = self._ask(op, **fields)
@@ -238,7 +238,7 @@ class RemoteObject:
         if not refused or not self._missing(answer):
             self._see(answer)
         if refused:
-            raise Refused(answer["refused"])
+            raise RequestRefused(answer["refused"])
         return answer
 
     def _state(self) -> dict[str, Any]:
@@ -292,12 +292,12 @@ class RemoteMemory(RemoteObject):
 
         Raises
         ------
-        Refused
+        RequestRefused
             If it has none there.
         """
         answer = self._ask("own_buffer", side=side, buffer=_OWN)
         if "refused" in answer:
-            raise Refused(answer["refused"])
+            raise RequestRefused(answer["refused"])
         return RemoteBuffer(self._port, _OWN, self._size)
 
     def write_view(self, side: str, content: bytes) -> None:

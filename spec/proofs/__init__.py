@@ -5,7 +5,7 @@ table with the fewest copies that are enough.  ``refinement`` compares two machi
 Caffe's editions.
 """
 
-from ..memory.agreement import SENTENCES, Agreement, Difference, compare
+from ..memory.agreement import SENTENCES, Agreement, PolicyDifference, compare
 from .copies import FEWEST, find_fewer_copies
 from .refinement import REFINEMENTS, find_unlike_steps
 from .summary import Summary, summarise
@@ -15,7 +15,7 @@ __all__ = [
     "REFINEMENTS",
     "SENTENCES",
     "Agreement",
-    "Difference",
+    "PolicyDifference",
     "Summary",
     "compare",
     "find_fewer_copies",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from syncedmem.model.declaration import Call, Machine, Refusal
 
     from ..memory.policy import Policy
-    from .programs import Operation, Program
+    from .programs import Operation, VectorProgram
 
 __all__ = ["OWN_BUFFER", "REFUSALS", "content", "expected_steps", "refusals"]
 
@@ -66,7 +66,7 @@ def _policy_for(machine: Machine, policy: Policy | None) -> Policy | None:
     return POLICIES[machine.name] if policy is None and EDITIONS.get(machine.name) == machine else policy
 
 
-def expected_steps(program: Program, policy: Policy | None = None) -> list[dict[str, Any]]:
+def expected_steps(program: VectorProgram, policy: Policy | None = None) -> list[dict[str, Any]]:
     """The steps of a program: each operation with its expected result.
 
     Without a policy, the oracle of a machine that is no edition of Caffe's is its own table.
@@ -78,7 +78,7 @@ def expected_steps(program: Program, policy: Policy | None = None) -> list[dict[
 class _Caller:
     """The memories and the caller's buffers, while a program is followed."""
 
-    def __init__(self, program: Program, policy: Policy | None) -> None:
+    def __init__(self, program: VectorProgram, policy: Policy | None) -> None:
         self._machine = program.machine
         self._settings = {it.name: it.initial for it in self._machine.settings.values()}
         self._buffers: dict[int, int] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model import Input, space
 
 from ..memory.suites import Fail, Stumble
-from .programs import MOVES, WRITE_BUFFER, Program, end_of, numbered, operation_of
+from .programs import MOVES, WRITE_BUFFER, VectorProgram, end_of, numbered, operation_of
 from .replay import replay
 from .vector import Vector, mute_calls
 
@@ -48,7 +48,7 @@ def vector_of(violation: Violation, subject: Subject) -> Vector | None:
     taker = _Taker(subject.machine, len(sizes), mute_calls(subject.machine, subject.policy))
     for number, move in moves:
         taker.take(number, move)
-    program = Program(subject.machine, sizes, taker.operations(), subject.profile)
+    program = VectorProgram(subject.machine, sizes, taker.operations(), subject.profile)
     if not program.operations:
         return None
     vector = Vector(FOUND, program, subject.policy)

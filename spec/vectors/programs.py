@@ -33,8 +33,8 @@ __all__ = [
     "SUITES",
     "WRITE_BUFFER",
     "Operation",
-    "Program",
     "Suite",
+    "VectorProgram",
     "end_of",
     "numbered",
     "operation_of",
@@ -62,7 +62,7 @@ _MOST = 16
 """The longest counter that `counters` finds."""
 
 
-class Program(NamedTuple):
+class VectorProgram(NamedTuple):
     """A sequence of operations on new memories.
 
     Attributes
@@ -103,11 +103,11 @@ class Suite(NamedTuple):
     """
 
     text: str
-    programs: Callable[[Machine], Iterator[Program]]
+    programs: Callable[[Machine], Iterator[VectorProgram]]
 
 
 @lru_cache(maxsize=2)  # a suite is wanted twice in a row, and the largest have millions of operations
-def programs(suite: str, edition: AnyMachine) -> tuple[Program, ...]:
+def programs(suite: str, edition: AnyMachine) -> tuple[VectorProgram, ...]:
     """The programs of a suite, without duplicates.
 
     Raises
@@ -122,7 +122,7 @@ def programs(suite: str, edition: AnyMachine) -> tuple[Program, ...]:
     if clash := sorted(operations & machine.calls.keys()):
         wanted = f"another name, because {clash[0]} is another operation in a vector"
         raise InvalidArgumentError(f"a call of {machine}", clash[0], wanted)
-    names, distinct = set[bytes](), list[Program]()
+    names, distinct = set[bytes](), list[VectorProgram]()
     for program in SUITES[suite].programs(machine):
         name = blake2b(repr(program[1:]).encode(), digest_size=16).digest()  # shorter than the text of a long one
         if program.operations and name not in names:
@@ -133,10 +133,10 @@ def programs(suite: str, edition: AnyMachine) -> tuple[Program, ...]:
 
 def _program(
     machine: Machine, sequence: Iterable[Input | Operation], size: int = _SIZE, profile: Profile = "caffe"
-) -> Program:
+) -> VectorProgram:
     """A program of one memory from a sequence, with another content in every step, and its end."""
     done = [operation_of(it, n) if isinstance(it, Input) else it for n, it in enumerate(_sayable(machine, sequence), 1)]
-    return Program(machine, (size,), (*done, *end_of(machine)), profile)
+    return VectorProgram(machine, (size,), (*done, *end_of(machine)), profile)
 
 
 def _sayable(machine: Machine, sequence: Iterable[Input | Operation]) -> Iterator[Input | Operation]:
@@ -185,20 +185,20 @@ def numbered(memory: int, operation: Operation) -> Operation:
 
 def _from_sequences(
     sequences: Callable[[Machine], Iterable[InputSequence]], sizes: Iterable[int] = (_SIZE,), profile: Profile = "caffe"
-) -> Callable[[Machine], Iterator[Program]]:
+) -> Callable[[Machine], Iterator[VectorProgram]]:
     return lambda machine: (
         _program(machine, sequence, size, profile) for size in sizes for sequence in sequences(machine)
     )
 
 
-def _cells(machine: Machine) -> Iterator[Program]:
+def _cells(machine: Machine) -> Iterator[VectorProgram]:
     """Every call in every state, with NULL data."""
     for sequence in access_sequences(machine).values():
         for entry in stepper(machine).inputs(settings=False):
             yield _program(machine, (*sequence, entry))
 
 
-def _failures(machine: Machine) -> Iterator[Program]:
+def _failures(machine: Machine) -> Iterator[VectorProgram]:
     """In every state each action of every call fails; then the call is repeated, or the memory is released."""
     for state, sequence in access_sequences(machine).items():
         if any(it.given for it in sequence):
@@ -218,7 +218,7 @@ def _reads(machine: Machine) -> tuple[Input, ...]:
     return tuple(entry for entry in stepper(machine).inputs(null=False, settings=False) if entry.does == "read")
 
 
-def _aliases(machine: Machine) -> Iterator[Program]:
+def _aliases(machine: Machine) -> Iterator[VectorProgram]:
     """Adopting a memory's own pointer, adopting a buffer twice, and writing to an adopted buffer."""
     calls = [it for it in machine.calls.values() if _can(machine, it)]
     if not any(it.does == "write" for it in calls):
@@ -240,7 +240,7 @@ def _aliases(machine: Machine) -> Iterator[Program]:
         yield from _same_buffer(machine, call, write)
 
 
-def _same_buffer(machine: Machine, call: Call, write: Call) -> Iterator[Program]:
+def _same_buffer(machine: Machine, call: Call, write: Call) -> Iterator[VectorProgram]:
     """Two memories adopt one buffer, and each sees what is written through the other."""
     first, again = operation_of(Input(call), 1), {"call": call.name, "argument": {"buffer": 1}}
     reads = [operation_of(entry, 0) for entry in _reads(machine)]
@@ -256,10 +256,10 @@ def _same_buffer(machine: Machine, call: Call, write: Call) -> Iterator[Program]
     ):
         ends = (*end_of(machine), *end_of(machine, 1))
         steps = (first, numbered(1, again), *change, *others, *(numbered(1, it) for it in others), *ends)
-        yield Program(machine, (_SIZE, _SIZE), steps)
+        yield VectorProgram(machine, (_SIZE, _SIZE), steps)
 
 
-def _several(machine: Machine) -> Iterator[Program]:
+def _several(machine: Machine) -> Iterator[VectorProgram]:
     """Sequences of the tour on three memories in turns; after each step the other memories are compared."""
     sequences = tour(machine)
     for n in range(len(sequences)):
@@ -274,10 +274,10 @@ def _several(machine: Machine) -> Iterator[Program]:
                     others = (it for it in range(len(turns)) if it != memory)
                     steps += [numbered(it, {"call": LOOK}) for it in others if is_call]
         ends = (it for memory in range(len(turns)) for it in end_of(machine, memory))
-        yield Program(machine, _SEVERAL, (*steps, *ends))
+        yield VectorProgram(machine, _SEVERAL, (*steps, *ends))
 
 
-def _own_pointers(machine: Machine, call: Call, write: Call) -> Iterator[Program]:
+def _own_pointers(machine: Machine, call: Call, write: Call) -> Iterator[VectorProgram]:
     """Adopting the own pointer; that it is refused is our promise for Caffe's editions, and no other machine's."""
     if machine not in EDITIONS.values():
         return
@@ -294,7 +294,7 @@ def _can(machine: Machine, call: Call) -> bool:
     return step is not None and not step.refusal
 
 
-def _modes(machine: Machine) -> Iterator[Program]:
+def _modes(machine: Machine) -> Iterator[VectorProgram]:
     """Every mode for the allocation of host memory with every mode for its free, by adoption and by release."""
     if machine not in EDITIONS.values():
         return
@@ -313,7 +313,7 @@ def _modes(machine: Machine) -> Iterator[Program]:
                 )
 
 
-def _zero(machine: Machine) -> Iterator[Program]:
+def _zero(machine: Machine) -> Iterator[VectorProgram]:
     """The tour of a memory of zero bytes; what those do is said for Caffe's editions only."""
     if machine in EDITIONS.values():
         yield from _from_sequences(tour, (0,), "safe")(machine)

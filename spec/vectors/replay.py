@@ -9,7 +9,7 @@ from .memory_replay import replay_memories
 from .programs import OWN
 
 if TYPE_CHECKING:
-    from ..engine.subject import Program, Subject
+    from ..engine.subject import RemoteProgram, Subject
     from .memory_replay import Difference
 
 __all__ = ["is_of_blobs", "left_out", "replay"]
@@ -34,7 +34,7 @@ def left_out(subject: Subject, vector: dict[str, Any]) -> str:
     return "" if is_of_blobs(vector) else _beyond(subject, subject.program, vector)
 
 
-def _beyond(subject: Subject, program: Program, vector: dict[str, Any]) -> str:
+def _beyond(subject: Subject, program: RemoteProgram, vector: dict[str, Any]) -> str:
     """What of a vector of its edition a program cannot show."""
     if max(vector["sizes"]) > subject.largest:
         return f"they have memories of more than {subject.largest} bytes, the largest size of the port"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..memory.policy import Policy
     from .blobs import BlobSuite
-    from .programs import Program, Suite
+    from .programs import Suite, VectorProgram
 
 __all__ = ["ALL_SUITES", "FORMAT", "Vector", "canonical", "model_digest", "mute_calls", "vectors"]
 
@@ -45,13 +45,13 @@ class Vector:
     Attributes
     ----------
     suite : str
-    program : Program or BlobProgram
+    program : VectorProgram or BlobProgram
     policy : Policy or None
         That of the machine, if it is no edition of Caffe's.
     """
 
     suite: str
-    program: Program | BlobProgram
+    program: VectorProgram | BlobProgram
     policy: Policy | None = None
 
     @property

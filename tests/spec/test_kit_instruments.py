@@ -13,7 +13,7 @@ from syncedmem.model import Call
 from syncedmem.runtime import CPUDeviceAllocator
 from syncedmem.spec.engine.call_log import CallLog, InjectedFailure, RecordingAllocator
 from syncedmem.spec.memory.oracle import Oracle, Wanted
-from syncedmem.spec.memory.suites import Case, Synchronize, run_case
+from syncedmem.spec.memory.suites import SuiteCase, Synchronize, run_case
 
 PETSC = machines.POLICIES[machines.PETSC]
 
@@ -21,7 +21,7 @@ PETSC = machines.POLICIES[machines.PETSC]
 
 
 def test_a_wait_for_streams_is_part_of_a_sequence() -> None:
-    driver = run_case(device_subject(), Case((WRITE, PUSH, Synchronize(), GPU_READ, Synchronize())))
+    driver = run_case(device_subject(), SuiteCase((WRITE, PUSH, Synchronize(), GPU_READ, Synchronize())))
 
     pushed = ["stream = subject.device.stream()", "memory.async_gpu_push(stream=stream)"]
     waited = "subject.device.record(stream).synchronize()"

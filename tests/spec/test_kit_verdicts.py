@@ -19,7 +19,7 @@ from syncedmem.spec.engine.report import Conformance, SuiteResult
 from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.memory.buffers import unsuitable_buffers
 from syncedmem.spec.memory.driver import MemoryDriver
-from syncedmem.spec.memory.suites import Case, Synchronize, run_case
+from syncedmem.spec.memory.suites import SuiteCase, Synchronize, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def test_a_push_that_fails_later_is_found_when_it_is_waited_for() -> None:
             self.device.inner.release(pointer)
 
     with pytest.raises(Violation, match="R42-in-flight-not-freed: the push failed"):
-        run_case(device_subject(Sneaky), Case((WRITE, PUSH, Synchronize())))
+        run_case(device_subject(Sneaky), SuiteCase((WRITE, PUSH, Synchronize())))
 
 
 def test_a_memory_whose_head_cannot_be_read_is_refused() -> None:

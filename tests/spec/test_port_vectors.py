@@ -35,7 +35,7 @@ from syncedmem.spec.vectors import (
     vectors,
 )
 from syncedmem.spec.vectors.expected import content
-from syncedmem.spec.vectors.programs import Program
+from syncedmem.spec.vectors.programs import VectorProgram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +139,7 @@ def test_the_name_depends_on_what_is_done_alone() -> None:
 
     assert renamed.id == one.id != other.id
     assert renamed.line() != one.line()
-    assert isinstance(one.program, Program)
+    assert isinstance(one.program, VectorProgram)
     assert one.id != type(one)("tour", one.program._replace(sizes=(5,))).id
 
 

@@ -25,7 +25,7 @@ from syncedmem.verification import verify_model
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from syncedmem.spec.proofs import Difference
+    from syncedmem.spec.proofs import PolicyDifference
 
 KNOWN = {**{caffe.EDITIONS[name]: it for name, it in policy.POLICIES.items()}, **POLICIES}
 
@@ -176,7 +176,7 @@ def test_a_wrong_machine_breaks_a_sentence(name: str) -> None:
     if sentence == "copies":
         assert find_fewer_copies(machine, policy.CAFFE)
     found = {it.sentence: it for it in compare(machine, policy.CAFFE).differences}
-    difference: Difference = found["actions" if sentence == "copies" else sentence]
+    difference: PolicyDifference = found["actions" if sentence == "copies" else sentence]
 
     assert 1 <= len(difference.sequence) <= 4
     assert said in str(difference)

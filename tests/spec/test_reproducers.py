@@ -17,7 +17,7 @@ from subjects import ADOPT, GPU_ADOPT, GPU_READ, PUSH, READ, WRITE, device_subje
 from syncedmem.model import Input, Mode, caffe, using_mode
 from syncedmem.spec import Subject, Violation, check_conformance, suite_names
 from syncedmem.spec.engine.reproducer import Reproducer
-from syncedmem.spec.memory.suites import Case, Fail, Stumble, run_case
+from syncedmem.spec.memory.suites import Fail, Stumble, SuiteCase, run_case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,7 +144,7 @@ def test_a_reproducer_makes_the_calls_that_the_kit_made() -> None:
         ),
         *(ADOPT, Stumble(GPU_ADOPT), ADOPT, Fail(GPU_READ, 1, interrupt=True), GPU_NULL, PUSH),
     )
-    driver = run_case(replace(device_subject(), make=told), Case(moves, 7))
+    driver = run_case(replace(device_subject(), make=told), SuiteCase(moves, 7))
     program = "\n".join(driver.reproducer.complete())
     adopted = {len(call[1][1]) for call in told.calls if call[0] == "set_cpu_data"}
 

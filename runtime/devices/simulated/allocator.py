@@ -25,7 +25,7 @@ from ..host import CPUDeviceAllocator
 from .arithmetic import SimulatedArithmetic
 from .array import BYTES, SimulatedArray
 from .block import Block, Quarantine, SimulatedDeviceError, exclusive
-from .simulation import SimulatedEvent, SimulatedStream, Space, checked_ordinal, current_device, using_device
+from .simulation import DeviceSpace, SimulatedEvent, SimulatedStream, checked_ordinal, current_device, using_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         self.ordinal: int = checked_ordinal(ordinal)
         limit = None if capacity is None else check_byte_size(capacity, "capacity")
         self._live = LiveBlocks(self.name)
-        self._space = Space(self.ordinal, limit, seed)
+        self._space = DeviceSpace(self.ordinal, limit, seed)
         self._pinned = SimulatedPinnedAllocator(self.name)
         self._fuse = _Fuse()
 

@@ -11,7 +11,7 @@ from ..host_arithmetic import host_arithmetic
 from .array import SimulatedArray
 
 if TYPE_CHECKING:
-    from .simulation import Space
+    from .simulation import DeviceSpace
 
 __all__ = ["SimulatedArithmetic"]
 
@@ -23,11 +23,11 @@ class SimulatedArithmetic(Arithmetic):
     ----------
     where : str
         The device, as errors show it.
-    space : Space
+    space : DeviceSpace
         Its memory.
     """
 
-    def __init__(self, where: str, space: Space) -> None:
+    def __init__(self, where: str, space: DeviceSpace) -> None:
         self.where = where
         self._space = space
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ...allocators.pointers import HostArray
     from .block import Block
-    from .simulation import SimulatedStream, Space
+    from .simulation import DeviceSpace, SimulatedStream
 
 __all__ = ["BYTES", "SimulatedArray"]
 
@@ -46,7 +46,7 @@ class SimulatedArray:
 
     def __init__(  # noqa: PLR0913 -- where the bytes are, and which array they form
         self,
-        space: Space,
+        space: DeviceSpace,
         block: Block,
         offset: int,
         nbytes: int,
@@ -251,7 +251,7 @@ class SimulatedArray:
         start, stop = max(self._offset, other._offset), min(self._offset + self.nbytes, other._offset + other.nbytes)
         return self._block is other._block and start < stop
 
-    def belongs_to(self, space: Space) -> bool:
+    def belongs_to(self, space: DeviceSpace) -> bool:
         """Whether the bytes are in a memory space."""
         return self._space is space
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ORDINALS",
+    "DeviceSpace",
     "SimulatedEvent",
     "SimulatedStream",
-    "Space",
     "current_device",
     "using_device",
 ]
@@ -143,12 +143,12 @@ class SimulatedStream:
 
     Attributes
     ----------
-    space : Space
+    space : DeviceSpace
     number : int
         Its number in the order of creation; 0 is the default stream.
     """
 
-    def __init__(self, space: Space, number: int) -> None:
+    def __init__(self, space: DeviceSpace, number: int) -> None:
         self.space = space
         self.number = number
         # Each operation with its number.  Numbers rise; after an interrupt one may be missing.
@@ -278,12 +278,12 @@ class SimulatedStream:
         raise NotCopyableError(type(self).__name__, "share it, or make another one", "owns queued work")
 
 
-def _nowhere(space: Space) -> bool:  # noqa: ARG001 -- as SimulatedArray.belongs_to
+def _nowhere(space: DeviceSpace) -> bool:  # noqa: ARG001 -- as SimulatedArray.belongs_to
     """What is no array of a simulated device belongs to none of them."""
     return False
 
 
-class Space:
+class DeviceSpace:
     """The memory and the streams of one simulated device.
 
     Parameters

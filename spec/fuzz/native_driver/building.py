@@ -35,7 +35,7 @@ _NEEDS = (
 
 
 @dataclass(frozen=True)
-class Built:
+class TargetBuild:
     """A target that can be loaded."""
 
     target: str
@@ -43,7 +43,7 @@ class Built:
     sanitized: str = ""
 
 
-def built(text: str) -> Built:
+def built(text: str) -> TargetBuild:
     """Compile a target if it is a source or has a build command; any other target stays as it is."""
     place, sanitizer, command = _split(text)
     path, colon, symbols = place.rpartition(":")
@@ -55,10 +55,10 @@ def built(text: str) -> Built:
     if Path(path).suffix in _SOURCES:
         plain = _from_source(Path(path), "")
         sanitized = _from_source(Path(path), sanitizer) if sanitizer else plain
-        return Built(f"{plain}{colon}{symbols}", sanitizer or "", f"{sanitized}{colon}{symbols}")
+        return TargetBuild(f"{plain}{colon}{symbols}", sanitizer or "", f"{sanitized}{colon}{symbols}")
     if sanitizer is not None:
         raise TargetError(f"{text}: {_NEEDS}")
-    return Built(text, "", text)
+    return TargetBuild(text, "", text)
 
 
 def sanitizer_of(text: str) -> str:
@@ -149,7 +149,7 @@ _KEPT: list[tempfile.TemporaryDirectory[str]] = []
 
 
 @cache  # a command runs once in a process
-def _from_command(text: str, path: str, symbols: str, command: str, sanitizer: str) -> Built:
+def _from_command(text: str, path: str, symbols: str, command: str, sanitizer: str) -> TargetBuild:
     """Run a build command, with a sanitizer first: so that what it leaves there is the usual build."""
     if not command.strip():
         raise TargetError(f"{text}: no command is after build=")
@@ -165,7 +165,7 @@ def _from_command(text: str, path: str, symbols: str, command: str, sanitizer: s
     _run(path, command, "")
     if sanitizer and _has(path, sanitizer):
         raise TargetError(f"{command!r} did not build {path} again: it has to build it anew, for example with make -B")
-    return Built(f"{path}{symbols}", sanitizer, f"{sanitized}{symbols}")
+    return TargetBuild(f"{path}{symbols}", sanitizer, f"{sanitized}{symbols}")
 
 
 def _run(path: str, command: str, sanitizer: str) -> None:

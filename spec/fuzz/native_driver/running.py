@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..capabilities import Capabilities
-    from ..isolation import Place
+    from ..isolation import JobPlace
     from ..jobs import Answer
 
 __all__ = ["FROM_OUTSIDE", "NativeDriver"]
@@ -48,7 +48,7 @@ class NativeDriver:
     """Runs the native driver on one target."""
 
     def __init__(
-        self, place: Place, library: LibraryAddress, capabilities: Capabilities, hang: float, sanitizer: str = ""
+        self, place: JobPlace, library: LibraryAddress, capabilities: Capabilities, hang: float, sanitizer: str = ""
     ) -> None:
         self._place, self._library, self._capabilities = place, library, capabilities
         self._hang, self._sanitizer = hang, sanitizer
@@ -57,7 +57,7 @@ class NativeDriver:
 
     @classmethod
     def of(
-        cls, place: Place, target: str, capabilities: Capabilities, hang: float, symbols: Sequence[str] | None = None
+        cls, place: JobPlace, target: str, capabilities: Capabilities, hang: float, symbols: Sequence[str] | None = None
     ) -> Self | None:
         """The driver for a target; None if the target is no library with a convention that the driver can call.
 

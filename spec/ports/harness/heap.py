@@ -21,7 +21,7 @@ from .abi import KINDS, LAUNCH, STRUCTURES
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
-__all__ = ["SIDES", "Buffer", "Heap"]
+__all__ = ["SIDES", "Heap", "LentBuffer"]
 
 Action = dict[str, Any]
 
@@ -57,7 +57,7 @@ _BUFFERS = 4096
 """How many buffers of the caller are kept; a process may have only some ten thousand mappings."""
 
 
-class Block:
+class LentBlock:
     """A block of memory on pages of its own; nobody but the harness may touch it if it is guarded."""
 
     __slots__ = ("_base", "_length", "_tail", "address", "guarded", "kind", "name", "number", "size")
@@ -112,7 +112,7 @@ class Block:
 
 
 @contextmanager
-def _opened(blocks: Iterable[Block | None]) -> Generator[None]:
+def _opened(blocks: Iterable[LentBlock | None]) -> Generator[None]:
     """Let guarded blocks be touched inside the block."""
     guarded = [block for block in blocks if block is not None and block.guarded]
     for block in guarded:
@@ -122,12 +122,12 @@ def _opened(blocks: Iterable[Block | None]) -> Generator[None]:
         block.close()
 
 
-def _within(block: Block | None, address: int, size: int) -> int:
+def _within(block: LentBlock | None, address: int, size: int) -> int:
     """How many of so many bytes are not beyond the end of a block."""
     return size if block is None else min(size, block.address + block.size - address)
 
 
-class Buffer(NamedTuple):
+class LentBuffer(NamedTuple):
     """A buffer of the caller."""
 
     side: str
@@ -169,14 +169,14 @@ class Heap:
     def __init__(self, own: Any = None, *, guards: bool = True) -> None:
         self.actions: list[Action] = []
         self.newest: dict[str, int] = {}
-        self.buffers: dict[str, Buffer] = {}
+        self.buffers: dict[str, LentBuffer] = {}
         self.defers = False
         self.fail: int = 0
         self.partial = False
         self._guards = guards
         self._own = own
-        self._blocks: dict[int, Block] = {}
-        self._freed: dict[int, Block] = {}
+        self._blocks: dict[int, LentBlock] = {}
+        self._freed: dict[int, LentBlock] = {}
         self._queued: dict[int, list[tuple[int, int, int]]] = {}
         self._strayed: int | None = None
         self._number = 0
@@ -194,7 +194,7 @@ class Heap:
             address = pointer.value or 0
         else:
             address = self._new(SIDES[side], len(content), name).address
-        self.buffers[name] = Buffer(side, address, len(content))
+        self.buffers[name] = LentBuffer(side, address, len(content))
         self.write(side, address, content)
         if len(self.buffers) > _BUFFERS:
             self._forget(next(iter(self.buffers)))
@@ -347,13 +347,13 @@ class Heap:
             action["failed"] = True
         return self.fail == 0
 
-    def _new(self, kind: int, size: int, name: str = "") -> Block:
+    def _new(self, kind: int, size: int, name: str = "") -> LentBlock:
         self._number += 1
-        block = Block(self._number, kind, size, name, guarded=self._guards and kind == _DEVICE)
+        block = LentBlock(self._number, kind, size, name, guarded=self._guards and kind == _DEVICE)
         self._blocks[block.address] = block
         return block
 
-    def _drop(self, block: Block) -> None:
+    def _drop(self, block: LentBlock) -> None:
         """Free a block, and forget the queued copies from or to it: its pages may belong to somebody else soon."""
         del self._blocks[block.address]
         for number, copies in self._queued.items():
@@ -371,7 +371,7 @@ class Heap:
         else:
             self._own.deallocate(self._own.context, _DEVICE, address)
 
-    def _find(self, address: int) -> Block | None:
+    def _find(self, address: int) -> LentBlock | None:
         """The block at an address, or around it; None for memory that is not lent."""
         if block := self._blocks.get(address):
             return block

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from . import VERSION, abi
 from .calls import NUMBERS, RETURNING, VIEWS, WHOLE
-from .heap import SIDES, Buffer, Heap
+from .heap import SIDES, Heap, LentBuffer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,7 +127,7 @@ class Library:
         self._heap: Heap = Heap(own, guards=self._table.level >= _ACTIONS)
         self._objects: dict[str, dict[int, _Object]] = {"memory": {}, "blob": {}}
         self._released: deque[int] = deque()
-        self._own: dict[str, Buffer] = {}
+        self._own: dict[str, LentBuffer] = {}
         self._arguments, self._result, self._state = _ARGUMENTS(), _RESULT(), _STATE()
         self._explained = self._heap.explained()
 
@@ -215,7 +215,7 @@ class Library:
         memory, side = self._object(request), request["side"]
         if side not in memory.sides:
             raise _RefusedError(f"there is nothing on the side {side}")
-        self._own = {request["buffer"]: Buffer(side, memory.sides[side], memory.size)}
+        self._own = {request["buffer"]: LentBuffer(side, memory.sides[side], memory.size)}
         return {}
 
     def _on_drop(self, request: Request) -> Answer:
@@ -268,7 +268,7 @@ class Library:
         self._check(op, addresses, memory.sides.values())
         return answer | self._shown(memory)
 
-    def _argue(self, arguments: Any, call: int, request: Request, buffer: Buffer | None) -> None:
+    def _argue(self, arguments: Any, call: int, request: Request, buffer: LentBuffer | None) -> None:
         """Set the arguments that all calls have."""
         arguments.call, arguments.mode = call, abi.MODES[request["mode"].lower()]
         arguments.data, arguments.data_size, arguments.data_kind = (

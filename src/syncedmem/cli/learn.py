@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
-    from syncedmem.spec.learning.report import Finding, LearnReport, LearnWanted
+    from syncedmem.spec.learning.report import LearnFinding, LearnReport, LearnWanted
     from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
 
 __all__ = ["learn"]
@@ -160,7 +160,7 @@ def _file(name: str, statements: tuple[str, ...]) -> str:
     return program_file(re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-"), statements)
 
 
-def _files(report: LearnReport) -> list[tuple[Finding, str]]:
+def _files(report: LearnReport) -> list[tuple[LearnFinding, str]]:
     """The findings with the name of the file of each."""
     return [(it, _file(f"{number}-{it.name}", it.statements)) for number, it in enumerate(report.findings, 1)]
 
@@ -200,7 +200,7 @@ def _print_findings(
     say: Callable[..., None], report: LearnReport, out: Path, found: ProgramTarget | MakerTarget
 ) -> None:
     """Say the findings; cells of one call with the same two answers are one."""
-    groups: dict[tuple[str, ...], list[tuple[Finding, str]]] = {}
+    groups: dict[tuple[str, ...], list[tuple[LearnFinding, str]]] = {}
     for finding, name in _files(report):
         groups.setdefault((finding.name.partition(" ")[0], *finding.lines), []).append((finding, name))
     if groups:

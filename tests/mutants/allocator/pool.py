@@ -9,7 +9,7 @@ from bisect import insort
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from syncedmem.spec.fuzz.streams import Event
+    from syncedmem.spec.fuzz.streams import StreamEvent
 
 __all__ = ["Pool"]
 
@@ -39,7 +39,7 @@ class Pool:
         start += -start % ALIGNMENT
         self.holes: list[tuple[int, int]] = [(start, start + _CAPACITY)]
         self.sizes: dict[int, int] = {}
-        self.pending: list[tuple[Event, int, int]] = []
+        self.pending: list[tuple[StreamEvent, int, int]] = []
         self.lock: Any = threading.RLock()
 
     def allocate(self, size: int, alignment: int = ALIGNMENT, stream: Any = None) -> int:
@@ -129,7 +129,7 @@ class Pool:
     def settle(self, stream: Any) -> None:
         """Take back blocks whose streams have finished."""
         del stream
-        waiting: list[tuple[Event, int, int]] = []
+        waiting: list[tuple[StreamEvent, int, int]] = []
         for event, start, end in self.pending:
             if event.done:
                 self.put_back(start, end)

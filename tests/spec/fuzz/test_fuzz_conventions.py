@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from array_allocators import Buffers, Cached, Crooked, Device, Overlapping, Twice, cut, empty
 
-from syncedmem.spec.fuzz import Source, TargetError, driver_of, fuzz
+from syncedmem.spec.fuzz import TargetError, TargetSource, driver_of, fuzz
 from syncedmem.spec.fuzz.campaign import CampaignOutcome, campaign
 from syncedmem.spec.fuzz.journal import Journal
 
@@ -56,7 +56,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 def passed(target: object, **promises: str) -> CampaignOutcome:
     """What the fast generator did with an allocator that is correct."""
-    source = Source(target)
+    source = TargetSource(target)
     record = source.open().capabilities.with_promises(promises)
     outcome = campaign(source, record, Journal(), seed=0, steps=STEPS, seconds=600)
 
@@ -113,9 +113,9 @@ def test_a_correct_library_passes(  # noqa: PLR0913, PLR0917 -- the columns of t
     target = f"{library(source)}:{symbols}"
     counts = passed(target, **promises).checked
 
-    assert kind == Source(target).open().kind
+    assert kind == TargetSource(target).open().kind
     assert checked <= counts.keys()
-    assert (counts["A24-closes"] > 1) == Source(target).makes_fresh == (source != C or "abi" in symbols)
+    assert (counts["A24-closes"] > 1) == TargetSource(target).makes_fresh == (source != C or "abi" in symbols)
 
 
 @pytest.mark.deep
@@ -175,7 +175,7 @@ def test_a_library_that_cannot_be_used_is_refused_in_one_line(
     library: Callable[[str], Path], source: str, symbols: str, message: str
 ) -> None:
     with pytest.raises(TargetError) as caught:
-        Source(f"{library(source)}:{symbols}").open()
+        TargetSource(f"{library(source)}:{symbols}").open()
 
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -209,7 +209,7 @@ def test_a_state_that_is_made_as_new_shows_what_an_old_one_hides(library: Callab
     """KuiperLLama's pool keeps its state for as long as the library is loaded."""
     old, new = f"{library(C)}:stale_*", f"{library(C)}:stale_*,reset=stale_reset"
 
-    assert [False, True] == [Source(target).makes_fresh for target in (old, new)]
+    assert [False, True] == [TargetSource(target).makes_fresh for target in (old, new)]
     with driver_of(new) as driver:
         assert driver.allocate(0, 100)
     assert passed(old).operations >= STEPS
@@ -242,7 +242,7 @@ def test_real_libraries_pass_with_all_their_functions(name: str) -> None:
 def test_a_correct_allocator_of_arrays_passes(
     target: object, kind: str, promises: dict[str, str], checked: str
 ) -> None:
-    opened = Source(target).open()
+    opened = TargetSource(target).open()
 
     assert kind == opened.kind
     assert ("RuntimeError" in opened.capabilities.out_of_memory) == ("drop" in kind)

@@ -11,7 +11,7 @@ from mutants.allocator import Pool
 from mutants.allocator.envelope import UsablePool
 
 from syncedmem.spec import Violation
-from syncedmem.spec.fuzz import Driver, Source, driver_of, fuzz
+from syncedmem.spec.fuzz import Driver, TargetSource, driver_of, fuzz
 from syncedmem.spec.fuzz.access import WHOLE
 from syncedmem.spec.fuzz.campaign import campaign
 from syncedmem.spec.fuzz.journal import Journal
@@ -26,7 +26,7 @@ GIB = 1 << 30
 
 def started(target: object) -> Driver:
     """Return a driver of a new target."""
-    opened = Source(target).open()
+    opened = TargetSource(target).open()
     return Driver(opened, opened.capabilities)
 
 
@@ -183,7 +183,7 @@ def all_but_each(period: int) -> Callable[[], bool]:
     ids=["10 %", "50 %", "90 %", "each 2nd", "each 7th", "all but each 3rd", "all but each 50th"],
 )
 def test_who_refuses_at_random_or_in_turn_is_not_accused(rule: Callable[[], Callable[[], bool]]) -> None:
-    source = Source(lambda: Refuser(rule()))
+    source = TargetSource(lambda: Refuser(rule()))
     record = source.open().capabilities
     for seed in range(3):
         fixed = campaign(source, record, Journal(), seed=seed, steps=3_000, seconds=600, kind="fixed")

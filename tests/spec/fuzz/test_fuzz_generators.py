@@ -16,7 +16,7 @@ from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorMachine,
     HeapStep,
-    Source,
+    TargetSource,
     allocator_machine,
     fuzz,
 )
@@ -70,7 +70,7 @@ def test_the_machine_finds_bugs(name: str) -> None:
 def test_the_same_seed_takes_the_same_steps() -> None:
     def taken(seed: int) -> tuple[HeapStep, ...]:
         journal = Journal()
-        source = Source(Pool())
+        source = TargetSource(Pool())
         campaign(source, source.open().capabilities, journal, seed=seed, steps=4_000, seconds=60)
         return journal.steps()
 

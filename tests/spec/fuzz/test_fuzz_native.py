@@ -14,7 +14,7 @@ from syncedmem.spec.fuzz.isolation import Isolated
 from syncedmem.spec.fuzz.native_driver import building
 from syncedmem.spec.fuzz.native_driver.building import built
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver
-from syncedmem.spec.fuzz.recognition import Source
+from syncedmem.spec.fuzz.recognition import TargetSource
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -65,7 +65,7 @@ def answers(  # noqa: PLR0913 -- the options of a run
     unjudged: Sequence[str] = (),
 ) -> list[Any]:
     """Return the answers of the native driver, up to the first finding."""
-    source = Source(target)
+    source = TargetSource(target)
     record = source.open().capabilities.with_promises(promises or {})
     with Isolated("libc.so.6:malloc,free", hang) as place:
         driver = NativeDriver.of(place, target, record, hang, None if "sanitizer=" in target else source.symbols)

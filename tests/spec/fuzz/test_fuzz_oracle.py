@@ -12,7 +12,7 @@ from mutants.allocator import CachingPool, Pool
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     Driver,
-    Source,
+    TargetSource,
     driver_of,
     fuzz,
 )
@@ -84,7 +84,7 @@ def test_zero_bytes_do_what_is_promised(zero_size: str, gives: Any, wrong: bool)
         def deallocate(self, pointer: int) -> None:
             assert pointer == 64
 
-    opened = Source(Zero()).open()
+    opened = TargetSource(Zero()).open()
     driver = Driver(opened, opened.capabilities.with_promises({"zero_size": zero_size}))
     if wrong:
         with pytest.raises(Violation, match="A09-zero-size"):
@@ -131,7 +131,7 @@ def test_ignored_frees_do_nothing_and_others_are_seen() -> None:
         assert driver.free_foreign()
         driver.free(0)
         assert driver.free_again(0)
-    opened = Source(CachingPool()).open()
+    opened = TargetSource(CachingPool()).open()
     driver = Driver(opened, opened.capabilities.with_promises(promises))
     driver.allocate(0, 16)
     with pytest.raises(Violation, match=r"A11-foreign-free: .* to be ignored was promised"):

@@ -27,7 +27,7 @@ from allocator_conventions import (
     sized_give,
 )
 
-from syncedmem.spec.fuzz import Source, TargetError, fuzz
+from syncedmem.spec.fuzz import TargetError, TargetSource, fuzz
 from syncedmem.spec.fuzz.recognition import look_up, spelling
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def with_methods(**names: str) -> object:
 )
 def test_what_cannot_be_used_is_refused_in_one_line(target: object, message: str) -> None:
     with pytest.raises(TargetError) as caught:
-        Source(target).open()
+        TargetSource(target).open()
 
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -125,7 +125,7 @@ def test_a_file_of_python_can_be_named(tmp_path: Path) -> None:
     file.write_text("def make():\n    raise ValueError('two\\nlines')\n", encoding="utf-8")
 
     with pytest.raises(TargetError, match=r"mine.py:make cannot be called without arguments \(ValueError: two lines\)"):
-        Source(f"{file}:make").open()
+        TargetSource(f"{file}:make").open()
 
 
 def test_what_a_file_defines_lives_as_long_as_the_process(tmp_path: Path) -> None:
@@ -158,9 +158,9 @@ def test_a_library_in_this_folder_is_pointed_out(monkeypatch: pytest.MonkeyPatch
     (tmp_path / "mine.so").write_bytes(b"")
 
     with pytest.raises(TargetError, match=r"; for the file in this folder write \./mine\.so"):
-        Source("mine.so:a,b").open()
+        TargetSource("mine.so:a,b").open()
     with pytest.raises(TargetError) as caught:
-        Source("yours.so:a,b").open()
+        TargetSource("yours.so:a,b").open()
     assert "this folder" not in str(caught.value)
 
 
@@ -187,7 +187,7 @@ def test_a_copy_is_called_as_its_parameters_say() -> None:
     found: list[Any] = []
     for copy in (as_kuiperllama, as_c, plain, with_more, short, unsigned):
         memory = Memory()
-        found.append(Source(types.SimpleNamespace(malloc=memory.take, free=memory.give, memcpy=copy)).open().copy)
+        found.append(TargetSource(types.SimpleNamespace(malloc=memory.take, free=memory.give, memcpy=copy)).open().copy)
     for call in found[:3]:
         call(1, 2, 3)
 

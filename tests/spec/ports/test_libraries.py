@@ -21,7 +21,7 @@ from syncedmem.spec.ports.conformance import Claim, conform_program
 from syncedmem.spec.ports.harness import abi, heap
 from syncedmem.spec.ports.harness.heap import Heap
 from syncedmem.spec.ports.harness.library import Library, LibraryError, load
-from syncedmem.spec.ports.memory import Refused
+from syncedmem.spec.ports.memory import RequestRefused
 from syncedmem.spec.ports.protocol import BLOB_REQUESTS, CAFFE, PortError
 from syncedmem.spec.ports.targets import library_target, subject_of
 
@@ -486,7 +486,7 @@ def test_the_kit_names_its_own_block_and_drops_a_memory(c_port: CPort) -> None:
         log, host, device = recorded(subject)
         make: Any = subject.make
         memory: RemoteMemory = make(5, host=host, device=device)
-        with pytest.raises(Refused, match="there is nothing on the side cpu"):
+        with pytest.raises(RequestRefused, match="there is nothing on the side cpu"):
             memory.own_buffer("cpu")
         memory.cpu_data()
 

@@ -17,7 +17,7 @@ from syncedmem.spec import Violation
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.memory import contracts
 from syncedmem.spec.memory.claims import not_judged
-from syncedmem.spec.memory.suites import Case, Fail, run_case, shortened
+from syncedmem.spec.memory.suites import Fail, SuiteCase, run_case, shortened
 from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
 from syncedmem.spec.requirements import requirements_of
@@ -40,7 +40,7 @@ def found(way: str, *moves: Input | Fail, level: Level = "L3", limits: Limits = 
     """What is found in a port that is wrong in this way."""
     with wrong(way).connect(limits, "") as port:
         subject = subject_of(port, way, "safe", level)
-        case = Case(moves or READS)
+        case = SuiteCase(moves or READS)
         with pytest.raises(Violation) as caught:
             run_case(subject, case)
         return shortened(subject, case, caught.value)
@@ -89,7 +89,7 @@ def test_a_port_that_hangs_is_ended() -> None:
 
 
 WRITE, ADOPT, RELEASE = Input(caffe.MUTABLE_CPU_DATA), Input(caffe.SET_CPU_DATA), Input(caffe.RELEASE)
-PUSH = Case((Input(caffe.CPU_DATA), Input(caffe.ASYNC_GPU_PUSH), Input(caffe.RELEASE)))
+PUSH = SuiteCase((Input(caffe.CPU_DATA), Input(caffe.ASYNC_GPU_PUSH), Input(caffe.RELEASE)))
 
 
 @pytest.mark.parametrize("bug", PORT_BUGS.values(), ids=PORT_BUGS)
@@ -99,9 +99,9 @@ def test_a_seeded_bug_breaks_its_requirement_and_no_other(bug: SeededBug) -> Non
     with wrong(bug.make.way).connect(limits, "") as port:
         subject = subject_of(port, bug.name, "safe", "L3")
         for run in (
-            lambda: run_case(subject, Case(READS)),
+            lambda: run_case(subject, SuiteCase(READS)),
             lambda: run_case(subject, PUSH),
-            lambda: run_case(subject, Case((Fail(Input(caffe.GPU_DATA), 1),))),
+            lambda: run_case(subject, SuiteCase((Fail(Input(caffe.GPU_DATA), 1),))),
             lambda: list(contracts.dropped(subject)),
         ):
             try:
@@ -161,7 +161,7 @@ def test_a_wait_counts_only_for_the_pushes_of_its_stream() -> None:
 
     assert "R42-in-flight-not-freed" == found("waits elsewhere", WRITE, push, RELEASE, level="L4").requirement
     with wrong("streams").connect(LIMITS, "") as port:
-        run_case(subject_of(port, "streams", "safe", "L4"), Case((WRITE, push, WRITE, push, RELEASE)))
+        run_case(subject_of(port, "streams", "safe", "L4"), SuiteCase((WRITE, push, WRITE, push, RELEASE)))
 
 
 def test_a_port_that_does_not_say_its_streams_is_not_judged_by_them() -> None:
@@ -176,7 +176,7 @@ def test_a_port_that_does_not_say_its_streams_is_not_judged_by_them() -> None:
 @pytest.mark.parametrize("way", ["no flag", "adopts"])
 def test_a_port_need_not_show_every_flag_and_may_show_adoptions(way: str) -> None:
     with wrong(way).connect(LIMITS, "") as port:
-        run_case(subject_of(port, way, "caffe", "L3"), Case((*READS, ADOPT)))
+        run_case(subject_of(port, way, "caffe", "L3"), SuiteCase((*READS, ADOPT)))
 
 
 @pytest.mark.parametrize(("way", "requirement", "first", "last"), FREES)
@@ -190,7 +190,7 @@ def test_a_port_that_forks_answers_twice() -> None:
 
 def test_what_only_an_old_process_does_is_shown_by_repeating_the_steps() -> None:
     with wrong("old").connect(LIMITS, "") as port:
-        subject, case = subject_of(port, "old", "caffe", "L3"), Case((Input(caffe.GPU_DATA),))
+        subject, case = subject_of(port, "old", "caffe", "L3"), SuiteCase((Input(caffe.GPU_DATA),))
         for _ in range(12):
             run_case(subject, case)
         with pytest.raises(Violation) as caught:
@@ -246,7 +246,7 @@ def right() -> Iterator[tuple[Port, Subject]]:
 def test_the_program_of_a_finding_begins_with_its_case(right: tuple[Port, Subject]) -> None:
     port, subject = right
     for _ in range(2):
-        run_case(subject, Case(READS))
+        run_case(subject, SuiteCase(READS))
 
     assert ["hello", "new"] == [json.loads(line)["op"] for line in port.requests()][:2]
     assert 2 * (len(port.requests()) - 1) == len(port.requests(whole=True)) - 1
