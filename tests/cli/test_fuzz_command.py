@@ -284,7 +284,7 @@ def test_signs_of_life_come_without_a_terminal(
 
 def test_a_finding_is_told_when_it_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Once, although it is made short afterwards, and the report comes again."""
-    kept = fuzz_command._Kept(tmp_path, Console())
+    kept = fuzz_command._FindingFiles(tmp_path, Console())
     report = Report("a:b", "", Capabilities(), {}, 0, 9, 1, 5.0, protected=True)
     kept.keep(report)
     report.violating.append(
