@@ -506,6 +506,10 @@ def chosen_suites(suites: Iterable[str], known: Collection[str]) -> tuple[str, .
     return wanted
 
 
+_MOST_STEPS = 1_000_000_000
+"""More steps than anybody waits for."""
+
+
 def check_steps(steps: object) -> None:
     """Refuse a value that is not a number of steps.
 
@@ -513,8 +517,8 @@ def check_steps(steps: object) -> None:
     ------
     InvalidArgumentError
     """
-    if type(steps) is not int or steps < 0:
-        raise InvalidArgumentError("steps", steps, "an integer, 0 or more")
+    if type(steps) is not int or not 0 <= steps <= _MOST_STEPS:
+        raise InvalidArgumentError("steps", steps, f"an integer from 0 to {_MOST_STEPS:,}")
 
 
 def run_suites(  # noqa: PLR0913 -- options

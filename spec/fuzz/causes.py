@@ -32,6 +32,7 @@ _FAMILIES = (
         frozenset({"A01", "A02", "A04", "A07", "A10", "A11", "A12"}),
         frozenset({"A05", "A08", "A09", "A13", "A14", "A15", "A16", "A17", "A22", "A23", "A24"}),
     ),
+    _Family(frozenset({"A14"}), frozenset({"A04", "A22", "A23"})),  # a resized block is not where it seems to be
     _Family(frozenset({"A05", "A06", "A18"}), frozenset({"A16"})),  # a request is answered wrongly
     _Family(frozenset({"A16", "A17", "A18", "A25"})),  # the allocator counts wrongly
 )

@@ -184,11 +184,12 @@ class Report:
     def _reason(self, name: str) -> str:
         entry = REQUIREMENTS[name].needs
         unpromised = entry != "anything" and getattr(self.capabilities, entry) == getattr(Capabilities(), entry)
-        if self.lost and not unpromised:
+        function = {"A13-zeroed": "calloc", "A14-resize-keeps": "realloc"}.get(name, "")
+        lacking = bool(function) and function not in self.functions and not self.capabilities.zeroed
+        if self.lost and not (unpromised or lacking or (name == "A20-threads" and self.threads == 1)):
             return "what was looked at was lost with the process"
         if name == "A04-contents-kept" or (name in OF_CONTENTS and self.unread and self.checked["A05-served"]):
             return self.unread
-        function = {"A13-zeroed": "calloc", "A14-resize-keeps": "realloc"}.get(name, "")
         if function in self.functions:
             times = self.checked[function]
             return f"its {function} refused every time, of {times:,}" if times else f"its {function} was not called"

@@ -294,4 +294,6 @@ def target(text: str, allocators: tuple[Callable[[], Any], Callable[[], Any]]) -
     place, colon, name = text.partition(":")
     if place.endswith(".py") or (place and colon and name):
         return MakerTarget(text, allocators)
+    if Path(text).suffix in (".c", ".cc", ".cpp", ".cu", ".rs"):
+        raise PortError(f"{text} is a source: compile it to a shared library first, as docs/port-abi.md says")
     raise PortError(f"{text!r} is neither module:maker nor a shared library; a program is named with --command")

@@ -103,9 +103,9 @@ def requirements_of(*kinds: Kind) -> dict[str, Requirement]:
 
 def lacking(it: Requirement, offered: Collection[str], level: Level = "L4") -> str:
     """Why a requirement is not judged at this level, on a subject that offers these; empty if it is."""
-    if it.needs not in {*offered, "anything"}:
-        return _LACKS.get(it.needs, f"needs {it.needs}")
-    return "" if it.level <= level else f"judged from {it.level} on"
+    if it.level > level:  # a level below may not even say what is offered
+        return f"judged from {it.level} on"
+    return "" if it.needs in {*offered, "anything"} else _LACKS.get(it.needs, f"needs {it.needs}")
 
 
 _LACKS = {

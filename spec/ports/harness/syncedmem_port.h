@@ -1,8 +1,8 @@
-/* syncedmem_port.h, version 1: how a library shows its memories to `syncedmem conform ./libport.so`.
+/* syncedmem_port.h, version 2: how a library shows its memories to `syncedmem conform ./libport.so`.
    Made by `syncedmem diagram --format port-header`.  docs/port-abi.md explains it.
 
-   A library exports one function, syncedmem_port().  It returns a table of four functions: create, call, state and
-   destroy.  The program that tests the library is called the harness.  It calls one function at a time. */
+   A library exports syncedmem_port(), and one with blobs syncedmem_blobs() too.  The first returns a table of functions:
+   create, call, state and destroy.  The program that tests the library is called the harness.  It calls one function at a time. */
 #ifndef SYNCEDMEM_PORT_H
 #define SYNCEDMEM_PORT_H
 #include <stddef.h>
@@ -141,7 +141,7 @@ typedef struct smp_port {
 #define SMP_EXPORT
 #endif
 
-/* The only function that a port exports.  The table stays as it is while the library is loaded. */
+/* What every port exports.  The table stays as it is while the library is loaded. */
 SMP_EXPORT const smp_port *syncedmem_port(void);
 
 /* --- Blobs.  A port that has none needs nothing of what follows. */

@@ -20,8 +20,10 @@ from syncedmem.model import SyncedMemoryError
 
 from .display import help_of
 from .output import name_standard_output
+from .signals import BY_SIGNAL, interruptible
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable, Generator, Iterator
 
 __all__ = ["app", "commands", "main"]
@@ -71,11 +73,22 @@ def main() -> None:
     """Run the command line; errors of this package become one line and exit status 2."""
     name_standard_output()
     try:
-        with _nothing_kept():
-            app()
+        with _nothing_kept(), interruptible() as signals:
+            _run(signals)
     except (SyncedMemoryError, OSError) as error:
         typer.echo(f"syncedmem: {_line(error)}", err=True)
         sys.exit(2)
+
+
+def _run(signals: list[signal.Signals]) -> None:
+    """Run a command; one that was interrupted, and ends with an error, says so if it did not do it itself."""
+    try:
+        app()
+    except SystemExit as end:
+        if not (signals and end.code):
+            raise
+        typer.echo(f"syncedmem: interrupted by {signals[0].name}", err=True)
+        sys.exit(BY_SIGNAL + signals[0])
 
 
 @contextmanager

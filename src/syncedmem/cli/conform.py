@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
-    from syncedmem.spec import Violation
+    from syncedmem.spec import Conformance, Violation
     from syncedmem.spec.engine.supervisor import Limits
     from syncedmem.spec.ports.conformance import Claim, PortReport
     from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
@@ -329,7 +329,7 @@ def _print(console: Console, report: PortReport) -> None:
     console.print(rows)
     say = sayer(console)
     for why, names in _left(report).items():
-        say(f"Not judged ({why}): {', '.join(sorted(names))}")
+        say(f"Not judged at {_judged(report).level} ({why}): {', '.join(sorted(names))}")
     if beyond := _beyond(report):
         say(f"Only the profile safe looks at: {', '.join(beyond)}")
     for line in _unreached(report):
@@ -350,10 +350,15 @@ def _unreached(report: PortReport) -> Iterator[str]:
             yield f"  and {len(missing) - _LISTED} more, which report.json has"
 
 
+def _judged(report: PortReport) -> Conformance[Any]:
+    """What is known at the level that the port reaches, or else at the last one that was tried."""
+    return report.reached or report.results[-1]
+
+
 def _left(report: PortReport) -> dict[str, list[str]]:
     """The numbers of the requirements that the verdict is not about, by the reason."""
     found: dict[str, list[str]] = {}
-    for name, why in (report.reached or report.results[-1]).left.items() if report.results else ():
+    for name, why in _judged(report).left.items() if report.results else ():
         found.setdefault(why, []).append(name.partition("-")[0])
     return found
 

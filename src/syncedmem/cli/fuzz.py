@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
 from contextlib import contextmanager
@@ -27,10 +26,11 @@ from .display import progress_bars
 from .options import JsonFile, JunitFile  # noqa: TC001 -- typer reads them
 from .output import check_place, write
 from .replay import replaying
+from .signals import BY_SIGNAL, interruptible
 
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable, Generator, Iterator
-    from types import FrameType
 
     from rich.progress import Progress, TaskID
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["fuzz"]
 
 DEFAULT_OUT = Path("build/fuzz")
-_FAILED, _INTERRUPTED = 3, 128
-"""Exit statuses: the fuzzer itself failed; plus the number of a signal, as a shell has it."""
+_FAILED = 3
+"""The exit status if the fuzzer itself failed."""
 _SIGNS = 1.8, 1.0
 """The seconds before the first line that says that the run goes on, and between two of them."""
 _HURT = (
@@ -174,7 +174,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         from syncedmem.spec.fuzz import fuzz as run_fuzz
         from syncedmem.spec.fuzz.native_driver.building import with_sanitizer
 
-        with _interruptible() as signals:
+        with interruptible() as signals:
             try:
                 run_fuzz(
                     target if sanitizer is None else with_sanitizer(target, sanitizer),
@@ -213,7 +213,7 @@ def _finish(
     report = files.report
     if report is None:
         console.print(f"interrupted by {signals[0].name} before anything was tested.", style="bold red")
-        raise typer.Exit(_INTERRUPTED + signals[0])
+        raise typer.Exit(BY_SIGNAL + signals[0])
     files.keep(report)
     unwritten = [*filter(None, (files.error, report.unwritten)), *_write(report, json_path, junit)]
     _print_report(console, report)
@@ -242,34 +242,12 @@ def _write(report: Report, json_path: str | None, junit: str | None) -> list[str
 
 def _status(report: Report, unusable: bool, signals: list[signal.Signals]) -> int:
     if signals:
-        return _INTERRUPTED + signals[0]
+        return BY_SIGNAL + signals[0]
     if unusable:
         return 2
     if report.errors:
         return _FAILED
     return int(not report.passed)
-
-
-@contextmanager
-def _interruptible() -> Generator[list[signal.Signals]]:
-    """Have SIGINT and SIGTERM raise ``KeyboardInterrupt``, the first of them; they come into the list."""
-    signals: list[signal.Signals] = []
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        del frame
-        signals.append(signal.Signals(number))
-        if not signals[1:]:
-            raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():  # only that one may have handlers
-        yield signals
-        return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class _FindingFiles:
