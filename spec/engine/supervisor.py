@@ -372,7 +372,11 @@ class Command:
     def ask(self, line: str) -> str | Death:
         """The answer to a line, or how the process ended without one."""
         deadline = None if self._patience is None else time.monotonic() + self._patience
-        death = self._send(line.encode() + b"\n", deadline) or self._receive(deadline)
+        try:
+            death = self._send(line.encode() + b"\n", deadline) or self._receive(deadline)
+        except BaseException:  # an interrupt: nobody waits for the answer any more
+            self._kill()
+            raise
         if death is not None:
             return death
         answer, _, self._rest = self._rest.partition(b"\n")
