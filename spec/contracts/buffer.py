@@ -343,15 +343,19 @@ def queued(case: BufferCase) -> None:
 def in_order(case: BufferCase) -> None:
     device = case.place
     stream = device.stream()
-    host, first, second = case.holding(1, case.host), case.holding(2, device), case.holding(3, device)
-    result = case.make(SIZE, case.host)
-    second.copy_from(first, stream=stream)
-    first.copy_from(host)  # after the copy that reads it
-    result.copy_from(second)  # after the copy that writes it
-    device.upstream.record(stream).synchronize()
-    case.require_bytes(result, pattern(2, SIZE), "the buffer that was written on the stream")
-    case.require_bytes(second, pattern(2, SIZE), "the same buffer later")
-    case.require_bytes(first, pattern(1, SIZE), "the buffer that was read on the stream")
+    for here in case.places:
+        read, written, other = case.holding(1, device), case.holding(2, device), case.holding(3, here)
+        result = case.make(SIZE, here)
+        for where, target, source, changed, number in (
+            ("out of the target", result, written, result, 1),
+            ("into the target", written, other, written, 3),
+            ("into the source", read, other, written, 1),
+        ):
+            written.copy_from(read, stream=stream)
+            target.copy_from(source)
+            device.upstream.record(stream).synchronize()
+            what = f"a copy {where} of a queued one, from {source.allocator.name} to {target.allocator.name}"
+            case.require_bytes(changed, pattern(number, SIZE), what)
 
 
 @BufferCase.checks("F14-lost-told")

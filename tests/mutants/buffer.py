@@ -211,6 +211,48 @@ class DoesNotWaitForStreams(Over):
             super().copy_from(source, stream=stream, **options)
 
 
+def alias(buffer: Any) -> Any:
+    """A correct buffer over the memory of a wrong one, which knows nothing of its queued copies."""
+    return buffer.make(len(buffer), buffer.allocator, buffer.ptr, use_external=True)
+
+
+@seeded_bug("F13-in-order", "a list of queued copies for what is written, and none for what is read")
+class DoesNotWaitForItsSource(Over):
+    """A copy without a stream does not wait for the copies that are queued to its source."""
+
+    def copy_from(self, source: Any, *, stream: Any = None, **options: Any) -> None:
+        if stream is None and isinstance(source, Over) and source.ptr is not None:
+            source = alias(source)
+        super().copy_from(source, stream=stream, **options)
+
+
+@seeded_bug("F13-in-order", "the wait stands behind the way through the host, which returns before it")
+class DoesNotWaitOnTheWayThroughTheHost(Over):
+    """A copy from one device to another does not wait for the copies that are queued to its source."""
+
+    def copy_from(self, source: Any, *, stream: Any = None, **options: Any) -> None:
+        places = {getattr(it, "allocator", None) for it in (self, source)}
+        if stream is None and len(places) > 1 and None not in places and not any(map(is_host, places)):
+            source = alias(source)
+        super().copy_from(source, stream=stream, **options)
+
+
+@seeded_bug("F13-in-order", "a write waits for reads, and not for other writes")
+class OvertakesAnEarlierWrite(Over):
+    """A copy without a stream does not wait for the copies that are queued to its target."""
+
+    aliases: tuple[Any, ...] = ()
+
+    def copy_from(self, source: Any, *, stream: Any = None, **options: Any) -> None:
+        if stream is not None:
+            self.aliases = (*self.aliases, alias(self))
+            self.aliases[-1].copy_from(bare(source), stream=stream, **options)
+            return
+        for written in getattr(source, "aliases", ()):
+            written.close()
+        super().copy_from(source, **options)
+
+
 @seeded_bug("F14-lost-told", "an error that nobody looks at")
 class KeepsLossesToItself(Over):
     """A lost copy is not reported."""
