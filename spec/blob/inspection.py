@@ -75,6 +75,9 @@ class BlobInspection:
         """
         for _, sentence in self._run.log.stray:
             self._run.require(False, "B60-nothing-left", sentence)
+        if requirement == "B43-copy-self":
+            moved = sum(it.byte_size for it in seen if it.operation == "clone")
+            self._run.require(not moved, requirement, f"{moved} bytes were copied onto themselves")
         found, without = _moving(seen), _moving(besides_extents(seen, axes))
         orders = [
             [(it.operation, it.side, it.pinned, size) for it, size in chain.from_iterable(order)]

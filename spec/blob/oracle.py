@@ -313,9 +313,11 @@ class BlobStates:
         side: str = "gpu" if self.mode is Mode.GPU and self.has_device else "cpu"
         target = before.blobs[n].memory(part)
         taken, after = before.touch(target, side, write=True)
-        given, after = after.touch(after.blobs[source].memory(part), side, write=False)
+        origin = after.blobs[source].memory(part)
+        given, after = after.touch(origin, side, write=False)
         after = after.overwritten(target, side, after.content(source, part, side))
-        return Foreseen(Blame("B40-copy-by-mode", "B39-copy-numbers"), after, (taken, given))
+        conduct = "B43-copy-self" if origin == target else "B40-copy-by-mode"
+        return Foreseen(Blame(conduct, "B39-copy-numbers"), after, (taken, given))
 
     def update(self, n: int) -> Foreseen:
         """Subtract the diff from the data, on the side of the data."""

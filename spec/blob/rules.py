@@ -7,6 +7,8 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
+from syncedmem.model import Mode
+
 from .arithmetic import ARITHMETIC_RULES, many
 from .cells import WAYS, way
 from .claims import offers_messages
@@ -15,7 +17,7 @@ from .messages import MESSAGES
 from .oracle import ACCESSORS, NORMS, PARTS, SCALES, Other
 from .ownership import ADOPTION_RULES
 from .scenarios import Scenario
-from .steps import BlobCall, Check, Extents, Prepare, refused
+from .steps import BlobCall, Check, Extents, Prepare, in_mode, refused
 
 if TYPE_CHECKING:
     from ..engine.subject import Subject
@@ -201,7 +203,8 @@ def copies(subject: Subject) -> Iterator[Scenario]:
     for part, accessors in product(PARTS, _ways(subject)):
         options = (("copy_diff", True),) if part == "diff" else ()
         steps: list[BlobStep] = [step for n in range(3) for step in way(n, part, accessors)]
-        steps.append(BlobCall(0, "copy_from", (Other(0),), options, about="B43-copy-self"))
+        own = BlobCall(0, "copy_from", (Other(0),), options)
+        steps += (own, in_mode(Mode.CPU), own, in_mode(Mode.GPU))
         for target, source in ((0, 1), (1, 2), (2, 1), (1, 0)):
             flags = (*options, ("reshape", True))
             steps.append(BlobCall(target, "copy_from", (Other(source),), flags, about="B41-copy-reshape"))

@@ -275,3 +275,29 @@ class SelfCopyIsNothing(HandmadeBlob):
     def copy_from(self, source: Any, copy_diff: bool = False, reshape: bool = False) -> None:
         if source is not self:
             super().copy_from(source, copy_diff, reshape)
+
+
+@seeded_bug("B43-copy-self", "math_functions.cpp:89 left out: memcpy, whatever X and Y are")
+class CopiesOntoItself(HandmadeBlob):
+    """A copy from the blob itself copies the elements onto themselves on the device."""
+
+    def copy_part(self, source: Any, copy_diff: bool) -> None:
+        super().copy_part(source, copy_diff)
+        mine, theirs = self.parts(source, copy_diff)
+        side = self.side_of_copy(mine, theirs)
+        if mine is theirs:
+            self.copy_itself(self.raw(mine, f"mutable_{side}_data"), side)
+
+    def copy_itself(self, row: Any, side: str) -> None:
+        if side == "gpu":
+            self.copy(row, row, side)
+
+
+@seeded_bug("B43-copy-self", "math_functions.cpp:89 left out: memcpy, whatever X and Y are")
+class CopiesOntoItselfOnTheHost(CopiesOntoItself):
+    """A copy from the blob itself copies the elements onto themselves on the host."""
+
+    def copy_itself(self, row: Any, side: str) -> None:
+        if side == "cpu":
+            pointer = self.host.adopt(row, self.bytes())
+            self.host.memcpy(pointer, pointer, self.bytes())
