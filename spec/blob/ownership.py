@@ -42,7 +42,10 @@ def renewals(subject: Subject) -> Iterator[Scenario]:
     """Adopting for the data of a blob whose memory is larger renews both memories (B24)."""
     for side in subject.sides:
         adopt = BlobCall(0, f"set_{side}_data", (True,))
-        yield Scenario(((3, 4),), (*_written(side), BlobCall(0, "reshape", ((2, 3),)), adopt, BlobCall(0, "cpu_diff")))
+        smaller = BlobCall(0, "reshape", ((2, 3),))
+        yield Scenario(((3, 4),), (*_written(side), smaller, adopt, BlobCall(0, "cpu_diff")))
+        if subject.program is None:  # also if the buffer is a part of the caller's larger one, which is not freed
+            yield Scenario(((3, 4),), (adopt, smaller, adopt._replace(arguments=(ExportingBlob(0),))))
 
 
 def own_memory(subject: Subject) -> Iterator[Scenario]:
@@ -62,6 +65,13 @@ def own_memory(subject: Subject) -> Iterator[Scenario]:
         buffer = "bytearray(24)" if side == "cpu" else "subject.device.empty(24)"
         adopted = (BlobCall(0, f"mutable_{side}_data"), _adopt(0, side, "diff"))
         yield Scenario(((2, 3),), (*adopted, *refused(known, f"blob.set_{side}_data({buffer})")))
+
+
+def kept_memory(subject: Subject) -> Iterator[Scenario]:
+    """What both parts use is not freed if it is the caller's, or on the other side; so adopting is allowed (B23)."""
+    for side, other in product(_judged_sides(subject), repeat=2):
+        start = BlobCall(0, f"set_{side}_data", (True,)) if side == other else BlobCall(0, f"mutable_{side}_data")
+        yield Scenario(((2, 3),), (start, _adopt(0, side, "diff"), BlobCall(0, f"set_{other}_data", (True,))))
 
 
 def exporters(subject: Subject) -> Iterator[Scenario]:
@@ -105,6 +115,7 @@ ADOPTION_RULES: tuple[Callable[[Subject], Iterator[Scenario]], ...] = (
     buffers,
     renewals,
     own_memory,
+    kept_memory,
     exporters,
     extents,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 from ..registry import seeded_bug
@@ -52,6 +53,47 @@ class AdoptsAlone(HandmadeBlob):
     def redirect(self, memory: Any, call: str, buffer: Any) -> None:
         self.data_memory = self.memory(memory.size)
         super().redirect(self.data_memory, call, buffer)
+
+
+@seeded_bug(
+    "B23-adopt-redirects",
+    "H18 taken too far: the call frees one side",
+    out_of_reach="Caffe has no call that adopts for the diff",
+)
+class KeepsBothSides(HandmadeBlob):
+    """Adopting on one side is refused while the other part uses the memory of the other side."""
+
+    def check_not_adopted(self, memory: Any, other: Any, call: str) -> None:
+        for side in ("cpu", "gpu"):
+            super().check_not_adopted(memory, other, f"set_{side}_data")
+
+
+def overlap(first: Any, second: Any, side: str) -> bool:
+    """Whether two memories use the same bytes of a side, whoever owns them."""
+    blocks = [it._blocks.get(side) for it in (first, second)]
+    return all(blocks) and bool(first._places[side].overlaps(*(it.pointer for it in blocks)))
+
+
+@seeded_bug(
+    "B23-adopt-redirects",
+    "H18 taken too far: nobody asks whose memory it is",
+    out_of_reach="Caffe has no call that adopts for the diff",
+)
+class KeepsWhatIsAdopted(HandmadeBlob):
+    """Adopting is refused while both parts use one buffer of the caller, which nobody frees."""
+
+    def check_not_adopted(self, memory: Any, other: Any, call: str) -> None:
+        if overlap(memory, other, call[4:7]):
+            self.refuse("the other part uses this buffer")
+
+
+@seeded_bug("B24-adopt-renews", "H5 taken too far: nobody asks whose memory it is")
+class RefusesToRenewWhatIsAdopted(HandmadeBlob):
+    """A part of a buffer of the caller is refused if the blob has adopted the whole, which nobody frees."""
+
+    def check_kept(self, given_up: tuple[Any, ...], *kept: Any) -> None:
+        if any(overlap(*it) for it in product(given_up, kept, ("cpu", "gpu"))):
+            self.refuse("own memory")
 
 
 @seeded_bug("B24-adopt-renews", "Caffe before 3ba20549b")
