@@ -101,9 +101,14 @@ class BlobInspection:
         found = shown(view)
         same = alike(found, content, self.states.dtype)
         self._run.require(same, "B22-elements", f"{step.call} shows {_compared(found, content)}")
-        if content and "cpu" in step.call and self._run.subject.program is None:
+        if not content or self._run.subject.program is not None:
+            return
+        if "cpu" in step.call:
             shape, wanted = memoryview(view).shape, self.states.blobs[step.blob].shape
             self._run.require(shape == wanted, "B22-elements", f"the view has the shape {shape}, expected {wanted}")
+        with using_mode(self.states.mode):
+            again = getattr(self.blob(step.blob), step.call)()
+        self._run.require(again is not view, "B69-fresh-view", f"{step.call} returned one object twice")
 
     # --- the state afterwards
 

@@ -25,7 +25,7 @@ _HEADS = {"R": "R11-head", "B": "B21-accessors"}
 
 _HARMLESS = frozenset(
     {"R09-no-needless-copy", "R26-release-order", "R46-fresh-view", "R47-read-only-view", "R58-push-on-its-stream"}
-    | {"B67-shape-lazy"}
+    | {"B67-shape-lazy", "B69-fresh-view"}
 )
 """The requirements whose violation leaves everything else that the kit knows as it is."""
 

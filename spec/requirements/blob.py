@@ -128,6 +128,7 @@ BLOB_SAFE: tuple[tuple[str, str, str], ...] = (
      "H5, H18; blob.cpp:90-117; R35 is the same for one memory"),
     ("B67-shape-lazy", "The extents have memory only if they were requested on the device.",
      "blob.cpp:27-30 allocates it with every shape that has more axes"),
+    ("B69-fresh-view", "Every call of an accessor returns a new view object.", "H10; R46 is the same for one memory"),
 )  # fmt: skip
 
 BLOB_NEEDS: dict[str, str] = {
@@ -138,8 +139,8 @@ BLOB_NEEDS: dict[str, str] = {
 }
 """What a subject must offer for a requirement, unless every subject can be tested for it."""
 
-BLOB_OF_OBJECTS = frozenset({"B66"})
-"""The requirements that need a view as an argument of a call; they are not judged of a program."""
+BLOB_OF_OBJECTS = frozenset({"B66", "B69"})
+"""The requirements about views as Python objects; they are not judged of a program."""
 
 BLOB_LEVELS = by_level(
     L0="B01 B03 B04 B08 B09 B10 B11 B12 B13 B14 B15 B16 B19 B20 B21 B26 B27 B29 B30 B33 B34 B36 B38 B40 B42 B44 B46"
@@ -147,5 +148,6 @@ BLOB_LEVELS = by_level(
     L1="B05 B06 B07 B17 B18 B22 B23 B24 B25 B28 B31 B32 B35 B37 B39 B41 B43 B50 B51 B52 B54 B56 B59",
     L2="B02 B45 B60 B61 B64 B66 B67",
     L3="B57",
+    L4="B69",
 )
 """The lowest level at which a requirement can be judged, by its number."""

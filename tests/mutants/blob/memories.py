@@ -38,6 +38,19 @@ class LooksOnce(HandmadeBlob):
         return view[:]
 
 
+@seeded_bug("B69-fresh-view", "a view that is kept, and is given out itself")
+class OneArrayForAll(HandmadeBlob):
+    """Reading the data on the host again gives out the same object, while it is over the same bytes."""
+
+    known: tuple[Any, ...] = (None, (), None)
+
+    def cpu_data(self) -> Any:
+        view, pointer = super().cpu_data(), self.data_memory._blocks["cpu"].pointer
+        if self.known[0] is not pointer or self.known[1] != self.axes:
+            self.known = pointer, self.axes, view
+        return self.known[2]
+
+
 @seeded_bug("B22-elements", "blob.cpp:40: the memory is larger than the blob")
 class ViewOfEverything(HandmadeBlob):
     """A view shows the whole memory."""
