@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from syncedmem.model.suites import access_sequences
 
 from ..engine.contents import fetch, pattern
+from ..requirements import REQUIREMENTS
 from .checks import SIZE, Refusable, adopting, everywhere, inputs, pushes, refused, started, starts
 from .driver import MemoryDriver
 
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from syncedmem.model import Input
 
     from ..engine.subject import Subject
+    from .checks import Contract
 
 __all__ = [
+    "UNSUITABLE",
     "adopted_buffers_are_dropped",
     "adopted_buffers_live",
     "own_buffers",
@@ -36,6 +39,9 @@ _OWN, _SMALL, _FROZEN, _SPREAD, _KIND = (
     "R38-not-contiguous-refused",
     "R39-wrong-kind-refused",
 )
+
+UNSUITABLE = (_SMALL, _FROZEN, _SPREAD, _KIND)
+"""The requirements about buffers that are not adopted."""
 
 
 # --- refused buffers
@@ -80,11 +86,16 @@ _UNSUITABLE_ON_HOST = (
 )
 
 
-@everywhere
-def unsuitable_buffers(driver: MemoryDriver) -> None:
-    """Buffers that are too small, read-only, not contiguous, or of another kind of memory are not adopted."""
-    for side in adopting(driver.subject):
-        refused(driver, *(_adoption(driver, side, *buffer) for buffer in _unsuitable(driver, side)))
+def unsuitable_buffers(requirement: str) -> Contract:
+    """Buffers that are unsuitable in one way are not adopted."""
+
+    def unsuitable(driver: MemoryDriver) -> None:
+        for side in adopting(driver.subject):
+            buffers = (it for it in _unsuitable(driver, side) if it[0] == requirement)
+            refused(driver, *(_adoption(driver, side, *buffer) for buffer in buffers))
+
+    unsuitable.__doc__ = REQUIREMENTS[requirement].text
+    return everywhere(unsuitable)
 
 
 def _unsuitable(driver: MemoryDriver, side: str) -> Iterator[tuple[str, str]]:

@@ -244,7 +244,8 @@ def _compare_dropped(driver: MemoryDriver) -> None:
 
 _ABOUT: dict[str, Contract] = {
     "R35": buffers.own_buffers,
-    "R36 R37 R38 R39": buffers.unsuitable_buffers,
+    # One for each: a run that goes on after a violation ends the contract with it.
+    **{name[:3]: buffers.unsuitable_buffers(name) for name in buffers.UNSUITABLE},
     "R14 R15": buffers.suitable_buffers,
     "R40": buffers.adopted_buffers_live,
     "R56": buffers.adopted_buffers_are_dropped,

@@ -56,7 +56,7 @@ def test_a_refusal_is_not_blamed_for_what_is_wrong_anyway() -> None:
     with pytest.raises(Violation, match="R08-copy-up: saw"):
         list(idle(device_subject(MEMORY_BUGS["CopiesUpOnlyOnce"].make)))
     with pytest.raises(Violation, match="R32-strong-guarantee: after calls that were refused"):
-        list(unsuitable_buffers(device_subject(MEMORY_BUGS["RefusalLosesStaleSide"].make)))
+        list(unsuitable_buffers("R36-too-small-refused")(device_subject(MEMORY_BUGS["RefusalLosesStaleSide"].make)))
 
 
 def test_host_memory_need_not_be_an_array() -> None:
@@ -71,7 +71,7 @@ def test_host_memory_need_not_be_an_array() -> None:
 
     plain: Any = Plain()
 
-    assert list(unsuitable_buffers(replace(host_subject(), host=plain)))
+    assert list(unsuitable_buffers("R38-not-contiguous-refused")(replace(host_subject(), host=plain)))
 
 
 def test_a_buffer_that_cannot_be_adopted_is_not_kept_alive() -> None:

@@ -193,7 +193,7 @@ def test_what_a_refused_call_spoils_is_named_as_far_as_the_level_shows(level: Le
     subject = replace(device_subject(SpoilsWhatItRefuses), level=level)
 
     with pytest.raises(Violation) as found:
-        list(unsuitable_buffers(subject))
+        list(unsuitable_buffers("R36-too-small-refused")(subject))
     assert requirement == found.value.requirement
 
 
