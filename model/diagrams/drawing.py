@@ -48,6 +48,7 @@ __all__ = [
 
 _GUARD = "guard: step, !guard must not hold"
 BRACKETS = "(step) depends on a guard"
+"""What guards and brackets mean, for legends."""
 
 
 class Detail(Spelled, enum.StrEnum):

@@ -31,7 +31,7 @@ _EVERYWHERE = "an arrow from nowhere leaves every state"
 _WIDE = 640
 """How wide a row of labels may get before it becomes several."""
 _LONG = 18
-"""More letters than these in a step are broken."""
+"""A step of more letters takes several lines of text."""
 _MOST_ROWS = 6
 _GAP = 14
 """Between two items of a row; a tick or a cross before a call fits in."""
@@ -172,10 +172,10 @@ def _merged(drawn: Drawing) -> list[_Arrow]:
         identifiers = tuple(it for line in of_all for it in line.identifiers)
         sources = tuple(name for name in names if name != dest)
         merged.append((sources, dest, (Line(call, steps, kind, identifiers),)))
-    return [(sources, dest, tuple(map(_broken, lines))) for sources, dest, lines in merged if lines]
+    return [(sources, dest, tuple(map(_wrapped, lines))) for sources, dest, lines in merged if lines]
 
 
-def _broken(line: Line) -> Line:
+def _wrapped(line: Line) -> Line:
     """Long steps take several lines of text, which makes a drawing of many arrows narrower."""
     texts: list[str] = []
     for step in line.steps:

@@ -204,10 +204,9 @@ class BlobStates:
         fits = count <= self.capacity(n)
         kept = self if fits else self.renewed(n, count)
         after = kept.holding(n, replace(kept.blobs[n], shape=shape, count=count))
-        kept_duty = Blame("B05-reshape-keeps", "B05-reshape-keeps")
-        return Foreseen(
-            kept_duty if fits else Blame("B06-growth-renews", "B06-growth-renews", "B07-growth-unshares"), after
-        )
+        if fits:
+            return Foreseen(Blame("B05-reshape-keeps", "B05-reshape-keeps"), after)
+        return Foreseen(Blame("B06-growth-renews", "B06-growth-renews", "B07-growth-unshares"), after)
 
     def shrink_to_fit(self, n: int) -> Foreseen:
         """New memories of exactly the blob's size, with its elements, in place of larger ones."""

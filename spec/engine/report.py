@@ -507,7 +507,7 @@ def chosen_suites(suites: Iterable[str], known: Collection[str]) -> tuple[str, .
 
 
 _MOST_STEPS = 1_000_000_000
-"""More steps than anybody waits for."""
+"""Nobody waits for more steps."""
 
 
 def check_steps(steps: object) -> None:

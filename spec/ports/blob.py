@@ -99,6 +99,7 @@ class RemoteBlob(RemoteObject):
 
     kind: ClassVar[str] = "blob"
     shows: ClassVar[str] = "blob_state"
+    required: ClassVar[tuple[str, ...]] = ("shape", "count")
 
     def __init__(self, *shape: Any, dtype: str, host: RecordingAllocator, device: RecordingAllocator | None) -> None:
         inner: Any = host.inner
@@ -137,10 +138,6 @@ class RemoteBlob(RemoteObject):
         memory = self._shared.memories[(self.number, part) if number is None else number]
         memory.see(part, self._state())
         return memory
-
-    def _missing(self, answer: dict[str, Any]) -> str:
-        missing = [] if self._gone else [name for name in ("shape", "count") if name not in answer]
-        return f"the last answer about a blob has no {missing[0]!r}" if missing else ""
 
     # --- its calls
 

@@ -211,6 +211,8 @@ class RemoteObject:
     """The field of requests that has its number."""
     shows: ClassVar[str]
     """The request that shows it."""
+    required: ClassVar[tuple[str, ...]]
+    """What every answer about it has."""
 
     def __init__(self, actions: Actions, op: str, **fields: Any) -> None:
         self._actions = actions
@@ -253,8 +255,9 @@ class RemoteObject:
         self._seen = (self._port.turn, answer)
 
     def _missing(self, answer: dict[str, Any]) -> str:
-        """What an answer does not say of it and must, in a sentence."""
-        raise NotImplementedError
+        """What an answer does not say of it and must, in a sentence; of one that is gone, nothing must be said."""
+        missing = [] if self._gone else [name for name in self.required if name not in answer]
+        return f"the last answer about a {self.kind} has no {missing[0]!r}" if missing else ""
 
 
 class RemoteMemory(RemoteObject):
@@ -271,6 +274,7 @@ class RemoteMemory(RemoteObject):
 
     kind: ClassVar[str] = "memory"
     shows: ClassVar[str] = "state"
+    required: ClassVar[tuple[str, ...]] = ("head",)
 
     def __init__(self, size: int, **recorders: RecordingAllocator | None) -> None:
         inner: Any = next(it.inner for it in recorders.values() if it is not None)
@@ -308,10 +312,6 @@ class RemoteMemory(RemoteObject):
         """What is on a side, read without a call: nothing if the port does not show it."""
         shown = self._state().get(side)
         return [] if shown is None else [RemoteView(shown)]
-
-    def _missing(self, answer: dict[str, Any]) -> str:
-        there = "head" in answer or self._gone
-        return "" if there else "the last answer has no 'head', and the memory is not released"
 
     def __getattr__(self, name: str) -> Any:
         machine = self._protocol.machine

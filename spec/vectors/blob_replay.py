@@ -84,10 +84,9 @@ class _Player:
 
     def _release(self, n: int) -> Problem | None:
         """Drop a blob; when the last one is gone, nothing may be left."""
-        blob = self._blobs.pop(n)
         if self._subject.program is not None:
-            blob.drop()
-        del blob
+            self._blobs[n].drop()
+        del self._blobs[n]
         if self._log.live and not self._blobs:
             gc.collect()
         if self._log.live and not self._blobs:

@@ -1,7 +1,8 @@
 """The command line: a module of this folder that has a function of its own name has a command.
 
 The docstring and the options of the function are the command's help.  What takes long to import, such as the spec, a
-command imports when it runs, so that ``--help`` stays quick.  ``display`` and ``output`` are for all of them.
+command imports when it runs, so that ``--help`` stays quick.  ``display``, ``output`` and ``signals`` are for all of
+them.
 """
 
 from __future__ import annotations

@@ -141,9 +141,9 @@ def _subjects(
     named = None if ours else port_target(target, command, machine)
     if isinstance(named, ProgramTarget):
         with named.connect(Limits(seconds=TIMEOUT, first=FIRST), "") as port:
-            of_memories = subject_of(port, named.name, "safe", port.hello["level"])
-            of_blobs = subject_of(port, named.name, "safe", port.hello["level"], blobs=True)
-            yield lambda vector: of_blobs if is_of_blobs(vector) else of_memories
+            level = port.hello["level"]
+            subjects = [subject_of(port, named.name, "safe", level, blobs=blobs) for blobs in (False, True)]
+            yield lambda vector: subjects[is_of_blobs(vector)]
         return
     if named is not None and machine is not None:
         own = named.subject("safe", named.top(), "")

@@ -130,7 +130,7 @@ class RefusalLosesStaleSide(HandmadeMemory):
             raise
 
 
-@seeded_bug("R32-strong-guarantee", "syncedmem.cpp:117-121 miscopied: the flag is set before the CHECK")
+@seeded_bug("R32-strong-guarantee", "the flag is set before the argument is checked")
 class RefusalDisowns(HandmadeMemory):
     """A refused set_gpu_data says that device memory, of which there is none, is the memory's own."""
 

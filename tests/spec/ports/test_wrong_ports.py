@@ -58,7 +58,7 @@ ANSWERS = {
     "id": ("P02-one-answer", "the answer has id 99, expected"),
     "text id": ("P02-one-answer", "the answer has id 'x', expected"),
     "head": ("P02-one-answer", "'head': 'AT_CPU' is not one of UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU, SYNCED"),
-    "no head": ("P02-one-answer", "the last answer has no 'head', and the memory is not released"),
+    "no head": ("P02-one-answer", "the last answer about a memory has no 'head'"),
     "no actions": ("P02-one-answer", "it has no 'actions'"),
     "action": ("P02-one-answer", "'fly' is not one of allocate_cpu"),
     "bytes": ("P02-one-answer", "'cpu': 'XY' is not pairs of lower-case hexadecimal digits"),
