@@ -262,7 +262,7 @@ bench: $(STAMPS)/test  ## measure every speed that is promised
 	$(BIN)/python benchmarks/allocators.py
 	$(BIN)/python benchmarks/fuzzing.py
 	$(BIN)/python benchmarks/arithmetic.py
-	$(BIN)/python benchmarks/cuda.py
+	$(BIN)/python benchmarks/gpu.py
 	$(BIN)/python benchmarks/blobs.py
 	$(BIN)/python benchmarks/serialisation.py
 	$(BIN)/python benchmarks/exports.py

@@ -3,8 +3,8 @@
 cuBLAS is not used, for three reasons: it sums ``float32`` in ``float32``; its older interface counts at most 2**31
 elements; and it has no ``axpy`` for halves that rounds only once.  CuPy reduces each row of a table with one block of
 threads.  So a vector is reduced as a table of many rows, and then their sums are reduced.  Halves are computed in
-``float``.  A ``bfloat16`` is passed as ``uint16``; it is the upper half of a ``float``.  CuPy is an argument; only
-``cuda`` imports it.
+``float``.  A ``bfloat16`` is passed as ``uint16``; it is the upper half of a ``float``.  Subnormal numbers count as
+they are, which they do not in CuPy's own kernels.  CuPy is an argument; only ``cuda`` imports it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,33 @@ __all__ = ["CUDAArithmetic"]
 _ROWS = 1024
 """The rows of the table as which a vector is reduced: several blocks for each multiprocessor of the largest GPU."""
 
-_NARROW = """
+_PREAMBLE = """
+// CuPy compiles all kernels with -ftz=true, which makes the compiler's own operations on floats take subnormal numbers
+// for zero.  Instructions that are written out keep them.  A stand-in for the GPU has no such option, and no such
+// instructions.  What loads an element has no x and no y in its name: CuPy's reductions with CUB put other names in the
+// place of these letters.
+#ifdef __CUDA_ARCH__
+__device__ inline float times(float a, float b) {
+  float c; asm("mul.rn.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c;
+}
+__device__ inline float plus(float a, float b) {
+  float c; asm("add.rn.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b)); return c;
+}
+__device__ inline double widened(float a) { double b; asm("cvt.f64.f32 %0, %1;" : "=d"(b) : "f"(a)); return b; }
+#else
+inline float times(float a, float b) { return a * b; }
+inline float plus(float a, float b) { return a + b; }
+inline double widened(float a) { return a; }
+#endif
+
+struct Precise {
+  float value;
+  __device__ explicit Precise(float number) : value(number) {}
+  __device__ explicit operator double() const { return widened(value); }
+};
+__device__ inline Precise operator*(float a, Precise x) { return Precise(times(a, x.value)); }
+__device__ inline Precise operator+(Precise x, Precise y) { return Precise(plus(x.value, y.value)); }
+
 __device__ inline float wide(unsigned short bits) { return __uint_as_float((unsigned int)bits << 16); }
 __device__ inline unsigned short narrow(float value) {
   unsigned int bits = __float_as_uint(value);
@@ -29,11 +55,11 @@ __device__ inline unsigned short narrow(float value) {
 }
 """
 
-
 _TYPES = {
+    # The product and the sum of halves are no subnormal floats that matter: a half is at least 2**-24.
     "float16": ElementType("float16", "float32", "(float){}", "float16({})"),
-    "bfloat16": ElementType("uint16", "float32", "wide({})", "narrow({})"),
-    "float32": ElementType("float32", "float32", "{}", "{}"),
+    "bfloat16": ElementType("uint16", "float32", "Precise(wide({}))", "narrow(({}).value)"),
+    "float32": ElementType("float32", "float32", "Precise({})", "({}).value"),
     "float64": ElementType("float64", "float64", "{}", "{}"),
 }
 
@@ -97,11 +123,11 @@ class CUDAArithmetic(Arithmetic):
         kind = _TYPES[dtype]
         *read, written = (f"{kind.storage} {array}" for array in arrays)
         takes, step = ", ".join([f"{kind.compute} alpha", *read]), f"{arrays[-1]} = {kind.store.format(value)}"
-        return self._cupy.ElementwiseKernel(takes, written, step, _title(name, dtype), preamble=_NARROW)
+        return self._cupy.ElementwiseKernel(takes, written, step, _title(name, dtype), preamble=_PREAMBLE)
 
     def _reduction(self, name: str, dtype: str, arrays: tuple[str, ...], term: str) -> Any:
         takes = ", ".join(f"{_TYPES[dtype].storage} {array}" for array in arrays)
-        how = {"reduce_type": "double", "preamble": _NARROW}
+        how = {"reduce_type": "double", "preamble": _PREAMBLE}
         title = _title(name, dtype)
         return self._cupy.ReductionKernel(takes, "float64 total", term, "a + b", "total = a", "0.0", title, **how)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError, NoDeviceError
+from syncedmem.model import AllocationError, InvalidArgumentError, NoDeviceError
 from syncedmem.model.interface import DeviceType, MemcpyKind
 from syncedmem.model.packages import install
 
@@ -92,6 +92,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
             self.ordinal: int = check_ordinal(ordinal, "OpenCL", len(devices))
             device = devices[self.ordinal]
             self.description: str = f"{device.platform.name}: {device.name} ({device.global_mem_size >> 20} MiB)"
+            self._room = int(device.global_mem_size)
             self.context: Any = cl.Context([device])
             self._queues = _Queues(cl.CommandQueue(self.context))
         except cl.Error as error:
@@ -129,6 +130,8 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
     def _buffer(self, size: int) -> Any:
         self._home.check()
+        if size > self._room:  # NVIDIA's driver takes memory when a buffer is first used, and refuses no size before
+            raise AllocationError(self.name, size, f"the device has {self._room} bytes")
         try:
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
         except (cl.Error, OverflowError) as error:

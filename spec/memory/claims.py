@@ -9,6 +9,8 @@ from ..requirements import lacking, requirements_of
 from ..requirements.memory import MEMORY_OF_MACHINES, MEMORY_OF_OBJECTS
 
 if TYPE_CHECKING:
+    from syncedmem.model.interface import Allocator
+
     from ..engine.subject import Subject
 
 __all__ = ["not_judged", "requirements_for"]
@@ -30,7 +32,9 @@ def _reasons(subject: Subject) -> dict[str, str]:
     alone = subject.device is None if subject.is_caffe else bool(subject.policy and subject.policy.absent)
     offered = {"no device" if alone else "device"}
     if subject.device is not None and subject.elsewhere is not None:
-        offered.update(("another device", "device check") if subject.check_device else ("another device",))
+        offered.add("another device")
+        if subject.check_device and _becomes_current(subject.elsewhere, subject.device):
+            offered.add("device check")
     if getattr(subject.device, "current_stream", _nothing)() is not None:
         offered.add("current stream")
     beyond = _beyond_its_machine(subject)
@@ -49,6 +53,12 @@ def _reasons(subject: Subject) -> dict[str, str]:
         for name, it in found.items()
         if it.profile in ("caffe", subject.profile)
     }
+
+
+def _becomes_current(other: Allocator, device: Allocator) -> bool:
+    """Whether another device is the current one while it is used; OpenCL has no current device."""
+    with other.using():
+        return device.current_ordinal() != device.ordinal
 
 
 def _nothing() -> None:

@@ -208,3 +208,20 @@ def test_a_maker_that_cannot_be_a_key_is_asked_each_time() -> None:
     maker = Maker()
 
     assert maker is Subject("mine", maker, CPUDeviceAllocator(), None).make
+
+
+class WithoutCurrent(SimulatedDeviceAllocator):
+    """A device of a library that has no current device, as OpenCL has none, also where it has two devices."""
+
+    def current_ordinal(self) -> int:
+        """Its own, whichever is used."""
+        return self.ordinal
+
+
+def test_the_device_check_is_judged_where_a_device_is_current() -> None:
+    none = replace(device_subject(), device=WithoutCurrent(), elsewhere=WithoutCurrent(1))
+
+    assert "R51-device-check" in requirements_for(device_subject())
+    assert "R51-device-check" not in requirements_for(none)
+    assert "R50-device-restored" in requirements_for(none)
+    check_conformance(none, suites=["contracts"]).require()

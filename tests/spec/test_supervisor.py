@@ -159,6 +159,13 @@ def test_a_program_answers_lines() -> None:
         assert Death("crash", "SIGKILL") == command.ask("again")
 
 
+def test_what_is_reserved_and_not_used_is_no_memory() -> None:
+    """CUDA reserves more addresses than there is memory."""
+    reserves = "import mmap; it = mmap.mmap(-1, 1 << 42, flags=mmap.MAP_PRIVATE, prot=0)\n"
+    with Command([sys.executable, "-c", reserves + ECHO], limits=Limits(seconds=60, memory=8 << 30)) as command:
+        assert "abab" == command.ask("ab")
+
+
 @pytest.mark.deep
 def test_a_program_that_does_not_end_is_ended() -> None:
     program = "import sys, time; print(sys.stdin.readline().strip(), flush=True); time.sleep(600)"

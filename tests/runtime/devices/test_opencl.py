@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.model import (
+    AllocationError,
     InvalidArgumentError,
     NoArithmeticError,
     NoDeviceError,
@@ -282,6 +283,14 @@ def test_arithmetic_comes_after_what_is_in_the_queue(device: Any, gate: Any) -> 
 
     assert arithmetic_of(device).asum(x) == 12
     timer.join()
+
+
+def test_a_size_that_the_device_never_has_room_for_is_refused(device: Any) -> None:
+    """Also by NVIDIA's driver, which takes memory when a buffer is first used, and makes a buffer of any size."""
+    most = device.queue.device.global_mem_size
+
+    with pytest.raises(AllocationError, match=f"^cannot allocate {most + 1} bytes on opencl:0: the device has {most} "):
+        device.allocate(most + 1)
 
 
 def test_an_allocator_that_computed_goes_without_a_collector() -> None:

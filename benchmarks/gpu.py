@@ -1,6 +1,6 @@
 """Copies, memory, arithmetic and overlap on an NVIDIA GPU, compared with CUDA and CuPy in the same run.
 
-``python benchmarks/cuda.py`` measures all of it and writes ``benchmarks/results/<date>-cuda.json``.  Without a GPU it
+``python benchmarks/gpu.py`` measures all of it and writes ``benchmarks/results/<date>-cuda.json``.  Without a GPU it
 says so and does nothing.  ``--quick`` takes small sizes, to try the program.  These are measurements, not tests:
 nothing fails when a machine is slow.  Every figure is the median over rounds, in wall-clock time from the call until
 the device is done.  The two sides of a ratio alternate within each round.
