@@ -74,7 +74,7 @@ class BlobInspection:
         Before these, a call that gives a shape of so many `axes` may allocate the extents.
         """
         for _, sentence in self._run.log.stray:
-            self._run.require(False, "B60-nothing-left", sentence)
+            self._run.report("B60-nothing-left", sentence)
         if requirement == "B43-copy-self":
             moved = sum(it.byte_size for it in seen if it.operation == "clone")
             self._run.require(not moved, requirement, f"{moved} bytes were copied onto themselves")
@@ -99,8 +99,8 @@ class BlobInspection:
 
     def _compare_view(self, step: BlobCall, content: bytes, view: Any) -> None:
         found = shown(view)
-        same = alike(found, content, self.states.dtype)
-        self._run.require(same, "B22-elements", f"{step.call} shows {_compared(found, content)}")
+        if not alike(found, content, self.states.dtype):
+            self._run.report("B22-elements", f"{step.call} shows {_compared(found, content)}")
         if not content or self._run.subject.program is not None:
             return
         if "cpu" in step.call:
@@ -118,12 +118,9 @@ class BlobInspection:
         for n, wanted in self.states.blobs.items():
             blob, known = self.blob(n), blame.conduct if n in acting else blame.others
             found = (tuple(blob.shape), blob.count)
-            self._run.require(
-                found == (wanted.shape, wanted.count),
-                known,
-                f"{name_of(n)} has the shape {found[0]} and {found[1]} elements, expected {wanted.shape} and "
-                f"{wanted.count}",
-            )
+            if found != (wanted.shape, wanted.count):
+                expected = f"expected {wanted.shape} and {wanted.count}"
+                self._run.report(known, f"{name_of(n)} has the shape {found[0]} and {found[1]} elements, {expected}")
             objects += ((wanted.memory(part), getattr(blob, f"{part}_memory"), known) for part in PARTS)
         self._compare_sharing(objects)
         for n in self.states.blobs:
@@ -149,14 +146,11 @@ class BlobInspection:
         sizes = tuple(self.states.memories[wanted.memory(part)].size for part in PARTS)
         if requirement == "B06-growth-renews" and len(set(found)) > 1:
             requirement = "B08-equal-sizes"
-        self._run.require(found == sizes, requirement, f"data and diff have {found} bytes, expected {sizes}")
+        if found != sizes:
+            self._run.report(requirement, f"data and diff have {found} bytes, expected {sizes}")
         expected = self.states.capacity(n)
-        if self._run.safe:
-            self._run.require(
-                blob.capacity == expected,
-                "B46-capacity",
-                f"the capacity is {blob.capacity}, but {expected} elements fit",
-            )
+        if self._run.safe and blob.capacity != expected:
+            self._run.report("B46-capacity", f"the capacity is {blob.capacity}, but {expected} elements fit")
 
     def compare_live(self) -> None:
         """Check that exactly the memory owned by held memories is allocated."""
@@ -171,8 +165,8 @@ class BlobInspection:
         if not self._accounts_for(found, wanted):
             gc.collect()
             found = self._live()
-        left = f"allocated are {_tally(found)}, expected {_tally(wanted)}"
-        self._run.require(self._accounts_for(found, wanted), "B60-nothing-left", left)
+        if not self._accounts_for(found, wanted):
+            self._run.report("B60-nothing-left", f"allocated are {_tally(found)}, expected {_tally(wanted)}")
 
     def _accounts_for(self, found: Counter[tuple[str, int]], wanted: Counter[tuple[str, int]]) -> bool:
         """Whether the held memories own what is allocated; extents may be besides, if they need not be lazy."""
@@ -195,7 +189,8 @@ class BlobInspection:
         for key, memory in self._held_objects().items():
             known = blame.conduct if key in mine else blame.others
             wanted = HEADS[self.states.memories[key].fresh]
-            self._run.require(memory.head is wanted, known, f"a head is {memory.head}, expected {wanted}")
+            if memory.head is not wanted:
+                self._run.report(known, f"a head is {memory.head}, expected {wanted}")
             content: dict[str, bytes | None] = {
                 side: self.states.memories[key].copy(side).content for side in FRESH[wanted]
             }
@@ -215,8 +210,8 @@ class BlobInspection:
             with using_mode(self.states.mode):
                 found = shown(getattr(memory, f"{side}_data")())
             self._run.require(len(self._run.log.calls) == start, requirement, f"the {side} side was not fresh")
-            same = alike(found, wanted or b"", self.states.dtype)
-            self._run.require(same, requirement, f"the {side} side holds {_compared(found, wanted or b'')}")
+            if not alike(found, wanted or b"", self.states.dtype):
+                self._run.report(requirement, f"the {side} side holds {_compared(found, wanted or b'')}")
 
     def fresh_numbers(self) -> dict[int, bytes | None]:
         """The contents of each memory that was ever written."""
@@ -256,8 +251,6 @@ def _tally(live: Counter[tuple[str, int]]) -> str:
 
 def _compared(found: bytes, wanted: bytes) -> str:
     """Both as hexadecimal digits; if they are long, only the part at the first difference."""
-    if found == wanted:  # for almost every message, as these are made before it is known whether they are needed
-        return "the same"
     if max(len(found), len(wanted)) <= _LONGEST:
         return f"{found.hex()}, expected {wanted.hex()}"
     at = next((it for it, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), 0) & -8

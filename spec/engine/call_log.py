@@ -146,14 +146,14 @@ class Fuse:
         finally:
             self._left = 0
 
-    def count(self, call: str, half: Callable[[], object] | None = None) -> None:
-        """Count a call, and fail if it is the k-th; `half` does half of its work."""
+    def count(self, call: str, where: Allocator | None = None, half: Callable[[], object] | None = None) -> None:
+        """Count a call, of an allocator or of an event, and fail if it is the k-th; `half` does half of its work."""
         self._left -= 1
         if self._left == 0:
-            self.blown = call
+            self.blown = call if where is None else f"{call} on {where.name}"
             if half is not None and self.partial:
                 half()
-            raise self._error(f"{call} was told to fail")
+            raise self._error(f"{self.blown} was told to fail")
 
 
 @dataclass(repr=False)
@@ -324,10 +324,10 @@ class RecordingAllocator:
         self.inner.order_after(event.inner)
 
     def _move(self, call: str, half: Callable[[], object] | None = None) -> None:
-        self.log.moves.count(f"{call} on {self.name}", half)
+        self.log.moves.count(call, self.inner, half)
 
     def _step(self, call: str) -> None:
-        self.log.steps.count(f"{call} on {self.name}")
+        self.log.steps.count(call, self.inner)
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self.inner, name)

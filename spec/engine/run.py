@@ -131,7 +131,17 @@ class Run:
         ------
         Violation
         """
-        if not holds and self._attributed(requirement) in self.judged and not self.excused(requirement):
+        if not holds:
+            self.report(requirement, message)
+
+    def report(self, requirement: str, message: str) -> None:
+        """Raise a violation if the subject is judged by the requirement; for checks whose messages take time to make.
+
+        Raises
+        ------
+        Violation
+        """
+        if self._attributed(requirement) in self.judged and not self.excused(requirement):
             raise self.violation(requirement, message)
 
 

@@ -118,7 +118,7 @@ class _Together(NamedTuple):
         names: dict[int | None, int | None] = {None: None, _ZEROS: _ZEROS}
         for content in (self.newest, *self.contents, *(copy.content for copy in self.oracle.copies.values())):
             names.setdefault(content, len(names))
-        copies = {side: replace(it, content=names[it.content]) for side, it in self.oracle.copies.items()}
+        copies = {side: it._replace(content=names[it.content]) for side, it in self.oracle.copies.items()}
         return _Together(
             self.state,
             tuple(names[content] for content in self.contents),

@@ -94,9 +94,9 @@ class TableOracle(Oracle):
         for action in map(self.machine.actions.__getitem__, step.actions):
             steps += self._act(action, copies, step, content)
         if call.does == "overwrite":
-            copies[call.side] = replace(copies[call.side], content=None)
+            copies[call.side] = copies[call.side]._replace(content=None)
         fresh = self.machine.heads[step.after.head].fresh
-        told = {side: replace(copy, fresh=side in fresh) for side, copy in copies.items()}
+        told = {side: copy._replace(fresh=side in fresh) for side, copy in copies.items()}
         if call.ends:
             told = dict.fromkeys(told, Copy())
         return tuple(steps), replace(self, copies=told, state=step.after, released=call.ends)
@@ -110,10 +110,10 @@ class TableOracle(Oracle):
                 copies[side] = Copy("memory", pinned=pinned)
                 yield Wanted("allocate", side, pinned=pinned)
             case "zero":
-                copies[side] = replace(here, content=self._zeroed())
+                copies[side] = here._replace(content=self._zeroed())
                 yield Wanted("zero", side)
             case "copy":
-                copies[side] = replace(here, content=copies[action.source].content)
+                copies[side] = here._replace(content=copies[action.source].content)
                 yield Wanted("copy", side, action.source, action.queued)
             case "adopt":
                 copies[side] = Copy("caller", content=content)

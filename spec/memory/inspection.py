@@ -84,7 +84,7 @@ class MemoryInspection:
         )
         if seen != wanted and self._run.sees_actions:
             told = [", ".join(them) or "nothing" for them in (seen, wanted)]
-            self._run.require(False, "R01-lazy", f"making a memory: saw {told[0]}, expected {told[1]}")
+            self._run.report("R01-lazy", f"making a memory: saw {told[0]}, expected {told[1]}")
         self.compare_head("R02-uninitialized")
         self.compare_flags()
 
@@ -101,7 +101,7 @@ class MemoryInspection:
 
     def _compare_frees(self) -> None:
         for kind, sentence in self._run.log.stray:
-            self._run.require(False, STRAY[kind], sentence)
+            self._run.report(STRAY[kind], sentence)
         early = "; ".join(dict.fromkeys(self._run.log.freed_in_flight))
         self._run.require(not early, "R42-in-flight-not-freed", early)
 
@@ -165,10 +165,10 @@ class MemoryInspection:
         seen = getattr(memory, "head", wanted)
         if head_name(self._run.subject.machine, seen) != wanted:
             told = seen.name if isinstance(seen, SyncedHead | Head) else repr(seen)
-            self._run.require(False, requirement, f"the head is {told}, expected {wanted}")
+            self._run.report(requirement, f"the head is {told}, expected {wanted}")
         size = getattr(memory, "size", self._size)
         if size != self._size:
-            self._run.require(False, "R31-size-constant", f"the size is {size}, expected {self._size}")
+            self._run.report("R31-size-constant", f"the size is {size}, expected {self._size}")
 
     def compare_flags(self, requirement: str = "") -> None:
         """Compare the flags that the memory has; each has its own requirement, unless one is given."""
@@ -176,7 +176,7 @@ class MemoryInspection:
             value, usual = self.oracle.holds(flag), FLAGS.get(flag.means, "")
             seen = getattr(self.memory, flag.name, value)
             if value is not None and seen != value and self._run.sees(requirement or usual):
-                self._run.require(False, requirement or usual, f"{flag.name} is {seen}, expected {value}")
+                self._run.report(requirement or usual, f"{flag.name} is {seen}, expected {value}")
 
     # --- its views
 
@@ -194,7 +194,7 @@ class MemoryInspection:
         if content is not None and found != content:
             requirement = "R43-in-flight-read" if in_flight else self._content_requirement(side)
             wanted, seen = contrasted(content, found)
-            self._run.require(False, requirement, f"{call} shows {seen}, expected {wanted}")
+            self._run.report(requirement, f"{call} shows {seen}, expected {wanted}")
 
     def _compare_view_object(self, call: Call, view: Any) -> None:
         if self._run.subject.program is None:
@@ -217,7 +217,7 @@ class MemoryInspection:
         if found != content:  # the sentence takes longer than all else
             wanted, seen = contrasted(content or b"", found)
             sentence = f"an older view of the {side} side shows {seen}, expected {wanted}"
-            self._run.require(False, "R54-view-of-the-memory", sentence)
+            self._run.report("R54-view-of-the-memory", sentence)
 
     def compare_again(self, call: Call, view: Any) -> None:
         """Check a view and drop it; the older view of this side stays the one that later checks use."""
@@ -255,7 +255,7 @@ class MemoryInspection:
                 if found != copy.content:
                     wanted, seen = contrasted(copy.content, found)
                     usual = self._target_requirement() if copy.owner == "caller" else "R10-same-bytes"
-                    self._run.require(False, requirement or usual, f"the {side} side holds {seen}, expected {wanted}")
+                    self._run.report(requirement or usual, f"the {side} side holds {seen}, expected {wanted}")
 
     def _pointers(self, side: str) -> list[Any]:
         """What is on a side, without a call; a memory that is no Python object shows it itself."""

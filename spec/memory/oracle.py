@@ -53,8 +53,7 @@ class Wanted(NamedTuple):
         return "push" if self.queued else self.does
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(NamedTuple):
     """One of the copies.
 
     Attributes
@@ -125,7 +124,7 @@ class Oracle:
         copies = {side: Copy("nobody" if side in policy.lazy else "memory") for side in policy.sides}
         born = cls(policy, size, zeros, copies)
         blank = born._zeroed() if policy.born_fresh else None
-        fresh = {side: replace(copies[side], fresh=True, content=blank) for side in policy.born_fresh}
+        fresh = {side: copies[side]._replace(fresh=True, content=blank) for side in policy.born_fresh}
         return replace(born, copies={**copies, **fresh})
 
     def __repr__(self) -> str:
@@ -355,9 +354,9 @@ class Oracle:
     def _keeping(self, fresh: frozenset[str]) -> Oracle:
         """The state in which at most these sides are fresh."""
         stale: Iterator[str] = (it for it, copy in self.copies.items() if copy.fresh and it not in fresh)
-        changed = {side: replace(self.copies[side], fresh=False) for side in stale}
+        changed = {side: self.copies[side]._replace(fresh=False) for side in stale}
         return replace(self, copies={**self.copies, **changed}) if changed else self
 
     def changed(self, side: str, **changes: Any) -> Self:
         """The state with other attributes of one copy."""
-        return replace(self, copies={**self.copies, side: replace(self.copies[side], **changes)})
+        return replace(self, copies={**self.copies, side: self.copies[side]._replace(**changes)})
