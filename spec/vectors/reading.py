@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..engine.fields import Field
 
-__all__ = ["holds_vectors", "json_lines", "read_vectors"]
+__all__ = ["holds_requests", "holds_vectors", "json_lines", "read_vectors"]
 
 
 def json_lines(path: Path, wanted: str) -> list[tuple[int, dict[str, Any]]]:
@@ -44,11 +44,20 @@ def json_lines(path: Path, wanted: str) -> list[tuple[int, dict[str, Any]]]:
 
 def holds_vectors(path: Path) -> bool:
     """Whether the first line of a file begins a vector; whether the file can be read does not matter."""
+    return '"steps":[' in _first_line(path)
+
+
+def holds_requests(path: Path) -> bool:
+    """The same for a request to a port."""
+    return '"op": "' in _first_line(path)
+
+
+def _first_line(path: Path) -> str:
     try:
         with path.open(encoding="utf-8") as file:
-            return '"steps":[' in file.readline()
+            return file.readline()
     except (OSError, ValueError):
-        return False
+        return ""
 
 
 def read_vectors(path: Path, machine: Machine | None = None) -> list[dict[str, Any]]:

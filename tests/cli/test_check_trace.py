@@ -193,6 +193,14 @@ def test_what_holds_no_vectors_is_another_file(tmp_path: Path) -> None:
     assert not holds_vectors(tmp_path / "missing")
 
 
+def test_requests_to_a_port_are_no_replay(tmp_path: Path, refused: Refuse) -> None:
+    (tmp_path / "R09.jsonl").write_text('{"id": 1, "op": "hello", "version": 1, "level": "L2"}\n', encoding="utf-8")
+
+    assert "these are requests to a port: start it with this file as its input" in refused(
+        "replay", tmp_path / "R09.jsonl"
+    )
+
+
 @pytest.mark.parametrize(
     ("target", "said"),
     [

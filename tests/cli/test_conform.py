@@ -89,7 +89,7 @@ def test_the_files_of_a_run_replace_those_of_the_run_before(tmp_path: Path) -> N
     assert found == set(report["files"])
 
     (tmp_path / "R09-no-needless-copy.vector.jsonl").unlink()
-    other = conform(tmp_path, *port("right"), "--level", "L0")
+    other = conform(tmp_path, *port("right"), "--level", "l0")
     said = f"{tmp_path} also has files of an earlier run on --command "
     assert said in other.output
     assert "needless copy" in other.output.partition(said)[2].partition(": ")[0]

@@ -182,6 +182,7 @@ def _wanted(  # noqa: PLR0913, PLR0917 -- options
     from syncedmem.spec.requirements import LEVELS, PROFILES
 
     one_of("--profile", profile, PROFILES)
+    level = level and level.upper()
     one_of("--level", level, LEVELS)
     one_of("--edition", edition, EDITIONS)
     if first and keep_going:

@@ -139,6 +139,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
 def _wanted(level: str | None, edition: str | None, states: int | None, steps: int, seed: int) -> LearnWanted:
     from syncedmem.spec.learning.report import LearnWanted
 
+    level = level and level.upper()
     one_of("--level", level, _LEVELS)
     one_of("--edition", edition, EDITIONS)
     if states is not None and states < 1:

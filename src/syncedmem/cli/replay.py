@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from syncedmem.model import InvalidArgumentError
+from syncedmem.model import FileFormatError, InvalidArgumentError
 from syncedmem.model.exports.declared import machine_named
 
 from .options import FIRST, TIMEOUT, OwnMachine
@@ -68,7 +68,7 @@ def replay(
       2  it cannot be replayed
     """
     from syncedmem.spec.fuzz import Replay, TargetError
-    from syncedmem.spec.vectors.reading import holds_vectors
+    from syncedmem.spec.vectors.reading import holds_requests, holds_vectors
 
     if holds_vectors(file):
         _run_vectors(file, target, command, profile, machine)
@@ -76,6 +76,8 @@ def replay(
     for option, value in {"--command": command, "--machine": machine}.items():
         if value is not None:
             raise InvalidArgumentError(option, value, "left out, because the file is a replay of fuzz")
+    if holds_requests(file):
+        raise FileFormatError(str(file), "these are requests to a port: start it with this file as its input")
     found = Replay.read(file)
     if target is None:
         raise TargetError(_unnamed(file, found))
