@@ -64,7 +64,10 @@ CALL_MEANINGS: Mapping[str, str] = MappingProxyType(
 )
 """What a call can do."""
 
-_OF_A_SIDE = ("read", "write", "overwrite", "adopt", "push", "pull")
+_WRITES = ("write", "overwrite")
+_SHOWS = ("read", *_WRITES)
+_QUEUES = ("push", "pull")
+_OF_A_SIDE = (*_SHOWS, "adopt", *_QUEUES)
 """What a call can only do to one side."""
 
 ACTION_MEANINGS: Mapping[str, str] = MappingProxyType(
@@ -145,6 +148,21 @@ class Call:
         _check_meaning("call", self.name, self.does, CALL_MEANINGS)
         if self.does in _OF_A_SIDE and not self.side:
             raise DeclarationError(f"the call {self.name} means {self.does!r}, and names no side")
+
+    @property
+    def shows(self) -> bool:
+        """Whether it returns a view of its side."""
+        return self.does in _SHOWS
+
+    @property
+    def writes(self) -> bool:
+        """Whether the caller writes through the view that it returns."""
+        return self.does in _WRITES
+
+    @property
+    def queues(self) -> bool:
+        """Whether it queues a copy to its side."""
+        return self.does in _QUEUES
 
     @property
     def ends(self) -> bool:

@@ -84,6 +84,21 @@ class Input:
         return self.call.side if self.call else ""
 
     @property
+    def shows(self) -> bool:
+        """Whether it returns a view of its side."""
+        return self.call is not None and self.call.shows
+
+    @property
+    def writes(self) -> bool:
+        """Whether the caller writes through the view that it returns."""
+        return self.call is not None and self.call.writes
+
+    @property
+    def queues(self) -> bool:
+        """Whether it queues a copy to its side."""
+        return self.call is not None and self.call.queues
+
+    @property
     def ends(self) -> bool:
         """Whether there is no memory after it."""
         return self.call is not None and self.call.ends

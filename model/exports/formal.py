@@ -217,7 +217,7 @@ class _Walk:
         for action in self._row.actions:
             self._take(self._machine.actions[action])
         call = self._machine.calls[self._row.call]
-        if call.does in ("write", "overwrite") and not self._row.refusal:
+        if call.writes and not self._row.refusal:
             origin, writes = self._versions[call.side]
             self._versions[call.side] = Version(origin, writes + 1)
         for pointer in self._pointers.values():

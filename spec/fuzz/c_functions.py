@@ -8,6 +8,7 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p, sizeof
 from dataclasses import replace
 from errno import ENOMEM
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .capabilities import Capabilities
@@ -25,7 +26,9 @@ C_RECORD = Capabilities(alignment=8, thread_safe=True, out_of_memory=("null",), 
 _TYPES: dict[str, Any] = {"": None, "s": c_size_t, "1": c_size_t, "i": c_int, "t": c_char_p}
 """The types of arguments and results, by their letters in `Abi.calls`; all others are pointers."""
 
-_NATIVE = ("malloc", "free", "calloc", "realloc")
+_NATIVE = {"malloc": "p", "free": "", "calloc": "p", "realloc": "p"}
+"""The parts that the native driver calls, in its order, and the results that it takes."""
+_NATIVE_ARGUMENTS = frozenset("csp01")
 
 
 class Abi(NamedTuple):
@@ -45,7 +48,16 @@ class Abi(NamedTuple):
     @property
     def native(self) -> dict[str, str]:
         """The arguments of each part that the native driver can call, in its order; none if it can call none."""
-        return {part: self.calls[part].partition(":")[0] for part in _NATIVE if part in self.calls}
+        parts = tuple(takewhile(self._is_native, _NATIVE))
+        return {part: self.arguments(part) for part in parts} if "free" in parts else {}
+
+    def arguments(self, part: str) -> str:
+        """The letters of the arguments of a part."""
+        return self.calls[part].partition(":")[0]
+
+    def _is_native(self, part: str) -> bool:
+        arguments, _, result = self.calls.get(part, ":none").partition(":")
+        return set(arguments) <= _NATIVE_ARGUMENTS and result == _NATIVE[part]
 
 
 def calls_of(text: str) -> dict[str, str]:
@@ -107,7 +119,7 @@ def plain_target(functions: Functions) -> Target:
     def call(part: str, names: str) -> Any:
         """The function for a part, of the values with these letters in this order."""
         function = functions.bind(part)
-        if function is None or (letters := abi.native[part]) == names:
+        if function is None or (letters := abi.arguments(part)) == names:
             return function
         if letters == names[0]:
             give: Callable[[int, int], Any] = lambda handle, _: function(handle)  # noqa: E731 -- the shortest of three ways

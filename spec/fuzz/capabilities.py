@@ -105,8 +105,9 @@ class Capabilities:
         """
         if not 0 < self.alignment <= _LARGEST_ALIGNMENT or self.alignment & (self.alignment - 1):
             raise TargetError(f"alignment must be a power of two up to {_LARGEST_ALIGNMENT}, got {self.alignment}")
-        if self.limit < 0:
-            raise TargetError(f"limit must be a number of bytes, or 0 for none, got {self.limit}")
+        for name, number in self.as_numbers().items():
+            if number < 0:
+                raise TargetError(f"{name} must not be negative, got {number}")
         if self.wrong_size != "undefined" and not self.sized_free:
             raise TargetError(f"wrong_size={self.wrong_size} contradicts sized_free=no: a free is told no size")
         if not self.out_of_memory:
@@ -119,6 +120,18 @@ class Capabilities:
     def as_json(self) -> dict[str, Any]:
         """The record as data, as `with_promises` reads it."""
         return {field.name: _text(field.name, getattr(self, field.name)) for field in fields(self)}
+
+    def as_numbers(self) -> dict[str, int]:
+        """What the native driver gets: numbers, choices by their places, and whether null means no room."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        numbers = {name: int(value) for name, value in values.items() if isinstance(value, int)}
+        chosen = {name: value for name, value in values.items() if isinstance(value, str)}
+        numbers |= {name: list(_SPELLINGS[name].values()).index(value) for name, value in chosen.items()}
+        return numbers | {"null": int("null" in self.out_of_memory)}
+
+    def makes(self, promise: str) -> bool:
+        """Whether an entry promises something; a requirement for which ``"anything"`` is enough needs no promise."""
+        return promise == "anything" or getattr(self, promise) != getattr(Capabilities, promise)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Whether an exception, or one of its base classes, is among those that mean out of memory."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.report import SuiteResult, Verdict, junit
 from ..requirements import REQUIREMENTS, requirements_of
-from .capabilities import Capabilities
 from .causes import group_by_cause
 from .finding import EngineError
 from .loops import folded, items_as_json
@@ -17,6 +16,7 @@ from .replay import Replay
 
 if TYPE_CHECKING:
     from ..engine.violation import Violation
+    from .capabilities import Capabilities
     from .finding import Finding
 
 __all__ = ["Report"]
@@ -183,7 +183,7 @@ class Report:
 
     def _reason(self, name: str) -> str:
         entry = REQUIREMENTS[name].needs
-        unpromised = entry != "anything" and getattr(self.capabilities, entry) == getattr(Capabilities(), entry)
+        unpromised = not self.capabilities.makes(entry)
         function = {"A13-zeroed": "calloc", "A14-resize-keeps": "realloc"}.get(name, "")
         lacking = bool(function) and function not in self.functions and not self.capabilities.zeroed
         if self.lost and not (unpromised or lacking or (name == "A20-threads" and self.threads == 1)):
@@ -195,7 +195,7 @@ class Report:
             return f"its {function} refused every time, of {times:,}" if times else f"its {function} was not called"
         if name == "A20-threads" and self.capabilities.thread_safe:
             return "say --threads N"
-        return _REASONS.get(name, "nothing that shows it has happened")
+        return _REASONS.get(name, f"{entry} is not promised" if unpromised else "nothing that shows it has happened")
 
     def as_json(self) -> dict[str, Any]:
         """The report as data; format 4."""

@@ -182,7 +182,7 @@ class _WatchedMemory:
 
     def _write(self, entry: Input, argument: str) -> None:
         """Write new bytes; into a buffer that was adopted too, because the memory must use it, and not a copy."""
-        writes = entry.does in ("write", "overwrite")
+        writes = entry.writes
         if writes or (entry.does == "adopt" and entry.data):
             self._written.append(pattern(self.driver.number, SIZE))
             if self.driver.subject.place(entry.side) is not None:

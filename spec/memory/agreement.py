@@ -262,8 +262,10 @@ class _Comparison:
     def _after(self, here: _Together, call: Call, step: Step, expected: Expected, written: int) -> _Together:
         """The state after a call, in which the caller writes to what he may write."""
         held, oracle, newest = self._performed(here, step, written), expected.after, here.newest
-        if call.does in ("write", "overwrite", "adopt") and not step.refusal:
+        if (call.writes or call.does == "adopt") and not step.refusal:
             held[call.side], oracle, newest = written, oracle.written(call.side, written), written
+        elif not oracle.fresh:
+            newest = self._start.newest
         return _Together(step.after, tuple(held.values()), oracle, newest)
 
     def _performed(self, here: _Together, step: Step, written: int) -> dict[str, int | None]:

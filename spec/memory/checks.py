@@ -57,7 +57,7 @@ def adopting(subject: Subject) -> list[str]:
 
 def pushes(subject: Subject, source: str = "") -> list[Input]:
     """The calls here that queue a copy; from one side, if it is given."""
-    queued = (it for it in subject.machine.calls.values() if it.does in ("push", "pull"))
+    queued = (it for it in subject.machine.calls.values() if it.queues)
     return [Input(it) for it in queued if subject.place(it.side) is not None and source in ("", it.source)]
 
 

@@ -133,7 +133,7 @@ class Differences:
             return "R11-head"
         if entry.does == "read" and before.fresh:
             return "R12-read-keeps"
-        return self.on(entry.side, _HEAD.get(entry.does, "R21-push" if entry.does in ("push", "pull") else "R11-head"))
+        return self.on(entry.side, _HEAD.get(entry.does, "R21-push" if entry.queues else "R11-head"))
 
     def _listed(self, calls: Sequence[Wanted | AllocatorCall]) -> str:
         """Calls as a part of a sentence; between two sides it is clear from where a copy comes."""

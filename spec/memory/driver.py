@@ -380,7 +380,7 @@ class MemoryDriver:
             return
         if adopted:
             self._write_as_caller(adopted, argument)
-        if raised is None and entry.does in ("write", "overwrite"):
+        if raised is None and entry.writes:
             self.write(side, "view")
             self.inspection.compare_lasting(side)
 
@@ -390,7 +390,7 @@ class MemoryDriver:
 
     def _argument(self, entry: Input) -> str:
         """The argument of a call, by its name in the reproducer."""
-        if entry.does in ("push", "pull"):
+        if entry.queues:
             return self._stream(entry.side if entry.does == "push" or entry.call is None else entry.call.source)
         if entry.does != "adopt":
             return ""
@@ -425,10 +425,10 @@ class MemoryDriver:
     def _invoke(self, entry: Input, argument: str, within: str) -> Outcome:
         self._apply_settings()
         method = self.ending if entry.ends else str(entry.call)
-        keyword = "stream=" if argument and entry.does in ("push", "pull") else ""
+        keyword = "stream=" if argument and entry.queues else ""
         current = None if self.subject.device is None else self.subject.device.current_ordinal()
         call = f"{self.name}.{method}({keyword}{argument})"
-        keep = "view" if entry.does in ("write", "overwrite") else ""
+        keep = "view" if entry.writes else ""
         outcome = self.reproducer.call(call, self.mode, keep=keep, within=within)
         if self.subject.device is not None:
             now = self.subject.device.current_ordinal()

@@ -117,7 +117,7 @@ class MemoryInspection:
     def compare_flight(self, entry: Input, stream: Any) -> None:
         """After a successful call: a push must be in flight, and a call that drops memory must have waited for it."""
         flying = bool(self._run.log.flying())
-        if entry.does in ("push", "pull") and self._size:
+        if entry.queues and self._size:
             if self._run.subject.defers:
                 self._run.require(flying, "R21-push", f"{entry.call} waited for its copy")
             self._compare_stream(stream)
@@ -149,7 +149,7 @@ class MemoryInspection:
         """After a call: compare the head, the flags, the returned view, and the bytes of every fresh side."""
         if self.oracle.released:
             return
-        if raised is None and entry.does in ("read", "write", "overwrite") and self._run.sees_bytes:
+        if raised is None and entry.shows and self._run.sees_bytes:
             self._run.require(view is not None, "R10-same-bytes", f"{entry.call} returned nothing")
         self.compare_head(self._differences.of_head(entry, expected, before))
         self.compare_flags()

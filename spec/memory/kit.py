@@ -103,7 +103,7 @@ def suite_names(subject: Subject) -> tuple[str, ...]:
         left_out.add("flights")
     if subject.program is not None:
         left_out.add("stumbles")
-    if not any(call.does in ("push", "pull") for call in subject.machine.calls.values()):
+    if not any(call.queues for call in subject.machine.calls.values()):
         left_out.add("flights")
     if not contracts_for(subject):
         left_out.add("contracts")

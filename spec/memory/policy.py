@@ -112,8 +112,10 @@ CPU_ONLY = Policy(
 )
 """Caffe in a build without a device."""
 
-POLICIES: Mapping[str, Policy] = MappingProxyType({"caffe": CAFFE, "early": EARLY, "cpu_only": CPU_ONLY})
-"""The policy of each edition, by its name."""
+POLICIES: Mapping[str, Policy] = MappingProxyType(
+    dict.fromkeys(caffe.EDITIONS, CAFFE) | {"early": EARLY, "cpu_only": CPU_ONLY}
+)
+"""The policy of each edition, by its name: Caffe's, unless it has one of its own."""
 
 
 def policy_named(text: str) -> Policy:

@@ -31,7 +31,6 @@ _KINDS = {
     (False, False): MemcpyKind.CUDA2CUDA,
 }
 """The direction of a copy: whether its source is host memory, and whether its destination is."""
-_VIEWED = ("read", "write", "overwrite")
 
 
 class Refused(RuntimeError):
@@ -154,13 +153,13 @@ class ReferenceMemory:
         with ExitStack() as undo:
             if call.does == "adopt":
                 blocks[call.side] = _Block(self.adopt(call.side, argument), None)
-            if call.does in ("push", "pull"):
+            if call.queues:
                 self._device(call.side, call.source).check_stream(stream)
             if step.actions or (call.does != "read" and call.side in self._hosts):
                 self.wait_for_push()
             for action in map(self.machine.actions.__getitem__, step.actions):
                 self.act(action, blocks, step, stream, undo)
-            view = self.view(blocks[call.side], call) if call.does in _VIEWED else None
+            view = self.view(blocks[call.side], call) if call.shows else None
             undo.pop_all()
         self.state, self._blocks = step.after, blocks
         return view

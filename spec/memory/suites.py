@@ -226,7 +226,7 @@ def endings(subject: Subject) -> tuple[Input, ...]:
 
 def legal_pushes(steps: Mapping[Input, Step]) -> Iterator[Input]:
     """The pushes that are not refused in a state."""
-    return (it for it, step in steps.items() if it.does in ("push", "pull") and not step.refusal)
+    return (it for it, step in steps.items() if it.queues and not step.refusal)
 
 
 _MANY = 100

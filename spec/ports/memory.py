@@ -331,13 +331,13 @@ class RemoteMemory(RemoteObject):
         """Make a call; the view of a side, if it returns one and the level shows it."""
         adopted = data.name if isinstance(data, RemoteBuffer) else None
         argument: dict[str, Any] = {"buffer": adopted} if call.does == "adopt" else {}
-        if call.does in ("push", "pull"):
+        if call.queues:
             argument["stream"] = stream.number if isinstance(stream, RemoteStream) else 0
         fields = {**self._settings(), **argument, **self._actions.failure()}
         answer = self._change(call.name, pushed_on=stream, ends=call.ends, **fields)
         if adopted is not None:
             self._actions.adopt(call.side, adopted)
-        if call.does not in ("read", "write", "overwrite"):
+        if not call.shows:
             return None
         if self._port.level >= "L1" and answer.get("view") is None:
             return None

@@ -13,9 +13,13 @@ All copies have the whole size, so the fewest copies also copy the fewest bytes.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from syncedmem.model.errors import InvalidArgumentError
 from syncedmem.model.stepper import Stepper
+
+from ..memory.oracle import Copy, Oracle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +48,7 @@ def find_fewer_copies(machine: Machine, policy: Policy) -> tuple[str, ...] | Non
     copying = {action.name for action in machine.actions.values() if action.does == "copy"}
     table = Stepper(machine)
     calls = [(entry, entry.call) for entry in table.inputs(settings=False) if entry.call and entry.call.does]
+    policy = replace(policy, says=())  # a rival has no heads, so it need not forget what they cannot say
     first = (table.start, ((policy.born_fresh, 0),))
     sequences: dict[tuple[State, Rivals], tuple[str, ...]] = {first: ()}
     waiting: deque[tuple[State, Rivals]] = deque([first])
@@ -66,22 +71,20 @@ def _served(rivals: Rivals, call: Call, copies: int, policy: Policy) -> Rivals:
     """All rivals after a call, for which the machine made `copies` copies."""
     after: dict[Sides, int] = {}
     for fresh, ahead in _having_copied(rivals, policy):
-        served = _having_done(fresh, call)
+        served = _having_done(fresh, call, policy)
         if served is not None:
             after[served] = min(ahead - copies, after.get(served, len(policy.sides) + 1))
     return tuple(sorted(after.items(), key=lambda it: sorted(it[0])))
 
 
-def _having_done(fresh: Sides, call: Call) -> Sides | None:
-    """What a rival has fresh after a call; None if it cannot serve the call."""
-    side = frozenset((call.side,))
-    if call.does in ("overwrite", "adopt"):
-        return side
-    if call.does == "evict":
-        return fresh - side or None
-    if fresh and not side <= fresh:
+def _having_done(fresh: Sides, call: Call, policy: Policy) -> Sides | None:
+    """What a rival has fresh after a call, by the oracle; None if the call would copy, or needs a home and has none."""
+    copies = {side: Copy("memory", side in fresh) for side in policy.sides}
+    try:
+        expected = Oracle(policy, 1, None, copies).expect(call, {}, b"")
+    except InvalidArgumentError:
         return None
-    return side if call.does == "write" else fresh | side
+    return None if any(step.does == "copy" for step in expected.steps) else expected.after.fresh
 
 
 def _having_copied(rivals: Rivals, policy: Policy) -> Iterator[tuple[Sides, int]]:

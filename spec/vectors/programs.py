@@ -170,7 +170,7 @@ def operation_of(entry: Input, number: int) -> Operation:
     done: Operation = {"call": entry.call.name}
     if entry.does == "adopt":
         done["argument"] = {"buffer": number, "bytes": number} if entry.data else None
-    elif entry.does in ("write", "overwrite"):
+    elif entry.writes:
         done["write"] = number
     return done
 

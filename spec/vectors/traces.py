@@ -243,7 +243,7 @@ class _Run:
         shows = after.copy(call.side).content if call.does in ("read", "write") else None
         if call.does == "read" and shows is None:
             after = after.written(call.side, _bytes(step.get("shows"), size))
-        elif call.does in ("write", "overwrite"):
+        elif call.writes:
             after = after.written(call.side, _bytes(step.get("write"), size))
         return _Outcome(after, "", row.actions, shows, call.name)
 

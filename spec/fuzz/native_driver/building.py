@@ -20,7 +20,16 @@ from pathlib import Path
 
 from ..finding import TargetError
 
-__all__ = ["STATUS", "built", "compiled_driver", "options_of", "sanitizer_of", "trimmed", "with_sanitizer"]
+__all__ = [
+    "STATUS",
+    "built",
+    "compiled_driver",
+    "options_of",
+    "requirements_judged",
+    "sanitizer_of",
+    "trimmed",
+    "with_sanitizer",
+]
 
 SANITIZERS = {"thread": b"__tsan_", "address": b"__asan_"}
 """The sanitizers, each with a name that is only in what was compiled with it."""
@@ -186,15 +195,23 @@ def _has(path: str, sanitizer: str) -> bool:
 # --- the driver
 
 
+_DRIVER = (_HERE / "driver.c", _HERE / "oracle.h")
+
+
+@cache
+def requirements_judged() -> tuple[str, ...]:
+    """The requirements that the driver judges: those that its sources name."""
+    return tuple(sorted({name for it in _DRIVER for name in re.findall(r'"(A\d\d-[a-z-]+)"', it.read_text("utf-8"))}))
+
+
 @cache
 def compiled_driver(sanitizer: str = "") -> Path:
     """The native driver, compiled if this version of it is not in the cache."""
-    sources = [_HERE / "driver.c", _HERE / "oracle.h"]
     flags = [*_sanitizer_flags(sanitizer), "-std=gnu11", "-O3", "-g", "-pthread"]
-    name = f"driver-{_digest(*(it.read_bytes() for it in sources), *flags, *_words('CC'))}"
+    name = f"driver-{_digest(*(it.read_bytes() for it in _DRIVER), *flags, *_words('CC'))}"
     if os.access(folder() / name, os.X_OK):
         return folder() / name
-    return _compiled("CC", [*flags, str(sources[0]), "-ldl"], name, "the native driver")
+    return _compiled("CC", [*flags, str(_DRIVER[0]), "-ldl"], name, "the native driver")
 
 
 # --- what a sanitizer says

@@ -535,10 +535,8 @@ static void read_option(const char *name, char *value) {
         if (!strcmp(name, numbers[i].name)) *numbers[i].place = number;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(name, texts[i].name)) *texts[i].place = value;
-    if (!strcmp(name, "alignment")) promises.alignment = number;
-    if (!strcmp(name, "zero_size")) promises.zero_size = (enum zero_size)number;
-    if (!strcmp(name, "zeroed")) promises.zeroed = (int)number;
-    if (!strcmp(name, "null")) promises.null = (int)number;
+#define READ(promise) if (!strcmp(name, #promise)) promises.promise = number;
+    PROMISES(READ)
     if (!strcmp(name, "readable") && number < 2) readable = (int)number;
     if (!strcmp(name, "too_much"))
         for (; *value && options.too_many < 128; value += *value == ',')

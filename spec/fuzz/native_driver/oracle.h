@@ -44,13 +44,19 @@ static void target_give(const struct target *target, void *pointer, size_t size)
 
 /* ------------------------------------------------------------------------------------------------ promises */
 
+/* In the order of the choices in capabilities.py. */
 enum zero_size { ZERO_ANY, ZERO_NULL, ZERO_UNIQUE, ZERO_ERROR };
 
+/* The promises that are judged here, by their names in capabilities.py, which passes all of them as numbers. */
+#define PROMISES(PROMISE) \
+    PROMISE(alignment) /* a power of two */ \
+    PROMISE(zero_size) /* an enum zero_size */ \
+    PROMISE(zeroed) /* whether all memory is zero when it comes */ \
+    PROMISE(null) /* whether null means that there is no memory */
+
 struct promises {
-    size_t alignment; /* a power of two */
-    enum zero_size zero_size;
-    int zeroed; /* whether all memory is zero when it comes */
-    int null;   /* whether null means that there is no memory */
+#define MEMBER(name) uint64_t name;
+    PROMISES(MEMBER)
 };
 
 /* ------------------------------------------------------------------------------------------------ findings */

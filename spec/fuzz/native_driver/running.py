@@ -7,13 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from ...engine.supervisor import Death
+from ...requirements import REQUIREMENTS
 from ..driver import ATTEMPTS
 from ..finding import Finding, TargetError
 from ..mask import DAMAGED
 from ..native import ABIS, LibraryAddress
 from ..oracle import OF_CONTENTS
 from ..rounds import TOO_MUCH
-from .building import STATUS, built, compiled_driver, options_of, trimmed
+from .building import STATUS, built, compiled_driver, options_of, requirements_judged, trimmed
 from .journal import RUNNING, UNUSABLE, WRONG, Header, NativeJournal
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FROM_OUTSIDE", "NativeDriver"]
 
-_ZERO_SIZES = ("any", "null", "unique", "error")  # as in oracle.h
 _NO_BEGIN = ("2", "125")
 """The exit statuses of a driver that has no journal, or no memory."""
 FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
@@ -118,10 +118,7 @@ class NativeDriver:
             "rounds": _ROUNDS if journal.threads == 1 else _SHARED_ROUNDS,
             "attempts": ATTEMPTS,
             "too_much": ",".join(str(size) for size in TOO_MUCH if size <= abi.most),
-            "alignment": record.alignment,
-            "zero_size": _ZERO_SIZES.index(record.zero_size),
-            "zeroed": int(record.zeroed),
-            "null": int("null" in record.out_of_memory),
+            **record.as_numbers(),
             "readable": {None: 2, False: 0, True: 1}[record.host_readable],
             "journal": journal.path,
             "library": library.path,
@@ -158,17 +155,14 @@ class NativeDriver:
         operations = sum(it.steps for it in counts)
         if finding is not None:
             finding["operations"] = operations
-        checked = {
-            "A01-distinct-pointers": served,
-            "A02-no-overlap": served,
-            "A03-aligned": served if self._capabilities.alignment > 1 else 0,
+        checked = dict.fromkeys(requirements_judged(), served) | {
             "A04-contents-kept": freed,
-            "A05-served": served,
             "A06-out-of-memory": sum(it.refused for it in counts),
             "A07-free-accepts": freed,
             "A09-zero-size": sum(it.nothings for it in counts),
             "A13-zeroed": sum(it.zeroed for it in counts) + (served if self._capabilities.zeroed else 0),
             "A14-resize-keeps": sum(it.resized for it in counts),
+            "A16-no-leaks": 0,  # only when a request is refused at the end
             "A20-threads": operations if journal.threads > 1 else 0,
         }
         return {
@@ -178,7 +172,11 @@ class NativeDriver:
             "rounds": header.rounds,
             "spoilt": not journal.sound,
             "checked": {
-                name: times for name, times in checked.items() if times and (header.readable or name not in OF_CONTENTS)
+                name: times
+                for name, times in checked.items()
+                if times
+                and self._capabilities.makes(REQUIREMENTS[name].needs)
+                and (header.readable or name not in OF_CONTENTS)
             },
             "unread": None,
             "last": journal.last_round() if journal.threads == 1 else 0,

@@ -16,7 +16,7 @@ from syncedmem.spec.fuzz import Capabilities, TargetError, fuzz
         ({"alignment": "3"}, "alignment must be a power of two up to 1048576, got 3"),
         ({"alignment": "many"}, "alignment must be a number, got 'many'"),
         ({"alignment": "0"}, "power of two"),
-        ({"limit": "-1"}, "limit must be a number of bytes"),
+        ({"limit": "-1"}, "limit must not be negative, got -1"),
         ({"zero_size": "maybe"}, "zero_size must be one of any, null, unique, error, got 'maybe'"),
         ({"thread_safe": "true"}, "thread_safe must be one of yes, no, got 'true'"),
         ({"host_readable": "true"}, "host_readable must be one of yes, no, ask, got 'true'"),

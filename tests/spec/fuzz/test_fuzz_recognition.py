@@ -28,6 +28,8 @@ from allocator_conventions import (
 )
 
 from syncedmem.spec.fuzz import TargetError, TargetSource, fuzz
+from syncedmem.spec.fuzz.c_functions import calls_of
+from syncedmem.spec.fuzz.native import ABIS
 from syncedmem.spec.fuzz.recognition import look_up, spelling
 
 if TYPE_CHECKING:
@@ -193,3 +195,16 @@ def test_a_copy_is_called_as_its_parameters_say() -> None:
 
     assert [(1, 2, 3, True, True), (1, 2, 3), (1, 2, 3)] == calls
     assert [None] * 3 == found[3:]
+
+
+@pytest.mark.parametrize(
+    ("calls", "native"),
+    [
+        ("malloc=s:p free=p realloc=ps:p", ["malloc", "free"]),  # it takes its functions by their places
+        ("malloc=ps:i free=p", []),  # a status, and the block in a pointer
+        ("malloc=s:p free=tp", []),
+        ("malloc=1s:p free=ps calloc=1s:p realloc=cps:p", ["malloc", "free", "calloc", "realloc"]),
+    ],
+)
+def test_only_what_the_driver_can_call_is_given_to_it(calls: str, native: list[str]) -> None:
+    assert native == list(ABIS["malloc"]._replace(calls=calls_of(calls)).native)
