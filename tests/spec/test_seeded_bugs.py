@@ -114,8 +114,8 @@ def test_every_requirement_has_a_bug() -> None:
     """A requirement without a seeded bug is not tested."""
     broken = {bug.requirement for bug in ALL.values()}
     wanted = set(requirements_of("memory", "blob"))
-    assert not wanted - broken, "seed a bug that breaks each of them"
-    assert not broken - wanted, "no such requirement in spec/requirements"
+    assert not wanted - broken, f"seed a bug that breaks each of {sorted(wanted - broken)}"
+    assert not broken - wanted, f"no such requirement in spec/requirements: {sorted(broken - wanted)}"
     assert {"memory"} == {REQUIREMENTS[bug.requirement].kind for bug in MEMORY_BUGS.values()}
     assert {"blob"} == {REQUIREMENTS[bug.requirement].kind for bug in BLOB_BUGS.values()}
     assert len(ALL) == len(MEMORY_BUGS) + len(BLOB_BUGS)
