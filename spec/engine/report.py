@@ -276,6 +276,8 @@ class Conformance(Generic[CoveringT]):
             "passed": self.passed,
             "seconds": round(self.seconds, 3),
             "covered": self.covered,
+            "count": self.coverage.count,
+            "missing": self.coverage.missing,
             "suites": [
                 {"name": it.name, "cases": it.cases, "steps": it.steps, "seconds": round(it.seconds, 3)}
                 for it in self.suites

@@ -136,27 +136,27 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
     result, report = verified(tmp_path, "--processes", "2")
     devices = {device["name"]: device for device in report["devices"]}
 
-    assert (1, True, __version__) == (report["format"], report["passed"], report["syncedmem"])
+    assert (2, True, __version__) == (report["format"], report["passed"], report["syncedmem"])
     assert MODEL == {key: report["model"][key] for key in MODEL}
     assert ["cpu", "simulated", "opencl", "cuda"] == list(devices)
-    assert {"cells": 153, "transitions": 558} == {key: devices["simulated"][key] for key in ("cells", "transitions")}
-    assert {"cells": 24, "transitions": 48} == {key: devices["cpu"][key] for key in ("cells", "transitions")}
     passed = {name for name, device in devices.items() if device["status"] == "passed"}
     assert {"cpu", "simulated"} <= passed
-    assert passed == {name for name, device in devices.items() if device.get("walks") and device.get("steps")}
+    counted = {
+        (name, part): (it["count"], it["missing"]) for name in passed for part, it in devices[name]["parts"].items()
+    }
+    assert (558, 0) == counted["simulated", "memories"]
+    assert (48, 0) == counted["cpu", "memories"]
+    assert (144, 0) == counted["simulated", "blobs"]
     assert list(requirements_of(*KINDS)) == [it["id"] for it in report["requirements"]]
     assert {"B44-int-count"} == {it["id"] for it in report["requirements"] if it["status"] != "passed"}  # only in Caffe
-    assert {"cells": 144, "cells_missing": 0} == {
-        key: devices["simulated"]["blobs"][key] for key in ("cells", "cells_missing")
-    }
     assert "17 configurations, 153 cells (45 refused), 62 states, 558 transitions; agrees with Caffe" in result.output
     assert "The table does what the oracle expects, by 9 invariants in 128 states" in result.output
     assert "558/558" in result.output
 
-    counted = {part: tuple(devices["simulated"][part].values())[:2] for part in ("buffers", "allocators")}
     # Six of the allocators keep released memory, and are exempt from one requirement.
     allocators = len(allocators_over(SimulatedDeviceAllocator())) * len(requirements_of("device allocator")) - 6
-    assert {"buffers": (len(requirements_of("buffer")), 0), "allocators": (allocators, 0)} == counted
+    assert (len(requirements_of("buffer")), 0) == counted["simulated", "buffers"]
+    assert (allocators, 0) == counted["simulated", "allocators"]
     assert all(report[key] for key in ("date", "host", "processor", "platform", "python"))
     assert version("numpy") == report["libraries"]["numpy"]
 
@@ -193,8 +193,8 @@ def test_a_process_that_dies_loses_only_its_part(tmp_path: Path, monkeypatch: py
     assert "simulated breaks crash: blobs: the process was ended by SIGSEGV; done last: 12 of cells" in result.output
     assert "crash: memories: the device was not available: the driver is busy" in result.output
     assert "crash: blobs: the process was ended by SIGSEGV" in text
-    assert devices["cpu"]["suites"] == devices["simulated"]["suites"]
-    assert devices["cpu"]["blobs"] == devices["opencl"]["blobs"]
+    assert devices["cpu"]["parts"]["memories"]["suites"] == devices["simulated"]["parts"]["memories"]["suites"]
+    assert devices["cpu"]["parts"]["blobs"] == devices["opencl"]["parts"]["blobs"]
     assert ("passed", "not checked") == tuple(
         devices["simulated"]["requirements"][name] for name in ("R01-lazy", "B01-empty")
     )
@@ -339,7 +339,8 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
 
     assert "simulated breaks R08-copy-up" in result.output
     assert "memory.gpu_data()" in program
-    assert program.strip() == report["devices"][0]["violations"][0]["reproducer"]
+    (violation,) = report["devices"][0]["parts"]["memories"]["violations"]
+    assert program.strip().splitlines()[:-1] == violation["statements"]
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
     assert "failed" == report["devices"][0]["status"]
     assert "failed" == next(it["status"] for it in report["requirements"] if it["id"] == "R08-copy-up")
@@ -356,7 +357,7 @@ def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
     result, report = verified(tmp_path, "--device", "cpu", "--steps", "0", code=1)
 
-    missing = report["devices"][0]["transitions_missing"]
+    missing = report["devices"][0]["parts"]["memories"]["missing"]
 
     assert missing > 0
     assert f"cpu: {missing} transitions of memories were never taken" in result.output
@@ -373,7 +374,7 @@ def test_too_few_generated_moves_are_a_failure(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("syncedmem.spec.memory.kit.search", nothing)
     result, report = verified(tmp_path, "--device", "cpu", "--steps", "60", code=1)
 
-    assert {"asked": 60, "walks": 0, "moves": {}, "starts": 0} == report["devices"][0]["generated"]
+    assert {"asked": 60, "walks": 0, "moves": {}, "starts": 0} == report["devices"][0]["parts"]["memories"]["generated"]
     assert "cpu: only 0 of 60 generated moves were taken, in 0 distinct walks" in result.output
 
 

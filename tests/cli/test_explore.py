@@ -306,6 +306,7 @@ memory.set_gpu_data(None)
 view = memory.mutable_gpu_data()
 memory.close()
 # R32-strong-guarantee: something"""
+PROGRAM = REPRODUCER.splitlines()
 CALLS = "set_mode(CPU) cpu_data gpu_data!2 set_gpu_data(NULL) mutable_gpu_data release"
 
 
@@ -313,7 +314,7 @@ CALLS = "set_mode(CPU) cpu_data gpu_data!2 set_gpu_data(NULL) mutable_gpu_data r
     ("text", "calls"),
     [
         (REPRODUCER, CALLS),
-        (json.dumps({"devices": [{"violations": [{"reproducer": REPRODUCER}]}]}), CALLS),
+        (json.dumps({"devices": [{"parts": {"memories": {"violations": [{"statements": PROGRAM}]}}}]}), CALLS),
         ("\n\ncpu_data(), set_cpu_data(NULL);gpu_data!2\n", "cpu_data set_cpu_data(NULL) gpu_data!2"),
         (
             '{"steps": ["cpu_data", {"call": "look"}, {"call": "set_mode", "argument": "CPU"}]}',

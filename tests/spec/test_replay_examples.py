@@ -185,7 +185,9 @@ def test_every_runner_finds_a_seeded_bug(name: str, build: Build, run: Run, vect
             continue
         done = run(runner_of(mistake.suite), language, library, vectors / "caffe" / f"{mistake.suite}.jsonl")
         assert done.returncode == 1, done.stdout
-        *lines, last = [line for line in done.stdout.splitlines() if " left out: " not in line]
+        *lines, last = [
+            line for line in done.stdout.splitlines() if " left out: " not in line and " of them promise " not in line
+        ]
         assert not last.endswith(" 0 failed")
         assert [] == [line for line in lines if not (" step " in line and ": expected " in line and ", seen " in line)]
         found.append([line.split()[0].rstrip(":") for line in lines])

@@ -126,12 +126,14 @@ class TraceText(NamedTuple):
 
     def _of_report(self, document: Json, machine: Machine) -> Iterator[Json]:
         """The violations of a report of ``verify``."""
-        violations = [(device, it) for device in _parts(document, "devices") for it in _parts(device, "violations")]
+        devices = _parts(document, "devices")
+        found = [(it, it["parts"].values()) for it in devices if _is_a(dict, it.get("parts"))]
+        violations = [(device, it) for device, parts in found for part in parts for it in _parts(part, "violations")]
         if not violations:
             raise self._wrong("the report has no violations: everything passed")
         for device, violation in violations:
             self._check_edition(device, machine)
-            calls = self._of_program(str(violation.get("reproducer", "")), machine)
+            calls = self._of_program("\n".join(map(str, _list(violation, "statements"))), machine)
             title = f"{device.get('name', 'a device')} breaks {violation.get('requirement', 'a requirement')}"
             yield _walk(title, str(violation.get("message", "")), calls)
 

@@ -123,6 +123,20 @@ class DeviceVerdict:
         """``"passed"``, ``"failed"``, ``"not checked"`` or ``"not applicable"``."""
         return overall(verdict.verdict(requirement).status for verdict in self.parts.values())
 
+    def as_json(self) -> dict[str, Any]:
+        """The verdict as data; each part as the kit's own report has it."""
+        if not self.parts:
+            return {"name": self.name, "status": self.status, "reason": self.reason}
+        return {
+            "name": self.name,
+            "status": self.status,
+            "detail": self.detail,
+            "limits": self.limits,
+            "edition": self.memories.coverage.machine.name if self.memories else "",
+            "parts": {part: found.as_json() for part, found in self.parts.items()},
+            "requirements": {it: self.requirement_status(it) for it in requirements_of(*KINDS)},
+        }
+
 
 @dataclass
 class Verification:
@@ -183,9 +197,9 @@ class Verification:
         return overall(device.requirement_status(requirement) for device in self.ran)
 
     def as_json(self) -> dict[str, Any]:
-        """The report as data; format 1."""
+        """The report as data; format 2."""
         return {
-            "format": 1,
+            "format": 2,
             "syncedmem": __version__,
             **self.surroundings,
             "verdict": self.verdict,
@@ -195,7 +209,7 @@ class Verification:
             "seconds": round(self.seconds, 2),
             "model": {**self.model.counts, "problems": self.model.problems},
             "unchecked": self.unchecked,
-            "devices": [_device_json(device) for device in self.devices],
+            "devices": [device.as_json() for device in self.devices],
             "requirements": [
                 {
                     "id": it.id,
@@ -207,48 +221,3 @@ class Verification:
                 for it in requirements_of(*KINDS).values()
             ],
         }
-
-
-def _device_json(device: DeviceVerdict) -> dict[str, Any]:
-    found = device.memories
-    if found is None:
-        return {"name": device.name, "status": device.status, "reason": device.reason}
-    return {
-        "name": device.name,
-        "status": device.status,
-        "detail": device.detail,
-        "limits": device.limits,
-        "edition": found.coverage.machine.name,
-        "cells": found.coverage.cells,
-        "states": found.coverage.states,
-        "transitions": found.coverage.count,
-        "transitions_missing": found.coverage.missing,
-        "walks": device.walks,
-        "steps": device.steps,
-        "seconds": round(device.seconds, 2),
-        "generated": found.generated and found.generated.as_json(),
-        "suites": _suites_json(found),
-        "blobs": None if device.blobs is None else _blobs_json(device.blobs),
-        **{part: _checks_json(device.parts[part]) for part in ("buffers", "allocators") if part in device.parts},
-        "violations": [
-            {"requirement": v.requirement, "message": v.message, "reproducer": v.reproducer} for v in device.violations
-        ],
-        "requirements": {it: device.requirement_status(it) for it in requirements_of(*KINDS)},
-    }
-
-
-def _blobs_json(found: Conformance[BlobCoverage]) -> dict[str, Any]:
-    return {
-        "cells": found.coverage.count,
-        "cells_missing": found.coverage.missing,
-        "generated": found.generated and found.generated.as_json(),
-        "suites": _suites_json(found),
-    }
-
-
-def _checks_json(found: Conformance[Checklist]) -> dict[str, Any]:
-    return {"checks": found.coverage.count, "checks_missing": found.coverage.missing, "suites": _suites_json(found)}
-
-
-def _suites_json(found: Conformance[Any]) -> list[dict[str, Any]]:
-    return [{"name": s.name, "cases": s.cases, "steps": s.steps, "seconds": round(s.seconds, 2)} for s in found.suites]
