@@ -339,7 +339,7 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
 
     assert "simulated breaks R08-copy-up" in result.output
     assert "memory.gpu_data()" in program
-    (violation,) = report["devices"][0]["parts"]["memories"]["violations"]
+    violation, *_ = report["devices"][0]["parts"]["memories"]["violations"]
     assert program.strip().splitlines()[:-1] == violation["statements"]
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
     assert "failed" == report["devices"][0]["status"]
