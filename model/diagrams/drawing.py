@@ -240,12 +240,6 @@ class Edge(NamedTuple):
             calls.setdefault(line.parts or (("", ""),), []).append(line.call)
         return tuple(_uml(", ".join(names), *part) for parts, names in calls.items() for part in parts)
 
-    @property
-    def kind(self) -> Kind:
-        """The kind of the edge: the first in the order of `Kind` that one of its lines has."""
-        kinds = {line.kind for line in self.lines}
-        return next(kind for kind in Kind if kind in kinds)
-
 
 class Drawing(NamedTuple):
     """A state diagram before layout.

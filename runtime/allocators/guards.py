@@ -143,10 +143,10 @@ class GuardingAllocator(Adaptor):
 
     def _let_out(self, size: int) -> None:
         """Let blocks leave the quarantine, the oldest first, until `size` more bytes fit in."""
-        while self._kept and self._kept_bytes + size > self._most:
+        while self._kept_bytes + size > self._most:
             try:
                 oldest = self._kept.popleft()
-            except IndexError:  # another thread took the last one
+            except IndexError:  # none is left; another thread may have taken the last one
                 return
             self._kept_bytes -= oldest.size
             try:

@@ -188,24 +188,24 @@ class Buffer:
         if self._allocator is None:
             raise InvalidArgumentError("allocator", None, "an allocator, to allocate with")
         fresh = OwnedBlock(self._allocator)
-        takes_effect = False
         try:
             self._fill(fresh)
             self._end_copies()
             self._free()
-            takes_effect = True
+            self._hold(fresh)
         except BaseException as error:
-            # If the old block is released, an interrupt came after that, and the new one takes its place.
-            takes_effect = self._is_freed()
-            if not takes_effect:
+            if self._is_freed():  # an interrupt came after that, and the new block takes the place of the old one
+                self._hold(fresh)
+            else:
                 fresh.give_back(self._byte_size, error)
             raise
-        finally:
-            if takes_effect:
-                self._finaliser.blocks = (fresh,)
-                self._ptr = fresh.slot[0]
-                self._external = self._closed = False
         return self._ptr is not None
+
+    def _hold(self, block: OwnedBlock) -> None:
+        # Nothing is called here, so no interrupt comes in the middle.
+        self._finaliser.blocks = (block,)
+        self._ptr = block.slot[0]
+        self._external = self._closed = False
 
     def _fill(self, block: OwnedBlock) -> None:
         try:
@@ -327,16 +327,22 @@ class Buffer:
         self._end_copies()
         try:
             self._free()
-        finally:
-            if self._is_freed() or not self._finaliser.blocks:
-                self._finaliser.blocks = ()
-                self._ptr = None
-                self._external = False
-                self._closed = True
+            self._let_go()
+        except BaseException:
+            if self._is_freed():  # an interrupt came after that
+                self._let_go()
+            raise
+
+    def _let_go(self) -> None:
+        # Nothing is called here, so no interrupt comes in the middle.
+        self._finaliser.blocks = ()
+        self._ptr = None
+        self._external = False
+        self._closed = True
 
     def _is_freed(self) -> bool:
         """Whether the block that this buffer owned is released."""
-        return any(block is not None and not block.slot for block in self._finaliser.blocks)
+        return any(not block.slot for block in self._owned())
 
     def _end_copies(self) -> None:
         """Wait for the copies in flight.  If one failed, this is told once, and the memory is released nevertheless."""
@@ -346,9 +352,12 @@ class Buffer:
         self._finaliser.flights = []
 
     def _free(self) -> None:
-        for block in self._finaliser.blocks:
-            if block is not None:
-                block.release()
+        for block in self._owned():
+            block.release()
+
+    def _owned(self) -> list[OwnedBlock]:
+        """The block that this buffer owns, if there is one."""
+        return [block for block in self._finaliser.blocks if block is not None]
 
     def __enter__(self) -> Self:
         if self._closed:

@@ -59,11 +59,6 @@ class OwnedBlock:
         self.slot = (ptr,)
         return ptr
 
-    @property
-    def ptr(self) -> Pointer | None:
-        """The pointer, as long as we have to release the block; None for zero bytes."""
-        return self.slot[0]
-
     def release(self) -> None:
         """Release the block, if it is not released already.
 

@@ -595,8 +595,9 @@ class SyncedMemory:
                 self._last = transaction
                 self._push = push
                 self._state = after
-                transaction.argument = transaction.push = None
-                transaction.new = ()
+            # The transaction may be kept as `_last`; it must not keep these alive.
+            transaction.argument = transaction.push = None
+            transaction.new = ()
         return view
 
     def _transaction(self, after: int, argument: Any) -> Transaction:

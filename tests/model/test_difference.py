@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from loops import some
-from machines import DOOR, MSI, MSI_OF_TWO, PETSC, TCP, THIRD, changed, example
+from machines import DOOR, MSI, MSI_OF_TWO, PETSC, TCP, THIRD, changed, example, machine_with
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.model import DeclarationError, caffe
 from syncedmem.model.caffe import EDITIONS
+from syncedmem.model.declaration import Row
 from syncedmem.model.difference import compare
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "machines"
@@ -71,6 +72,13 @@ def test_words_without_meaning_are_compared_by_name() -> None:
     found = compare(DOOR, changed(DOOR, "close", "OPEN", dest="OPEN"))
     assert [("open", "close")] == [tuple(map(str, cell.sequence)) for cell in found.cells]
     assert 0 == compare("caffe", TCP).compared
+
+
+def test_a_call_for_which_only_one_has_a_row_is_a_difference() -> None:
+    found = compare(DOOR, machine_with(DOOR, [*DOOR.rows, Row("open", "OPEN")]))
+
+    assert [("nothing", "no action")] * 2 == [cell.does for cell in found.cells]
+    assert [("open", "open"), ("open", "open[locked]")] == [tuple(map(str, cell.sequence)) for cell in found.cells]
 
 
 def test_an_unsound_machine_is_refused() -> None:

@@ -61,6 +61,15 @@ def test_words_print_as_their_names() -> None:
     assert ["A", "go", "wet", "run", "busy", "gear"] == [*map(str, words)]
 
 
+def test_the_one_fact_of_an_action_stands_alone() -> None:
+    """As the one condition of a row does; it is no sequence of letters."""
+    row = Row("dry", "A", when="wet", do="wring")
+    machine = Machine("towel", [row], actions=[Action("wring", sets="warm", clears="wet")])  # type: ignore[arg-type]
+
+    assert Action("wring", sets=("warm",), clears=("wet",)) == machine.actions["wring"]
+    assert {"warm", "wet"} == {*machine.facts}
+
+
 def test_heads_may_be_given_with_what_they_say_is_fresh() -> None:
     """PETSc's mask, with access that only writes; sides and facts are those that the words name."""
     calls = [Call("VecGetArrayRead", "read", "host"), Call("VecCUDAGetArrayWrite", "overwrite", "device")]

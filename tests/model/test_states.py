@@ -131,6 +131,10 @@ def reading(*rows: Row) -> Machine:
             r"^m: cannot be reached: B \(only these lead there, and never fire: go@A\[wet\]\)$",
         ),
         (
+            Machine("m", [Row("go", "SHUT", "OPENED"), Row("go", "OPENED", "SHUT"), Row("go", "OPEND", "SHUT")]),
+            r"^m: .*: OPEND \(no row leads there; go@OPEND names it, others name OPENED: is one of them misspelled\?\)",
+        ),
+        (
             dried(Row("go", A, A, when="wet"), Row("go", A, A, unless="wet")),
             r"^m: never fires: go@A\[wet\]$",
         ),

@@ -232,12 +232,14 @@ def test_a_reclaim_at_the_limit_waits_for_nobody() -> None:
     """A block with work in flight stays idle, and is considered again the next time."""
     device = SimulatedDeviceAllocator()
     pool, stream = PoolAllocator(device, idle_limit=10), device.stream()
-    block, other = pool.allocate(SIZE), pool.allocate(SIZE)
+    block, other, last = (pool.allocate(SIZE) for _ in range(3))
     pushed(pool, block, stream)
     pool.release(block)
     assert (False, SIZE) == (stream.done, pool.idle_bytes)
-    stream.synchronize()
     pool.release(other)
+    assert (False, SIZE, 2) == (stream.done, pool.idle_bytes, device.live_blocks)
+    stream.synchronize()
+    pool.release(last)
 
     assert (0, 0) == (pool.idle_bytes, device.live_blocks)
 

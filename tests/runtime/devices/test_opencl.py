@@ -293,6 +293,20 @@ def test_a_size_that_the_device_never_has_room_for_is_refused(device: Any) -> No
         device.allocate(most + 1)
 
 
+@pytest.mark.parametrize("error", [cl.MemoryError, OverflowError])
+def test_a_size_that_the_driver_refuses_is_an_allocation_error(
+    device: Any, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    """Because the rest of the device is in use, or because the size is no number of its own.  Later it has room."""
+    with monkeypatch.context() as patch:
+        patch.setattr(cl, "Buffer", failing(error, "no more"))
+        with pytest.raises(AllocationError, match=f"^cannot allocate {SIZE} bytes on opencl:0: .*no more"):
+            device.allocate(SIZE)
+
+    assert 0 == device.live_blocks
+    assert [7] * SIZE == filled(device, 7).get().tolist()
+
+
 def test_an_allocator_that_computed_goes_without_a_collector() -> None:
     device = opencl_module.OpenCLDeviceAllocator()
     x = device.empty(16).view(np.float32)

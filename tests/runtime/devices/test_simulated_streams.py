@@ -243,6 +243,32 @@ def test_an_operation_that_was_interrupted_happens_when_somebody_waits_again(dev
     assert (True, 3, 1) == (stream.done, len(seen), stream.finished)
 
 
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+@pytest.mark.parametrize("wait", ["stream", "event"])
+def test_an_operation_that_ran_out_is_not_over(
+    device: SimulatedDeviceAllocator, wait: str, error: type[Exception]
+) -> None:
+    """It has not failed either: it happens when somebody waits again, once, and before what comes after it."""
+    stream, seen, answers = device.stream(), list[str](), [error()]
+
+    def operation() -> None:
+        if answers:
+            raise answers.pop()
+        seen.append("first")
+
+    stream.put(operation)
+    stream.put(lambda: seen.append("second"))
+    event = device.record(stream)
+    waited_for: Any = stream if wait == "stream" else event
+    with pytest.raises(error):
+        waited_for.synchronize()
+    assert ([], False, False) == (seen, stream.done, event.done)
+    waited_for.synchronize()
+
+    assert (["first", "second"], True, True) == (seen, stream.done, event.done)
+    event.synchronize()
+
+
 def test_an_event_goes_on_failing_when_its_copy_failed(device: SimulatedDeviceAllocator) -> None:
     """Work that waits for the event fails too; events of later copies on the same stream do not fail."""
     stream, source = device.stream(), np.zeros(SIZE, np.uint8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -17,6 +17,9 @@ from syncedmem.model import (
 )
 from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
 from syncedmem.runtime.devices.host import cpu_allocator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def holding(value: int, allocator: Any, size: int = SIZE) -> Buffer:
@@ -141,6 +144,9 @@ def test_what_can_neither_be_released_nor_given_back_is_reported(
         patch.setattr(device, "release", failing(RuntimeError, "dead"))
         with pytest.raises(ReleaseError):
             buffer.allocate()
+        with pytest.raises(ReleaseError):
+            buffer.close()
+        assert "<Buffer 48 bytes on simulated:0, owned>" == repr(buffer)
 
     buffer.close()
     assert (buffer.ptr, device.live_blocks) == (None, 1)
@@ -170,10 +176,11 @@ def test_a_queued_copy_that_was_lost_is_told_to_the_next_one_once(device: Simula
     assert ([1] * SIZE, [2] * SIZE, True) == (before, shown(source), target.is_external)
 
 
+@pytest.mark.parametrize(("call", "left"), [(Buffer.allocate, 1), (Buffer.close, 0)], ids=["allocate", "close"])
 def test_an_interrupt_while_old_memory_goes_back_waits_until_it_has_gone(
-    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, call: Callable[[Buffer], object], left: int
 ) -> None:
-    """After that the buffer has the new memory."""
+    """After that the buffer has the new memory, or none if it was closed.  The old memory is never shown again."""
     buffer, release = Buffer(SIZE, device), device.release
 
     def release_and_interrupt(ptr: Any) -> None:
@@ -182,9 +189,15 @@ def test_an_interrupt_while_old_memory_goes_back_waits_until_it_has_gone(
 
     with monkeypatch.context() as patch:
         patch.setattr(device, "release", release_and_interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            buffer.allocate()
+        with (
+            pytest.warns(ResourceWarning, match="their release was interrupted"),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            call(buffer)
 
-    assert (True, 1) == (buffer.ptr is not None, device.live_blocks)
+    assert (bool(left), left) == (buffer.ptr is not None, device.live_blocks)
+    buffer.allocate()
+    buffer.copy_from(holding(3, cpu_allocator()))
+    assert [3] * SIZE == shown(buffer)
     buffer.close()
-    assert device.live_blocks == 0
+    assert 0 == device.live_blocks

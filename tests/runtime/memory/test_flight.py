@@ -11,6 +11,7 @@ from subjects import SIZE, failing, filled
 from syncedmem.model import (
     DeviceError,
     IllegalCallError,
+    NoDeviceError,
     ReleaseError,
     SyncedHead,
     SyncedMemoryError,
@@ -24,6 +25,16 @@ def test_a_push_that_is_refused_names_the_head(memory: SyncedMemory, device: Sim
 
     assert isinstance(caught.value, RuntimeError)
     assert caught.value.head is SyncedHead.UNINITIALIZED
+
+
+def test_a_memory_without_a_device_cannot_be_pushed() -> None:
+    """Neither is the push refused for the head, nor is the stream looked at: there is no device it could be one of."""
+    memory = filled(SyncedMemory(SIZE, device=None))
+    for stream in (None, object()):
+        with pytest.raises(NoDeviceError, match=r"^async_gpu_push: cannot use a GPU in a CPU-only memory"):
+            memory.async_gpu_push(stream=stream)
+
+    assert (SyncedHead.HEAD_AT_CPU, [7] * SIZE) == (memory.head, memory.cpu_data().tolist())
 
 
 @pytest.mark.parametrize("check_device", [False, True])
@@ -52,26 +63,36 @@ def test_an_order_that_cannot_be_given_is_reported(
     assert memory.head is SyncedHead.SYNCED
 
 
+class Stuck:
+    """An event of a copy that is not over, and cannot be waited for."""
+
+    done: Any = False
+
+    def __init__(self, stream: object) -> None:
+        self.stream = stream
+
+    def synchronize(self) -> None:
+        raise RuntimeError("the device fell off the bus")
+
+
+class Unknown(Stuck):
+    """An event that cannot be asked either."""
+
+    done = property(Stuck.synchronize)
+
+
+@pytest.mark.parametrize("event", [Stuck, Unknown])
 def test_a_wait_that_fails_is_reported_and_changes_nothing(
-    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch
+    device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch, event: type[Stuck]
 ) -> None:
-    """It holds for the finaliser too, which warns."""
-
-    class Stuck:
-        done = False
-
-        def __init__(self, stream: object) -> None:
-            self.stream = stream
-
-        def synchronize(self) -> None:
-            raise RuntimeError("the device fell off the bus")
-
+    """It is so each time, because the copy may still be in flight.  It holds for the finaliser too, which warns."""
     memory = filled(SyncedMemory(SIZE, device=device))
-    monkeypatch.setattr(device, "record", Stuck)
+    monkeypatch.setattr(device, "record", event)
     memory.async_gpu_push(stream=device.stream())
 
-    with pytest.raises(DeviceError, match="waiting for the push failed on simulated:0"):
-        memory.mutable_cpu_data()
+    for _ in range(2):
+        with pytest.raises(DeviceError, match="waiting for the push failed on simulated:0"):
+            memory.mutable_cpu_data()
 
     assert memory.head is SyncedHead.SYNCED
     with pytest.warns(ResourceWarning, match="leaked: waiting for the push failed"):
