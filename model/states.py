@@ -239,11 +239,12 @@ def _check_soundness(machine: Stepper, whole: Space) -> None:
     """Refuse a machine with a head that cannot be reached, a row that never fires or a condition that never matters."""
     name, reached = str(machine.machine), {state.head for state in whole.steps}
     if missing := [head for head in machine.machine.heads if head not in reached]:
-        rows = (row for row in machine.machine.rows if row.dest in missing)
+        rows = [row for row in machine.machine.rows if row.dest == missing[0]]
         leading = [row.identifier(head) for row in rows for head in row.source if head in reached]
         text = f"{name}: cannot be reached: {missing[0]} ("
         why = shortened(f"{text}only these lead there, and never fire: ", leading) if leading else ""
-        raise DeclarationError(f"{why or f'{text}no row leads there{_misspelled(machine.machine, missing[0])}'})")
+        none = "only rows of heads that cannot be reached lead there" if rows else "no row leads there"
+        raise DeclarationError(f"{why or f'{text}{none}{_misspelled(machine.machine, missing[0])}'})")
     unmet: dict[int, set[frozenset[str]]] = defaultdict(set)
     calls = [(entry.call.name, entry.holds) for entry in machine.inputs(end=True) if entry.call]
     for state, (call, holds) in product(whole.steps, calls):

@@ -127,6 +127,10 @@ def reading(*rows: Row) -> Machine:
             r"^m: cannot be reached: B \(no row leads there\)$",
         ),
         (
+            Machine("m", [Row("go", A, A), Row("go", B, "C"), Row("go", "C", B)]),
+            r"^m: cannot be reached: B \(only rows of heads that cannot be reached lead there\)$",
+        ),
+        (
             dried(Row("go", A, B, when="wet"), Row("go", A, A, unless="wet")),
             r"^m: cannot be reached: B \(only these lead there, and never fire: go@A\[wet\]\)$",
         ),
