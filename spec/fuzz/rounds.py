@@ -27,7 +27,7 @@ __all__ = ["DRAWN", "TOO_MUCH", "Drawn", "Kind", "Round", "take_round"]
 
 Kind = Literal["fixed", "drawn"]
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+KIB, MIB = 1 << 10, 1 << 20
 _WORD = 8 * ctypes.sizeof(ctypes.c_size_t)
 SIZE_MAX = (1 << _WORD) - 1
 _BELOW_THE_MOST = (0, 1, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256, 1023, 4095, 4096, 65535, 1 << 20)

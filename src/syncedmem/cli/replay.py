@@ -14,7 +14,7 @@ import typer
 from syncedmem.model import FileFormatError, InvalidArgumentError
 from syncedmem.model.exports.declared import machine_named
 
-from .options import FIRST, TIMEOUT, OwnMachine
+from .options import MEMORY, TIMEOUT, OwnMachine, limits_of
 from .targets import port_target
 
 if TYPE_CHECKING:
@@ -134,7 +134,6 @@ def _subjects(
     target: str | None, command: str | None, machine: str | None
 ) -> Generator[Callable[[dict[str, Any]], Subject]]:
     """What gives the subject for a vector."""
-    from syncedmem.spec.engine.supervisor import Limits
     from syncedmem.spec.ports.targets import ProgramTarget, maker_of, subject_of
     from syncedmem.spec.vectors.replay import is_of_blobs
     from syncedmem.verification import make_subject
@@ -142,7 +141,7 @@ def _subjects(
     ours = target is None and command is None and machine is None
     named = None if ours else port_target(target, command, machine)
     if isinstance(named, ProgramTarget):
-        with named.connect(Limits(seconds=TIMEOUT, first=FIRST), "") as port:
+        with named.connect(limits_of(TIMEOUT, MEMORY), "") as port:
             level = port.hello["level"]
             subjects = [subject_of(port, named.name, "safe", level, blobs=blobs) for blobs in (False, True)]
             yield lambda vector: subjects[is_of_blobs(vector)]
