@@ -135,8 +135,8 @@ def reading(*rows: Row) -> Machine:
             r"^m: cannot be reached: B \(only these lead there, and never fire: go@A\[wet\]\)$",
         ),
         (
-            Machine("m", [Row("go", "SHUT", "OPENED"), Row("go", "OPENED", "SHUT"), Row("go", "OPEND", "SHUT")]),
-            r"^m: .*: OPEND \(no row leads there; go@OPEND names it, others name OPENED: is one of them misspelled\?\)",
+            Machine("m", [Row("go", "SHUT", "HEAD_1"), Row("go", "HEAD_1", "SHUT"), Row("go", "HEAD1", "SHUT")]),
+            r"^m: .*: HEAD1 \(no row leads there; go@HEAD1 names it, others name HEAD_1: is one of them misspelled\?\)",
         ),
         (
             dried(Row("go", A, A, when="wet"), Row("go", A, A, unless="wet")),
