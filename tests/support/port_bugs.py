@@ -177,7 +177,7 @@ PORT_BUGS = (
     PortBug("refuses nothing", _NO_ROW, "", "R22", "async_gpu_push was not refused"),
     PortBug(
         "refuses what is allowed", "released_ && call", "(released_ || head_ == SMD_SYNCED) && call",
-        "R10", "cpu_data raised Refused",
+        "R10", "cpu_data raised RequestRefused",
     ),
     PortBug(
         "shares its head", f"  {_HEAD}", f"  static inline {_HEAD}",
