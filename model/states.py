@@ -243,8 +243,8 @@ def _check_soundness(machine: Stepper, whole: Space) -> None:
         leading = [row.identifier(head) for row in rows for head in row.source if head in reached]
         text = f"{name}: cannot be reached: {missing[0]} ("
         why = shortened(f"{text}only these lead there, and never fire: ", leading) if leading else ""
-        none = "only rows of heads that cannot be reached lead there" if rows else "no row leads there"
-        raise DeclarationError(f"{why or f'{text}{none}{_misspelled(machine.machine, missing[0])}'})")
+        otherwise = "only rows of heads that cannot be reached lead there" if rows else "no row leads there"
+        raise DeclarationError(f"{why or f'{text}{otherwise}{_misspelled(machine.machine, missing[0])}'})")
     unmet: dict[int, set[frozenset[str]]] = defaultdict(set)
     calls = [(entry.call.name, entry.holds) for entry in machine.inputs(end=True) if entry.call]
     for state, (call, holds) in product(whole.steps, calls):

@@ -327,18 +327,16 @@ class Buffer:
         self._end_copies()
         try:
             self._free()
+        finally:  # also if an interrupt came after that
             self._let_go()
-        except BaseException:
-            if self._is_freed():  # an interrupt came after that
-                self._let_go()
-            raise
 
     def _let_go(self) -> None:
-        # Nothing is called here, so no interrupt comes in the middle.
-        self._finaliser.blocks = ()
-        self._ptr = None
-        self._external = False
-        self._closed = True
+        """Be closed, unless there is still a block to release."""
+        if self._is_freed() or not self._owned():
+            self._finaliser.blocks = ()
+            self._ptr = None
+            self._external = False
+            self._closed = True
 
     def _is_freed(self) -> bool:
         """Whether the block that this buffer owned is released."""

@@ -120,7 +120,7 @@ class Limits:
     whole : float or None
         The longest time of a fork altogether.
     memory : int or None
-        The bytes of memory of its own that it can have.
+        The most private, writable memory in bytes.
     answer : int or None
         The length of an answer of a `Command` in bytes.
     """
@@ -271,7 +271,7 @@ def serve(there: Connection, job: Callable[..., Any], argument: object) -> None:
 
 
 def limit_memory(process: int, size: int) -> None:
-    """Limit the memory of a process that it can write to, and that is its own, to this many bytes.
+    """Limit the private, writable memory of a process to this many bytes.
 
     Its address space is not limited: CUDA reserves more of it than the GPU and the host have memory.
     """

@@ -264,7 +264,7 @@ class _Comparison:
         held, oracle, newest = self._performed(here, step, written), expected.after, here.newest
         if (call.writes or call.does == "adopt") and not step.refusal:
             held[call.side], oracle, newest = written, oracle.written(call.side, written), written
-        elif not oracle.fresh:
+        elif not oracle.fresh:  # nothing was kept, so it is as in a new memory
             newest = self._start.newest
         return _Together(step.after, tuple(held.values()), oracle, newest)
 

@@ -284,6 +284,7 @@ def test_a_port_that_is_taken_is_one_line(refused: Refuse, server: ThreadingHTTP
         (b"memory.cpu_data()\n" * (MOST_STEPS + 1), f": it has {MOST_STEPS + 1:,} steps, and the page plays at most"),
         (json.dumps({"steps": [[]] * (MOST_STEPS + 1)}).encode(), f": it has {MOST_STEPS + 1:,} steps"),
         (json.dumps({"program": [["repeat", MOST_STEPS + 1, [["free", 0]]]]}).encode(), ": "),
+        (b'{"devices": [{"parts": {"memories": 5}}, {"parts": 5}]}', ": the report has no violations"),
         (b'{"program": [["repeat", "many"]]}', ": not a loop: ['repeat', 'many']; a loop is"),
     ],
 )

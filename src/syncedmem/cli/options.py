@@ -46,7 +46,7 @@ JunitFile = Annotated[
 # --- of ports
 
 TIMEOUT, FIRST, MEMORY = 10.0, 60.0, 4096
-"""The limits of a port: seconds for a request, seconds for its first one, and MiB of memory of its own."""
+"""The limits of a port: seconds for a request, seconds for its first one, and MiB of private memory."""
 
 Target = Annotated[str | None, typer.Argument(metavar="TARGET", help="The port, in one of the forms above.")]
 Command = Annotated[
@@ -77,7 +77,7 @@ Timeout = Annotated[
         metavar="SECONDS", help=f"Time after which a call that has no answer hangs. The first has {FIRST:.0f} seconds."
     ),
 ]
-Memory = Annotated[int, typer.Option(metavar="MEGABYTES", help="Memory of its own that the port can have.")]
+Memory = Annotated[int, typer.Option(metavar="MEGABYTES", help="The most private memory that the port may have.")]
 
 
 def one_of(option: str, value: str | None, known: Collection[str]) -> None:

@@ -126,9 +126,9 @@ class TraceText(NamedTuple):
 
     def _of_report(self, document: Json, machine: Machine) -> Iterator[Json]:
         """The violations of a report of ``verify``."""
-        devices = _parts(document, "devices")
-        found = [(it, it["parts"].values()) for it in devices if _is_a(dict, it.get("parts"))]
-        violations = [(device, it) for device, parts in found for part in parts for it in _parts(part, "violations")]
+        devices = [it for it in _parts(document, "devices") if _is_a(dict, it.get("parts"))]
+        parts = [(device, it) for device in devices for it in device["parts"].values() if _is_a(dict, it)]
+        violations = [(device, it) for device, part in parts for it in _parts(part, "violations")]
         if not violations:
             raise self._wrong("the report has no violations: everything passed")
         for device, violation in violations:
