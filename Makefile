@@ -26,9 +26,10 @@ EXTRAS := cli exports opencl proto
 
 # Tests run in as many processes as there are processors.
 PARALLEL := -n auto --dist worksteal
-# For logs: without the tables of seeded bugs, so that what failed is near the end; and with the same examples every time,
-# where `make test` looks for new ones.
-LOGGED := $(PARALLEL) --quiet --hypothesis-profile=repeatable
+# For logs: without the tables of seeded bugs, so that what failed is near the end.
+LOGGED := $(PARALLEL) --quiet
+# New examples, those that follow from a seed.  Without it the examples are the same every time.
+searching = --hypothesis-profile=searching --hypothesis-seed=$(1)
 # In the gate what failed runs once more, in one process.  What passes then is unstable, and the next thing to mend.
 GATE ?=
 KEPT = -o cache_dir=$(CURDIR)/build/gate/$@
@@ -85,8 +86,8 @@ verify: $(STAMPS)/package  ## check the model, then every device of this machine
 
 # pytest and coverage are run as scripts: `python -m` would put this directory on sys.path, and with it
 # packages called model, runtime and spec.
-test: $(STAMPS)/test  ## run the quick tests; SEED=n takes the examples that follow from n
-	$(BIN)/pytest $(PARALLEL) -m 'not deep' $(SEED:%=--hypothesis-seed=%) tests README.md
+test: $(STAMPS)/test  ## run the quick tests, with the same examples every time
+	$(BIN)/pytest $(PARALLEL) -m 'not deep' tests README.md
 
 # Its parts and their files: tests/support/deep.py.
 deep: $(STAMPS)/test  ## run what takes longer, in parts, and print a line for each; PART=races runs one
@@ -94,12 +95,12 @@ deep: $(STAMPS)/test  ## run what takes longer, in parts, and print a line for e
 
 # Called by a part of it.
 deep-tests: $(STAMPS)/test
-	$(BIN)/pytest $(PARALLEL) --hypothesis-profile=repeatable -m deep $(OPTIONS) $(TESTS)
+	$(BIN)/pytest $(PARALLEL) -m deep $(OPTIONS) $(TESTS)
 
 new-seeds: TRIED := $(or $(SEED),$(shell shuf --input-range 0-4294967295 --head-count 1))
 new-seeds: $(STAMPS)/test  ## run the generated tests and the kits with a seed that nobody has tried, or with SEED
 	$(BIN)/syncedmem verify --seed $(TRIED) --device cpu --device simulated --device simulated-seeded
-	$(BIN)/pytest $(PARALLEL) --quiet -m hypothesis --hypothesis-seed=$(TRIED) tests
+	$(BIN)/pytest $(PARALLEL) --quiet -m hypothesis $(call searching,$(TRIED)) tests
 
 # FILE is changed in place, and is as it was at the end.  Fewer TESTS are quicker: each mutant runs them until one fails.
 MUTATION := build/mutation
