@@ -45,7 +45,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
 .DEFAULT_GOAL := help
 .PHONY: help environment verify test deep deep-tests new-seeds mutation test-mfem coverage \
     hostcuda hostcuda-verify hostcuda-quick hostcuda-lagging hostcuda-no-lag test-hostcuda test-caffe test-caffe-deep \
-    port-bugs lint types docs generated check-generated kills kill-table bench wheel wheel-twice installed-wheel test-wheel \
+    port-bugs lint types docs generated check-generated kills kill-table frozen bench wheel wheel-twice installed-wheel test-wheel \
     test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -253,6 +253,14 @@ kills: $(STAMPS)/package  ## measure which suites of test vectors refuse each se
 kill-table: $(STAMPS)/test  ## write down which suites of the kit catch each seeded bug, or BUG alone; for all it takes minutes
 	$(BIN)/pytest $(LOGGED) --every-suite --write-kills tests/mutants/kills.json -k 'the_kit_catches$(BUG:%= and %)' \
 	    tests/spec/test_seeded_bugs.py
+
+# Of memories and blobs, of allocators, of ports.
+FROZEN := tests/spec/test_seeded_bugs.py tests/runtime/allocators/test_contract.py \
+    tests/spec/fuzz/test_fuzz_seeded_bugs.py tests/spec/ports/test_example_ports.py tests/spec/ports/test_wrong_ports.py
+FREEZE := compare
+frozen: $(STAMPS)/test  ## compare the requirement that refuses each seeded bug with what it was; FROZEN=FILE for one file
+	$(BIN)/pytest $(LOGGED) --frozen=$(FREEZE) -m 'deep or not deep' $(FROZEN) \
+	    -k 'the_kit_catches or a_seeded_bug or every_seeded_bug or the_fuzzer_catches or a_bug_is_found'
 
 check-generated: $(STAMPS)/package  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check

@@ -19,6 +19,7 @@ pytest_plugins = [
     "command_fixtures",
     "deep_tests",
     "explorer_fixtures",
+    "frozen",
     "kill_table",
     "interop_fixtures",
     "memory_fixtures",

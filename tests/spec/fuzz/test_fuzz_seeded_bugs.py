@@ -14,10 +14,12 @@ from syncedmem.spec.fuzz.loops import folded
 from syncedmem.spec.requirements import requirements_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from mutants.registry import SeededBug
+
+    Refuse = Callable[[str, str, str], None]
 
 STEPS = 20_000
 """The steps within which each other bug is caught; that takes seconds."""
@@ -66,27 +68,31 @@ def catch(name: str, target: object, requirement: str, promises: Mapping[str, st
 
 @pytest.mark.deep
 @pytest.mark.parametrize("bug", [it for it in ALLOCATOR_BUGS.values() if it.name not in LOOPS], ids=lambda it: it.name)
-def test_the_fuzzer_catches(bug: SeededBug) -> None:
+def test_the_fuzzer_catches(bug: SeededBug, refuse: Refuse) -> None:
     """It names the broken requirement."""
-    catch(bug.name, bug.target, bug.requirement, bug.promises, bug.threads)
+    finding = catch(bug.name, bug.target, bug.requirement, bug.promises, bug.threads)
+    refuse("allocators", bug.name, finding.requirement)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", LOOPS)
-def test_the_fuzzer_catches_what_takes_very_many_calls_and_shows_a_loop(name: str) -> None:
+def test_the_fuzzer_catches_what_takes_very_many_calls_and_shows_a_loop(name: str, refuse: Refuse) -> None:
     """Its program has a hundred thousand steps, and can be tried only a few times."""
     bug = ALLOCATOR_BUGS[name]
     finding = catch(name, bug.target, bug.requirement, bug.promises, bug.threads)
+    refuse("allocators", bug.name, finding.requirement)
 
     assert [LOOPS[name]] == [str(it) for it in folded(finding.program)]
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("bug", IN_C, ids=lambda it: it.symbols.partition(",")[0])
-def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path) -> None:
+def test_the_fuzzer_catches_in_c(bug: BugInC, library: Path, refuse: Refuse) -> None:
     """A function in C may end the process, or never return."""
     target = f"{library}:{bug.symbols}?abi={bug.abi}"
-    catch(bug.symbols.partition(",")[0], target, bug.requirement, bug.promises, bug.threads)
+    name = bug.symbols.partition(",")[0]
+    finding = catch(name, target, bug.requirement, bug.promises, bug.threads)
+    refuse("allocators in C", name, finding.requirement)
 
 
 def test_there_are_many_bugs_and_one_for_every_requirement() -> None:
