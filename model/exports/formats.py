@@ -13,6 +13,7 @@ from ..caffe import DEFAULT
 from ..diagrams.diagram import diagram_svg
 from ..diagrams.drawing import Detail
 from ..errors import InvalidExportError, MissingPackageError
+from ..gone import gone
 from ..opening import machine_of
 from .document import machine_json
 from .graphviz import dot
@@ -214,6 +215,8 @@ def export(  # noqa: PLR0913 -- the options of all formats
     MissingProgramError
         If a needed program is not installed.
     """
+    if reason := gone(f"--format {format_}"):
+        raise InvalidExportError(reason)
     if format_ not in FORMATS:
         raise InvalidExportError.unknown("format", format_, FORMATS)
     found = FORMATS[format_]

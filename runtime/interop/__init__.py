@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from syncedmem.model.gone import gone
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -22,7 +24,8 @@ __all__ = ["cuda_core", "cupy", "malloc", "numba", "numpy", "pyopencl", "rmm", "
 
 def _named(name: str) -> ModuleType:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        reason = gone(f"interop.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{reason and f'; {reason}'}")
     return import_module(f".{name}", __name__)
 
 

@@ -1,0 +1,24 @@
+"""What this version no longer has, and what to use in its place; the next version has no such table.
+
+A key is a public name, ``--format NAME``, or a command with its option, as it is typed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["GONE", "gone"]
+
+GONE: Final[dict[str, str]] = {}
+"""What to do instead, as a sentence that begins with a verb."""
+
+
+def gone(key: str) -> str:
+    """What is said of something that is gone, and empty if it is not.
+
+    Examples
+    --------
+    >>> gone("verify")
+    ''
+    """
+    return f"{key} is gone: {GONE[key]}" if key in GONE else ""
