@@ -2,7 +2,7 @@
 
 Little is needed: ``y += alpha x``, ``x *= alpha``, sums of magnitudes, squares and products, and a copy.  Each
 operation touches every element once and computes almost nothing with it, so it is as fast as the memory.  A device
-implements six short methods with the arithmetic of its own library: SciPy's BLAS, CuPy or PyOpenCL.  The checks of the
+implements six short methods with the arithmetic of its own library: NumPy, CuPy or PyOpenCL.  The checks of the
 arguments are the same for all devices, and are in this module.
 
 **Operands.**  An operand is a one-dimensional contiguous array of the device's own kind.  Two operands have the same
@@ -21,12 +21,10 @@ and *t* is the smallest positive number of the type.  Compared with exact arithm
                              each term that is smaller than that
 ============================ ==============================================================
 
-On the host, BLAS adds ``float32`` piece by piece, with as many partial sums as the processor's vectors have elements.
-If a few elements are many orders of magnitude larger than all others, the error may be larger than 2**-14.  Sums are
-Python floats.  They overflow where a Python float does, not where ``float32`` would.  *alpha* is first rounded to the
-type of the computation: ``float64`` for ``float64``, and ``float32`` for all other types.  Infinities and NaN follow
-the rules of IEEE 754, even if BLAS skips them: ``0 * nan`` is NaN.  None of this gives a warning, and NumPy's own error
-settings change nothing.
+Sums are Python floats, and the host's do not depend on the number of threads.  They overflow where a Python float does,
+not where ``float32`` would.  *alpha* is first rounded to the type of the computation: ``float64`` for ``float64``, and
+``float32`` for all other types.  Infinities and NaN follow the rules of IEEE 754: ``0 * nan`` is NaN.  None of this
+gives a warning, and NumPy's own error settings change nothing.
 
 **Order.**  As for `DeviceAllocator.memcpy` without a stream: an operation runs after all work on the device's current
 stream, and has finished when it returns.

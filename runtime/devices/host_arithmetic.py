@@ -1,22 +1,22 @@
-"""`HostArithmetic`: SciPy's BLAS for ``float32`` and ``float64``, NumPy for halves.
+"""`HostArithmetic`: NumPy in blocks that stay in the processor's cache, in a few threads where there is much to do.
 
-BLAS works with several threads, and reads each element once.  It does three things otherwise than `Arithmetic`
-promises, so this module corrects them:
+NumPy has no ``y += alpha x`` and no sum of magnitudes that read each element once.  So a block of the product or of the
+magnitudes is made, which stays in the cache, and is added from there.
 
-- BLAS sums ``float32`` in ``float32``.  So BLAS gets pieces of the array, and their sums are added in ``float64``.  If
-  the sum of a piece is out of the range of ``float32``, NumPy computes it again in ``float64``.
-- BLAS does nothing if ``alpha == 0``, although ``0 * nan`` is NaN.  So NumPy does that case.
-- BLAS counts elements in 32 bits.  So BLAS gets at most 2**30 elements at once.
+A sum is made of rows of `_ROW` elements, each by `numpy.vecdot` in the type of the elements, and the sums of all rows
+are added in ``float64``.  A row of ``float32`` whose sum is out of range, or so small that products may have been lost,
+is added again in ``float64``.  So a result is the same with any number of threads.
 
-Halves (``float16``, ``bfloat16``) are widened a block at a time, in the processor's cache: to ``float32`` for `scal`
-and `axpy`, and to ``float64`` for sums.
+Halves (``float16``, ``bfloat16``) are widened a block at a time: to ``float32`` for `scal` and `axpy`, and to
+``float64`` for sums.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from functools import cache
-from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -34,19 +34,23 @@ if TYPE_CHECKING:
 
 __all__ = ["HostArithmetic", "host_arithmetic"]
 
-_MOST = 1 << 30
-"""How many elements BLAS gets at most in one call."""
+_ROW = 1 << 12
+"""How many elements are summed in their own type: few enough that four partial sums keep the bound of ``float32``."""
 
-_PIECE = 1 << 24
-"""How many elements BLAS sums at once: enough for its threads, and few enough that ``float32`` can count them."""
+_BLOCK = 1 << 18
+"""How many bytes a block has: enough that calls cost little, and few enough for the second cache."""
 
-_BLOCK = 1 << 15
-"""How many halves are widened at once."""
+_SHARE = 1 << 21
+"""How many elements a thread has at least; with fewer, starting it costs more than a twentieth of what it saves."""
+
+_THREADS = 2
+"""How many threads there are at most: two take most of what the memory of one processor can give."""
 
 _ACCURATE = 2.0**-80
-"""If the sum of a piece is at least this large, the products below 2**-126 that ``float32`` lost do not matter."""
+"""If the sum of a row is at least this large, the products below 2**-126 that ``float32`` lost do not matter."""
 
-_LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+_FULL = (np.dtype(np.float32), np.dtype(np.float64))
+"""The types that are computed in themselves."""
 
 
 class HostArithmetic(Arithmetic):
@@ -70,33 +74,19 @@ class HostArithmetic(Arithmetic):
         return x.ctypes.data == y.ctypes.data
 
     def _each(self, name: str, alpha: float, *rows: Row) -> None:
-        wide = _wide(rows[0])
-        if alpha and wide == rows[0].dtype:
-            blas = _blas(name, wide)
-            for parts in _cut(_MOST, *rows):
-                blas(**dict(zip("xy", parts, strict=False)), a=alpha)
-            return
+        dtype = _wide(rows[0])
         with np.errstate(all="ignore"):
-            factor = wide.type(alpha)
-            for part, *others in _cut(_BLOCK, *rows):
-                product = np.multiply(part, factor, dtype=wide)
-                for target in others:
-                    np.add(target, product, out=target, dtype=wide, casting="unsafe")
-                if not others:
-                    np.copyto(part, product, casting="unsafe")
+            factor = dtype.type(alpha)
+            _share_out(_scale if name == "scal" else _add_product, dtype, factor, *rows)
 
     def _total(self, name: str, *rows: Row) -> float:
-        slow = _magnitudes if name == "asum" else _products
-        if _wide(rows[0]) != rows[0].dtype:
-            return _summed(slow, *rows)
-        blas, narrow = _blas(name, rows[0].dtype), name == "dot" and rows[0].dtype == np.float32
-
-        def piece(*parts: Row) -> float:
-            found = float(blas(*parts))
-            lost = narrow and abs(found) < _ACCURATE and parts[0].any()
-            return found if math.isfinite(found) and not lost else _summed(slow, *parts)
-
-        return sum(piece(*parts) for parts in _cut(_PIECE, *rows))
+        dtype = rows[0].dtype
+        with np.errstate(all="ignore"):
+            if dtype not in _FULL:
+                return float(sum(_sum_wide(*parts) for parts in _cut(_BLOCK // 8, *rows)))
+            sums = np.empty(-(-rows[0].size // _ROW), dtype)
+            _share_out(_sum_magnitudes if name == "asum" else _sum_products, dtype, sums, *rows)
+            return _total_of(sums, *rows)
 
     def _copy(self, x: Row, y: Row) -> None:
         np.copyto(y.view(np.uint8), x.view(np.uint8))
@@ -108,16 +98,9 @@ def host_arithmetic() -> HostArithmetic:
     return HostArithmetic()
 
 
-@cache
-def _blas(name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
-    """A function of SciPy's BLAS; SciPy is loaded when it is first needed."""
-    function: Callable[..., Any] = getattr(import_module("scipy.linalg.blas"), _LETTERS[dtype] + name)
-    return function
-
-
 def _wide(x: Row) -> np.dtype[Any]:
     """The type in which elements of `x` are computed."""
-    return x.dtype if x.dtype in _LETTERS else np.dtype(np.float32)
+    return x.dtype if x.dtype in _FULL else np.dtype(np.float32)
 
 
 def _cut(length: int, *rows: Row) -> Iterator[tuple[Row, ...]]:
@@ -125,15 +108,96 @@ def _cut(length: int, *rows: Row) -> Iterator[tuple[Row, ...]]:
     return (tuple(row[start : start + length] for row in rows) for start in range(0, rows[0].size, length))
 
 
-def _summed(part: Callable[..., Any], *rows: Row) -> float:
-    """A sum over all parts of some rows, in ``float64``."""
-    with np.errstate(all="ignore"):
-        return float(sum(part(*widened) for widened in _cut(_BLOCK, *rows)))
+def _scale(factor: Any, part: slice, _block: Row, x: Row) -> None:
+    target = x[part]
+    np.multiply(target, factor, out=target, dtype=factor.dtype, casting="unsafe")
 
 
-def _magnitudes(x: Row) -> Any:
-    return np.abs(x.astype(np.float64)).sum()
+def _add_product(factor: Any, part: slice, block: Row, x: Row, y: Row) -> None:
+    """Add ``factor * x`` to `y`; the product of some elements stands in `block`."""
+    if abs(factor) == 1 and x.dtype == factor.dtype:
+        (np.add if factor > 0 else np.subtract)(y[part], x[part], out=y[part])
+        return
+    for some, target in _cut(block.size, x[part], y[part]):
+        product = np.multiply(some, factor, out=block[: some.size], dtype=factor.dtype)
+        np.add(target, product, out=target, dtype=factor.dtype, casting="unsafe")
 
 
-def _products(x: Row, y: Row) -> Any:
-    return np.dot(x.astype(np.float64), y.astype(np.float64))
+def _sum_products(sums: Row, part: slice, _block: Row, x: Row, y: Row) -> None:
+    """Write the sum of each `_ROW` products of a part, the last of those that remain."""
+    whole, rest = divmod(part.stop - part.start, _ROW)
+    first, end = part.start // _ROW, part.start + whole * _ROW
+    left, right = (row[part.start : end].reshape(-1, _ROW) for row in (x, y))
+    np.vecdot(left, right, out=sums[first : first + whole])
+    if rest:
+        sums[first + whole] = np.vecdot(x[end : part.stop], y[end : part.stop])
+
+
+def _sum_magnitudes(sums: Row, part: slice, block: Row, x: Row) -> None:
+    """Write the sum of each `_ROW` magnitudes of a part, as products with one, which NumPy adds faster."""
+    ones = _ones(x.dtype)
+    for start in range(part.start, part.stop, block.size):
+        magnitudes = np.abs(x[start : min(start + block.size, part.stop)], out=block[: part.stop - start])
+        whole, rest = divmod(magnitudes.size, _ROW)
+        first = start // _ROW
+        np.vecdot(magnitudes[: whole * _ROW].reshape(-1, _ROW), ones, out=sums[first : first + whole])
+        if rest:
+            sums[first + whole] = np.vecdot(magnitudes[-rest:], ones[:rest])
+
+
+@cache
+def _ones(dtype: np.dtype[Any]) -> Row:
+    return np.ones(_ROW, dtype)
+
+
+def _total_of(sums: Row, *rows: Row) -> float:
+    """Add the sums of all rows in ``float64``, after those that ``float32`` may have got wrong were made again."""
+    total = sums.astype(np.float64, copy=False)
+    products = len(rows) > 1
+    if sums.dtype == np.float32 and (products or not math.isfinite(total.sum())):
+        for number in np.flatnonzero(~np.isfinite(total) | (products & (np.abs(total) < _ACCURATE))):
+            parts = [row[number * _ROW : (number + 1) * _ROW] for row in rows]
+            if parts[0].any():
+                total[number] = _sum_wide(*parts)
+    return float(total.sum())
+
+
+def _sum_wide(x: Row, y: Row | None = None) -> Any:
+    """The sum of magnitudes or of products, in ``float64``."""
+    first = x.astype(np.float64)
+    return np.abs(first).sum() if y is None else np.dot(first, first if y is x else y.astype(np.float64))
+
+
+def _share_out(work: Callable[..., None], dtype: np.dtype[Any], value: Any, *rows: Row) -> None:
+    """Call ``work(value, part, block, *rows)`` for all elements, in threads if there are many.
+
+    `part` is a slice that begins at a multiple of `_ROW`, and `block` memory for what is in between.  When this returns
+    or raises, no thread is running any more.
+    """
+    size = rows[0].size
+    block = min(size, _BLOCK // dtype.itemsize)
+    if size < 2 * _SHARE:
+        work(value, slice(0, size), np.empty(block, dtype), *rows)
+        return
+    share = -(-size // (min(_THREADS, size // _SHARE, len(os.sched_getaffinity(0))) * _ROW)) * _ROW
+    parts = [slice(start, min(start + share, size)) for start in range(0, size, share)]
+    blocks = np.empty((len(parts), block), dtype)
+
+    def work_on(number: int) -> None:
+        with np.errstate(all="ignore"):  # a thread has settings of its own
+            work(value, parts[number], blocks[number], *rows)
+
+    threads: list[Thread] = []
+    try:
+        for number in range(1, len(parts)):
+            thread = Thread(target=work_on, args=(number,))
+            try:
+                thread.start()
+            except RuntimeError:  # no thread can be started, for example while the interpreter ends
+                work_on(number)
+            else:
+                threads.append(thread)
+        work_on(0)
+    finally:
+        for thread in threads:
+            thread.join()

@@ -97,8 +97,8 @@ NEEDED = [name_of(line) for line in PYPROJECT["project"]["dependencies"]]
 
 @pytest.mark.deep
 def test_the_library_works_alone() -> None:
-    """It needs three packages. One of them, transitions, needs the package six."""
-    assert ["numpy", "scipy", "transitions"] == NEEDED
+    """It needs two packages. One of them, transitions, needs the package six."""
+    assert ["numpy", "transitions"] == NEEDED
     there = f"top in {{*sys.stdlib_module_names, 'syncedmem', 'six', *{NEEDED}}} or top.startswith('_sysconfigdata_')"
     done = without(
         f"not ({there})",

@@ -24,7 +24,7 @@ def surroundings() -> dict[str, Any]:
     """The date in UTC, host, processor, platform, Python, the commit, and the libraries that are installed."""
     optional = {it.partition("[")[0] for names in LIBRARIES.values() for it in names}
     libraries: dict[str, str] = {}
-    for name in ("numpy", "scipy", "transitions", *sorted(optional)):
+    for name in ("numpy", "transitions", *sorted(optional)):
         try:
             libraries[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

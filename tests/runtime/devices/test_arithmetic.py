@@ -224,6 +224,31 @@ def test_large_arrays_are_as_right_as_small_ones(place: Any, dtype: Any) -> None
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_the_number_of_threads_changes_no_result(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no thread can be started, as while the interpreter ends."""
+    arithmetic = HostArithmetic()
+    x, y = (numbers(DTYPES[name], 70_001, seed) for seed in (1, 2))
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(64))
+
+    def results() -> list[Any]:
+        target = y.copy()
+        arithmetic.axpy(0.3, x, target)
+        arithmetic.scal(0.7, target)
+        return [arithmetic.asum(x), arithmetic.sumsq(x), arithmetic.dot(x, y), target.tobytes()]
+
+    alone = results()
+    monkeypatch.setattr("syncedmem.runtime.devices.host_arithmetic._SHARE", 1 << 13)
+    assert alone == results()
+    monkeypatch.setattr("threading.Thread.start", fail_to_start)
+    assert alone == results()
+
+
+def fail_to_start(_: object) -> None:
+    """In place of starting a thread."""
+    raise RuntimeError("can't create new thread at interpreter shutdown")
+
+
 def test_a_hundred_million_ones_are_a_hundred_million() -> None:
     """A count in ``float32`` would stop at 16,777,216."""
     ones = np.ones(10**8, np.float32)
