@@ -9,7 +9,11 @@ from typing import Final
 
 __all__ = ["GONE", "gone"]
 
-GONE: Final[dict[str, str]] = {}
+GONE: Final[dict[str, str]] = {
+    "interop.numba": "use interop.cuda_core, whose resources Numba takes, or interop.cupy",
+    "interop.warp": "use interop.cupy or interop.rmm",
+    "interop.numpy": "use Blob, or an array of CPUDeviceAllocator().empty(size)",
+}
 """What to do instead, as a sentence that begins with a verb."""
 
 

@@ -24,9 +24,7 @@ LIBRARIES: Final[dict[str, tuple[str, ...]]] = {
     "exports": ("jinja2",),
     "pictures": ("cairosvg",),
     "rmm": ("rmm-cu12",),
-    "numba": ("numba-cuda", "cuda-bindings"),
     "cuda-core": ("cuda-core",),
-    "warp": ("warp-lang",),
     "learn": ("aalpy",),
 }
 """The libraries of each extra."""

@@ -17,9 +17,9 @@ from syncedmem.model.gone import gone
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from . import cuda_core, cupy, malloc, numba, numpy, pyopencl, rmm, torch, warp
+    from . import cuda_core, cupy, malloc, pyopencl, rmm, torch
 
-__all__ = ["cuda_core", "cupy", "malloc", "numba", "numpy", "pyopencl", "rmm", "torch", "warp"]
+__all__ = ["cuda_core", "cupy", "malloc", "pyopencl", "rmm", "torch"]
 
 
 def _named(name: str) -> ModuleType:

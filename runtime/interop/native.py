@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Library = str | PathLike[str] | ctypes.CDLL
 
-__all__ = ["CFunctions", "foreign_function", "keep_for_ever", "name_of", "or_null", "shared_library"]
+__all__ = ["CFunctions", "foreign_function", "name_of", "or_null", "shared_library"]
 
 
 def shared_library(library: Library) -> ctypes.CDLL:
@@ -69,7 +69,7 @@ class CFunctions:
     def __init__(self, allocate: Any, deallocate: Any) -> None:
         self.allocate = allocate
         self.deallocate = deallocate
-        keep_for_ever(self)
+        _keep_for_ever(self)
 
     @property
     def addresses(self) -> tuple[int, int]:
@@ -81,7 +81,7 @@ def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def keep_for_ever(thing: object) -> None:
+def _keep_for_ever(thing: object) -> None:
     """Keep an object until the process ends, even while Python shuts down."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 

@@ -9,9 +9,9 @@ from syncedmem.runtime import interop
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from syncedmem.runtime.interop import cuda_core, cupy, malloc, numba, numpy, pyopencl, rmm, torch, warp
+    from syncedmem.runtime.interop import cuda_core, cupy, malloc, pyopencl, rmm, torch
 
-__all__ = ["cuda_core", "cupy", "malloc", "numba", "numpy", "pyopencl", "rmm", "torch", "warp"]
+__all__ = ["cuda_core", "cupy", "malloc", "pyopencl", "rmm", "torch"]
 
 
 def _named(name: str) -> ModuleType:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import importlib
-import subprocess
-import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +18,6 @@ from syncedmem.model import (
     InvalidArgumentError,
     InvalidPointerError,
     NoDeviceError,
-    WrongDeviceError,
 )
 from syncedmem.runtime import Buffer, DeviceType, SimulatedDeviceAllocator
 from syncedmem.runtime.interop.exporter import Exporter
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 cpu = limited
-LIBRARIES = ("rmm", "cupy", "numba", "cuda_core", "warp", "pyopencl")
+LIBRARIES = ("rmm", "cupy", "cuda_core", "pyopencl")
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -49,7 +46,7 @@ def test_an_allocator_without_addresses_is_refused(name: str, allocator: object)
         library(name).as_resource(allocator)
 
 
-@pytest.mark.parametrize("name", ["rmm", "numba", "cupy", "warp"])
+@pytest.mark.parametrize("name", ["rmm", "cupy"])
 def test_device_memory_is_assumed_and_needs_a_device(name: str, cpu: Limited) -> None:
     """So nobody reads device memory from the host by accident."""
     module = library(name)
@@ -67,9 +64,7 @@ def test_device_memory_is_assumed_and_needs_a_device(name: str, cpu: Limited) ->
 REQUESTS: dict[str, Callable[[Any, int], Any]] = {
     "rmm": lambda theirs, size: theirs.allocate(size),
     "cupy": lambda theirs, size: theirs(size).ptr,
-    "numba": lambda theirs, size: theirs(context=None).memalloc(size).device_pointer,
     "cuda_core": lambda theirs, size: theirs.allocate(size, stream=None).handle,
-    "warp": lambda theirs, size: theirs.allocate(size),
 }
 
 
@@ -258,139 +253,6 @@ def test_the_functions_for_cupy_know_their_device(
         given[1][0](SIZE, 1)
 
 
-# --- Numba
-
-
-@pytest.fixture
-def numba() -> Any:
-    return library("numba")
-
-
-def test_numba_takes_our_class_for_its_own(numba: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numba checks the version of the interface."""
-    driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
-    monkeypatch.setattr(driver, "_memory_manager", None)  # afterwards it is what it was
-    manager: Any = numba.as_resource(cpu)
-    numba.cuda.set_memory_manager(manager)
-
-    assert manager is driver._memory_manager
-
-
-def test_numba_pointers_give_their_memory_back_when_they_go_or_before(numba: Any, cpu: Limited) -> None:
-    manager: Any = numba.as_resource(cpu)(context=None)
-    manager.initialize()
-    first, second = manager.memalloc(SIZE), manager.memalloc(SIZE)
-    assert (SIZE, 2) == (first.size, cpu.live_blocks)
-    ctypes.memset(int(first.device_pointer), 7, SIZE)
-    first.free()
-    assert 1 == cpu.live_blocks
-    del second
-    assert 0 == cpu.live_blocks
-
-
-def test_numba_defers_and_resets(numba: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A deferred block is given back later; after a reset nothing is given back twice."""
-    driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
-    # The driver makes it, which is not here.
-    monkeypatch.setattr(driver, "_logger", driver.make_logger(), raising=False)
-    manager: Any = numba.as_resource(cpu)(context=None)
-    pointer, kept = manager.memalloc(SIZE), manager.memalloc(SIZE)
-    with manager.defer_cleanup():
-        del pointer
-        gc.collect()
-        assert 2 == cpu.live_blocks
-    manager.reset()
-    assert 0 == cpu.live_blocks
-    del kept
-    gc.collect()
-
-    assert 0 == cpu.live_blocks
-
-
-def test_numba_is_told_what_our_allocators_do_not_do(numba: Any, cpu: Limited) -> None:
-    manager: Any = numba.as_resource(cpu)(context=None)
-    with pytest.raises(NotImplementedError, match="does not say how much memory is free"):
-        manager.get_memory_info()
-    with pytest.raises(NotImplementedError, match="not shared between processes"):
-        manager.get_ipc_handle(manager.memalloc(SIZE))
-
-
-def test_numbas_context_of_another_device_is_refused(numba: Any, cpu: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Context:
-        class device:  # noqa: N801 -- Numba's name
-            id = 1
-
-    numba.as_resource(cpu)(context=Context).initialize()  # host memory is on every device
-    monkeypatch.setattr(Limited, "device_type", DeviceType.CUDA)
-    manager: Any = numba.as_resource(cpu)(context=Context)
-    with pytest.raises(WrongDeviceError, match="lives on device 0, but device 1 is current"):
-        manager.initialize()
-    Context.device.id = 0
-    manager.initialize()
-
-
-def test_a_manager_of_numba_is_our_allocator(numba: Any, cpu: Limited) -> None:
-    """Its pointers may be freed, or count their owners."""
-    driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
-    plain: Any = numba.as_resource(cpu)(context=None)
-
-    class Counting:
-        """As Numba's own manager: it keeps the pointers, and returns owners that only refer to them."""
-
-        def __init__(self) -> None:
-            self.pointers: list[Any] = []
-
-        def memalloc(self, size: int) -> Any:
-            block = numba.as_resource(cpu).exporter.export(size)
-            pointer = numba.bindings.CUdeviceptr(block.ptr)
-            self.pointers.append(driver.AutoFreePointer(None, pointer, size, finalizer=block.give_back))
-            return self.pointers[-1].own()
-
-    for manager in (plain, Counting()):
-        check_allocator(numba.from_resource(manager, device=None), cpu)
-        gc.collect()
-        assert 0 == cpu.live_blocks
-
-
-def test_a_full_device_of_numba_is_an_allocation_error(numba: Any) -> None:
-    """Numba's error is no ``MemoryError``; its other errors do not mean a full device."""
-    driver: Any = importlib.import_module("numba.cuda.cudadrv.driver")
-    codes = numba.bindings.CUresult
-
-    class Failing:
-        def __init__(self, code: Any) -> None:
-            self.code = code
-
-        def memalloc(self, _: int) -> Any:
-            raise driver.CudaAPIError(self.code, "cuMemAlloc")
-
-    for code in (codes.CUDA_ERROR_OUT_OF_MEMORY, 2):
-        with pytest.raises(AllocationError, match=r"cannot allocate 1000 bytes on Numba's Failing: .*cuMemAlloc"):
-            numba.from_resource(Failing(code), device=None).allocate(SIZE)
-    with pytest.raises(DeviceError, match="allocate failed on Numba's Failing: CudaAPIError"):
-        numba.from_resource(Failing(codes.CUDA_ERROR_LAUNCH_FAILED), device=None).allocate(SIZE)
-
-
-@pytest.mark.deep
-def test_the_simulator_of_numba_says_what_it_lacks(numba: Any) -> None:
-    del numba
-    program = "from syncedmem.interop import numba"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env={"NUMBA_ENABLE_CUDASIM": "1"}
-    )
-
-    assert done.stderr.endswith("Numba's simulator has no memory managers: unset NUMBA_ENABLE_CUDASIM\n")
-
-
-def test_a_numba_without_managers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numba's simulator is such a one."""
-    monkeypatch.setitem(sys.modules, "numba.cuda", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", SimpleNamespace())
-    monkeypatch.delitem(sys.modules, "syncedmem.runtime.interop.numba", raising=False)
-    with pytest.raises(NoDeviceError, match="unset NUMBA_ENABLE_CUDASIM"):
-        importlib.import_module("syncedmem.runtime.interop.numba")
-
-
 # --- cuda.core
 
 
@@ -493,68 +355,3 @@ def test_a_full_device_of_cuda_core_is_an_allocation_error(cuda_core: Any) -> No
         cuda_core.from_resource(Failing(codes.cudaErrorMemoryAllocation)).allocate(SIZE)
     with pytest.raises(DeviceError, match=r"allocate failed on cuda\.core's Failing: CUDAError: cudaErrorLaunch"):
         cuda_core.from_resource(Failing(codes.cudaErrorLaunchFailure)).allocate(SIZE)
-
-
-# --- Warp
-
-
-@pytest.fixture
-def warp() -> Any:
-    return library("warp")
-
-
-def test_warp_accepts_our_allocator(warp: Any, cpu: Limited, printed: list[BaseException | None]) -> None:
-    """Without a GPU the test can check Warp's protocol, and the check behind the setters."""
-    theirs = warp.as_resource(cpu)
-    assert isinstance(theirs, warp.wp.Allocator)
-    sys.modules["warp._src.context"]._validate_allocator(theirs)
-    address = theirs.allocate(SIZE)
-    theirs.deallocate(address, SIZE - 1)
-    assert (1, warp.wp.MemoryKind.HOST) == (cpu.live_blocks, theirs.memory_kind)
-    theirs.deallocate(address, SIZE)
-    assert (0, 0, [InvalidPointerError]) == (cpu.live_blocks, theirs.allocate(0), [type(error) for error in printed])
-
-
-def test_arrays_of_warp_lie_in_our_memory(warp: Any, cpu: Limited) -> None:
-    theirs = warp.as_resource(cpu)
-    warp.wp.config.quiet = True
-    address = theirs.allocate(4 * SIZE)
-    array = warp.wp.array(
-        ptr=address, shape=SIZE, dtype=warp.wp.int32, device="cpu", deleter=theirs.deallocate, capacity=4 * SIZE
-    )
-    array.fill_(7)
-    assert 7 == ctypes.c_int32.from_address(address).value
-    del array
-    gc.collect()
-
-    assert 0 == cpu.live_blocks
-
-
-def test_warps_own_allocator_is_ours(warp: Any) -> None:
-    """It says itself that the host can read its memory; a full host is one of our errors."""
-    warp.wp.config.quiet = True
-    allocator = warp.from_resource(warp.wp.get_device_allocator("cpu"))
-    block = allocator.allocate(SIZE)
-    block[:] = 7
-    allocator.release(block)
-    assert "Warp's CpuDefaultAllocator" == allocator.name
-
-
-def test_an_allocator_of_warp_is_ours(warp: Any, cpu: Limited) -> None:
-    theirs = warp.as_resource(cpu)
-    check_allocator(warp.from_resource(theirs), cpu)
-    del theirs.memory_kind
-    check_allocator(warp.from_resource(theirs, device=None), cpu)
-
-    class Full:
-        memory_kind = warp.wp.MemoryKind.PINNED
-        deallocate = None
-
-        def allocate(self, size: int) -> int:
-            raise RuntimeError(f"Failed to allocate {size} bytes on device 'cpu'")
-
-    with pytest.raises(InvalidArgumentError, match="an allocator of Warp, got"):
-        warp.from_resource(Full())
-    Full.deallocate = print  # type: ignore[assignment]  # pyright: ignore[reportAttributeAccessIssue] -- now it is one
-    with pytest.raises(AllocationError, match="Failed to allocate 1000 bytes on device 'cpu'"):
-        warp.from_resource(Full()).allocate(SIZE)

@@ -44,7 +44,7 @@ def test_an_unknown_library_is_an_attribute_error() -> None:
 
 @pytest.mark.deep
 def test_importing_the_package_imports_no_library() -> None:
-    program = "import sys; from syncedmem import interop; print({'rmm', 'cupy', 'numba', 'warp'} & {*sys.modules})"
+    program = "import sys; from syncedmem import interop; print({'rmm', 'cupy', 'cuda'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert "set()\n" == done.stdout
@@ -55,8 +55,6 @@ def test_importing_the_package_imports_no_library() -> None:
     [
         ("rmm", "rmm.mr", r"^RMM is needed here: pip install rmm-cu12 "),
         ("cuda_core", "cuda.core", r"^cuda.core is needed here: pip install cuda-core "),
-        ("numba", "numba.cuda", r"^Numba for CUDA is needed here: pip install numba-cuda cuda-bindings "),
-        ("warp", "warp", r"^Warp is needed here: pip install warp-lang "),
     ],
 )
 def test_a_library_that_is_missing_is_named(
@@ -76,19 +74,6 @@ np.late = interop.rmm.mr.PoolMemoryResource(interop.rmm.as_resource(CPUDeviceAll
 np.block = interop.rmm.from_resource(np.late, device=None).allocate(1000)
 """,
     "pyopencl": "np.late = interop.pyopencl.as_resource(named_device('opencl'))(1000)",
-    "numpy": """
-def made():
-    with interop.numpy.using(interop.numpy.as_resource(CPUDeviceAllocator())):
-        return np.arange(1000)
-kept = made()
-gc.collect()
-kept.resize(2000)
-class Late:
-    array = made()
-    def __del__(self):
-        assert 999 == self.array[999]
-np.late = Late()
-""",
     # Arrays may still be read then, and libraries may be gone: neither their memory nor ours is given back.
     "foreign and exported": """
 class Noisy(CPUDeviceAllocator):
