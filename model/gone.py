@@ -13,6 +13,7 @@ GONE: Final[dict[str, str]] = {
     "interop.numba": "use interop.cuda_core, whose resources Numba takes, or interop.cupy",
     "interop.warp": "use interop.cupy or interop.rmm",
     "interop.numpy": "use Blob, or an array of CPUDeviceAllocator().empty(size)",
+    "LoggingAllocator": "use TrackingAllocator or StatisticsAllocator, or log in an Adaptor of your own",
 }
 """What to do instead, as a sentence that begins with a verb."""
 

@@ -16,7 +16,6 @@ from .guards import GuardingAllocator
 from .injection import FailingAllocator
 from .limits import LimitingAllocator
 from .locking import ThreadSafeAllocator
-from .log import LoggingAllocator
 from .pool import PoolAllocator
 from .tracking import Allocation, TrackingAllocator
 
@@ -26,7 +25,6 @@ __all__ = [
     "FailingAllocator",
     "GuardingAllocator",
     "LimitingAllocator",
-    "LoggingAllocator",
     "PoolAllocator",
     "Statistics",
     "StatisticsAllocator",

@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import io
-import json
 import threading
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from adaptors import stacked
@@ -19,7 +16,6 @@ from syncedmem.runtime import (
     DeviceType,
     GuardingAllocator,
     LimitingAllocator,
-    LoggingAllocator,
     PoolAllocator,
     StatisticsAllocator,
     ThreadSafeAllocator,
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-LOCKED = PoolAllocator | ThreadSafeAllocator | LoggingAllocator
+LOCKED = PoolAllocator | ThreadSafeAllocator
 
 
 class Heap:
@@ -117,7 +113,7 @@ class Heap:
             self.release(-1)
         self.check_blocks()
         for layer in self.layers():
-            if isinstance(layer, PoolAllocator | LoggingAllocator):
+            if isinstance(layer, PoolAllocator):
                 layer.close()
             if isinstance(layer, GuardingAllocator):
                 layer.check()
@@ -160,16 +156,6 @@ def check_figures(layer: Any, have: list[Any]) -> None:
         assert (len(have), total) == (counted.current_count, counted.current_bytes), f"figures of {layer}"
         assert counted.peak_count >= counted.current_count <= counted.total_count, f"figures of {layer}"
         assert counted.peak_bytes >= counted.current_bytes <= counted.total_bytes, f"figures of {layer}"
-    if isinstance(layer, LoggingAllocator) and layer.failure is None and isinstance(layer._file, io.StringIO):
-        assert len(have) == sum(outstanding(layer._file.getvalue()).values()), f"log of {layer}"
-
-
-def outstanding(log: str) -> Counter[str]:
-    """How often each address is allocated, as a log says."""
-    found: Counter[str] = Counter()
-    for line in map(json.loads, log.splitlines()):
-        found[line["pointer"]] += {"allocate": 1, "free": -1, "free failure": 1, "allocate failure": 0}[line["action"]]
-    return found
 
 
 def below(layer: Any, have: list[Any]) -> list[Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.interface import DeviceType, is_host
-from syncedmem.runtime import Adaptor, LimitingAllocator, LoggingAllocator, allocators
+from syncedmem.runtime import Adaptor, LimitingAllocator, allocators
 from syncedmem.spec.contracts import check_allocator
 from syncedmem.spec.engine.checklist import run_checks
 from syncedmem.spec.requirements import requirements_of
@@ -35,11 +34,6 @@ def limiting(upstream: DeviceAllocator) -> LimitingAllocator:
     return LimitingAllocator(upstream, LIMIT)
 
 
-def logging(upstream: DeviceAllocator) -> LoggingAllocator:
-    """A logging adaptor that logs into a file in memory."""
-    return LoggingAllocator(upstream, io.StringIO())
-
-
 def _word(kind: type[Adaptor]) -> str:
     """The short name of an adaptor: ``thread-safe`` for ``ThreadSafeAllocator``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__.removesuffix("Allocator")).lower()
@@ -51,14 +45,13 @@ ADAPTORS: list[type[Adaptor]] = [
 MAKERS: dict[str, Callable[[DeviceAllocator], DeviceAllocator]] = {
     **{_word(kind): kind for kind in ADAPTORS},
     "limiting": limiting,
-    "logging": logging,
 }
 """Every adaptor; the last ones need more than an upstream."""
 
 STACKS: list[tuple[str, ...]] = [
-    ("tracking", "limiting", "statistics", "logging", "failing", "guarding", "thread-safe", "pool"),
-    ("pool", "guarding", "thread-safe", "statistics", "failing", "logging", "limiting", "tracking"),
-    ("guarding", "pool", "logging", "tracking", "thread-safe", "limiting", "failing", "statistics"),
+    ("tracking", "limiting", "statistics", "failing", "guarding", "thread-safe", "pool"),
+    ("pool", "guarding", "thread-safe", "statistics", "failing", "limiting", "tracking"),
+    ("guarding", "pool", "tracking", "thread-safe", "limiting", "failing", "statistics"),
     ("limiting", "pool", "tracking"),
 ]
 """Stacks of them, the first one on top."""

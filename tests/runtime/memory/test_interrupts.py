@@ -26,7 +26,6 @@ from syncedmem.runtime import (
     CPUDeviceAllocator,
     GuardingAllocator,
     LimitingAllocator,
-    LoggingAllocator,
     PoolAllocator,
     SimulatedDeviceAllocator,
     StatisticsAllocator,
@@ -155,7 +154,6 @@ OWNERS: dict[str, tuple[Callable[[World], Any], Callable[[Any], None]]] = {
     "tracking": (lambda world: TrackingAllocator(world.device), walk_allocator),
     "statistics": (lambda world: StatisticsAllocator(world.device), walk_allocator),
     "limit": (lambda world: LimitingAllocator(world.device, 1 << 20), walk_allocator),
-    "log": (lambda world: LoggingAllocator(world.device, "/dev/null"), walk_allocator),
     "thread-safe": (lambda world: ThreadSafeAllocator(world.device), walk_allocator),
     "exporter": (lambda world: Exporter(world.host), walk_exporter),
 }
