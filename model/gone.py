@@ -14,6 +14,10 @@ GONE: Final[dict[str, str]] = {
     "interop.warp": "use interop.cupy or interop.rmm",
     "interop.numpy": "use Blob, or an array of CPUDeviceAllocator().empty(size)",
     "LoggingAllocator": "use TrackingAllocator or StatisticsAllocator, or log in an Adaptor of your own",
+    "CPUDeviceAllocatorFactory": "use CPUDeviceAllocator()",
+    "CUDADeviceAllocatorFactory": "use named_device('cuda:0')",
+    "OpenCLDeviceAllocatorFactory": "use named_device('opencl:0')",
+    "SimulatedDeviceAllocatorFactory": "use named_device('simulated:0')",
 }
 """What to do instead, as a sentence that begins with a verb."""
 

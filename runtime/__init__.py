@@ -20,12 +20,6 @@ from .blobs.blob import Blob
 from .blobs.caffemodel import load_caffemodel
 from .blobs.contents import BlobContents
 from .blobs.messages import read_proto, shape_equals, write_proto
-from .devices.factories import (
-    CPUDeviceAllocatorFactory,
-    CUDADeviceAllocatorFactory,
-    OpenCLDeviceAllocatorFactory,
-    SimulatedDeviceAllocatorFactory,
-)
 from .devices.host import CPUDeviceAllocator
 from .devices.registry import DEVICE_NAMES, DeviceReport, named_device, probe
 from .devices.simulated.allocator import SimulatedArray, SimulatedDeviceAllocator
@@ -41,17 +35,13 @@ __all__: list[str] = [
     "BlobContents",
     "Buffer",
     "CPUDeviceAllocator",
-    "CPUDeviceAllocatorFactory",
-    "CUDADeviceAllocatorFactory",
     "DeviceAllocator",
     "DeviceReport",
     "DeviceType",
     "Event",
     "MemcpyKind",
-    "OpenCLDeviceAllocatorFactory",
     "SimulatedArray",
     "SimulatedDeviceAllocator",
-    "SimulatedDeviceAllocatorFactory",
     "SimulatedDeviceError",
     "SimulatedStream",
     "SyncedMemory",

@@ -1,6 +1,6 @@
 """The memory of each kind of device, with its arithmetic next to it.
 
-``registry`` finds devices by name, and ``factories`` by class.  ``host`` is host memory.  ``cuda`` uses CuPy and
+``registry`` finds devices by name.  ``host`` is host memory.  ``cuda`` uses CuPy and
 ``opencl`` uses PyOpenCL.  ``simulated`` is a second memory space inside this process.
 """
 

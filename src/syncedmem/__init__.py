@@ -18,18 +18,14 @@ if TYPE_CHECKING:
     from .runtime import Blob as Blob
     from .runtime import Buffer as Buffer
     from .runtime import CPUDeviceAllocator as CPUDeviceAllocator
-    from .runtime import CPUDeviceAllocatorFactory as CPUDeviceAllocatorFactory
     from .runtime.devices.cuda import CUDADeviceAllocator as CUDADeviceAllocator
-    from .runtime import CUDADeviceAllocatorFactory as CUDADeviceAllocatorFactory
     from .runtime import DeviceAllocator as DeviceAllocator
     from .runtime import DeviceType as DeviceType
     from .runtime import MemcpyKind as MemcpyKind
     from .model import Mode as Mode
     from .runtime.devices.opencl import OpenCLDeviceAllocator as OpenCLDeviceAllocator
-    from .runtime import OpenCLDeviceAllocatorFactory as OpenCLDeviceAllocatorFactory
     from .runtime import SimulatedArray as SimulatedArray
     from .runtime import SimulatedDeviceAllocator as SimulatedDeviceAllocator
-    from .runtime import SimulatedDeviceAllocatorFactory as SimulatedDeviceAllocatorFactory
     from .runtime import SimulatedDeviceError as SimulatedDeviceError
     from .spec import Subject as Subject
     from .model import SyncedHead as SyncedHead
@@ -57,18 +53,14 @@ _ROOMS = {
     "Blob": "runtime",
     "Buffer": "runtime",
     "CPUDeviceAllocator": "runtime",
-    "CPUDeviceAllocatorFactory": "runtime",
     "CUDADeviceAllocator": "runtime.devices.cuda",
-    "CUDADeviceAllocatorFactory": "runtime",
     "DeviceAllocator": "runtime",
     "DeviceType": "runtime",
     "MemcpyKind": "runtime",
     "Mode": "model",
     "OpenCLDeviceAllocator": "runtime.devices.opencl",
-    "OpenCLDeviceAllocatorFactory": "runtime",
     "SimulatedArray": "runtime",
     "SimulatedDeviceAllocator": "runtime",
-    "SimulatedDeviceAllocatorFactory": "runtime",
     "SimulatedDeviceError": "runtime",
     "Subject": "spec",
     "SyncedHead": "model",

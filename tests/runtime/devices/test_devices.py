@@ -15,12 +15,8 @@ from syncedmem.model import DeviceError, InvalidArgumentError, Mode, NoDeviceErr
 from syncedmem.runtime import (
     Blob,
     CPUDeviceAllocator,
-    CPUDeviceAllocatorFactory,
-    CUDADeviceAllocatorFactory,
     DeviceType,
-    OpenCLDeviceAllocatorFactory,
     SimulatedDeviceAllocator,
-    SimulatedDeviceAllocatorFactory,
     StatisticsAllocator,
     SyncedMemory,
     devices,
@@ -430,16 +426,9 @@ def test_a_sibling_is_on_the_next_device_if_there_is_one() -> None:
     assert sibling(found) is None
 
 
-FACTORIES: dict[str, Any] = {
-    "cuda": CUDADeviceAllocatorFactory,
-    "opencl": OpenCLDeviceAllocatorFactory,
-    "simulated": SimulatedDeviceAllocatorFactory,
-}
-
-
-@pytest.mark.parametrize("name", FACTORIES)
-def test_a_factory_and_a_name_are_one_allocator(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """There is one allocator for each device, whichever of the two is asked first."""
+@pytest.mark.parametrize("name", ["cuda", "opencl", "simulated"])
+def test_a_name_is_always_the_same_allocator(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """There is one allocator for each device, however it is asked for."""
     made: list[int] = []
 
     def make(ordinal: int) -> tuple[SimulatedDeviceAllocator, str]:
@@ -448,19 +437,20 @@ def test_a_factory_and_a_name_are_one_allocator(monkeypatch: pytest.MonkeyPatch,
 
     makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, name, make)
-    factory = FACTORIES[name]
-    found = [factory.get_instance(), factory.get_instance(0), named_device(name), SyncedMemory(4, device=name).device]
-    other = [factory.get_instance(1), factory.get_instance(ordinal=1), sibling(SimulatedDeviceAllocator())]
+    first, again, of_memory = named_device(name), named_device(f"{name}:0"), SyncedMemory(4, device=name).device
+    second = named_device(f"{name}:1")
 
-    assert ({found[0]}, {other[0]}) == (set(found), set(other[:2]))
-    assert ([0, 1], name != "simulated" or other[2] is other[1]) == (made, True)
-
-
-def test_the_factory_of_host_memory_gives_what_everything_shares() -> None:
-    assert CPUDeviceAllocatorFactory.get_instance() is cpu_allocator() is resolve_host(None)
+    assert first is again is of_memory
+    assert second is not first
+    assert name != "simulated" or sibling(SimulatedDeviceAllocator()) is second
+    assert [0, 1] == made
 
 
-def test_a_factory_asked_by_many_threads_makes_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_memory_has_one_allocator_that_everything_shares() -> None:
+    assert cpu_allocator() is cpu_allocator() is resolve_host(None)
+
+
+def test_a_device_that_many_threads_ask_for_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """KuiperLLama's factory may make two."""
     found: list[Any] = []
     start = threading.Barrier(8)
@@ -471,7 +461,7 @@ def test_a_factory_asked_by_many_threads_makes_one(monkeypatch: pytest.MonkeyPat
 
     def ask() -> None:
         start.wait(10)
-        found.append(SimulatedDeviceAllocatorFactory.get_instance(2))
+        found.append(named_device("simulated:2"))
 
     makers = registry._MAKERS  # pyright: ignore[reportPrivateUsage] -- the table that names are looked up in
     monkeypatch.setitem(makers, "simulated", make)
