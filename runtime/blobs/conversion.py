@@ -3,7 +3,8 @@
 NumPy casts arrays as C does: without an error, 2**40 as an ``int32`` is 0, NaN is -2147483648, and -1 as a ``uint32``
 is 4294967295.  This module has one rule for all numbers that are assigned to a blob, made into one or read into one.
 Floats are rounded, so a float that is too large becomes infinite.  Every other number that an element cannot hold is
-refused.
+refused.  NumPy rounds some numbers twice: ``float64`` on its way to ``bfloat16``, and numbers of Python, which become
+``float64`` first.  So these may be one step beside the nearest element.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, InvalidValueError
-
-from .rounding import float_of, odd_float_of, once
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -79,15 +78,15 @@ def converted(values: object, dtype: np.dtype[Any]) -> Array:
         return array
     if not are_numbers(array):
         raise _no_numbers(values, dtype)
-    real = once(checked(array, dtype), dtype)
+    real = checked(array, dtype)
     with np.errstate(all="ignore"):
         return real.astype(dtype, copy=False)
 
 
 def fill(elements: Array, real: Array) -> None:
-    """Write numbers to elements, rounded once and broadcast as NumPy does it; `checked` has returned the numbers."""
+    """Write numbers to elements, rounded and broadcast as NumPy does it; `checked` has returned the numbers."""
     with np.errstate(all="ignore"):
-        np.copyto(elements, once(real, elements.dtype), casting="unsafe")
+        np.copyto(elements, real, casting="unsafe")
 
 
 def checked(array: Array, dtype: np.dtype[Any], *, cut: bool = False) -> Array:
@@ -131,13 +130,26 @@ def _reals(array: Array, dtype: np.dtype[Any]) -> Array:
 def _floats(array: Array, dtype: np.dtype[Any]) -> Array:
     """Python objects that are numbers, such as integers of any length and fractions, as floats or integers."""
     floats: Array = np.empty(array.size)
-    as_float = float_of if dtype == floats.dtype else odd_float_of
     for index, value in enumerate(array.flat):
         try:
-            floats[index] = as_float(value)
+            floats[index] = _float_of(value, nearest=dtype.kind == "f")
         except Exception as error:
             raise InvalidValueError(value, dtype, "it cannot be converted to a float") from error
     return floats.reshape(array.shape)
+
+
+def _float_of(value: Any, *, nearest: bool) -> float:
+    """A number as a float, infinite if it is too large; between two floats the nearest, or for integers the next one.
+
+    For integers a fraction may not become whole: 1 + 10**-30 is not 1.
+    """
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    if nearest or not math.isfinite(number) or number == value:
+        return number
+    return math.nextafter(number, math.inf if value > number else -math.inf)
 
 
 def _check_integers(array: Array, real: Array, dtype: np.dtype[Any], *, cut: bool) -> None:
