@@ -43,7 +43,6 @@ __all__ = [
     "NoDeviceError",
     "NoScopeError",
     "NotCopyableError",
-    "NotInitializedError",
     "ReentrantCallError",
     "ReleaseError",
     "SyncedMemoryError",
@@ -277,14 +276,6 @@ class NotCopyableError(SyncedMemoryError, TypeError):
 
     def __init__(self, kind: str, advice: str, why: str = "owns memory") -> None:
         super().__init__(f"{_with_article(kind)} {why} and cannot be copied or pickled; {advice}")
-        self.kind = kind
-
-
-class NotInitializedError(SyncedMemoryError, RuntimeError):
-    """A subclass whose ``__init__`` does not call ``super().__init__()``."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(f"{kind}.__init__ must call super().__init__() with the arguments of its base class")
         self.kind = kind
 
 

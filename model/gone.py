@@ -18,6 +18,7 @@ GONE: Final[dict[str, str]] = {
     "CUDADeviceAllocatorFactory": "use named_device('cuda:0')",
     "OpenCLDeviceAllocatorFactory": "use named_device('opencl:0')",
     "SimulatedDeviceAllocatorFactory": "use named_device('simulated:0')",
+    "NotInitializedError": "call super().__init__() in the __init__ of your subclass; nothing checks it any more",
 }
 """What to do instead, as a sentence that begins with a verb."""
 

@@ -17,7 +17,6 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 from .arithmetic import arithmetic_of
 from .base import DeviceAllocator, check_allocator
 from .failures import where_of
-from .subclasses import require_init
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,10 +59,6 @@ class Adaptor(DeviceAllocator):
     """
 
     keeps_memory: ClassVar[bool] = False
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        require_init(cls, "_upstream")
 
     def __init__(self, upstream: DeviceAllocator) -> None:
         check_allocator("upstream", upstream, "an allocator")

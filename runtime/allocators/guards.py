@@ -16,7 +16,6 @@ from syncedmem.model import InvalidArgumentError, MemoryCorruptionError
 from syncedmem.model.interface import MemcpyKind, is_host
 
 from .adaptor import Adaptor
-from .at_exit import at_exit
 from .failures import attempt, take_back
 from .pointers import LiveBlocks, check_byte_size
 
@@ -81,7 +80,6 @@ class GuardingAllocator(Adaptor):
         there = not is_host(self)
         self._up = MemcpyKind.between(from_device=False, to_device=there)
         self._down = MemcpyKind.between(from_device=there, to_device=False)
-        at_exit(self, GuardingAllocator._end)
 
     def allocate(self, byte_size: int) -> Pointer | None:
         size = check_byte_size(byte_size, limit=sys.maxsize - 2 * self._zone)
@@ -192,16 +190,13 @@ class GuardingAllocator(Adaptor):
 
     # At the exit of the interpreter the globals of modules may be gone; so the function that tells is a default.
     def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not is_over():  # else it was checked at the exit
-            self._end()
-
-    def _end(self) -> None:
-        """Empty the quarantine, and warn of what is found."""
+        if is_over():
+            return
         problem = ""
         for _ in range(2 * len(vars(self).get("_kept", ()))):  # each call frees at least one block, if any can be freed
             problem = attempt(self.clear) or problem
         if problem:
-            warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=3)
+            warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=2)
 
     def _check_zones(self, block: _Block) -> None:
         for zone in (block.whole[: self._zone], block.whole[self._zone + block.size :]):

@@ -27,7 +27,6 @@ from syncedmem.model import (
 from syncedmem.model.interface import MemcpyKind
 
 from .adaptor import Adaptor
-from .at_exit import at_exit
 from .base import check_kind
 from .failures import attempt
 from .idle_blocks import IdleBlocks, PooledBlock
@@ -99,7 +98,6 @@ class PoolAllocator(Adaptor):
         self._serial = 0
         # This attribute is set last: the finaliser looks for it, to see whether `__init__` was completed.
         self._live = LiveBlocks(self.name)
-        at_exit(self, PoolAllocator._end)
 
     # --- lending
 
@@ -369,17 +367,12 @@ class PoolAllocator(Adaptor):
 
     # At the exit of the interpreter the globals of modules may be gone; so the function that tells is a default.
     def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
-        if is_over() or "_live" not in vars(self):  # at the exit of the interpreter `_end` was called before
+        if is_over() or "_live" not in vars(self):
             return
         if problem := attempt(self.close):
             warnings.warn(f"memory leaked: {problem}", ResourceWarning, stacklevel=2)
         elif len(self._live):
             self._left: _Left = _Left(self._live, self.name)
-
-    def _end(self) -> None:
-        """Give idle memory back at the exit of the interpreter; lent blocks stay with their owners."""
-        if problem := attempt(self.trim):
-            warnings.warn(f"memory leaked: {problem}", ResourceWarning, stacklevel=2)
 
     @property
     def live_blocks(self) -> int:

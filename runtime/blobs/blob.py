@@ -40,7 +40,6 @@ from syncedmem.model.files import write_whole
 
 from ..allocators.failures import where_of
 from ..allocators.pointers import as_flag
-from ..allocators.subclasses import require_init
 from ..devices.registry import AUTOMATIC, resolve_device, resolve_sides
 from ..memory import dlpack
 from ..memory.synced_memory import SyncedMemory
@@ -141,10 +140,6 @@ class Blob(Generic[ScalarT]):
         "_shape_known",
         "_shape_memory",
     )
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        require_init(cls, "_data")
 
     @overload
     def __init__(self: Blob[np.float32], *shape: Extents, dtype: None = None, **on: Unpack[Where]) -> None: ...

@@ -27,7 +27,6 @@ from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 from ..allocators.base import DeviceAllocator, check_allocator
 from ..allocators.failures import reporting, where_of
 from ..allocators.pointers import check_byte_size
-from ..allocators.subclasses import require_init
 from ..devices.host import cpu_allocator
 from .flight import queue_copy
 from .owned import Finaliser, OwnedBlock
@@ -83,10 +82,6 @@ class Buffer:
         "_ptr",
     )
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        require_init(cls, "_ptr")
-
     def __init__(
         self,
         byte_size: int = 0,
@@ -95,8 +90,6 @@ class Buffer:
         *,
         use_external: bool = False,
     ) -> None:
-        if hasattr(self, "_ptr"):
-            raise TypeError("a Buffer is initialised once; make another one")
         self._ptr: Pointer = None
         if allocator is not None:
             check_allocator("allocator", allocator, "an allocator, or None")

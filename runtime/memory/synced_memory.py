@@ -38,7 +38,6 @@ from syncedmem.model.refusals import error_of
 
 from ..allocators.failures import reporting
 from ..allocators.pointers import check_byte_size
-from ..allocators.subclasses import require_init
 from ..devices.registry import AUTOMATIC, resolve_sides
 from . import dlpack
 from .bindings import BINDINGS, EMPTY_BINDINGS
@@ -154,10 +153,6 @@ class SyncedMemory:
     _write_gpu: Callable[[], DeviceArray] | None
     _makers: Makers
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        require_init(cls, "_size")
-
     def __init__(
         self,
         size: int,
@@ -167,8 +162,6 @@ class SyncedMemory:
         device: DeviceAllocator | str | None = AUTOMATIC,
         check_device: bool = False,
     ) -> None:
-        if hasattr(self, "_sides"):
-            raise TypeError("a SyncedMemory is initialised once; make another one")
         sides = Sides(*resolve_sides(host, pinned, device))
         self._size = check_byte_size(size, "size")
         self._sides = sides

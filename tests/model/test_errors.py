@@ -32,7 +32,6 @@ from syncedmem.model import (
     NoDeviceError,
     NoScopeError,
     NotCopyableError,
-    NotInitializedError,
     ReentrantCallError,
     ReleaseError,
     SyncedHead,
@@ -107,12 +106,6 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         TypeError,
         "a SimulatedStream owns queued work and cannot be copied or pickled; share it",
         {"kind": "SimulatedStream"},
-    ),
-    (
-        NotInitializedError("Mine"),
-        RuntimeError,
-        "Mine.__init__ must call super().__init__() with the arguments of its base class",
-        {"kind": "Mine"},
     ),
     (
         NoArithmeticError("axpy", "int32", ("float32", "float64")),

@@ -1,4 +1,4 @@
-"""Classes: what owns memory is neither copied nor pickled, and a subclass calls the `__init__` of its base."""
+"""Classes: what owns memory is neither copied nor pickled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from syncedmem import (
     CPUDeviceAllocator,
     LimitingAllocator,
     NotCopyableError,
-    NotInitializedError,
     PoolAllocator,
     SimulatedDeviceAllocator,
     SyncedMemory,
@@ -112,27 +111,6 @@ ARGUMENTS: dict[type[Any], tuple[Any, ...]] = {
     PoolAllocator: (CPUDeviceAllocator(),),
     SyncedMemory: (8,),
 }
-
-
-@pytest.mark.parametrize("base", ARGUMENTS)
-def test_who_forgets_the_init_of_its_base_is_told_at_once(base: type[Any]) -> None:
-    class Mine(base):  # type: ignore[misc]
-        def __init__(self, *arguments: Any) -> None:
-            self.arguments = arguments
-
-    class Deeper(Mine):
-        pass
-
-    for kind in (Mine, Deeper):
-        with pytest.raises(NotInitializedError, match=r"Mine\.__init__ must call super\(\)\.__init__\(\)"):
-            kind(*ARGUMENTS[base])
-
-
-@pytest.mark.parametrize("base", [Buffer, SyncedMemory])
-def test_what_has_memory_is_initialised_once(base: type[Any]) -> None:
-    """A second ``__init__`` would forget what is allocated."""
-    with pytest.raises(TypeError, match="initialised once"):
-        base(*ARGUMENTS[base]).__init__(*ARGUMENTS[base])
 
 
 @pytest.mark.parametrize("base", ARGUMENTS)

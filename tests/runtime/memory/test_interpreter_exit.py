@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from subjects import devices
 
-from syncedmem import CPUDeviceAllocator, FailingAllocator, GuardingAllocator, PoolAllocator
-from syncedmem.runtime.allocators.at_exit import act_at_exit
+from syncedmem import CPUDeviceAllocator, GuardingAllocator, PoolAllocator
 from syncedmem.runtime.memory.owned import Finaliser
 
 MAKING = """
@@ -94,31 +93,3 @@ def test_a_finaliser_that_finds_its_module_empty_is_quiet() -> None:
     with pytest.raises(TypeError, match="catching classes"):
         finalise(torn, lambda: False)
     assert torn.disposed == 2
-
-
-@pytest.mark.deep
-def test_a_write_into_a_released_block_is_told_at_the_exit() -> None:
-    program = """
-from syncedmem import GuardingAllocator, SimulatedDeviceAllocator
-kept = GuardingAllocator(SimulatedDeviceAllocator())
-block = kept.allocate(64)
-whole = kept._live.behind(block).whole
-kept.release(block)
-kept.upstream.memset_zero(whole, len(whole))
-"""
-    done = subprocess.run([sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, check=False)
-
-    assert "ResourceWarning: found at the end: " in done.stderr
-    assert 1 == len(done.stderr.splitlines()), done.stderr
-
-
-def test_idle_memory_is_given_back_before_the_exit() -> None:
-    pool = PoolAllocator(CPUDeviceAllocator())
-    pool.release(pool.allocate(64))
-    act_at_exit()
-
-    assert 0 == pool.idle_blocks
-    pool = PoolAllocator(FailingAllocator(CPUDeviceAllocator(), operation="release", at=1))
-    pool.release(pool.allocate(64))
-    with pytest.warns(ResourceWarning, match="memory leaked: "):
-        act_at_exit()
