@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError, MemoryCorruptionError
+from syncedmem.model import MemoryCorruptionError
 from syncedmem.model.interface import MemcpyKind, is_host
 
 from .adaptor import Adaptor
@@ -32,9 +32,12 @@ __all__ = ["GuardingAllocator"]
 FRESH, FREED, GUARD = 0xA5, 0xDD, 0xFB
 """The bytes that fill new memory, released memory and red zones; the same as on the simulated device."""
 
-_MIB = 1 << 20
-_ALIGNMENT = 64
-_WIDEST = 256
+_ZONE = 256
+"""Bytes on each side of a block; so many keep the alignment of every device."""
+
+_QUARANTINE = 4 << 20
+"""How many bytes of released blocks are kept at most, the last ones.  When the upstream is full, none are kept."""
+
 _AFTER = "somebody wrote after its release into"
 
 
@@ -55,25 +58,12 @@ class GuardingAllocator(Adaptor):
     Parameters
     ----------
     upstream : DeviceAllocator
-    red_zone : int
-        Bytes on each side of a block; a multiple of 64.  The default keeps the alignment of the device.
-    quarantine : int
-        How many bytes of released blocks are kept at most, the last ones.  When the upstream is full, none are kept.
-
-    Raises
-    ------
-    InvalidSizeError, InvalidArgumentError
-        If `red_zone` or `quarantine` is not a size, or `red_zone` is not a multiple of 64.
     """
 
     keeps_memory = True
 
-    def __init__(self, upstream: DeviceAllocator, *, red_zone: int = _WIDEST, quarantine: int = 4 * _MIB) -> None:
+    def __init__(self, upstream: DeviceAllocator) -> None:
         super().__init__(upstream)
-        self._zone = check_byte_size(red_zone, "red_zone")
-        if not self._zone or self._zone % _ALIGNMENT:
-            raise InvalidArgumentError("red_zone", red_zone, f"a multiple of {_ALIGNMENT} bytes")
-        self._most = check_byte_size(quarantine, "quarantine")
         self._kept: deque[_Block] = deque()
         self._kept_bytes = 0
         self._live = LiveBlocks(self.name)
@@ -82,16 +72,16 @@ class GuardingAllocator(Adaptor):
         self._down = MemcpyKind.between(from_device=there, to_device=False)
 
     def allocate(self, byte_size: int) -> Pointer | None:
-        size = check_byte_size(byte_size, limit=sys.maxsize - 2 * self._zone)
+        size = check_byte_size(byte_size, limit=sys.maxsize - 2 * _ZONE)
         if size == 0:
             return None
-        total = size + 2 * self._zone
+        total = size + 2 * _ZONE
         whole = self._room(total)
         try:
             content = np.full(total, GUARD, np.uint8)
-            content[self._zone : self._zone + size] = FRESH
+            content[_ZONE : _ZONE + size] = FRESH
             self._upstream.memcpy(content, whole, content.size, self._up)
-            ptr = whole[self._zone : self._zone + size]
+            ptr = whole[_ZONE : _ZONE + size]
         except BaseException as error:
             take_back(self._upstream, whole, error)
             raise
@@ -104,7 +94,7 @@ class GuardingAllocator(Adaptor):
         except MemoryError:
             if not self._kept:
                 raise
-            self._let_out(self._most + 1)
+            self._let_out(_QUARANTINE + 1)
         return self._upstream.allocate(size)
 
     def release(self, ptr: Pointer | None) -> None:
@@ -125,7 +115,7 @@ class GuardingAllocator(Adaptor):
         content = None
         try:
             self._check_zones(block)
-            if block.size > self._most:
+            if block.size > _QUARANTINE:
                 self._upstream.release(block.whole)
                 return
             self._let_out(block.size)
@@ -141,7 +131,7 @@ class GuardingAllocator(Adaptor):
 
     def _let_out(self, size: int) -> None:
         """Let blocks leave the quarantine, the oldest first, until `size` more bytes fit in."""
-        while self._kept_bytes + size > self._most:
+        while self._kept_bytes + size > _QUARANTINE:
             try:
                 oldest = self._kept.popleft()
             except IndexError:  # none is left; another thread may have taken the last one
@@ -181,7 +171,7 @@ class GuardingAllocator(Adaptor):
             If somebody wrote into a block after its release.  That block has left the quarantine; younger blocks are
             still in it.
         """
-        self._let_out(self._most + 1)
+        self._let_out(_QUARANTINE + 1)
 
     @property
     def live_blocks(self) -> int:
@@ -199,7 +189,7 @@ class GuardingAllocator(Adaptor):
             warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=2)
 
     def _check_zones(self, block: _Block) -> None:
-        for zone in (block.whole[: self._zone], block.whole[self._zone + block.size :]):
+        for zone in (block.whole[:_ZONE], block.whole[_ZONE + block.size :]):
             if (self._read(zone) != GUARD).any():
                 raise self._corruption(block, "somebody wrote into the red zone of")
 
@@ -208,7 +198,7 @@ class GuardingAllocator(Adaptor):
         return bool((self._read(self._inside(block)) != FREED).any())
 
     def _inside(self, block: _Block) -> Pointer:
-        return block.whole[self._zone : self._zone + block.size]
+        return block.whole[_ZONE : _ZONE + block.size]
 
     def _read(self, part: Pointer) -> HostArray:
         host: HostArray = np.empty(len(part), np.uint8)

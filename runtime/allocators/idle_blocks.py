@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .base import DeviceAllocator
 
-__all__ = ["IdleBlocks", "PooledBlock"]
+__all__ = ["SMALL_LIMIT", "IdleBlocks", "PooledBlock"]
 
 
 class _Never:
@@ -85,15 +85,15 @@ class PooledBlock:
 _Entry = tuple[int, int, PooledBlock]
 
 
+SMALL_LIMIT = 1 << 20
+"""In bytes, the size of the largest small block."""
+
+_WASTE_LIMIT = 1 << 20
+"""In bytes; a request does not get a big block that is longer than the request by this much or more."""
+
+
 class IdleBlocks:
     """The idle blocks: small blocks in order of allocation, big blocks in order of size.
-
-    Parameters
-    ----------
-    small_limit : int
-        In bytes, the size of the largest small block.
-    waste_limit : int
-        In bytes; a request does not get a big block that is longer than the request by this much or more.
 
     Attributes
     ----------
@@ -104,11 +104,9 @@ class IdleBlocks:
         How many bytes the small blocks have, without those in `returned`.
     """
 
-    __slots__ = ("_big", "_small", "_waste_limit", "returned", "small_bytes", "small_limit")
+    __slots__ = ("_big", "_small", "returned", "small_bytes")
 
-    def __init__(self, small_limit: int, waste_limit: int) -> None:
-        self.small_limit: int = small_limit
-        self._waste_limit = waste_limit
+    def __init__(self) -> None:
         self._small: list[_Entry] = []  # (serial, size, block), in order of serial
         self._big: list[_Entry] = []  # (size, serial, block), in order of size, then of serial
         self.small_bytes: int = 0
@@ -120,7 +118,7 @@ class IdleBlocks:
             self._add(self.returned.popleft())
 
     def _add(self, block: PooledBlock) -> None:
-        small = block.size <= self.small_limit
+        small = block.size <= SMALL_LIMIT
         entry = (block.serial, block.size, block) if small else (block.size, block.serial, block)
         entries = self._small if small else self._big
         entries.insert(bisect_left(entries, entry[:2]), entry)
@@ -132,7 +130,7 @@ class IdleBlocks:
         A small request gets the first small block that is large enough.  A big request gets the smallest big block that
         is large enough, unless it is too large.  Blocks with work in flight are skipped.
         """
-        if size > self.small_limit:
+        if size > SMALL_LIMIT:
             position = self._best_fit(size)
             return None if position < 0 else self._big.pop(position)[2]
         for position, (_, length, block) in enumerate(self._small):
@@ -145,7 +143,7 @@ class IdleBlocks:
     def _best_fit(self, size: int) -> int:
         """The position of the big block for a request of `size` bytes; -1 if there is none."""
         for position in range(bisect_left(self._big, (size,)), len(self._big)):
-            if self._big[position][0] - size >= self._waste_limit:
+            if self._big[position][0] - size >= _WASTE_LIMIT:
                 break
             if self._big[position][2].over:
                 return position

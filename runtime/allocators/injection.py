@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import AllocationError, DeviceError, InvalidArgumentError
@@ -35,14 +34,8 @@ class FailingAllocator(Adaptor):
         The call that is counted and may fail.
     at : int or None
         The number of the call that fails, counted from 1.
-    from_size : int or None
-        Calls for this many bytes or more fail.
     when : callable or None
         Gets the size of each call in bytes; the call fails if it returns true.
-    probability : float
-        The probability that a call fails, from 0 to 1.
-    seed : int or None
-        With a seed, the same calls fail by chance in each run.
 
     Attributes
     ----------
@@ -53,31 +46,24 @@ class FailingAllocator(Adaptor):
 
     Raises
     ------
-    InvalidArgumentError, InvalidSizeError
+    InvalidArgumentError
         If an argument has the wrong type or value.
     """
 
-    def __init__(  # noqa: PLR0913 -- each is another way to say which calls fail
+    def __init__(
         self,
         upstream: DeviceAllocator,
         *,
         operation: str = "allocate",
         at: int | None = None,
-        from_size: int | None = None,
         when: Callable[[int], bool] | None = None,
-        probability: float = 0.0,
-        seed: int | None = None,
     ) -> None:
         super().__init__(upstream)
         if operation not in OPERATIONS:
             raise InvalidArgumentError("operation", operation, f"one of {', '.join(OPERATIONS)}")
         self._operation = operation
         self._at = None if at is None else as_integer(at, "at", "the number of a call, or None")
-        self._from_size = None if from_size is None else check_byte_size(from_size, "from_size")
         self._when = when
-        self._probability = _check_probability(probability)
-        chosen = None if seed is None else as_integer(seed, "seed", "an integer, or None")
-        self._random = random.Random(chosen)  # noqa: S311 -- replayable failures, not secrets
         self.calls: int = 0
         self.failures: int = 0
 
@@ -108,18 +94,6 @@ class FailingAllocator(Adaptor):
         if operation != self._operation or size == 0:
             return False
         self.calls += 1
-        # A number is drawn for every call, so the other arguments do not change which calls fail by chance.
-        fails = (
-            self._random.random() < self._probability
-            or self.calls == self._at
-            or (self._from_size is not None and size >= self._from_size)
-            or (self._when is not None and self._when(size))
-        )
+        fails = self.calls == self._at or (self._when is not None and self._when(size))
         self.failures += fails
         return fails
-
-
-def _check_probability(value: object) -> float:
-    if isinstance(value, int | float) and 0 <= value <= 1:
-        return float(value)
-    raise InvalidArgumentError("probability", value, "a number from 0 to 1")

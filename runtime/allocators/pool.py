@@ -29,7 +29,7 @@ from syncedmem.model.interface import MemcpyKind
 from .adaptor import Adaptor
 from .base import check_kind
 from .failures import attempt
-from .idle_blocks import IdleBlocks, PooledBlock
+from .idle_blocks import SMALL_LIMIT, IdleBlocks, PooledBlock
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -42,16 +42,17 @@ if TYPE_CHECKING:
 
 __all__ = ["PoolAllocator"]
 
-_MIB, _GIB = 1 << 20, 1 << 30
+_IDLE_LIMIT = 1 << 30
+"""In bytes; when small blocks with more than this in total are idle, the pool gives all of them back."""
 
 
 class PoolAllocator(Adaptor):
     """Keeps the released blocks of another allocator for later requests.
 
-    A *small* request gets the first idle small block that is large enough, in order of allocation.  A *big* request
-    gets the smallest idle big block that wastes less than `waste_limit`.  If there is no such block, the pool asks the
-    upstream for exactly the requested size.  If the upstream is full, the pool gives all idle blocks back and asks once
-    more.
+    A *small* request, of at most a MiB, gets the first idle small block that is large enough, in order of allocation.
+    A *big* request gets the smallest idle big block that wastes less than a MiB.  If there is no such block, the pool
+    asks the upstream for exactly the requested size.  If the upstream is full, the pool gives all idle blocks back and
+    asks once more.
 
     `allocate` returns an array of exactly the requested size, a new array each time, and `release` takes only that same
     array.  An array that was released is refused, even if its memory has been lent again.  If you keep an array after
@@ -64,34 +65,18 @@ class PoolAllocator(Adaptor):
     Parameters
     ----------
     upstream : DeviceAllocator
-    small_limit : int
-        In bytes, the size of the largest small request.
-    waste_limit : int
-        In bytes; a big block is not lent for a request that is smaller by this much or more.
-    idle_limit : int
-        In bytes; when small blocks with more than this in total are idle, the pool gives all of them back.
 
     Raises
     ------
-    InvalidArgumentError, InvalidSizeError
-        If `upstream` is no allocator, or a limit is not a size.
+    InvalidArgumentError
+        If `upstream` is no allocator.
     """
 
     keeps_memory = True
 
-    def __init__(
-        self,
-        upstream: DeviceAllocator,
-        *,
-        small_limit: int = _MIB,
-        waste_limit: int = _MIB,
-        idle_limit: int = _GIB,
-    ) -> None:
+    def __init__(self, upstream: DeviceAllocator) -> None:
         super().__init__(upstream)
-        self._idle_limit = check_byte_size(idle_limit, "idle_limit")
-        self._idle = IdleBlocks(
-            check_byte_size(small_limit, "small_limit"), check_byte_size(waste_limit, "waste_limit")
-        )
+        self._idle = IdleBlocks()
         self._lock = threading.RLock()
         self._busy = False
         self._closed = False
@@ -166,7 +151,7 @@ class PoolAllocator(Adaptor):
     def release(self, ptr: Pointer | None) -> None:
         """Keep a block for a later request; None is ignored.
 
-        If small blocks with more than `idle_limit` bytes are idle then, they are given back to the upstream.  A block
+        If small blocks with more than a GiB in total are idle then, they are given back to the upstream.  A block
         that the upstream does not take stays idle, and the pool tries again later.
 
         Raises
@@ -184,7 +169,7 @@ class PoolAllocator(Adaptor):
         idle, returned = self._idle, self._idle.returned
         if returned:
             self._settle()
-        too_many = block.size <= idle.small_limit and idle.small_bytes + block.size > self._idle_limit
+        too_many = block.size <= SMALL_LIMIT and idle.small_bytes + block.size > _IDLE_LIMIT
         if (self._closed or too_many) and self._passed_on(ptr, block):
             return
         self._live.take(ptr)  # of two threads only one succeeds
@@ -229,7 +214,7 @@ class PoolAllocator(Adaptor):
                     idle.sort_in()
                     if self._closed:
                         idle.give_back(self._upstream, idle.largest_first())
-                    elif idle.small_bytes + coming > self._idle_limit:
+                    elif idle.small_bytes + coming > _IDLE_LIMIT:
                         idle.give_back(self._upstream, idle.small(), wait=False)
                 finally:
                     self._busy = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from functools import cache
@@ -11,14 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError
-
-__all__ = ["COMPILER_VARIABLE", "Compiler", "check_switch", "compiler_of", "try_compiler"]
-
-COMPILER_VARIABLE = "SYNCEDMEM_OPENCL_COMPILER"
-"""The environment variable that makes every compiler count as failing if it is ``fails``; a switch for tests."""
-
-_FAILS = "fails"
+__all__ = ["Compiler", "compiler_of"]
 
 _ANSWER = 42
 """The number that the kernel of the trial writes."""
@@ -38,42 +30,16 @@ class Compiler(NamedTuple):
     reason: str
 
 
-def check_switch() -> str:
-    """Whether the environment variable `COMPILER_VARIABLE` is ``fails``.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is set to anything else.
-    """
-    switch = os.environ.get(COMPILER_VARIABLE, "")
-    if switch not in ("", _FAILS):
-        raise InvalidArgumentError(COMPILER_VARIABLE, switch, f"{_FAILS!r} or unset")
-    return switch
-
-
+@cache
 def compiler_of(device: Any, cl: Any) -> Compiler:
-    """Whether the compiler of a device works: it is tried once in a process, unless the variable says that it fails.
+    """Whether the compiler of a device works: a kernel of one line is built and run, once in a process.
 
     Parameters
     ----------
     device : pyopencl.Device
     cl : module
         ``pyopencl``.
-
-    Raises
-    ------
-    InvalidArgumentError
-        See `check_switch`.
     """
-    if switch := check_switch():
-        return Compiler(works=False, reason=f"{COMPILER_VARIABLE}={switch}")
-    return try_compiler(device, cl)
-
-
-@cache
-def try_compiler(device: Any, cl: Any) -> Compiler:
-    """Build a kernel of one line, and run it."""
     if find_spec("mako") is None:
         return Compiler(works=False, reason="PyOpenCL makes reductions with the package mako, which is not installed")
     source = f"kernel void answer(global int *to) {{ *to = {_ANSWER}; }}"

@@ -29,7 +29,7 @@ from ..allocators.pointers import (
     check_ordinal,
     no_room,
 )
-from .compilers import check_switch, compiler_of
+from .compilers import compiler_of
 from .forking import Home
 from .host import CPUDeviceAllocator, cpu_allocator
 from .opencl_arithmetic import MappedArithmetic
@@ -309,7 +309,6 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         On a processor the host is faster; docs/design.md has the figures.
         """
         self._home.check()
-        check_switch()
         by_kernels = not is_processor(self.queue.device) and self.compiler.works
         if by_kernels not in self._arithmetic:
             kind = KernelArithmetic if by_kernels else MappedArithmetic

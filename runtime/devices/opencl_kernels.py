@@ -48,22 +48,13 @@ class KernelArithmetic(OpenCLArithmetic):
     ----------
     where, current, cl, overlap
         As for `OpenCLArithmetic`.
-    fp64 : bool or None
-        Whether to compute in ``double``; None means whether the device can.  Without ``double`` there is no arithmetic
-        on ``float64``, and sums are computed in ``float``.
+
+    On a device without ``double`` there is no arithmetic on ``float64``, and sums are computed in ``float``.
     """
 
-    def __init__(
-        self,
-        where: str,
-        current: Callable[[], Any],
-        cl: Any,
-        overlap: Callable[[Any, Any], bool],
-        *,
-        fp64: bool | None = None,
-    ) -> None:
+    def __init__(self, where: str, current: Callable[[], Any], cl: Any, overlap: Callable[[Any, Any], bool]) -> None:
         super().__init__(where, current, cl, overlap)
-        able = bool(self._queue.device.double_fp_config) if fp64 is None else fp64
+        able = bool(self._queue.device.double_fp_config)
         self.types: tuple[str, ...] = tuple(name for name in Arithmetic.types if able or name != "float64")
         self._wide = "double" if able else "float"
         self._kernels = Kernels(_TYPES, self._wide, self._elementwise, self._reduction)

@@ -25,7 +25,6 @@ from syncedmem.model import (
 from syncedmem.model.caffe import DEFAULT, edition_for
 from syncedmem.model.states import stepper
 from syncedmem.runtime import Blob, Buffer, SimulatedDeviceAllocator, SyncedMemory, named_device
-from syncedmem.runtime.devices.compilers import check_switch
 from syncedmem.runtime.devices.host import cpu_allocator
 from syncedmem.runtime.devices.registry import DEVICE_NAMES, check_environment, parse_device, report_of, sibling
 from syncedmem.spec import (
@@ -304,7 +303,6 @@ def verify(
         If ``SYNCEDMEM_DEVICE`` names no device at all.
     """
     check_environment()
-    check_switch()
     for name in devices:
         _parsed(name)
     check_steps(steps)

@@ -21,7 +21,6 @@ from syncedmem.model import (
     ClosedAllocatorError,
     InvalidArgumentError,
     InvalidPointerError,
-    InvalidSizeError,
     ReentrantCallError,
     ReleaseError,
 )
@@ -87,26 +86,6 @@ def test_blocks_are_chosen_as_kuiperllama_chooses_them(seed: int) -> None:
     assert len(paper.allocated) == len(numbers)
     for block in out.values():
         pool.release(block)
-
-
-def test_limits_can_be_chosen() -> None:
-    pool, paper = paper_pool(small_limit=10, waste_limit=5, idle_limit=12)
-    lent_and_returned(pool, 20)
-    kept: Any = [pool.allocate(15), pool.allocate(16)]
-    assert [20, 15] == paper.allocated
-    lent_and_returned(pool, 6)
-    assert [] == paper.released
-    pool.release(pool.allocate(10))
-    assert [6, 10] == paper.released
-    for block in kept:
-        pool.release(block)
-
-
-@pytest.mark.parametrize("name", ["small_limit", "waste_limit", "idle_limit"])
-@pytest.mark.parametrize(("limit", "error"), [(-1, InvalidSizeError), ("1", InvalidArgumentError)])
-def test_what_is_no_limit_is_refused(name: str, limit: Any, error: type[Exception]) -> None:
-    with pytest.raises(error):
-        PoolAllocator(CPUDeviceAllocator(), **{name: limit})
 
 
 # --- KuiperLLama's errata
@@ -228,10 +207,11 @@ def test_work_in_flight_is_waited_for_before_memory_goes_back(device: Any) -> No
         assert getattr(stream, "done", True)
 
 
-def test_a_reclaim_at_the_limit_waits_for_nobody() -> None:
+def test_a_reclaim_at_the_limit_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """A block with work in flight stays idle, and is considered again the next time."""
     device = SimulatedDeviceAllocator()
-    pool, stream = PoolAllocator(device, idle_limit=10), device.stream()
+    monkeypatch.setattr("syncedmem.runtime.allocators.pool._IDLE_LIMIT", 10)
+    pool, stream = PoolAllocator(device), device.stream()
     block, other, last = (pool.allocate(SIZE) for _ in range(3))
     pushed(pool, block, stream)
     pool.release(block)
@@ -353,9 +333,10 @@ def test_a_block_that_the_upstream_does_not_take_stays_idle(finish: Any) -> None
     assert ([1, 3, 2], 0) == (paper.released, pool.idle_bytes)
 
 
-def test_a_release_is_no_failure_when_the_upstream_takes_nothing_back() -> None:
+def test_a_release_is_no_failure_when_the_upstream_takes_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """The block is released nevertheless, and is idle."""
-    pool, paper = paper_pool(idle_limit=5)
+    monkeypatch.setattr("syncedmem.runtime.allocators.pool._IDLE_LIMIT", 5)
+    pool, paper = paper_pool()
     paper.stubborn = {10}
     lent_and_returned(pool, 10)
 
@@ -466,7 +447,7 @@ def test_a_call_from_inside_another_goes_past_what_is_idle() -> None:
     assert 7 == pool.trim()
 
 
-def test_a_release_waits_for_nobody() -> None:
+def test_a_release_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """A finaliser may release in a thread that has a lock for which the call inside waits; that call does the rest."""
     inside, go_on = threading.Event(), threading.Event()
 
@@ -478,7 +459,8 @@ def test_a_release_waits_for_nobody() -> None:
             return super().allocate(byte_size)
 
     upstream = Slow()
-    pool = PoolAllocator(upstream, idle_limit=1)
+    monkeypatch.setattr("syncedmem.runtime.allocators.pool._IDLE_LIMIT", 1)
+    pool = PoolAllocator(upstream)
     block, lent = pool.allocate(2), list[Any]()
     other = threading.Thread(target=lambda: lent.append(pool.allocate(3)))
     other.start()

@@ -1,6 +1,6 @@
 """`OpenCLDeviceAllocator` on this machine's OpenCL, and machines where OpenCL or a part of it is missing.
 
-The tests make such machines of every one: `COMPILER_VARIABLE` makes any compiler fail, and the loader of OpenCL looks
+The tests make such machines of every one: `failing_compiler` makes any compiler fail, and the loader of OpenCL looks
 for drivers in a folder that only the test uses.
 """
 
@@ -40,9 +40,7 @@ from syncedmem.runtime import (
 )
 from syncedmem.runtime.allocators.pointers import address_of
 from syncedmem.runtime.devices import compilers
-from syncedmem.runtime.devices.compilers import COMPILER_VARIABLE
 from syncedmem.runtime.devices.host_arithmetic import HostArithmetic
-from syncedmem.runtime.devices.opencl_arithmetic import MappedArithmetic
 from syncedmem.runtime.devices.opencl_kernels import KernelArithmetic
 from syncedmem.spec import Conformance, Coverage, check_blobs
 from syncedmem.verification import checks, make_blob_subject
@@ -339,9 +337,10 @@ verdict = opencl_module.OpenCLDeviceAllocator().compiler
 
 
 @pytest.mark.skipif(not verdict.works, reason=f"the compiler of OpenCL fails here: {verdict.reason}")
-def test_a_device_without_doubles_computes_in_floats(device: Any) -> None:
+def test_a_device_without_doubles_computes_in_floats(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it has no arithmetic on doubles, and computes sums in float."""
-    vectors = KernelArithmetic(device.name, device.current_stream, cl, device.overlaps, fp64=False)
+    monkeypatch.setattr(cl.Device, "double_fp_config", 0)
+    vectors = KernelArithmetic(device.name, device.current_stream, cl, device.overlaps)
     x = device.empty(4000).view(np.float32)
     x.set(np.full(1000, 0.5, np.float32))
     vectors.axpy(2.0, x, x)
@@ -361,60 +360,35 @@ def test_a_device_without_doubles_computes_in_floats(device: Any) -> None:
 def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The device's own compiler, and one that fails."""
     found: str = request.param
-    monkeypatch.setenv(COMPILER_VARIABLE, "fails" if found == "fails" else "")
+    if found == "fails":
+        monkeypatch.setattr("syncedmem.runtime.devices.opencl.compiler_of", failing_compiler)
     return found
 
 
-def test_the_switch_makes_any_compiler_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = opencl_module.OpenCLDeviceAllocator()
-    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
-
-    assert (False, "SYNCEDMEM_OPENCL_COMPILER=fails") == device.compiler
-    assert isinstance(arithmetic_of(device), MappedArithmetic)
-
-
-WRONG = "SYNCEDMEM_OPENCL_COMPILER must be 'fails' or unset, got 'broken'"
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The reason why the compiler fails."""
+    monkeypatch.setattr("syncedmem.runtime.devices.opencl.compiler_of", failing_compiler)
+    return failing_compiler().reason
 
 
-def test_the_switch_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any other value is refused when it is read; memory does not read it; an empty value means unset."""
-    monkeypatch.setenv(COMPILER_VARIABLE, "broken")
-    device = opencl_module.OpenCLDeviceAllocator()
-    with SyncedMemory(4, device=device) as memory:
-        memory.mutable_cpu_data()[:] = 7
-        assert [7] * 4 == memory.gpu_data().get().tolist()
-    with pytest.raises(InvalidArgumentError, match=f"^{WRONG}$"):
-        arithmetic_of(device)
-    monkeypatch.setenv(COMPILER_VARIABLE, "")
-
-    assert arithmetic_of(device) is device.arithmetic()
+def failing_compiler(*_: object) -> compilers.Compiler:
+    """In place of trying the compiler of a device."""
+    return compilers.Compiler(works=False, reason="no such processor")
 
 
-FAILS = "SYNCEDMEM_OPENCL_COMPILER=fails"
-
-
-@pytest.mark.parametrize(
-    ("value", "limits", "reported"),
-    [
-        ("broken", f"memory only: {WRONG}; no arithmetic", (True, None, WRONG, None)),
-        ("fails", f"memory only: its compiler fails ({FAILS}); the host computes", (True, False, FAILS, "host")),
-    ],
-)
-def test_devices_says_what_a_device_without_a_compiler_can_do(
-    monkeypatch: pytest.MonkeyPatch, value: str, limits: str, reported: tuple[Any, ...]
-) -> None:
-    """The command lists all devices even if the switch is wrong."""
-    monkeypatch.setenv(COMPILER_VARIABLE, value)
+def test_devices_says_what_a_device_without_a_compiler_can_do(no_compiler: str) -> None:
+    limits = f"memory only: its compiler fails ({no_compiler}); the host computes"
     shown = CliRunner().invoke(app, "devices", env={"COLUMNS": "300"})
     narrow = CliRunner().invoke(app, "devices", env={"COLUMNS": "80"}).output
     found = {row["name"]: row for row in json.loads(CliRunner().invoke(app, "devices --json").stdout)}["opencl"]
 
     assert (0, True, False) == (shown.exit_code, f"yes, {limits}" in shown.output, "…" in narrow)
-    assert reported == tuple(found[it] for it in ("available", "compiler", "compiler_error", "arithmetic"))
+    reported = tuple(found[it] for it in ("available", "compiler", "compiler_error", "arithmetic"))
+    assert (True, False, no_compiler, "host") == reported
 
 
 def test_a_compiler_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(COMPILER_VARIABLE, raising=False)
     verdict, program = opencl_module.OpenCLDeviceAllocator().compiler, cl.Program
     tried: list[object] = []
 
@@ -427,7 +401,7 @@ def test_a_compiler_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Driver:
-    """The parts of PyOpenCL that `try_compiler` needs; a test can make each of them fail."""
+    """The parts of PyOpenCL that `compiler_of` needs; a test can make each of them fail."""
 
     class Error(Exception):
         """The driver's error."""
@@ -481,12 +455,12 @@ def test_a_verdict_has_the_first_line_of_the_reason(broken: dict[str, Any], foun
     driver = Driver()
     vars(driver).update(broken)
 
-    assert found == compilers.try_compiler(None, driver)
+    assert found == compilers.compiler_of(None, driver)
 
 
 def test_without_mako_there_are_no_reductions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilers, "find_spec", {"mako": None}.get)
-    works, reason = compilers.try_compiler(None, Driver())
+    works, reason = compilers.compiler_of(None, Driver())
 
     assert not works
     assert "the package mako" in reason
@@ -495,7 +469,7 @@ def test_without_mako_there_are_no_reductions(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.deep
 def test_blobs_conform_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only arithmetic needs one; the test of `syncedmem verify` checks all with the device's own compiler."""
-    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
+    monkeypatch.setattr("syncedmem.runtime.devices.opencl.compiler_of", failing_compiler)
     check_blobs(make_blob_subject("opencl", 0), steps=200).require()
 
 
@@ -509,7 +483,7 @@ def test_the_bytes_of_arithmetic_come_back_to_the_host() -> None:
 
 
 def test_nothing_stays_mapped_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
+    monkeypatch.setattr("syncedmem.runtime.devices.opencl.compiler_of", failing_compiler)
     device = opencl_module.OpenCLDeviceAllocator()
     x = device.empty(64).view(np.float32)
     x.set(np.ones(16, np.float32))
@@ -535,7 +509,7 @@ def test_nothing_stays_mapped_after_an_error(monkeypatch: pytest.MonkeyPatch) ->
 def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(COMPILER_VARIABLE, "fails")
+    monkeypatch.setattr("syncedmem.runtime.devices.opencl.compiler_of", failing_compiler)
 
     def checked(*_: object, **__: object) -> Conformance[Coverage]:
         return Conformance("opencl", (), Coverage(caffe.CAFFE), 0.0, ())
@@ -546,7 +520,7 @@ def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
     printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
     limits = json.loads((tmp_path / "report.json").read_text())["devices"][0]["limits"]
 
-    assert "memory only: its compiler fails (SYNCEDMEM_OPENCL_COMPILER=fails); the host computes" == limits
+    assert "memory only: its compiler fails (no such processor); the host computes" == limits
     assert f"opencl: {limits}" in printed
     assert f"{escape(limits)}" in (tmp_path / "index.html").read_text()
 
