@@ -9,7 +9,9 @@ from typing import Final
 
 __all__ = ["GONE", "gone"]
 
-GONE: Final[dict[str, str]] = {}
+GONE: Final[dict[str, str]] = {
+    "MissingProgramError": "catch MissingPackageError, because only Python packages are needed now",
+}
 """What to do instead, as a sentence that begins with a verb."""
 
 

@@ -85,7 +85,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "dot": Format("state diagram for Graphviz", "dot", dot, _ALL, calls=True, trace=True, theme=True, also=("gv",)),
         "svg": Format("state diagram as a picture", "svg", diagram_svg, _ALL, calls=True, trace=True, theme=True),
         "png": Format(
-            "picture in pixels; needs CairoSVG or Graphviz",
+            "picture in pixels",
             "png",
             png_picture,
             _ALL,
@@ -94,7 +94,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             theme=True,
         ),
         "pdf": Format(
-            "picture for print; needs CairoSVG or Graphviz",
+            "picture for print",
             "pdf",
             pdf_picture,
             _ALL,
@@ -211,9 +211,7 @@ def export(  # noqa: PLR0913 -- the options of all formats
     DeclarationError
         If there is no such edition.
     MissingPackageError
-        If the format is a template and Jinja2 is not installed.
-    MissingProgramError
-        If a needed program is not installed.
+        If the format is a template and Jinja2 is not installed, or a picture and CairoSVG is not.
     """
     if reason := gone(f"--format {format_}"):
         raise InvalidExportError(reason)

@@ -1,12 +1,10 @@
-"""The state diagram in Graphviz's DOT, and pictures that Graphviz makes of it.
+"""The state diagram in Graphviz's DOT.
 
 Graphviz only draws.  The plan sets the positions of states, arrows and labels, and the layout engine is nop2.
 """
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from html import escape
 from itertools import pairwise
 from types import MappingProxyType
@@ -18,7 +16,6 @@ from ..diagrams.drawing import Detail, Kind, drawing
 from ..diagrams.layout import MARGIN, block_at, width_of
 from ..diagrams.palette import COLOURS, Theme, palette_of
 from ..diagrams.plan import plan_of
-from ..errors import MissingProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -30,10 +27,7 @@ if TYPE_CHECKING:
     from ..diagrams.trace import Trace
     from ..opening import AnyCall, AnyMachine
 
-__all__ = ["DENSITY", "dot", "dot_of", "laid_out"]
-
-DENSITY = 150
-"""Pixels of a PNG per inch."""
+__all__ = ["dot", "dot_of"]
 
 # Arrowheads show the same as the colours; in the legend, similar letters do.
 _TIPS: Mapping[Kind, str] = MappingProxyType(
@@ -230,29 +224,3 @@ def _spline(points: list[Point]) -> str:
         # Control points on the ends make a straight stretch.
         curves += [_at(start), _at(end), _at(end)]
     return f"e,{_at((tip_x, tip_y))} {' '.join(curves)}"
-
-
-def laid_out(text: str, kind: str) -> bytes:
-    """The picture that Graphviz makes of DOT.
-
-    Parameters
-    ----------
-    text : str
-        DOT.
-    kind : str
-        ``svg``, ``pdf`` or ``png``; the latter has ``DENSITY``.
-
-    Raises
-    ------
-    MissingProgramError
-        If there is no ``dot``.
-    subprocess.CalledProcessError
-        If it is not DOT.
-    """
-    program = shutil.which("dot")
-    if program is None:
-        raise MissingProgramError(
-            f"a picture as {kind}", "cairosvg or dot", "cairosvg (pip install cairosvg) or graphviz"
-        )
-    command = [program, f"-T{kind}", *([f"-Gdpi={DENSITY}"] if kind == "png" else [])]
-    return subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout  # noqa: S603 -- found on PATH

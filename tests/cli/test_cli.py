@@ -754,6 +754,7 @@ def test_version_and_help() -> None:
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
         (["diagram", "-o", "/proc"], "syncedmem: /proc: it is a directory"),
         (["diagram", "-o", "/proc", "--check"], "syncedmem: /proc: Is a directory"),
+        (["diagram", "-o", "x.pdf", "--check"], "a PDF has the date at which it was made, so --check cannot compare"),
         (["diagram", "-o", "x.xyz"], "unknown ending '.xyz'; there are .mmd, .dot, .svg,"),
         (["diagram", "-o", "x.xyz"], "; or name the format: --format, one of mermaid, dot,"),
         (["diagram", "-o", "x.svgz"], "unknown ending '.svgz' (did you mean .svg?); there are"),

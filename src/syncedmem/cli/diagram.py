@@ -125,8 +125,13 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         raise InvalidExportError("--size needs --trace: it is the size of the memory that the trace is about")
     machine = None if edition is None else machine_named(edition)
     walk = None if trace is None else trace_of(trace, edition=machine or DEFAULT, size=_bytes(size))
+    name = format_of("" if path is None else str(path), format_)
+    if check and name == "pdf":
+        raise InvalidExportError(
+            "a PDF has the date at which it was made, so --check cannot compare it; use svg or png"
+        )
     found = export(
-        format_of("" if path is None else str(path), format_),
+        name,
         edition=machine,
         calls=named_calls(calls or [], machine or DEFAULT),
         detail=None if detail is None else named_choice(Detail, detail),
