@@ -82,7 +82,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "mermaid": Format(
             "state diagram, which GitHub draws in Markdown", "mmd", mermaid, _ALL, calls=True, also=("mermaid", "md")
         ),
-        "dot": Format("state diagram for Graphviz", "dot", dot, _ALL, calls=True, trace=True, theme=True, also=("gv",)),
+        "dot": Format("state diagram for Graphviz", "dot", dot, _ALL, calls=True, also=("gv",)),
         "svg": Format("state diagram as a picture", "svg", diagram_svg, _ALL, calls=True, trace=True, theme=True),
         "png": Format(
             "picture in pixels",
