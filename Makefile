@@ -239,7 +239,6 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem diagram --format json -o docs/machine.json $(CHECK)
 	$(BIN)/syncedmem diagram --format schema -o docs/machine.schema.json $(CHECK)
 	$(BIN)/syncedmem diagram --format svg --trace '$(ROUND_TRIP)' --size 4096 -o docs/pictures/round-trip.svg $(CHECK)
-	$(BIN)/syncedmem diagram --format svg --detail configurations -o docs/pictures/configurations.svg $(CHECK)
 	$(BIN)/syncedmem diagram --format port-header -o examples/ports/syncedmem_port.h $(CHECK)
 	$(BIN)/syncedmem diagram --format port-header -o spec/ports/harness/syncedmem_port.h $(CHECK)
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)

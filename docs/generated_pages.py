@@ -28,7 +28,7 @@ from mutants.memory import MEMORY_BUGS
 from mutants.port import PORT_BUGS
 from vector_kills import known
 
-from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe, configurations
+from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe
 from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.difference import compare
 from syncedmem.spec import Policy
@@ -52,10 +52,8 @@ if TYPE_CHECKING:
     from syncedmem.spec.requirements import Kind, Profile
 
 __all__ = [
-    "COMBINATIONS",
     "PAGES",
     "PARTS",
-    "UNREACHABLE",
     "blob_calls",
     "errata_page",
     "filled",
@@ -63,7 +61,6 @@ __all__ = [
     "requirements_page",
     "stale",
     "wanted",
-    "why_unreachable",
 ]
 
 _SEEDED_BUGS: dict[str, SeededBug] = {
@@ -370,75 +367,6 @@ def trust() -> str:
     return f"- {' '.join(lines)}".replace(" \n", "\n")
 
 
-MEMORY = {"-": "missing", "o": "owned", "e": "external"}
-HEADS = {head.letter: head.name for head in caffe.CAFFE.heads.values()}
-COMBINATIONS = [f"{letter}:{cpu}{gpu}" for letter, cpu, gpu in product(HEADS, MEMORY, MEMORY)]
-UNREACHABLE: dict[str, Callable[[str, str], bool]] = {
-    "The first call that allocates or adopts memory moves the head, and no call moves it back to `UNINITIALIZED`.": (
-        lambda _, it: it.startswith("U:") and it != "U:--"
-    ),
-    "The host memory is fresh, so it must be there.": lambda _, it: it.startswith(("C:-", "S:-")),
-    "The device memory is fresh, so it must be there.": lambda _, it: it[0] in "GS" and it.endswith("-"),
-    "`early` has no `set_gpu_data`, so device memory is never external.": (
-        lambda edition, it: edition == "early" and it.endswith("e")
-    ),
-    "`cpu_only` refuses every call for the device, so there is no device memory.": (
-        lambda edition, it: edition == "cpu_only" and not it.endswith("-")
-    ),
-}
-"""Each reason why a memory cannot be in some of the combinations; the first that holds counts."""
-
-
-def reached(edition: str) -> list[str]:
-    """The configurations of an edition, as they are written."""
-    return [*map(str, configurations(EDITIONS[edition]))]
-
-
-def why_unreachable(edition: str) -> dict[str, str]:
-    """The combinations that no calls reach in an edition, each with its reason."""
-    known = reached(edition)
-    return {
-        it: next(why for why, holds in UNREACHABLE.items() if holds(edition, it))
-        for it in COMBINATIONS
-        if it not in known
-    }
-
-
-def configuration_grid() -> str:
-    """The configurations of Caffe's machine, by host and device memory."""
-    known = reached("caffe")
-    rows = [
-        (
-            f"device memory {MEMORY[gpu]}",
-            *(" ".join(f"`{it}`" for it in COMBINATIONS if it in known and it.endswith(cpu + gpu)) for cpu in MEMORY),
-        )
-        for gpu in MEMORY
-    ]
-    return table(("", *(f"host memory {it}" for it in MEMORY.values())), rows)
-
-
-def configuration_counts() -> str:
-    """How many configurations each edition reaches, by head."""
-    rows = [
-        (
-            f"`{edition}`",
-            *(str(sum(it.startswith(letter) for it in reached(edition))) for letter in HEADS),
-            str(len(reached(edition))),
-        )
-        for edition in EDITIONS
-    ]
-    return table(("edition", *(f"`{head}`" for head in HEADS.values()), "together"), rows)
-
-
-def configuration_reasons() -> str:
-    """How many combinations each reason rules out in each edition."""
-    missing = [list(why_unreachable(edition).values()) for edition in EDITIONS]
-    rows = [(why, *(str(it.count(why) or "–") for it in missing)) for why in UNREACHABLE]
-    return table(
-        ("reason", *(f"`{edition}`" for edition in EDITIONS)), [*rows, ("together", *map(str, map(len, missing)))]
-    )
-
-
 def machines_page() -> str:
     """The examples of machines beside Caffe's, each drawn and compared."""
     parts = [
@@ -508,11 +436,6 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "../README.md": {"trust": trust},
     "index.md": {"trust": trust},
     "blobs.md": {"caffe": blob_table},
-    "configurations.md": {
-        "grid": configuration_grid,
-        "counts": configuration_counts,
-        "missing": configuration_reasons,
-    },
     "conformance.md": {"policy": policy_table, "calls": blob_calls},
     "document-it.md": {"meanings": meaning_table},
     "port-protocol.md": {
