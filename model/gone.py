@@ -10,6 +10,12 @@ from typing import Final
 __all__ = ["GONE", "gone"]
 
 GONE: Final[dict[str, str]] = {
+    "--format csv": "use --format json",
+    "--format itf": "use --format text --trace CALLS",
+    "--format matrix": "use --format markdown --detail configurations",
+    "--format rst": "use --format markdown, or the directive syncedmem-table of Sphinx",
+    "--format scxml": "use --format xstate",
+    "--format tla-config": "use --format tla -o X.tla, which writes X.cfg beside it",
     "MissingProgramError": "catch MissingPackageError, because only Python packages are needed now",
 }
 """What to do instead, as a sentence that begins with a verb."""

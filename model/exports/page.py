@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..caffe import DEFAULT, EDITIONS
+from ..diagrams.drawing import Detail
 from ..opening import machine_of
 from .mermaid import mermaid
-from .tables import markdown_matrix, markdown_table
+from .tables import markdown_table
 
 if TYPE_CHECKING:
     from ..opening import AnyMachine
@@ -32,9 +33,12 @@ def markdown_page(edition: AnyMachine = DEFAULT) -> str:
         markdown_table(machine),
         "## Configurations and calls\n",
         "A configuration is a head and, for host and device: `-` no pointer, `o` an owned one, `e` an external one.\n",
-        markdown_matrix(machine),
+        markdown_table(machine, detail=Detail.CONFIGURATIONS),
     ]
     for other in EDITIONS:
         if other != machine.name:
-            parts += [f"## Configurations and calls, edition {other}\n", markdown_matrix(other)]
+            parts += [
+                f"## Configurations and calls, edition {other}\n",
+                markdown_table(other, detail=Detail.CONFIGURATIONS),
+            ]
     return "\n".join(parts)

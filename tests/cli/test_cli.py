@@ -763,7 +763,7 @@ def test_version_and_help() -> None:
         ),
         (
             ["diagram", "-o", "x.md", "--format", "c"],
-            "x.md is for markdown, matrix, page, mermaid: give only one of the two",
+            "x.md is for markdown, page, mermaid: give only one of the two",
         ),
         (["diagram", "-o", ""], "--out must be the path of a file, got ''"),
         (["diagram", "--check"], "--check needs a file to compare with: -o FILE"),

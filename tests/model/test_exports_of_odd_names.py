@@ -38,7 +38,7 @@ def test_a_word_that_cannot_be_written_on_a_line_is_refused(word: str) -> None:
         Machine("odd", [Row("go", word, "B"), Row("go", "B", word)])
 
 
-@pytest.mark.parametrize("format_", ["c", "rust", "tla", "tla-config", "promela", "scxml"])
+@pytest.mark.parametrize("format_", ["c", "rust", "tla", "promela"])
 def test_formats_whose_words_are_names_refuse_others(format_: str) -> None:
     with pytest.raises(InvalidExportError, match="the head 'start here' is no name in code") as refused:
         export(format_, edition=ODD)
@@ -51,7 +51,11 @@ def test_pictures_and_pages_are_well_formed_and_show_every_name() -> None:
     for head in HEADS:
         assert flat(head) in flat(texts)
         assert any(head in (cell.text or "") for cell in table.iter())
-    text = re.sub(r"`[^`]*`", "", str(export("markdown", edition=ODD)) + str(export("matrix", edition=ODD)))
+    text = re.sub(
+        r"`[^`]*`",
+        "",
+        str(export("markdown", edition=ODD)) + str(export("markdown", edition=ODD, detail=Detail.CONFIGURATIONS)),
+    )
     assert "<script>" not in text
 
 
