@@ -235,7 +235,6 @@ ROUND_TRIP := mutable_cpu_data gpu_data mutable_gpu_data cpu_data
 
 generated: $(STAMPS)/package  ## write the committed files that are made from the model
 	$(BIN)/syncedmem diagram --format svg -o docs/machine.svg $(CHECK)
-	$(BIN)/syncedmem diagram --format page -o docs/machine.md $(CHECK)
 	$(BIN)/syncedmem diagram --format json -o docs/machine.json $(CHECK)
 	$(BIN)/syncedmem diagram --format schema -o docs/machine.schema.json $(CHECK)
 	$(BIN)/syncedmem diagram --format svg --trace '$(ROUND_TRIP)' --size 4096 -o docs/pictures/round-trip.svg $(CHECK)

@@ -30,7 +30,10 @@ from vector_kills import known
 
 from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe
 from syncedmem.model.diagrams.diagram import diagram_svg
+from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.difference import compare
+from syncedmem.model.exports.mermaid import mermaid
+from syncedmem.model.exports.tables import markdown_table
 from syncedmem.spec import Policy
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
@@ -367,6 +370,25 @@ def trust() -> str:
     return f"- {' '.join(lines)}".replace(" \n", "\n")
 
 
+def machine_page() -> str:
+    """The head machine: its diagram, its tables, and the matrices of all editions."""
+    parts = [
+        f"# The head machine, edition {caffe.CAFFE}\n",
+        "Made from the declaration by `make generated`; not written by hand.\n",
+        f"```mermaid\n{mermaid()}```\n",
+        "## Heads and calls\n",
+        markdown_table(),
+        "## Configurations and calls\n",
+        "A configuration is a head and, for host and device: `-` no pointer, `o` an owned one, `e` an external one.\n",
+        markdown_table(detail=Detail.CONFIGURATIONS),
+    ]
+    for other in EDITIONS.values():
+        if other is not caffe.CAFFE:
+            parts += [f"## Configurations and calls, edition {other}\n"]
+            parts += [markdown_table(other, detail=Detail.CONFIGURATIONS)]
+    return "\n".join(parts)
+
+
 def machines_page() -> str:
     """The examples of machines beside Caffe's, each drawn and compared."""
     parts = [
@@ -429,6 +451,7 @@ PAGES = {
     "errata.md": errata_page,
     "requirements.md": requirements_page,
     "port-protocol.schema.json": protocol_schema,
+    "machine.md": machine_page,
     "machines.md": machines_page,
     **machine_pictures(),
 }

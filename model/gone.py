@@ -13,6 +13,7 @@ GONE: Final[dict[str, str]] = {
     "--format csv": "use --format json",
     "--format itf": "use --format text --trace CALLS",
     "--format matrix": "use --format markdown --detail configurations",
+    "--format page": "use --insert, which writes diagrams and tables into a page of yours",
     "--format rst": "use --format markdown, or the directive syncedmem-table of Sphinx",
     "--format scxml": "use --format xstate",
     "--format tla-config": "use --format tla -o X.tla, which writes X.cfg beside it",

@@ -33,7 +33,7 @@ END = "<!-- syncedmem: end -->"
 _MARK = re.compile(r"<!-- syncedmem: diagram\b(?P<options>.*?)-->\s*")
 _OPTIONS = ("format", "machine", "edition", *OPTIONS)
 _LANGUAGES = {"mermaid": "mermaid", "dot": "dot", "plantuml": "plantuml"}
-_PLAIN = ("html", "markdown", "page")
+_PLAIN = ("html", "markdown")
 """Formats that a page of Markdown shows as they are."""
 
 

@@ -18,7 +18,6 @@ from ..opening import machine_of
 from .document import machine_json
 from .graphviz import dot
 from .mermaid import mermaid
-from .page import markdown_page
 from .pictures import pdf_picture, png_picture
 from .schema import schema_json
 from .tables import html_table, latex_table, markdown_table
@@ -109,7 +108,6 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "markdown": Format("table of calls in Markdown", "md", markdown_table, _TABLES, calls=True),
         "html": Format("table of calls in HTML", "html", html_table, _TABLES, calls=True),
         "latex": Format("table of calls in LaTeX", "tex", latex_table, _TABLES, calls=True),
-        "page": Format("Markdown page with the diagram and all tables", "md", markdown_page),
         "json": Format("machine as data, with all editions or one", "json", machine_json, every=True),
         "schema": Format("JSON Schema of the format json", "json", _schema),
         # The default runs as it is; with guards there are names to implement.

@@ -711,12 +711,12 @@ ENDED = {
 def test_a_file_has_the_format_of_its_name(name: str, tmp_path: Path) -> None:
     """``--format`` selects another format for the same ending, or for an ending that is not known."""
     run("diagram", "-o", str(tmp_path / name))
-    run("diagram", "--format", "page", "-o", str(tmp_path / "y.md"))
+    run("diagram", "--format", "mermaid", "-o", str(tmp_path / "y.md"))
     run("diagram", "--format", "svg", "-o", str(tmp_path / "y.picture"))
     run("diagram", "--format", "svg", "-o", str(tmp_path / "y"))
 
     assert export(ENDED[name]) == (tmp_path / name).read_text(encoding="utf-8")
-    assert export("page") == (tmp_path / "y.md").read_text(encoding="utf-8")
+    assert export("mermaid") == (tmp_path / "y.md").read_text(encoding="utf-8")
     assert export("svg") == (tmp_path / "y").read_text(encoding="utf-8") == (tmp_path / "y.picture").read_text("utf-8")
 
 
@@ -763,7 +763,7 @@ def test_version_and_help() -> None:
         ),
         (
             ["diagram", "-o", "x.md", "--format", "c"],
-            "x.md is for markdown, page, mermaid: give only one of the two",
+            "x.md is for markdown, mermaid: give only one of the two",
         ),
         (["diagram", "-o", ""], "--out must be the path of a file, got ''"),
         (["diagram", "--check"], "--check needs a file to compare with: -o FILE"),

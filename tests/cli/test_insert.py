@@ -162,14 +162,6 @@ def test_a_format_that_is_gone_is_refused_in_a_mark(readme: Path) -> None:
     assert "--format rst is gone: use --format markdown" in str(diagram("--insert", "README.md").exception)
 
 
-def test_a_page_is_inserted_as_it_is(readme: Path) -> None:
-    """In a block of code its own blocks would end that."""
-    readme.write_text(f"{MARK.replace('mermaid', 'page')}\n{END}\n", encoding="utf-8")
-    assert diagram("--insert", "README.md").exit_code == 0
-    assert "```md" not in readme.read_text(encoding="utf-8")
-    assert "\n# The head machine, edition caffe\n" in readme.read_text(encoding="utf-8")
-
-
 def test_a_check_does_not_advise_what_is_refused(readme: Path) -> None:
     result = diagram("--format", "markdown", "-o", "README.md", "--check")
     assert (1, "README.md is not up to date: it is another kind of file, which only --force replaces\n") == (
