@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["CONTENTS", "FORMAT", "VERSION", "machine_document", "machine_json"]
 
 FORMAT = "syncedmem-machine"
-VERSION = "3.0"
+VERSION = "1.0"
 """The version of the document's form: its first number changes when a part is removed or changes its meaning."""
 
 CONTENTS = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -20,9 +19,10 @@ from syncedmem.model.exports.reading import machine_of_document, read_machine
 from syncedmem.model.exports.schema import machine_schema
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from syncedmem.model.opening import AnyMachine
 
-VERSION_2 = Path(__file__).parent / "machine_version_2.json"
 NO_PUSH = caffe.CAFFE.select("no_push", title=caffe.TITLE.format("no_push"), without="async_gpu_push")
 BOTH = ("allocate_cpu", "zero_cpu", "allocate_gpu", "zero_gpu")
 BOTH_AT_ONCE = changed(caffe.CAFFE, "cpu_data", "UNINITIALIZED", dest="SYNCED", do=BOTH)
@@ -59,18 +59,11 @@ def test_one_edition_of_several_is_read_by_its_name(tmp_path: Path) -> None:
         read_machine(path, "late")
 
 
-@pytest.mark.parametrize("edition", EDITIONS)
-def test_a_document_of_version_2_is_read(edition: str) -> None:
-    """It was written by version 0.1.0 of this project, and had the words of all editions apart from these."""
-    document = json.loads(VERSION_2.read_text())
-    assert machine_json(machine_of_document(document, edition)) == machine_json(edition)
-
-
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
         (("format",), "machine", "its format is 'machine', not 'syncedmem-machine'"),
-        (("version",), "1.0", "its version is 1.0, and this needs 3.0: export it again"),
+        (("version",), "3.0", "its version is 3.0, and this reads 1.0: export it again"),
         (("editions",), [], "it has no editions"),
         (("editions", 0, "heads"), ["HEAD_AT_MOON"], "this is no machine in JSON: string indices must be integers"),
         (("editions", 0, "heads", 0, "name"), "HEAD_AT_MOON", "no_push: cpu_data@UNINITIALIZED names the head"),

@@ -174,7 +174,7 @@ def test_document_is_by_its_schema() -> None:
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (("version",), "1.0"),
+        (("version",), "2.0"),
         (("digest",), "sha256:0"),
         (("editions", 0, "transitions", 0, "actions"), [""]),
         (("editions", 0, "cells", 0, "extra"), 1),
