@@ -15,6 +15,7 @@ GONE: Final[dict[str, str]] = {
     "--format matrix": "use --format markdown --detail configurations",
     "--format page": "use --insert, which writes diagrams and tables into a page of yours",
     "--format rst": "use --format markdown, or the directive syncedmem-table of Sphinx",
+    "--format schema": "use the file syncedmem/model/exports/machine.schema.json of the package",
     "--format scxml": "use --format xstate",
     "--format tla-config": "use --format tla -o X.tla, which writes X.cfg beside it",
     "MissingProgramError": "catch MissingPackageError, because only Python packages are needed now",

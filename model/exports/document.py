@@ -1,8 +1,8 @@
 """A machine, or several, as one JSON document; a port can make its tables from it, and a page can run it.
 
 A reader needs nothing except the document.  It has the words of a machine with their meaning, the row for each call,
-the refusals with their reasons, and every configuration with every call.  `machine_schema` describes it, and
-``docs/exports.md`` says in ten lines how to interpret it.
+the refusals with their reasons, and every configuration with every call.  ``machine.schema.json`` is its JSON Schema,
+and ``docs/exports.md`` says in ten lines how to interpret it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def machine_document(*editions: AnyMachine) -> Json:
     Returns
     -------
     dict
-        Data as ``machine_schema()`` describes it: only strings, integers, booleans, None, lists and dicts.
+        Data by ``machine.schema.json``: only strings, integers, booleans, None, lists and dicts.
 
     Raises
     ------

@@ -19,7 +19,6 @@ from .document import machine_json
 from .graphviz import dot
 from .mermaid import mermaid
 from .pictures import pdf_picture, png_picture
-from .schema import schema_json
 from .tables import html_table, latex_table, markdown_table
 from .text import text_diagram
 from .xstate import xstate_json
@@ -69,10 +68,6 @@ class Format(NamedTuple):
     also: tuple[str, ...] = ()
 
 
-def _schema(_edition: str) -> str:
-    return schema_json()
-
-
 _TABLES = (Detail.GUARDS, Detail.HEADS, Detail.CONFIGURATIONS)
 _CHARTS = (Detail.CONFIGURATIONS, Detail.GUARDS)
 
@@ -109,7 +104,6 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         "html": Format("table of calls in HTML", "html", html_table, _TABLES, calls=True),
         "latex": Format("table of calls in LaTeX", "tex", latex_table, _TABLES, calls=True),
         "json": Format("machine as data, with all editions or one", "json", machine_json, every=True),
-        "schema": Format("JSON Schema of the format json", "json", _schema),
         # The default runs as it is; with guards there are names to implement.
         "xstate": Format("configuration of XState", "json", xstate_json, _CHARTS, calls=True),
         "c": Format("C header", "h"),

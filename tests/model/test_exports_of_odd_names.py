@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import xml.etree.ElementTree as ET
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from jsonschema import Draft202012Validator
 from machines import ODD
 from programs import program, run_node, typeset
 
@@ -18,7 +16,6 @@ from syncedmem.model import DeclarationError, Machine, Row
 from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.errors import InvalidExportError
 from syncedmem.model.exports.formats import export
-from syncedmem.model.exports.schema import schema_json
 from syncedmem.model.exports.xstate import xstate_machine
 
 if TYPE_CHECKING:
@@ -57,11 +54,6 @@ def test_pictures_and_pages_are_well_formed_and_show_every_name() -> None:
         str(export("markdown", edition=ODD)) + str(export("markdown", edition=ODD, detail=Detail.CONFIGURATIONS)),
     )
     assert "<script>" not in text
-
-
-def test_json_is_by_its_schema() -> None:
-    validator: Any = Draft202012Validator(json.loads(schema_json()))
-    assert [] == list(validator.iter_errors(json.loads(str(export("json", edition=ODD)))))
 
 
 @pytest.mark.deep
