@@ -131,18 +131,7 @@ def test_a_chart_with_guards_has_the_facts_that_actions_change() -> None:
     ]
 
 
-def shown(machine: Any) -> dict[str, str]:
-    """Return what IPython is given."""
-    found: dict[str, str] = machine._repr_mimebundle_()
-    return found
-
-
-def test_a_notebook_shows_the_picture() -> None:
-    assert ["image/svg+xml"] == [*shown(PETSC)] == [*shown(TCP)]
-
-
 def test_an_unsound_machine_is_not_drawn() -> None:
     late = Machine("late", [Row("go", "A", "B"), Row("go", "A", "A")])
     with pytest.raises(DeclarationError, match=r"^late: go in A: 2 rows are enabled at once"):
         export("mermaid", edition=late)
-    assert {} == shown(late)
