@@ -220,7 +220,6 @@ STARTS = {"png": b"\x89PNG", "pdf": b"%PDF"}
 @pytest.mark.parametrize("kind", PICTURES)
 @pytest.mark.parametrize("detail", Detail)
 def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> None:
-    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     found = export(kind, detail=detail)
     assert isinstance(found, bytes)
     assert found.startswith(STARTS[kind])
@@ -235,7 +234,6 @@ def test_cairo_makes_the_picture_that_the_svg_is(kind: str, detail: Detail) -> N
 @pytest.mark.parametrize(("theme", "palette"), [(Theme.AUTO, LIGHT), (Theme.LIGHT, LIGHT), (Theme.DARK, DARK)])
 def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) -> None:
     """The painter is not a browser. The test checks that the picture is not blank and that no style is missing."""
-    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
     found = export("png", edition="caffe", theme=theme)
     assert isinstance(found, bytes)
@@ -249,7 +247,6 @@ def test_pixels_have_the_colours_of_the_theme(theme: Theme, palette: Palette) ->
 @pytest.mark.deep
 def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
     """A trace with one call fewer is painted."""
-    pytest.importorskip("cairosvg", reason="CairoSVG is not installed: pip install cairosvg")
     at_heads = diagram_svg(trace=trace_of("cpu_data"))
     height = re.search(r' height="([\d.]+)"', at_heads)
     assert height
