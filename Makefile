@@ -235,11 +235,8 @@ ROUND_TRIP := mutable_cpu_data gpu_data mutable_gpu_data cpu_data
 
 generated: $(STAMPS)/package  ## write the committed files that are made from the model
 	$(BIN)/syncedmem diagram --format svg -o docs/machine.svg $(CHECK)
-	$(BIN)/syncedmem diagram --format page -o docs/machine.md $(CHECK)
 	$(BIN)/syncedmem diagram --format json -o docs/machine.json $(CHECK)
-	$(BIN)/syncedmem diagram --format schema -o docs/machine.schema.json $(CHECK)
 	$(BIN)/syncedmem diagram --format svg --trace '$(ROUND_TRIP)' --size 4096 -o docs/pictures/round-trip.svg $(CHECK)
-	$(BIN)/syncedmem diagram --format svg --detail configurations -o docs/pictures/configurations.svg $(CHECK)
 	$(BIN)/syncedmem diagram --format port-header -o examples/ports/syncedmem_port.h $(CHECK)
 	$(BIN)/syncedmem diagram --format port-header -o spec/ports/harness/syncedmem_port.h $(CHECK)
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)

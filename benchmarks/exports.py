@@ -14,8 +14,8 @@ WANTED = 2.0
 """How many seconds all of it may take."""
 
 
-PROGRAMS = ("png", "pdf")
-"""The formats that another program makes."""
+PIXELS = ("png", "pdf")
+"""The formats that CairoSVG paints; the time is its own."""
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     for name, found in FORMATS.items():
         before, size = time.perf_counter(), 0
         for edition, detail in product(EDITIONS, found.details or (None,)):
-            if name not in PROGRAMS:
+            if name not in PIXELS:
                 size += len(export(name, edition=edition, detail=detail))
                 count += 1
         print(f"{name:12} {1000 * (time.perf_counter() - before):8.1f} ms {size:10,} characters")

@@ -49,7 +49,6 @@ toc_object_entries_show_parents = "hide"
 WIDE = (
     "index",
     "play",
-    "configurations",
     "machine",
     "errata",
     "errors",

@@ -28,9 +28,12 @@ from mutants.memory import MEMORY_BUGS
 from mutants.port import PORT_BUGS
 from vector_kills import known
 
-from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe, configurations
+from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe
 from syncedmem.model.diagrams.diagram import diagram_svg
+from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.difference import compare
+from syncedmem.model.exports.mermaid import mermaid
+from syncedmem.model.exports.tables import markdown_table
 from syncedmem.spec import Policy
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.errata import ERRATA, SOURCES
@@ -52,10 +55,8 @@ if TYPE_CHECKING:
     from syncedmem.spec.requirements import Kind, Profile
 
 __all__ = [
-    "COMBINATIONS",
     "PAGES",
     "PARTS",
-    "UNREACHABLE",
     "blob_calls",
     "errata_page",
     "filled",
@@ -63,7 +64,6 @@ __all__ = [
     "requirements_page",
     "stale",
     "wanted",
-    "why_unreachable",
 ]
 
 _SEEDED_BUGS: dict[str, SeededBug] = {
@@ -370,73 +370,23 @@ def trust() -> str:
     return f"- {' '.join(lines)}".replace(" \n", "\n")
 
 
-MEMORY = {"-": "missing", "o": "owned", "e": "external"}
-HEADS = {head.letter: head.name for head in caffe.CAFFE.heads.values()}
-COMBINATIONS = [f"{letter}:{cpu}{gpu}" for letter, cpu, gpu in product(HEADS, MEMORY, MEMORY)]
-UNREACHABLE: dict[str, Callable[[str, str], bool]] = {
-    "The first call that allocates or adopts memory moves the head, and no call moves it back to `UNINITIALIZED`.": (
-        lambda _, it: it.startswith("U:") and it != "U:--"
-    ),
-    "The host memory is fresh, so it must be there.": lambda _, it: it.startswith(("C:-", "S:-")),
-    "The device memory is fresh, so it must be there.": lambda _, it: it[0] in "GS" and it.endswith("-"),
-    "`early` has no `set_gpu_data`, so device memory is never external.": (
-        lambda edition, it: edition == "early" and it.endswith("e")
-    ),
-    "`cpu_only` refuses every call for the device, so there is no device memory.": (
-        lambda edition, it: edition == "cpu_only" and not it.endswith("-")
-    ),
-}
-"""Each reason why a memory cannot be in some of the combinations; the first that holds counts."""
-
-
-def reached(edition: str) -> list[str]:
-    """The configurations of an edition, as they are written."""
-    return [*map(str, configurations(EDITIONS[edition]))]
-
-
-def why_unreachable(edition: str) -> dict[str, str]:
-    """The combinations that no calls reach in an edition, each with its reason."""
-    known = reached(edition)
-    return {
-        it: next(why for why, holds in UNREACHABLE.items() if holds(edition, it))
-        for it in COMBINATIONS
-        if it not in known
-    }
-
-
-def configuration_grid() -> str:
-    """The configurations of Caffe's machine, by host and device memory."""
-    known = reached("caffe")
-    rows = [
-        (
-            f"device memory {MEMORY[gpu]}",
-            *(" ".join(f"`{it}`" for it in COMBINATIONS if it in known and it.endswith(cpu + gpu)) for cpu in MEMORY),
-        )
-        for gpu in MEMORY
+def machine_page() -> str:
+    """The head machine: its diagram, its tables, and the matrices of all editions."""
+    parts = [
+        f"# The head machine, edition {caffe.CAFFE}\n",
+        "Made from the declaration by `make generated`; not written by hand.\n",
+        f"```mermaid\n{mermaid()}```\n",
+        "## Heads and calls\n",
+        markdown_table(),
+        "## Configurations and calls\n",
+        "A configuration is a head and, for host and device: `-` no pointer, `o` an owned one, `e` an external one.\n",
+        markdown_table(detail=Detail.CONFIGURATIONS),
     ]
-    return table(("", *(f"host memory {it}" for it in MEMORY.values())), rows)
-
-
-def configuration_counts() -> str:
-    """How many configurations each edition reaches, by head."""
-    rows = [
-        (
-            f"`{edition}`",
-            *(str(sum(it.startswith(letter) for it in reached(edition))) for letter in HEADS),
-            str(len(reached(edition))),
-        )
-        for edition in EDITIONS
-    ]
-    return table(("edition", *(f"`{head}`" for head in HEADS.values()), "together"), rows)
-
-
-def configuration_reasons() -> str:
-    """How many combinations each reason rules out in each edition."""
-    missing = [list(why_unreachable(edition).values()) for edition in EDITIONS]
-    rows = [(why, *(str(it.count(why) or "–") for it in missing)) for why in UNREACHABLE]
-    return table(
-        ("reason", *(f"`{edition}`" for edition in EDITIONS)), [*rows, ("together", *map(str, map(len, missing)))]
-    )
+    for other in EDITIONS.values():
+        if other is not caffe.CAFFE:
+            parts += [f"## Configurations and calls, edition {other}\n"]
+            parts += [markdown_table(other, detail=Detail.CONFIGURATIONS)]
+    return "\n".join(parts)
 
 
 def machines_page() -> str:
@@ -501,6 +451,7 @@ PAGES = {
     "errata.md": errata_page,
     "requirements.md": requirements_page,
     "port-protocol.schema.json": protocol_schema,
+    "machine.md": machine_page,
     "machines.md": machines_page,
     **machine_pictures(),
 }
@@ -508,11 +459,6 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "../README.md": {"trust": trust},
     "index.md": {"trust": trust},
     "blobs.md": {"caffe": blob_table},
-    "configurations.md": {
-        "grid": configuration_grid,
-        "counts": configuration_counts,
-        "missing": configuration_reasons,
-    },
     "conformance.md": {"policy": policy_table, "calls": blob_calls},
     "document-it.md": {"meanings": meaning_table},
     "port-protocol.md": {

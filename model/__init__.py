@@ -10,7 +10,7 @@ Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 
 from __future__ import annotations
 
-from . import display, errors
+from . import errors
 from .caffe import EDITIONS
 from .declaration import (
     ACTION_MEANINGS,
@@ -64,9 +64,6 @@ __all__: list[str] = [
     "using_mode",
 ]
 __all__ += errors.__all__
-
-
-display.draw_with(f"{__name__}.exports.notebook")  # it loads all that draws, so only when a notebook asks
 
 
 def __dir__() -> list[str]:

@@ -25,13 +25,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from .display import shown
 from .errors import DeclarationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .display import Bundle
 
 __all__ = [
     "ACTION_MEANINGS",
@@ -595,9 +593,14 @@ class Machine:
     def __repr__(self) -> str:
         return f"<Machine {self.name}: {len(self.heads)} heads, {len(self.calls)} calls, {len(self.rows)} rows>"
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
-        """The diagram, in a notebook."""
-        return shown(self)
+    def _repr_svg_(self) -> str | None:
+        """The diagram, in a notebook; None, and with it the repr, if the machine is unsound."""
+        from .diagrams.diagram import diagram_svg  # noqa: PLC0415 -- it is on a higher floor; only a notebook asks
+
+        try:
+            return diagram_svg(self)
+        except DeclarationError:
+            return None
 
     def __reduce__(self) -> tuple[Callable[..., Machine], tuple[dict[str, Any]]]:
         """For copies and pickles: mappings that cannot be changed have neither."""

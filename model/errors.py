@@ -38,7 +38,6 @@ __all__ = [
     "InvalidValueError",
     "MemoryCorruptionError",
     "MissingPackageError",
-    "MissingProgramError",
     "NoArithmeticError",
     "NoDeviceError",
     "NoScopeError",
@@ -187,14 +186,6 @@ class MissingPackageError(SyncedMemoryError, ImportError):
         super().__init__(f"{what} needs the package {package}: {install(extra)}")
         self.package = package
         self.extra = extra
-
-
-class MissingProgramError(SyncedMemoryError, RuntimeError):
-    """A program that is not a Python package is needed and not installed."""
-
-    def __init__(self, what: str, program: str, package: str) -> None:
-        super().__init__(f"{what} needs the program {program}: install {package}")
-        self.program = program
 
 
 class NoDeviceError(SyncedMemoryError, RuntimeError):

@@ -19,6 +19,15 @@ GONE: Final[dict[str, str]] = {
     "OpenCLDeviceAllocatorFactory": "use named_device('opencl:0')",
     "SimulatedDeviceAllocatorFactory": "use named_device('simulated:0')",
     "NotInitializedError": "call super().__init__() in the __init__ of your subclass; nothing checks it any more",
+    "--format csv": "use --format json",
+    "--format itf": "use --format text --trace CALLS",
+    "--format matrix": "use --format markdown --detail configurations",
+    "--format page": "use --insert, which writes diagrams and tables into a page of yours",
+    "--format rst": "use --format markdown, or the directive syncedmem-table of Sphinx",
+    "--format schema": "use the file syncedmem/model/exports/machine.schema.json of the package",
+    "--format scxml": "use --format xstate",
+    "--format tla-config": "use --format tla -o X.tla, which writes X.cfg beside it",
+    "MissingProgramError": "catch MissingPackageError, because only Python packages are needed now",
 }
 """What to do instead, as a sentence that begins with a verb."""
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .layout import Anchor, Point
     from .trace import Trace
 
-__all__ = ["NUMBERED", "Arrangement", "Arrow", "Box", "Group", "taken"]
+__all__ = ["NUMBERED", "Arrangement", "Arrow", "Box", "taken"]
 
 NUMBERED = "3: the third call of the list, 3…: and later ones"
 """A text of the legend: about a trace."""
@@ -37,17 +37,8 @@ class Box(NamedTuple):
     stays: tuple[Line, ...] = ()
 
 
-class Group(NamedTuple):
-    """A frame around states that some arrows leave together."""
-
-    title: str
-    states: tuple[str, ...]
-    corner: Point
-    size: Point
-
-
 class Arrow(NamedTuple):
-    """Calls that lead from a state, or from each of a group, to another.
+    """Calls that lead from a state, or from every state, to another.
 
     Attributes
     ----------
@@ -84,7 +75,6 @@ class Arrangement(NamedTuple):
     drawn : Drawing
     boxes : tuple of Box
         In the first box a memory starts: an arrow leads into it from above.
-    groups : tuple of Group
     arrows : tuple of Arrow
     size : Point
         Width and height, without the legend below.
@@ -94,7 +84,6 @@ class Arrangement(NamedTuple):
 
     drawn: Drawing
     boxes: tuple[Box, ...]
-    groups: tuple[Group, ...]
     arrows: tuple[Arrow, ...]
     size: Point
     abbreviations: tuple[str, ...]

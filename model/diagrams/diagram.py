@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..declaration import Machine
     from ..opening import AnyCall, AnyMachine
-    from .arrangement import Arrangement, Box, Group
+    from .arrangement import Arrangement, Box
     from .drawing import Drawing
     from .trace import Trace, TraceStep
 
@@ -101,9 +101,8 @@ def painted(  # noqa: PLR0913 -- as `diagram_svg`
     """Any drawing with this detail as SVG; see `diagram_svg`."""
     laid = plan_of(drawn, detail, trace.room if trace else 0)
     inscriber = Inscriber(SvgWriter(palette_of(theme)), covered, trace, at)
-    look = "brief" if detail is Detail.CONFIGURATIONS else "call"
-    body = [*(_group(group, inscriber.writer) for group in laid.groups), _entry(laid.boxes[0], inscriber.writer)]
-    body += [*map(inscriber.box, laid.boxes), *(inscriber.arrow(arrow, look) for arrow in laid.arrows)]
+    body = [_entry(laid.boxes[0], inscriber.writer), *map(inscriber.box, laid.boxes)]
+    body += [inscriber.arrow(arrow) for arrow in laid.arrows]
     below = _below(laid.drawn, detail, inscriber)
     last = [*laid.abbreviations[-1:], *([] if covered is None else [_MARKS])]
     texts = [*laid.abbreviations[:-1], *([", ".join(last)] if last else [])]
@@ -113,12 +112,6 @@ def painted(  # noqa: PLR0913 -- as `diagram_svg`
     legend, height = _legend(laid, texts, below, width, inscriber)
     about = f"The states {', '.join(box.name for box in laid.boxes)}, and the calls that lead from one to another."
     return framed("\n".join([*body, *legend]), (width, height), laid.drawn.title, about, theme)
-
-
-def _group(group: Group, writer: SvgWriter) -> str:
-    x, bottom = group.corner[0], group.corner[1] + group.size[1]
-    frame = writer.box(group.corner, group.size, "paper", "faint", "group")
-    return frame + writer.text((x + 10, bottom - 8), group.title, "step")
 
 
 def _entry(box: Box, writer: SvgWriter) -> str:

@@ -42,7 +42,6 @@ __all__ = [
     "kind_of",
     "notes",
     "phrase_of",
-    "without_kind",
 ]
 
 
@@ -204,13 +203,6 @@ class Line(NamedTuple):
         """The guards and the actions of each row."""
         pairs = zip_longest(self.guards, self.steps, fillvalue="")
         return tuple((guard, step.removeprefix(f"{guard}: ") if guard else step) for guard, step in pairs)
-
-
-def without_kind(machine: Machine, line: Line) -> Line:
-    """A line without the steps that its kind already shows."""
-    said = {phrase_of(word) for name, word in machine.actions.items() if _kind(machine, name) is not Kind.NONE}
-    rest = (" + ".join(word for word in step.split(" + ") if word not in said) for step in line.steps)
-    return line._replace(steps=tuple(step for step in rest if step))
 
 
 class Node(NamedTuple):

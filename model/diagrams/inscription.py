@@ -72,9 +72,9 @@ class Inscriber(NamedTuple):
         """Whether all of these transitions were covered; None if coverage was not requested."""
         return None if self.covered is None else all(identifier in self.covered for identifier in identifiers)
 
-    def arrow(self, arrow: Arrow, look: str) -> str:
+    def arrow(self, arrow: Arrow) -> str:
         """An arrow with its label."""
-        items = [self._item_of(line, arrow.sources, look) for line in arrow.lines]
+        items = [self._item_of(line, arrow.sources, "call") for line in arrow.lines]
         seen, kind = self._seen(arrow.taken(self.trace)), arrow.kind(self.trace)
         way = self._way(arrow.points, kind, seen, missed=any(item.covered is False for item in items))
         label = self._label(arrow.anchor, items)

@@ -128,7 +128,7 @@ def layered(drawn: Drawing, room: int = 0) -> Arrangement:
     )
     right = max(item.left + item.width for row in rows for item in row) + MARGIN
     texts = (_EVERYWHERE,) if any(way.from_nowhere for way in ways) else ()
-    return Arrangement(drawn, places, (), arrows, (right, routes.bottom + 30), texts)
+    return Arrangement(drawn, places, arrows, (right, routes.bottom + 30), texts)
 
 
 # --- what there is to place

@@ -1,4 +1,4 @@
-"""The plan of a drawing: Caffe's shape as a diamond, Caffe's configurations as a grid, and anything else in layers."""
+"""The plan of a drawing: Caffe's shape as a diamond, and anything else in layers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ..caffe import EDITIONS
 from .arrangement import NUMBERED, Arrangement, Arrow, Box
 from .drawing import Detail, drawing
-from .grid import grid
 from .layered import layered
 from .layout import HALF_HEIGHT, HALF_WIDTH, MARGIN, corners_of, frame_of
 
@@ -29,10 +28,8 @@ def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
     room : int
         The number of letters before each call.
     """
-    if detail is Detail.CONFIGURATIONS:
-        laid = grid(drawn, room) if _has_our_configurations(drawn) else layered(drawn, room)
-    else:
-        laid = _diamond(drawn, detail, room) if _is_diamond(drawn) else layered(drawn, room)
+    whole_heads = detail is not Detail.CONFIGURATIONS
+    laid = _diamond(drawn, detail, room) if whole_heads and _is_diamond(drawn) else layered(drawn, room)
     texts = [*laid.abbreviations, *([", ".join(drawn.abbreviations)] if drawn.abbreviations else [])]
     return laid._replace(abbreviations=(*texts, *((NUMBERED,) if room else ())))
 
@@ -55,27 +52,6 @@ def _room_of_diamond() -> dict[tuple[str, str], int]:
     return most
 
 
-Edges = dict[tuple[str, str], tuple[tuple[str, tuple[str, ...]], ...]]
-
-
-def _has_our_configurations(drawn: Drawing) -> bool:
-    """Whether the configurations, and the calls between them, are those of an edition of Caffe's."""
-    if drawn.machine in EDITIONS.values():
-        return True
-    like = (drawing(it, detail=Detail.CONFIGURATIONS) for it in EDITIONS.values())
-    return any(_shown(drawn) == _shown(it, drawn) for it in like)
-
-
-def _shown(drawn: Drawing, like: Drawing | None = None) -> Edges:
-    """The calls on each arrow, with their effects; optionally only calls that another drawing has too."""
-    calls = {line.call for edge in (like or drawn).edges for line in edge.lines}
-    found = {
-        (edge.source, edge.dest): tuple((line.call, line.steps) for line in edge.lines if line.call in calls)
-        for edge in drawn.edges
-    }
-    return {ends: lines for ends, lines in found.items() if lines}
-
-
 def _diamond(drawn: Drawing, detail: Detail, room: int) -> Arrangement:
     """The four heads as a diamond, that of a new memory on top."""
     frame, corners = frame_of(detail, room), corners_of(drawn.machine)
@@ -87,4 +63,4 @@ def _diamond(drawn: Drawing, detail: Detail, room: int) -> Arrangement:
     lowest = max(y for _, (_, y), _, _ in boxes)
     height = lowest + (92 if lowest > frame.middle[1] else 34)
     width = max(x + HALF_WIDTH + MARGIN + 8 for _, (x, _), _, _ in boxes)
-    return Arrangement(drawn, boxes, (), tuple(arrows), (width, height), ())
+    return Arrangement(drawn, boxes, tuple(arrows), (width, height), ())

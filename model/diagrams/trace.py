@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..caffe import DEFAULT
-from ..display import shown
 from ..errors import InvalidExportError
 from ..opening import machine_of
 from ..states import space, stepper
+from .diagram import diagram_svg
 from .drawing import Detail, effect
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from ..declaration import Machine
-    from ..display import Bundle
     from ..opening import AnyMachine
     from ..stepper import Input, State
 
@@ -59,9 +58,9 @@ class Trace(NamedTuple):
     steps: tuple[TraceStep, ...]
     machine: Machine = DEFAULT
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
+    def _repr_svg_(self) -> str:
         """The diagram with this walk, in a notebook."""
-        return shown(self.machine, trace=self)
+        return diagram_svg(self.machine, trace=self)
 
     def numbers_of(self, identifiers: Collection[str], source: str) -> list[int]:
         """The steps, counted from one, that took one of these transitions from this head or configuration."""

@@ -33,7 +33,7 @@ END = "<!-- syncedmem: end -->"
 _MARK = re.compile(r"<!-- syncedmem: diagram\b(?P<options>.*?)-->\s*")
 _OPTIONS = ("format", "machine", "edition", *OPTIONS)
 _LANGUAGES = {"mermaid": "mermaid", "dot": "dot", "plantuml": "plantuml"}
-_PLAIN = ("html", "markdown", "matrix", "page")
+_PLAIN = ("html", "markdown")
 """Formats that a page of Markdown shows as they are."""
 
 
@@ -98,8 +98,6 @@ def _block(words: str, find: Callable[[str], str]) -> str:
     """The lines between two marks."""
     given = _given(words)
     name = given.pop("format", "mermaid")
-    if name not in FORMATS:
-        raise InvalidExportError.unknown("format", name, FORMATS)
     machine = machine_named(given.pop("machine", DEFAULT.name), find)
     content = export(name, **export_options(machine, given))
     if isinstance(content, bytes) or name == "svg":

@@ -1,8 +1,8 @@
 """A machine, or several, as one JSON document; a port can make its tables from it, and a page can run it.
 
 A reader needs nothing except the document.  It has the words of a machine with their meaning, the row for each call,
-the refusals with their reasons, and every configuration with every call.  `machine_schema` describes it, and
-``docs/exports.md`` says in ten lines how to interpret it.
+the refusals with their reasons, and every configuration with every call.  ``machine.schema.json`` is its JSON Schema,
+and ``docs/exports.md`` says in ten lines how to interpret it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["CONTENTS", "FORMAT", "VERSION", "machine_document", "machine_json"]
 
 FORMAT = "syncedmem-machine"
-VERSION = "3.0"
+VERSION = "1.0"
 """The version of the document's form: its first number changes when a part is removed or changes its meaning."""
 
 CONTENTS = {
@@ -52,7 +52,7 @@ def machine_document(*editions: AnyMachine) -> Json:
     Returns
     -------
     dict
-        Data as ``machine_schema()`` describes it: only strings, integers, booleans, None, lists and dicts.
+        Data by ``machine.schema.json``: only strings, integers, booleans, None, lists and dicts.
 
     Raises
     ------

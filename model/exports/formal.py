@@ -122,8 +122,8 @@ class FormalModel(NamedTuple):
     updates: tuple[Update, ...]
 
 
-def check_names(machine: Machine, *, letters: bool = False) -> None:
-    """Refuse words that cannot be names in code; with `letters`, those of any alphabet can.
+def check_names(machine: Machine) -> None:
+    """Refuse words that cannot be names in code.
 
     Raises
     ------
@@ -140,10 +140,9 @@ def check_names(machine: Machine, *, letters: bool = False) -> None:
     }
     for kind, names in kinds.items():
         for name in names:
-            if not (name.isidentifier() and (letters or name.isascii())):
-                known = "letters" if letters else "letters without accents"
+            if not (name.isidentifier() and name.isascii()):
                 raise InvalidExportError(
-                    f"{machine}: the {kind} {shown(name)} is no name in code: use {known}, digits and _"
+                    f"{machine}: the {kind} {shown(name)} is no name in code: use letters without accents, digits and _"
                 )
 
 

@@ -18,11 +18,9 @@ from ..opening import machine_of
 from .document import machine_json
 from .graphviz import dot
 from .mermaid import mermaid
-from .page import markdown_page
 from .pictures import pdf_picture, png_picture
-from .schema import schema_json
-from .tables import csv_table, html_table, latex_table, markdown_matrix, markdown_table, rst_table
-from .text import itf, text_diagram
+from .tables import html_table, latex_table, markdown_table
+from .text import text_diagram
 from .xstate import xstate_json
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from ..diagrams.trace import Trace
     from ..opening import AnyCall, AnyMachine
 
-__all__ = ["ENDINGS", "FORMATS", "Format", "export", "format_of"]
+__all__ = ["ENDINGS", "FORMATS", "Format", "export", "format_of", "tla_config"]
 
 _ALL = tuple(Detail)
 
@@ -70,22 +68,18 @@ class Format(NamedTuple):
     also: tuple[str, ...] = ()
 
 
-def _schema(_edition: str) -> str:
-    return schema_json()
-
-
 _TABLES = (Detail.GUARDS, Detail.HEADS, Detail.CONFIGURATIONS)
-_CHARTS = (Detail.GUARDS, Detail.CONFIGURATIONS)
+_CHARTS = (Detail.CONFIGURATIONS, Detail.GUARDS)
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         "mermaid": Format(
             "state diagram, which GitHub draws in Markdown", "mmd", mermaid, _ALL, calls=True, also=("mermaid", "md")
         ),
-        "dot": Format("state diagram for Graphviz", "dot", dot, _ALL, calls=True, trace=True, theme=True, also=("gv",)),
+        "dot": Format("state diagram for Graphviz", "dot", dot, _ALL, calls=True, also=("gv",)),
         "svg": Format("state diagram as a picture", "svg", diagram_svg, _ALL, calls=True, trace=True, theme=True),
         "png": Format(
-            "picture in pixels; needs CairoSVG or Graphviz",
+            "picture in pixels",
             "png",
             png_picture,
             _ALL,
@@ -94,7 +88,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             theme=True,
         ),
         "pdf": Format(
-            "picture for print; needs CairoSVG or Graphviz",
+            "picture for print",
             "pdf",
             pdf_picture,
             _ALL,
@@ -107,26 +101,16 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         ),
         "plantuml": Format("state diagram for PlantUML", "puml", details=_ALL, calls=True),
         "markdown": Format("table of calls in Markdown", "md", markdown_table, _TABLES, calls=True),
-        "rst": Format("table of calls in reStructuredText", "rst", rst_table, _TABLES, calls=True),
         "html": Format("table of calls in HTML", "html", html_table, _TABLES, calls=True),
         "latex": Format("table of calls in LaTeX", "tex", latex_table, _TABLES, calls=True),
-        "csv": Format("transitions or cells in CSV, one in each row", "csv", csv_table, _CHARTS, calls=True),
-        "matrix": Format("table of configurations and calls in Markdown", "md", markdown_matrix),
-        "page": Format("Markdown page with the diagram and all tables", "md", markdown_page),
         "json": Format("machine as data, with all editions or one", "json", machine_json, every=True),
-        "schema": Format("JSON Schema of the format json", "json", _schema),
         # The default runs as it is; with guards there are names to implement.
-        "xstate": Format("configuration of XState", "json", xstate_json, _CHARTS[::-1], calls=True),
-        "scxml": Format("state chart in SCXML of the W3C", "scxml", details=_CHARTS, calls=True, also=("xml",)),
+        "xstate": Format("configuration of XState", "json", xstate_json, _CHARTS, calls=True),
         "c": Format("C header", "h"),
         "port-header": Format("C header for ports that `syncedmem conform` tests, the same for all editions", "h"),
         "rust": Format("Rust module", "rs"),
-        "tla": Format("TLA+ module with invariants", "tla"),
-        "tla-config": Format("configuration of TLC for the format tla", "cfg"),
+        "tla": Format("TLA+ module with invariants; -o X.tla also writes X.cfg for its checker", "tla"),
         "promela": Format("model for SPIN with invariants", "pml"),
-        "itf": Format(
-            "trace for tools of TLA+ and Quint, of a tour if none is given", "itf", itf, trace=True, also=("json",)
-        ),
     }
 )
 
@@ -211,9 +195,7 @@ def export(  # noqa: PLR0913 -- the options of all formats
     DeclarationError
         If there is no such edition.
     MissingPackageError
-        If the format is a template and Jinja2 is not installed.
-    MissingProgramError
-        If a needed program is not installed.
+        If the format is a template and Jinja2 is not installed, or a picture and CairoSVG is not.
     """
     if reason := gone(f"--format {format_}"):
         raise InvalidExportError(reason)
@@ -235,21 +217,27 @@ def export(  # noqa: PLR0913 -- the options of all formats
     if detail is not None:
         options["detail"] = detail
     if found.write is None:
-        return _rendered(format_, edition or DEFAULT.name, names, detail)
+        template, shown = f"{format_}.{found.extension}.jinja", detail or (found.details[0] if found.details else None)
+        return _rendered(format_, template, edition or DEFAULT.name, names, shown)
     if edition is None and found.every:
         return found.write()
     return found.write(edition or DEFAULT.name, **options)
 
 
-def _rendered(format_: str, edition: AnyMachine, calls: Collection[str], detail: Detail | None) -> str:
-    """The text that the template of a format makes of an edition."""
+def tla_config(edition: AnyMachine = DEFAULT) -> str:
+    """The configuration that TLC needs to check the module of the format ``tla``; errors are those of `export`."""
+    return _rendered("tla", "tla.cfg.jinja", edition)
+
+
+def _rendered(
+    format_: str, template: str, edition: AnyMachine, calls: Collection[str] = (), detail: Detail | None = None
+) -> str:
+    """The text that a template of a format makes of an edition."""
     try:
         from .rendering import rendered  # noqa: PLC0415 -- it needs Jinja2, which the other formats do not need
     except ModuleNotFoundError as error:
         raise MissingPackageError(f"the format {format_}", "jinja2", "exports") from error
-    found = FORMATS[format_]
-    default = found.details[0] if found.details else None
-    return rendered(f"{format_}.{found.extension}.jinja", edition, calls, detail or default)
+    return rendered(template, edition, calls, detail)
 
 
 def _check_calls(format_: str, machine: Machine, calls: Collection[str], trace: Trace | None) -> None:

@@ -1,7 +1,7 @@
 """A machine from the JSON document: the opposite of `machine_document`.
 
 Only words and rows are read.  Everything else in the document is computed from them, so it is not believed but
-computed again.  Documents of version 2 are read too; these have only Caffe's words.
+computed again.
 """
 
 from __future__ import annotations
@@ -9,21 +9,17 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
-from .. import caffe
 from ..declaration import Action, Call, Fact, Head, Machine, Refusal, Row, Setting
 from ..errors import DeclarationError, FileFormatError
 from ..files import parsed_json, read_text
 from .document import FORMAT, VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
     from pathlib import Path
 
 __all__ = ["machine_of_document", "read_machine"]
 
 Json = dict[str, Any]
-
-_OLD = "2"
 
 
 def read_machine(path: str | Path, name: str | None = None) -> Machine:
@@ -69,13 +65,11 @@ def machine_of_document(document: object, name: str | None = None, *, source: st
     try:
         if found["format"] != FORMAT:
             raise FileFormatError(source, f"its format is {found['format']!r}, not {FORMAT!r}")
-        version = str(found["version"]).partition(".")[0]
-        if version not in (_OLD, VERSION.partition(".")[0]):
+        if str(found["version"]).partition(".")[0] != VERSION.partition(".")[0]:
             raise FileFormatError(
-                source, f"its version is {found['version']}, and this needs {VERSION}: export it again"
+                source, f"its version is {found['version']}, and this reads {VERSION}: export it again"
             )
-        chosen = _chosen(source, found["editions"], name)
-        return _of_version_2(chosen) if version == _OLD else _machine(chosen)
+        return _machine(_chosen(source, found["editions"], name))
     except DeclarationError as error:
         raise FileFormatError(source, str(error)) from error
     except KeyError as error:
@@ -155,79 +149,6 @@ def _rows(apart: list[Json]) -> list[Row]:
         )
         for group in groups
     ]
-
-
-def _of_version_2(found: Json) -> Machine:
-    return _caffes_words(
-        _text(found["name"]),
-        _names(found["heads"]),
-        _rows(found["transitions"]),
-        never=_names(found["never"]),
-        flags=[flag.lower() for flag in _names(found["flags"])],
-        implied=[flag.lower() for flag in _names(found["implied"])],
-        about=_text(found["about"]),
-        cite=_text(found["cite"]),
-        cycles=[_names(cycle) for cycle in found["cycles"]],
-    )
-
-
-def _caffes_words(  # noqa: PLR0913 -- what a declaration says
-    name: str,
-    heads: Iterable[str],
-    rows: list[Row],
-    *,
-    never: Iterable[str],
-    flags: Collection[str],
-    implied: Collection[str],
-    about: str = "",
-    cite: str = "",
-    cycles: Iterable[Iterable[str]] = (),
-) -> Machine:
-    """A machine out of Caffe's words, which version 2 has for all machines.
-
-    Parameters
-    ----------
-    name : str
-    heads : iterable of str
-    rows : list of Row
-    never : iterable of str
-        Conditions that cannot hold.
-    flags : collection of str
-        The flags that a memory has; the others are gone.
-    implied : collection of str
-        Of flags that it has not: those that always equal the pointer of their side.
-    about, cite, cycles
-        As for `Machine`.
-    """
-    whole = caffe.CAFFE
-    fix: dict[str, str | bool] = dict.fromkeys([fact for fact in never if fact in whole.facts], False)
-    for flag in whole.flags:
-        if flag.name in implied:
-            fix[flag.name] = next(
-                it.name for it in whole.facts.values() if (it.means, it.side) == ("pointer", flag.side)
-            )
-        elif flag.name not in flags:
-            fix[flag.name] = False
-    calls = {row.call for row in rows}
-    return Machine(
-        name,
-        rows,
-        sides=whole.sides,
-        heads=[whole.heads[head] for head in heads],
-        calls=[call for call in whole.calls.values() if call.name in calls],
-        facts=whole.facts.values(),
-        actions=whole.actions.values(),
-        refusals=caffe.REFUSALS,
-        settings=whole.settings.values(),
-        numbered_as=caffe.EVERYTHING,
-    ).select(
-        name,
-        title=caffe.TITLE.format(name),
-        fix=fix,
-        about=about,
-        cite=cite,
-        cycles=cycles,
-    )
 
 
 def _text(value: object) -> str:

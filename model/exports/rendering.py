@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..caffe import CAFFE, EDITIONS, MODE, REFUSALS
 from ..diagrams.drawing import BRACKETS, drawing
@@ -22,7 +22,7 @@ from ..errors import InvalidExportError
 from ..interface import BLOB_CALLS
 from ..opening import machine_of
 from ..states import stepper
-from .document import CONTENTS, VERSION, machine_document
+from .document import CONTENTS, VERSION
 from .formal import check_names, formal_model
 
 if TYPE_CHECKING:
@@ -124,18 +124,9 @@ def coded(edition: AnyMachine) -> Code:
     return code
 
 
-def _named_machine(edition: AnyMachine) -> Machine:
-    """A machine whose words are names."""
-    machine = machine_of(edition)
-    check_names(machine, letters=True)
-    return machine
-
-
 SOURCES: Mapping[str, Any] = MappingProxyType(
     {
-        "machine_document": machine_document,
         "machine_of": machine_of,
-        "named_machine": _named_machine,
         "coded": coded,
         "brackets": BRACKETS,
         "drawing": drawing,
@@ -149,8 +140,8 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
         "BLOB_CALLS": BLOB_CALLS,
     }
 )
-"""The sources of a template: the JSON document, the machine and its rows as numbers, the diagram, the machine over
-variables, and the words of all editions."""
+"""The sources of a template: the machine and its rows as numbers, the diagram, the machine over variables, and the
+words of all editions."""
 
 
 def rendered(template: str, edition: AnyMachine, calls: Collection[str], detail: Detail | None) -> str:
@@ -178,10 +169,9 @@ def rendered(template: str, edition: AnyMachine, calls: Collection[str], detail:
 @cache
 def templates() -> Environment:
     """The templates, loaded by Jinja2."""
-    made = Environment(
+    made = Environment(  # noqa: S701 -- no template is a page of HTML
         loader=FileSystemLoader(FOLDER),
         undefined=StrictUndefined,
-        autoescape=select_autoescape(["scxml.jinja"], default=False),
         variable_start_string="${",
         variable_end_string="}",
         trim_blocks=True,

@@ -1,9 +1,7 @@
-"""The machine as two tables in Markdown, reStructuredText, HTML, LaTeX and CSV: head or configuration by call."""
+"""The machine as tables in Markdown, HTML, LaTeX, and reStructuredText for Sphinx: head or configuration by call."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,11 +22,9 @@ __all__ = [
     "CellLine",
     "Markup",
     "TextTable",
-    "csv_table",
     "flag_changes",
     "html_table",
     "latex_table",
-    "markdown_matrix",
     "markdown_table",
     "rst_table",
     "table_of",
@@ -231,11 +227,6 @@ def markdown_table(
     return f"{text}\n{legend}.\n" if legend else text
 
 
-def markdown_matrix(edition: AnyMachine = DEFAULT) -> str:
-    """The matrix of configurations and calls in Markdown, with a legend of its codes."""
-    return markdown_table(edition, detail=Detail.CONFIGURATIONS)
-
-
 def _rst(text: str) -> str:
     """A text whose letters mean nothing to reStructuredText."""
     return re.sub(r"[\\`*|]|(?<!\w)_|_(?!\w)", r"\\\g<0>", text)
@@ -347,37 +338,3 @@ def latex_table(
         lines += ["", ", ".join(f"{_LATEX.code(_tex(code))} {_tex(meaning)}" for code, meaning in table.legend) + "."]
     lines.append("}")
     return "\n".join(lines) + "\n"
-
-
-def csv_table(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS) -> str:
-    """The table in long form as CSV, a row per transition, or with ``CONFIGURATIONS`` a row per cell.
-
-    Lists are separated by blanks.  Parameters and errors are those of `table_of`, but here ``HEADS`` and ``GUARDS``
-    give the same table.
-    """
-    machine, names = machine_of(edition), [*map(str, calls)]
-    rows = _cells(machine, names) if detail is Detail.CONFIGURATIONS else _transitions(machine, names)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
-
-
-def _transitions(machine: Machine, calls: Collection[str]) -> Iterable[tuple[str, ...]]:
-    yield ("id", "call", "head", "guards", "actions", "next", "flags", "refusal", "cite")
-    for row in machine.rows:
-        flags = "; ".join(flag_changes(machine, row.actions))
-        guards, actions = " ".join(guards_of(machine, row, data=True)), " ".join(row.actions)
-        stays = not row.refusal and not machine.calls[row.call].ends
-        for head in row.source:
-            if not calls or row.call in calls:
-                dest = row.dest or (head if stays else "")
-                yield (row.identifier(head), row.call, head, guards, actions, dest, flags, row.refusal, row.cite)
-
-
-def _cells(machine: Machine, calls: Collection[str]) -> Iterable[tuple[str, ...]]:
-    yield ("configuration", "call", "actions", "next", "flags", "refusal")
-    for before, row in matrix(machine).items():
-        for asked, entry in row.items():
-            if not calls or entry.row.call in calls:
-                flags = " ".join(flag.name for flag in machine.flags if flag.name in entry.after.facts)
-                yield (str(before), str(asked), " ".join(entry.actions), str(entry.after), flags, entry.refusal)

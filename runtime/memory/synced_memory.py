@@ -32,7 +32,6 @@ from syncedmem.model import (
     caffe,
     current_mode,
 )
-from syncedmem.model.display import shown
 from syncedmem.model.errors import said, words
 from syncedmem.model.refusals import error_of
 
@@ -63,7 +62,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from syncedmem.model.display import Bundle
     from syncedmem.model.interface import DeviceArray, Pointer
     from syncedmem.model.table import Cell
 
@@ -474,11 +472,13 @@ class SyncedMemory:
         where = "no device" if self._sides.device is None else f"{self._sides.device.name} {gpu}"
         return f"<SyncedMemory {self._size} bytes, {self.head.name}, host {cpu}, {where}>"
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:  # noqa: ARG002 -- of IPython
+    def _repr_svg_(self) -> str | None:
         """The diagram with the present head marked, in a notebook; a closed memory shows its repr only."""
         if self._closed:
-            return {}
-        return shown(self._table.machine, at=self.head.name)
+            return None
+        from syncedmem.model.diagrams.diagram import diagram_svg  # noqa: PLC0415 -- only a notebook needs what draws
+
+        return diagram_svg(self._table.machine, at=self.head.name)
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise NotCopyableError(type(self).__name__, "copy cpu_data() instead")

@@ -27,7 +27,7 @@ def drawings(report: LearnReport) -> dict[str, str]:
     if not report.learned.machine[0]:
         return {}
     drawn = drawing_of(machine_of(report))
-    return {"svg": painted(drawn, Detail.HEADS), "mmd": mermaid_of(drawn), "dot": dot_of(drawn, Detail.HEADS)}
+    return {"svg": painted(drawn, Detail.HEADS), "mmd": mermaid_of(drawn), "dot": dot_of(drawn)}
 
 
 def machine_of(report: LearnReport) -> Machine:

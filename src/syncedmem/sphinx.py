@@ -34,6 +34,7 @@ from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.exports.declared import machine_named
 from syncedmem.model.exports.formats import export
 from syncedmem.model.exports.options import OPTIONS, export_options
+from syncedmem.model.exports.tables import rst_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +137,9 @@ class Table(_Exported):
             If there is no such edition, machine, call or detail.
         """
         try:
-            text = str(export("rst", **self.asked()))
+            options = self.asked()
+            export("markdown", **options)  # which refuses what a table cannot show
+            text = rst_table(**options)
         except SyncedMemoryError as error:
             raise self.error(str(error)) from error
         found = publish_doctree(text, settings_overrides={"report_level": 5}).children

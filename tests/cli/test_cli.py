@@ -31,7 +31,6 @@ from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export
-from syncedmem.model.exports.graphviz import dot
 from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.runtime import SimulatedDeviceAllocator
 from syncedmem.spec.engine.search import Generated
@@ -493,13 +492,13 @@ def test_verify_says_that_a_variable_has_no_meaning(
 def test_diagram_passes_its_options_on() -> None:
     """The options are an edition, calls, detail, a trace with and without a size, and a theme."""
     few = run("diagram", "--calls", "cpu_data,gpu_data", "--calls", "release", "--detail", "guards").output
-    drawn = run("diagram", "--format", "dot", "--trace", "gpu_data, cpu_data", "--size", "1000").output
+    drawn = run("diagram", "--format", "svg", "--trace", "gpu_data, cpu_data", "--size", "1000").output
 
     assert mermaid("cpu_only") == run("diagram", "--edition", "cpu_only").output
     assert mermaid(calls=(caffe.CPU_DATA, caffe.GPU_DATA, caffe.RELEASE), detail=Detail.GUARDS) == few
-    assert dot(trace=trace_of("gpu_data cpu_data", size=1000)) == drawn
+    assert diagram_svg(trace=trace_of("gpu_data cpu_data", size=1000)) == drawn
     assert "1,000 bytes to CPU" in drawn
-    assert "all bytes to CPU" in run("diagram", "--format", "dot", "--trace", "gpu_data cpu_data").output
+    assert "all bytes to CPU" in run("diagram", "--format", "text", "--trace", "gpu_data cpu_data").output
     for theme in Theme:
         assert diagram_svg(theme=theme) == run("diagram", "--format", "svg", "--theme", theme).output
 
@@ -711,12 +710,12 @@ ENDED = {
 def test_a_file_has_the_format_of_its_name(name: str, tmp_path: Path) -> None:
     """``--format`` selects another format for the same ending, or for an ending that is not known."""
     run("diagram", "-o", str(tmp_path / name))
-    run("diagram", "--format", "page", "-o", str(tmp_path / "y.md"))
+    run("diagram", "--format", "mermaid", "-o", str(tmp_path / "y.md"))
     run("diagram", "--format", "svg", "-o", str(tmp_path / "y.picture"))
     run("diagram", "--format", "svg", "-o", str(tmp_path / "y"))
 
     assert export(ENDED[name]) == (tmp_path / name).read_text(encoding="utf-8")
-    assert export("page") == (tmp_path / "y.md").read_text(encoding="utf-8")
+    assert export("mermaid") == (tmp_path / "y.md").read_text(encoding="utf-8")
     assert export("svg") == (tmp_path / "y").read_text(encoding="utf-8") == (tmp_path / "y.picture").read_text("utf-8")
 
 
@@ -753,6 +752,7 @@ def test_version_and_help() -> None:
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
         (["diagram", "-o", "/proc"], "syncedmem: /proc: it is a directory"),
         (["diagram", "-o", "/proc", "--check"], "syncedmem: /proc: Is a directory"),
+        (["diagram", "-o", "x.pdf", "--check"], "a PDF has the date at which it was made, so --check cannot compare"),
         (["diagram", "-o", "x.xyz"], "unknown ending '.xyz'; there are .mmd, .dot, .svg,"),
         (["diagram", "-o", "x.xyz"], "; or name the format: --format, one of mermaid, dot,"),
         (["diagram", "-o", "x.svgz"], "unknown ending '.svgz' (did you mean .svg?); there are"),
@@ -762,7 +762,7 @@ def test_version_and_help() -> None:
         ),
         (
             ["diagram", "-o", "x.md", "--format", "c"],
-            "x.md is for markdown, matrix, page, mermaid: give only one of the two",
+            "x.md is for markdown, mermaid: give only one of the two",
         ),
         (["diagram", "-o", ""], "--out must be the path of a file, got ''"),
         (["diagram", "--check"], "--check needs a file to compare with: -o FILE"),
@@ -779,8 +779,8 @@ def test_version_and_help() -> None:
             ["diagram", "--edition", "early", "--calls", "set_gpu_data"],
             "edition early has no call 'set_gpu_data'; it has",
         ),
-        (["diagram", "--format", "dot", "--trace", "copy"], "'copy' is not a call of edition caffe"),
-        (["diagram", "--format", "dot", "--trace", ""], "a trace has at least one call, got none"),
+        (["diagram", "--format", "svg", "--trace", "copy"], "'copy' is not a call of edition caffe"),
+        (["diagram", "--format", "svg", "--trace", ""], "a trace has at least one call, got none"),
         (["diagram", "--size", "4096"], "--size needs --trace"),
         (["diagram", "--trace", "cpu_data", "--size", "4k"], "--size must be a whole number of bytes, got '4k'"),
         (["diagram", "--trace", "cpu_data", "--size", "-4"], "a memory has at least 0 bytes, got -4"),

@@ -38,7 +38,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.joinpath("leaves.py").write_text("raise SystemExit\n")
     tmp_path.joinpath("broken.json").write_text("{")
     tmp_path.joinpath("all.json").write_text(machine_json())
-    tmp_path.joinpath("old.json").write_text(machine_json("caffe").replace('"version": "3.0"', '"version": "1.0"'))
+    tmp_path.joinpath("old.json").write_text(machine_json("caffe").replace('"version": "1.0"', '"version": "2.0"'))
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -168,7 +168,7 @@ def test_what_goes_with_no_machine_is_one_line(
         ("missing.py:M", "missing.py: No such file or directory"),
         ("missing.json", "missing.json: "),
         ("broken.json", "broken.json: this is broken JSON: line 1, column 2"),
-        ("old.json", "old.json: its version is 1.0, and this needs 3.0: export it again"),
+        ("old.json", "old.json: its version is 2.0, and this reads 1.0: export it again"),
         ("all.json", "all.json: it has several editions: name one, caffe, early, cpu_only"),
         ("all.json:late", "all.json: it has no edition late; it has caffe, early, cpu_only"),
     ],

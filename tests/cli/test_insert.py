@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.model.exports.blocks import END, MARK
-from syncedmem.model.exports.formats import FORMATS, export
+from syncedmem.model.exports.formats import FORMATS, export, tla_config
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,12 +142,24 @@ def test_a_file_of_the_same_format_is_replaced(name: str, tmp_path: Path) -> Non
     assert diagram("--format", name, "-o", str(file), "--check").exit_code == 0
 
 
-def test_a_page_is_inserted_as_it_is(readme: Path) -> None:
-    """In a block of code its own blocks would end that."""
-    readme.write_text(f"{MARK.replace('mermaid', 'page')}\n{END}\n", encoding="utf-8")
-    assert diagram("--insert", "README.md").exit_code == 0
-    assert "```md" not in readme.read_text(encoding="utf-8")
-    assert "\n# The head machine, edition caffe\n" in readme.read_text(encoding="utf-8")
+def test_a_module_of_tla_has_its_configuration_beside_it(tmp_path: Path) -> None:
+    file, config = tmp_path / "m.tla", tmp_path / "m.cfg"
+    assert diagram("-o", str(file)).exit_code == 0
+    assert (export("tla"), tla_config()) == (file.read_text(encoding="utf-8"), config.read_text(encoding="utf-8"))
+    assert diagram("-o", str(file), "--check").exit_code == 0
+
+    config.write_text("mine\n", encoding="utf-8")
+    assert f"{config} is not up to date: it is another kind of file" in diagram("-o", str(file), "--check").stderr
+    refused = diagram("-o", str(file), "--edition", "early")
+    assert f"{config} is there, and does not begin like" in str(refused.exception)
+    assert export("tla") == file.read_text(encoding="utf-8")
+    assert diagram("-o", str(file), "--force").exit_code == 0
+    assert tla_config() == config.read_text(encoding="utf-8")
+
+
+def test_a_format_that_is_gone_is_refused_in_a_mark(readme: Path) -> None:
+    readme.write_text(f"{MARK.replace('mermaid', 'rst')}\n{END}\n", encoding="utf-8")
+    assert "--format rst is gone: use --format markdown" in str(diagram("--insert", "README.md").exception)
 
 
 def test_a_check_does_not_advise_what_is_refused(readme: Path) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
 from typer.testing import CliRunner
 
 from syncedmem.cli import app
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "document-your-own.md"
@@ -21,7 +24,6 @@ def blocks(language: str) -> list[str]:
 
 
 def test_every_command_of_the_guide_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("cairosvg", reason="PDF needs it")
     monkeypatch.chdir(tmp_path)
     Path("mask.py").write_text(blocks("python")[0], encoding="utf-8")
     Path("README.md").write_text(f"# Mine\n\n{blocks('markdown')[0]}", encoding="utf-8")

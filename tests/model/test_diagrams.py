@@ -28,7 +28,7 @@ from syncedmem.model.diagrams.drawing import Detail
 from syncedmem.model.diagrams.palette import DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.mermaid import mermaid
-from syncedmem.model.exports.tables import flag_changes, markdown_matrix, markdown_table
+from syncedmem.model.exports.tables import flag_changes, markdown_table
 from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Arrows = dict[tuple[str, str], list[str]]
 
-DRAWINGS = (diagram_svg, mermaid, markdown_table, markdown_matrix)
+DRAWINGS = (diagram_svg, mermaid, markdown_table)
 NAMES = tuple(EDITIONS)
 # Every arrow except the one from UNINITIALIZED to the device.  Every edition with a device has these calls.
 EVERYWHERE = (
@@ -333,7 +333,7 @@ def test_table_has_every_row_of_the_declaration(edition: str) -> None:
 @pytest.mark.parametrize("edition", NAMES)
 def test_matrix_has_every_configuration_and_call(edition: str) -> None:
     """The Markdown matrix, read with its own legend, equals the explored matrix."""
-    text = markdown_matrix(edition)
+    text = markdown_table(edition, detail=Detail.CONFIGURATIONS)
     legend = dict(re.findall(r"`(\S+)` (\w+)", text.splitlines()[-1]))
     header, *lines = cells_of(text)
     calls = stepper(EDITIONS[edition]).inputs(settings=False)

@@ -27,7 +27,6 @@ from syncedmem.model import (
     InvalidValueError,
     MemoryCorruptionError,
     MissingPackageError,
-    MissingProgramError,
     NoArithmeticError,
     NoDeviceError,
     NoScopeError,
@@ -118,12 +117,6 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         ImportError,
         "a message needs the package protobuf: pip install protobuf",
         {"package": "protobuf", "extra": "proto"},
-    ),
-    (
-        MissingProgramError("a picture", "dot", "graphviz"),
-        RuntimeError,
-        "a picture needs the program dot: install graphviz",
-        {"program": "dot"},
     ),
     (InvalidExportError("no such format"), ValueError, "no such format", {}),
     (

@@ -15,7 +15,7 @@ from syncedmem.model import EDITIONS
 from syncedmem.model.caffe import CAFFE, FREE_CPU
 from syncedmem.model.declaration import Machine, Row
 from syncedmem.model.exports import formal
-from syncedmem.model.exports.formats import export
+from syncedmem.model.exports.formats import export, tla_config
 from syncedmem.spec.memory.policy import POLICIES
 from syncedmem.spec.proofs import compare
 
@@ -33,7 +33,7 @@ def explored(edition: str, modulus: int) -> int:
 
 def config_of(edition: str = "caffe", modulus: int = 4) -> str:
     """Return the checker's configuration, for contents modulo a number."""
-    return exported("tla-config", edition).replace("K = 4", f"K = {modulus}")
+    return tla_config(edition).replace("K = 4", f"K = {modulus}")
 
 
 def by_tla(module: str, config: str) -> tuple[bool, int, str]:
@@ -90,7 +90,7 @@ WITHOUT_FLAGS = CAFFE.select(
 def test_a_machine_without_flags_can_be_checked(tmp_path: Path) -> None:
     """TLA+ got a definition without a body, and SPIN an assertion of nothing."""
     text = export("tla", edition=WITHOUT_FLAGS)
-    config = str(export("tla-config", edition=WITHOUT_FLAGS))
+    config = tla_config(WITHOUT_FLAGS)
     success, states, message = by_tla(str(text), config)
     assert (success, message) == (True, "None")
     assert (0, states) == by_spin(str(export("promela", edition=WITHOUT_FLAGS)), tmp_path, 4)[:2]

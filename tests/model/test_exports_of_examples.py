@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from machines import EXAMPLES
 from programs import program, run_node, typeset
-from statemachine.io.scxml.processor import SCXMLProcessor
 
 from syncedmem.model.diagrams.drawing import Detail
-from syncedmem.model.exports.formats import export
+from syncedmem.model.exports.formats import export, tla_config
 from syncedmem.model.exports.xstate import xstate_machine
 from syncedmem.model.states import space
 
@@ -45,18 +44,10 @@ def test_xstate_starts_where_the_machine_does(machine: Machine) -> None:
     assert machine.initial.name == answer["initial"]
 
 
-def test_scxml_starts_where_the_machine_does(machine: Machine) -> None:
-    text = str(export("scxml", edition=machine, detail=Detail.GUARDS))
-    interpreter: Any = SCXMLProcessor()
-    interpreter.parse_scxml("machine", text)
-    chart = interpreter.start()
-    assert machine.initial.name in {str(it) for it in chart.configuration_values}
-
-
 def test_checkers_of_models_find_no_fault(machine: Machine, tmp_path: Path) -> None:
     """But for Kokkos: after `clear_sync_state` both sides count as fresh, and nobody has copied anything."""
     sound = machine.name != "kokkos"
-    config = str(export("tla-config", edition=machine))
+    config = tla_config(machine)
     found = run_node("run_tla.mjs", {"module": str(export("tla", edition=machine)), "config": config})
     assert sound == found["success"], found["error_message"]
     assert not sound or found["states_explored"] >= len(space(machine).steps)

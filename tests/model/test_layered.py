@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import DOOR, EXAMPLES, MSI, THIRD
 
+from syncedmem.model import EDITIONS
 from syncedmem.model.declaration import Machine, Row
 from syncedmem.model.diagrams.diagram import diagram_svg, painted
 from syncedmem.model.diagrams.drawing import Detail, drawing, drawing_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from drawings import Box
 
-DRAWN = [*EXAMPLES, DOOR]
+DRAWN = [*EDITIONS.values(), *EXAMPLES, DOOR]
 
 
 def covered(root: ET.Element) -> list[tuple[str, str]]:

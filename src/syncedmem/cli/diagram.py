@@ -13,7 +13,7 @@ from syncedmem.model.diagrams.palette import Theme
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.blocks import END, MARK, fill_blocks
 from syncedmem.model.exports.declared import MACHINE, machine_named
-from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of
+from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of, tla_config
 from syncedmem.model.exports.options import named_calls, named_choice
 from syncedmem.model.files import read_text
 
@@ -125,33 +125,52 @@ def diagram(  # noqa: PLR0913 -- the options of the command
         raise InvalidExportError("--size needs --trace: it is the size of the memory that the trace is about")
     machine = None if edition is None else machine_named(edition)
     walk = None if trace is None else trace_of(trace, edition=machine or DEFAULT, size=_bytes(size))
+    name = format_of("" if path is None else str(path), format_)
+    if check and name == "pdf":
+        raise InvalidExportError(
+            "a PDF has the date at which it was made, so --check cannot compare it; use svg or png"
+        )
     found = export(
-        format_of("" if path is None else str(path), format_),
+        name,
         edition=machine,
         calls=named_calls(calls or [], machine or DEFAULT),
         detail=None if detail is None else named_choice(Detail, detail),
         trace=walk,
         theme=None if theme is None else named_choice(Theme, theme),
     )
-    if path is None or not check:
-        _write(path, found, force=force)
+    if path is None:
+        write(None, found)
         return
-    data = found.encode() if isinstance(found, str) else found
-    if not path.exists() or _read(path) != data:
-        again = "it is another kind of file, which only --force replaces" if _is_other(path, data) else _AGAIN
+    files = {path: found.encode() if isinstance(found, str) else found}
+    if name == "tla" and path.suffix == ".tla":
+        files[path.with_suffix(".cfg")] = tla_config(machine or DEFAULT).encode()
+    if check:
+        _compare(files)
+    else:
+        _write(files, force=force)
+
+
+def _compare(files: Mapping[Path, bytes]) -> None:
+    """Name the files that are not up to date, and exit with 1 if there are any."""
+    stale = [path for path, data in files.items() if not path.exists() or _read(path) != data]
+    for path in stale:
+        other = _is_other(path, files[path])
+        again = "it is another kind of file, which only --force replaces" if other else _AGAIN
         typer.echo(f"{path} is not up to date: {again}", err=True)
+    if stale:
         raise typer.Exit(1)
 
 
-def _write(path: Path | None, content: str | bytes, *, force: bool) -> None:
-    """Write it, unless it would replace a file that somebody wrote by hand."""
-    data = content.encode() if isinstance(content, str) else content
-    if path is not None and not force and _is_other(path, data):
-        raise InvalidExportError(
-            f"{path} is there, and does not begin like the file that would replace it; --force replaces it, and "
-            "--insert writes into a page of Markdown"
-        )
-    write(path, data)
+def _write(files: Mapping[Path, bytes], *, force: bool) -> None:
+    """Write all of them, or none if one would replace a file that somebody wrote by hand."""
+    for path, data in files.items():
+        if not force and _is_other(path, data):
+            raise InvalidExportError(
+                f"{path} is there, and does not begin like the file that would replace it; --force replaces it, and "
+                "--insert writes into a page of Markdown"
+            )
+    for path, data in files.items():
+        write(path, data)
 
 
 def _is_other(path: Path, data: bytes) -> bool:
