@@ -233,7 +233,7 @@ COMMITTED := caffe/modes caffe/aliases cpu_only/tour
 
 ROUND_TRIP := mutable_cpu_data gpu_data mutable_gpu_data cpu_data
 
-generated: $(STAMPS)/package  ## write the committed files that are made from the model
+generated: $(STAMPS)/test  ## write the committed files that are made from the model
 	$(BIN)/syncedmem diagram --format svg -o docs/machine.svg $(CHECK)
 	$(BIN)/syncedmem diagram --format json -o docs/machine.json $(CHECK)
 	$(BIN)/syncedmem diagram --format svg --trace '$(ROUND_TRIP)' --size 4096 -o docs/pictures/round-trip.svg $(CHECK)
@@ -242,6 +242,7 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
 	$(BIN)/python docs/generated_pages.py $(CHECK)
 	$(BIN)/python tests/support/public_names.py $(CHECK)
+	$(BIN)/python tests/support/compiled_proto.py $(CHECK)
 
 kills: $(STAMPS)/package  ## measure which suites of test vectors refuse each seeded bug, or BUG alone; for all it takes minutes
 	$(BIN)/python tests/support/vector_kills.py $(BUG)
@@ -259,7 +260,7 @@ frozen: $(STAMPS)/test  ## compare the requirement that refuses each seeded bug 
 	$(BIN)/pytest $(LOGGED) --frozen=$(FREEZE) -m 'deep or not deep' $(FROZEN) \
 	    -k 'the_kit_catches or a_seeded_bug or every_seeded_bug or the_fuzzer_catches or a_bug_is_found'
 
-check-generated: $(STAMPS)/package  ## fail if one of them is not up to date
+check-generated: $(STAMPS)/test  ## fail if one of them is not up to date
 	@$(MAKE) --no-print-directory generated CHECK=--check
 
 bench: $(STAMPS)/test  ## measure every speed that is promised

@@ -1,8 +1,7 @@
 """Caffe's messages, through the protobuf package: reading and writing a `BlobProto`, and the declaration of a net.
 
-Names, numbers and types are those of Caffe's ``src/caffe/proto/caffe.proto`` (BVLC/caffe).  Fields that do not lead to
-a blob are not declared; protobuf keeps them unread.  The classes are made when they are first needed.  They are in a
-descriptor pool of their own, so they do not collide with a ``caffe_pb2`` that was compiled from Caffe's own file.
+The messages are declared in ``caffe.proto``, and compiled to ``caffe_pb2``, which is imported when it is first needed.
+It has a descriptor pool of its own, so it does not collide with a ``caffe_pb2`` that users compile from Caffe's file.
 Messages of such a module are accepted too, if their fields have Caffe's names and numbers.
 
 A blob is read as Caffe reads it, by these rules; but all of it is checked before anything is changed:
@@ -24,8 +23,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -60,62 +58,23 @@ _MOST_BESIDE_VALUES = 1 << 10
 """How many of these the shape and the lengths of the arrays may take; they take less."""
 
 _BYTES = (bytes, bytearray, memoryview)
-_PACKAGE = "syncedmem.caffe"
 _BLOB = "BlobProto"
 """This is also the name of a message in errors, if it is in no file."""
 
 
-class _Field(NamedTuple):
-    """A field of a message, with protobuf's name for its type; for a field that is a message, the message's name."""
-
-    name: str
-    number: int
-    type: str
-    repeated: bool = False
-
-
-_BLOB_PROTO = (
-    _Field("num", 1, "int32"),
-    _Field("channels", 2, "int32"),
-    _Field("height", 3, "int32"),
-    _Field("width", 4, "int32"),
-    _Field("data", 5, "float", repeated=True),
-    _Field("diff", 6, "float", repeated=True),
-    _Field("shape", 7, "BlobShape"),
-    _Field("double_data", 8, "double", repeated=True),
-    _Field("double_diff", 9, "double", repeated=True),
-)
-_ARRAYS = {field.name: np.dtype("<f4" if field.type == "float" else "<f8") for field in _BLOB_PROTO if field.repeated}
-_OLD = tuple(field.name for field in _BLOB_PROTO if field.type == "int32")
+_OLD = ("num", "channels", "height", "width")
+_ARRAYS: dict[str, np.dtype[Any]] = {
+    **dict.fromkeys(("data", "diff"), np.dtype("<f4")),
+    **dict.fromkeys(("double_data", "double_diff"), np.dtype("<f8")),
+}
 VALUE_TYPES: dict[np.dtype[Any], tuple[str, str]] = {
     np.dtype("<f4"): ("data", "diff"),
     np.dtype("<f8"): ("double_data", "double_diff"),
 }
 """The element types of a message, each with its fields for data and diff."""
 
-_MESSAGES = {
-    "BlobShape": (_Field("dim", 1, "int64", repeated=True),),
-    _BLOB: _BLOB_PROTO,
-    # The same bytes on the wire, but an array is one string of bytes, which is copied from and to NumPy bit for bit.
-    # Otherwise protobuf would convert each value to or from a Python float, and change some NaNs.
-    "PackedBlob": tuple(
-        field._replace(type="bytes", repeated=False) if field.name in _ARRAYS else field for field in _BLOB_PROTO
-    ),
-    # The three generations of layers.  Names are bytes, because they may not be UTF-8.
-    "V0LayerParameter": (_Field("name", 1, "bytes"), _Field("blobs", 50, _BLOB, repeated=True)),
-    "V1LayerParameter": (
-        _Field("layer", 1, "V0LayerParameter"),
-        _Field("name", 4, "bytes"),
-        _Field("blobs", 6, _BLOB, repeated=True),
-    ),
-    "LayerParameter": (_Field("name", 1, "bytes"), _Field("blobs", 7, _BLOB, repeated=True)),
-    "NetParameter": (
-        _Field("layers", 2, "V1LayerParameter", repeated=True),
-        _Field("layer", 100, "LayerParameter", repeated=True),
-    ),
-}
-_TYPE_NUMBERS = {"double": {1}, "float": {2}, "int32": {3, 5}, "BlobShape": {11}}
-"""Protobuf's names for our types.  Some forks of Caffe have the four old fields as int64, which looks the same."""
+_WIDER = {5: 3}
+"""Protobuf's numbers of int32 and int64: forks of Caffe have the four old fields as int64, which looks the same."""
 
 
 # --- the classes
@@ -134,34 +93,10 @@ def message_types() -> tuple[type[Any], type[Any]]:
 
 def _class(name: str) -> type[Any]:
     try:
-        return _classes()[name]
+        found: type[Any] = getattr(importlib.import_module(".caffe_pb2", __package__), name)
     except ImportError as error:
         raise MissingPackageError(f"a {name} message", "protobuf", "proto") from error
-
-
-@cache
-def _classes() -> dict[str, type[Any]]:
-    descriptors: Any = importlib.import_module("google.protobuf.descriptor_pb2")
-    pools: Any = importlib.import_module("google.protobuf.descriptor_pool")
-    factory: Any = importlib.import_module("google.protobuf.message_factory")
-    file = descriptors.FileDescriptorProto(name="syncedmem/caffe.proto", package=_PACKAGE)
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field in fields:
-            _declare(message, field)
-    pool = pools.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    return {name: factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES}
-
-
-def _declare(message: Any, declared: _Field) -> None:
-    field = message.field.add(name=declared.name, number=declared.number)
-    field.label = field.LABEL_REPEATED if declared.repeated else field.LABEL_OPTIONAL
-    if declared.type in _MESSAGES:
-        field.type, field.type_name = field.TYPE_MESSAGE, f".{_PACKAGE}.{declared.type}"
-    else:
-        field.type = getattr(field, f"TYPE_{declared.type.upper()}")
-        field.options.packed = declared.repeated
+    return found
 
 
 # --- writing
@@ -195,8 +130,8 @@ def write_proto(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | N
     """
     message = message_to_write(proto)
     wire = encoded(shape, data, diff)
-    for field in _BLOB_PROTO:
-        message.ClearField(field.name)
+    for name in _class(_BLOB).DESCRIPTOR.fields_by_name:
+        message.ClearField(name)
     message.MergeFromString(wire)
     return message
 
@@ -409,7 +344,7 @@ def _check_fields(proto: Any) -> None:
         theirs = {name: (field.number, field.type) for name, field in kind.DESCRIPTOR.fields_by_name.items()}
     except AttributeError:
         theirs = {}
-    for field in _BLOB_PROTO:
-        number, value_type = theirs.get(field.name, (None, None))
-        if number != field.number or value_type not in _TYPE_NUMBERS[field.type]:
+    for name, field in _class(_BLOB).DESCRIPTOR.fields_by_name.items():
+        number, value_type = theirs.get(name, (None, None))
+        if number != field.number or value_type not in (field.type, _WIDER.get(field.type)):
             raise InvalidArgumentError("proto", proto, "a BlobProto with Caffe's fields, or its bytes")

@@ -257,8 +257,8 @@ def test_without_the_package_an_error_says_what_to_install(
 ) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"before")
-    proto._classes.cache_clear()  # pyright: ignore[reportPrivateUsage] -- as if it had never been asked for
-    monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pb2", None)
+    monkeypatch.delitem(sys.modules, "syncedmem.runtime.blobs.caffe_pb2", raising=False)
+    monkeypatch.setitem(sys.modules, "google.protobuf.descriptor_pool", None)
     with pytest.raises(MissingPackageError, match=r"pip install protobuf"):
         WITHOUT[name](path)
 
