@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tomllib
 from importlib.metadata import metadata, version
 from pathlib import Path
@@ -125,29 +124,6 @@ def test_what_a_repository_without_links_is_told_helps(checkout: Path) -> None:
     assert advice.startswith("git ")
     subprocess.run(["sh", "-c", advice], cwd=checkout, check=True, capture_output=True)
     assert 0 == run_setup(checkout).returncode
-
-
-@pytest.mark.deep
-def test_the_date_of_a_build_is_the_one_that_is_asked_for(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_links(checkout)
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(10**9))
-    subprocess.run([sys.executable, "setup.py", "--quiet", "sdist"], cwd=checkout, capture_output=True, check=True)
-    (archive,) = (checkout / "dist").iterdir()
-    with tarfile.open(archive) as members:
-        assert {10**9} == {member.mtime for member in members}
-
-
-@pytest.mark.deep
-def test_the_sdist_holds_no_tests_and_the_page_of_the_package(checkout: Path) -> None:
-    make_links(checkout)
-    (checkout / "tests").mkdir()
-    (checkout / "tests" / "test_something.py").touch()
-    subprocess.run([sys.executable, "setup.py", "--quiet", "sdist"], cwd=checkout, capture_output=True, check=True)
-    (archive,) = (checkout / "dist").iterdir()
-    with tarfile.open(archive) as members:
-        names = {member.name.partition("/")[2] for member in members}
-    assert {"src/README.md", "setup.py", "LICENSE", "CITATION.cff", "src/syncedmem/model/__init__.py"} <= names
-    assert not {"README.md", "tests", "tests/test_something.py"} & names
 
 
 def test_packages_are_those_in_the_source() -> None:

@@ -51,8 +51,6 @@ class Part:
         The other files and folders that its result depends on.
     programs : tuple of str
         Programs without which it is not possible.
-    asks : tuple of str
-        A command that prints nothing if it is not possible, and says why on its standard error.
     """
 
     about: str
@@ -61,14 +59,12 @@ class Part:
     options: tuple[str, ...] = ()
     reads: tuple[str, ...] = PRODUCT
     programs: tuple[str, ...] = ()
-    asks: tuple[str, ...] = ()
 
     def impossible(self) -> str:
         """Why it is not possible here; empty if it is."""
         if missing := [program for program in self.programs if shutil.which(program) is None]:
             return f"there is no {' and no '.join(missing)}: make system-deps"
-        answer = subprocess.run(self.asks, cwd=ROOT, capture_output=True, text=True, check=False) if self.asks else None
-        return "" if answer is None or answer.stdout else answer.stderr.partition("\n")[0]
+        return ""
 
     @property
     def command(self) -> list[str]:
@@ -107,7 +103,7 @@ _BROWSERS = (
 
 PARTS = {
     "coverage": Part(
-        "every line and branch of the model and the runtime",
+        "the lines and branches of the model and the runtime that tests take: a report",
         ("tests/model", "tests/runtime"),
         "coverage",
         reads=(*PRODUCT, "tests"),
@@ -151,13 +147,12 @@ PARTS = {
         "pages of others, built with Sphinx and MkDocs", ("tests/docs",), reads=(*PRODUCT, "docs", "README.md")
     ),
     "site": Part("the site, and all its blocks", (), "docs", reads=(*PRODUCT, "docs", "examples", "README.md")),
-    "package": Part("the same wheel twice", (), "wheel-twice", reads=(*PRODUCT, "setup.py", "MANIFEST.in")),
     "lowest": Part("the lower bound of every dependency", (), "test-lowest", reads=(*PRODUCT, "tests")),
     "pythons": Part(
-        "the newest other Python",
-        target="test-newest-python",
+        "another Python",
+        target="test-other-python",
         reads=(*PRODUCT, "tests"),
-        asks=(sys.executable, "requirements/newest_python.py"),
+        programs=("python3.13",),
     ),
     "new-seeds": Part("examples that nobody has tried", (), "new-seeds", reads=(*PRODUCT, "tests")),
 }

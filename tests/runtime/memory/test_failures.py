@@ -14,15 +14,12 @@ import pytest
 from subjects import SIZE, failing, filled
 
 from syncedmem.model import (
-    AllocationError,
-    BufferMismatchError,
     DeviceError,
     NoDeviceError,
     ReleaseError,
     caffe,
 )
-from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
-from syncedmem.runtime.allocators.pointers import no_room
+from syncedmem.runtime import SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
 from syncedmem.runtime.devices import forking
 from syncedmem.runtime.devices.forking import Home
 from syncedmem.runtime.devices.simulated.block import Quarantine
@@ -73,21 +70,6 @@ def test_a_device_that_cannot_say_which_is_current_is_reported(
         memory.cpu_data()
 
 
-class Mute(Exception):
-    """An error whose message raises."""
-
-    def __str__(self) -> str:
-        raise KeyError("no")
-
-
-class MuteValue(Mute, ValueError):
-    """A ValueError whose message raises, with which allocators refuse a buffer."""
-
-
-class MuteMemory(Mute, MemoryError):
-    """A MemoryError whose message raises, of a device that has no room."""
-
-
 def raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
     """A function that raises, whatever its arguments."""
 
@@ -95,30 +77,6 @@ def raising(error: BaseException | type[BaseException]) -> Callable[..., Any]:
         raise error
 
     return fail
-
-
-@pytest.mark.parametrize("error", [Mute, MuteValue])
-def test_a_buffer_is_refused_although_the_reason_cannot_be_shown(
-    error: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A memory and a `Buffer` both name the reason by its type."""
-    host, mine = CPUDeviceAllocator(), bytearray(SIZE)
-    memory = SyncedMemory(SIZE, host=host, device=None)
-    monkeypatch.setattr(host, "adopt", raising(error))
-    for adopting in (lambda: memory.set_cpu_data(mine), lambda: Buffer(SIZE, host, mine, use_external=True)):
-        with pytest.raises(BufferMismatchError, match=rf": {error.__name__}$"):
-            adopting()
-
-
-def test_a_lack_of_room_that_cannot_be_shown_is_an_allocation_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    host = CPUDeviceAllocator()
-    memory = SyncedMemory(SIZE, host=host, device=None)
-    monkeypatch.setattr(host, "allocate", raising(MuteMemory))
-    for allocating in (memory.cpu_data, lambda: Buffer(SIZE, host)):
-        with pytest.raises(AllocationError, match=r"cannot allocate 48 bytes on cpu:0: MuteMemory$"):
-            allocating()
-
-    assert "cannot allocate 4 bytes on here: MuteMemory" == str(no_room("here", 4, MuteMemory()))
 
 
 def test_a_view_that_cannot_be_made_while_no_accessor_is_ready_is_a_device_error(
