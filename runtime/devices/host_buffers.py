@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from typing import TYPE_CHECKING, Any, cast
 
@@ -84,18 +83,8 @@ def _holds_objects(view: memoryview) -> bool:
     owner: Any = view.obj
     if isinstance(owner, np.ndarray):
         return bool(cast("np.ndarray[Any, np.dtype[Any]]", owner).dtype.hasobject)
-    if isinstance(owner, ctypes.Structure | ctypes.Union | ctypes.Array | ctypes.py_object):
-        return _kind_holds_objects(cast("Any", owner).__class__)
     # In a format string "O" means a Python object, except in the name of a field, which is between colons.
     return "O" in re.sub(":.*?:", "", view.format)
-
-
-def _kind_holds_objects(kind: Any) -> bool:
-    """As `_holds_objects`, for a type of ``ctypes``: its format leaves out unions and packed structures."""
-    if issubclass(kind, ctypes.Array):
-        return _kind_holds_objects(kind._type_)
-    fields: list[Any] = [field for base in kind.__mro__ for field in getattr(base, "_fields_", ())]
-    return issubclass(kind, ctypes.py_object) or any(_kind_holds_objects(field[1]) for field in fields)
 
 
 def _check_adoptable(contiguous: bool, read_only: bool, holds_objects: bool) -> None:

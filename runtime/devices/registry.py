@@ -105,9 +105,6 @@ _MAKERS: dict[str, Callable[[int], tuple[DeviceAllocator, str]]] = {
 DEVICE_NAMES = tuple(_MAKERS)
 """The kinds of devices that have a name.  ``"cuda"`` means the first device of its kind, ``"cuda:1"`` the second."""
 
-_DIGITS = 10
-"""A number with so many digits is refused; no device has it."""
-
 
 @cache
 def _made(name: str, ordinal: int) -> tuple[DeviceAllocator, str]:
@@ -155,7 +152,7 @@ def parse_device(name: str) -> tuple[str, int]:
     if kind not in _MAKERS and name not in (AUTOMATIC, HOST_ALONE):
         known = f"{AUTOMATIC}, {', '.join(DEVICE_NAMES)}, and {HOST_ALONE} for no device"
         raise NoDeviceError(f"unknown device {shown(name)}; there are {known}")
-    if colon and not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
+    if colon and not (number.isascii() and number.isdecimal()):
         raise NoDeviceError(f"{shown(name)} names no device: a number must follow the colon, as in {kind}:1")
     return kind, int(number or 0)
 

@@ -156,18 +156,6 @@ def test_writeable_buffers_are_adopted_without_a_copy(name: str) -> None:
     assert bytes([*range(1, 16), 0]) == seen[:16]
 
 
-class ObjectOrNumber(ctypes.Union):
-    """Its format does not mention the Python object."""
-
-    _fields_ = (("number", ctypes.c_uint64), ("object", ctypes.py_object), ("room", ctypes.c_char * 16))
-
-
-class PackedObjects(ObjectOrNumber):
-    """A structure that contains a union with a Python object."""
-
-    _pack_ = 1
-
-
 BAD: dict[str, tuple[Any, str]] = {
     "list": ([0] * 16, "no buffer interface"),
     "device memory": (SimulatedDeviceAllocator().empty(16), "no buffer interface"),
@@ -180,8 +168,6 @@ BAD: dict[str, tuple[Any, str]] = {
     "strings of any length": (np.zeros(16, np.dtypes.StringDType()), "holds Python objects"),
     "objects in a memoryview": (memoryview(cast("Any", np.zeros(16, object))), "holds Python objects"),
     "objects of ctypes": ((ctypes.py_object * 16)(), "holds Python objects"),
-    "objects in a union of ctypes": (ObjectOrNumber(), "holds Python objects"),
-    "objects in packed structures of ctypes": ((PackedObjects * 3)(), "holds Python objects"),
 }
 
 

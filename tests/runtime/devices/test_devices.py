@@ -223,7 +223,7 @@ def test_a_number_says_which_device_of_a_kind(name: str, monkeypatch: pytest.Mon
     assert automatic_name() == (device.name if int(number) else kind)
 
 
-@pytest.mark.parametrize("number", ["", "x", "-1", "+1", " 1", "1.0", "1:1", "0x1", "²", "\u0661", "9" * 40])
+@pytest.mark.parametrize("number", ["", "x", "-1", "+1", " 1", "1.0", "1:1", "0x1", "²", "\u0661"])
 def test_what_is_no_number_of_a_device_is_refused(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message has the requested name, cut if it is long."""
     said = r"^'simulated:.* names no device: a number must follow the colon, as in simulated:1$"
