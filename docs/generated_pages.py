@@ -22,7 +22,6 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 from bugs_in_c import IN_C
 from mutants.allocator import ALLOCATOR_BUGS
 from mutants.blob import BLOB_BUGS
-from mutants.buffer import BUFFER_BUGS
 from mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from mutants.memory import MEMORY_BUGS
 from mutants.port import PORT_BUGS
@@ -69,7 +68,6 @@ __all__ = [
 _SEEDED_BUGS: dict[str, SeededBug] = {
     **ALLOCATOR_BUGS,
     **BLOB_BUGS,
-    **BUFFER_BUGS,
     **DEVICE_ALLOCATOR_BUGS,
     **MEMORY_BUGS,
     **PORT_BUGS,
@@ -82,7 +80,6 @@ SECTIONS: dict[tuple[Kind, Profile], str] = {
     ("memory", "safe"): "What is promised beyond Caffe: memories",
     ("blob", "caffe"): "What Caffe does: blobs",
     ("blob", "safe"): "What is promised beyond Caffe: blobs",
-    ("buffer", "safe"): "What a buffer must do",
     ("allocator", "safe"): "What an allocator must do",
     ("device allocator", "safe"): "What an allocator with our interface must do",
     ("port", "caffe"): "What a port that is a program must do",
@@ -122,16 +119,15 @@ def requirements_page() -> str:
         (
             "Each requirement is one sentence that can be wrong. Every verdict of [the kit](conformance.md), of "
             "[the fuzzer](fuzzing.md), of `syncedmem verify` and of [the contract](allocators.md#test-your-own) names "
-            "one. For each there are one or more *seeded bugs*: a memory, a blob, a buffer, an allocator or a port "
+            "one. For each there are one or more *seeded bugs*: a memory, a blob, an allocator or a port "
             "that breaks the requirement. A test shows that it is refused, and that the requirement is named "
-            "([memories and blobs](../tests/spec/test_seeded_bugs.py), [buffers](../tests/spec/test_buffer_kit.py), "
+            "([memories and blobs](../tests/spec/test_seeded_bugs.py), "
             "[allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), [allocators with our "
             "interface](../tests/runtime/allocators/test_contract.py), "
-            "[ports](../tests/spec/ports/test_wrong_ports.py)). R are requirements of memories, B of blobs, F "
-            "of buffers, A of any allocator, D of one with our interface, P of a port that is a program. Sources of R "
-            "and B are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 "
-            "are hazards of Caffe, "
-            "which [the errata](errata.md) explain."
+            "[ports](../tests/spec/ports/test_wrong_ports.py)). R are requirements of memories, B of blobs, A "
+            "of any allocator, D of one with our interface, P of a port that is a program. Sources of R and B are "
+            "[Caffe's files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 are hazards "
+            "of Caffe, which [the errata](errata.md) explain."
         ),
         (
             "Levels say how much of a memory or a blob is observed, and each includes the lower ones: L0 heads, flags "
@@ -353,7 +349,7 @@ def port_bugs() -> str:
 
 def trust() -> str:
     """Why to believe the project: what is checked, in numbers."""
-    kinds: tuple[Kind, ...] = ("memory", "blob", "buffer", "allocator", "device allocator", "port")
+    kinds: tuple[Kind, ...] = ("memory", "blob", "allocator", "device allocator", "port")
     required = sum(len(requirements_of(kind)) for kind in kinds)
     transitions = len(transitions_of(caffe.CAFFE))
     ported = len(json.loads((HERE.parent / "tests" / "support" / "port_bugs.json").read_text(encoding="utf-8")))

@@ -2,7 +2,7 @@
 
 ``requirements`` are numbered sentences.  ``engine`` has what every kit needs: the subject, the call log, reproducers,
 the shrinker, findings and reports.  The kits of ``memory``, of ``blob`` and, for allocators, ``fuzz`` use it.
-``contracts`` are the checks of buffers and of allocators with our interface, which need no generated steps.  In each
+``contracts`` are the checks of allocators with our interface, which need no generated steps.  In each
 kit an ``oracle`` predicts what must happen, and never reads the transition table.  A ``driver`` makes one call
 after the other and compares everything with the oracle.  ``suites`` are enumerated, ``walks`` are generated.
 ``vectors`` are programs with their expected results, for ports that Python cannot call.  ``proofs`` compare the table

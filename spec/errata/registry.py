@@ -60,6 +60,7 @@ class Erratum:
     requirement: str = ""
 
 
+_BUFFER = "tests/runtime/memory/test_buffer.py::test_"
 _MISPRINT = "tests/spec/test_errata.py::test_a_misprint_does_not_compile"
 
 _SEEDS: tuple[tuple[str, str, str, str, str, str], ...] = (
@@ -140,7 +141,7 @@ _SEEDS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("004", "66-74", "failure is a failed CHECK", "the process ends", "`AllocationError`",
      "tests/runtime/devices/test_devices.py::test_the_list_of_devices_is_complete_and_says_what_each_is NullOnFailure"),
     ("004", "76, 77", "the text breaks off", "it does not say how memory is freed", "owned memory is released once",
-     "CloseDoesNothing"),
+     f"{_BUFFER}its_own_memory_is_released_once"),
 )  # fmt: skip
 
 _ORIGINALS: tuple[tuple[str, str, str, str, str, str], ...] = (
@@ -184,7 +185,7 @@ _ORIGINALS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("KuiperLLama", "alloc.cpp:4-60", "CUDA's results are dropped", "failures go unnoticed",
      "`DeviceError`", "DropsErrors CopyUnchecked"),
     ("KuiperLLama", "alloc.cpp", "with zero bytes it returns before `need_sync`", "nobody waits",
-     "waits for any size", "NothingToWaitFor"),
+     "waits for any size", f"{_BUFFER}need_sync_waits_for_all_work_of_the_device"),
     ("KuiperLLama", "alloc_cu.cpp", "release returns if there is no small block", "big blocks are never used again",
      "every release counts", "ReleasesNothingWithoutSmall"),
     ("KuiperLLama", "alloc_cu.cpp", "zero bytes get an idle block", "nobody else can use that block", "no block",
@@ -209,13 +210,13 @@ _ORIGINALS: tuple[tuple[str, str, str, str, str, str], ...] = (
     ("KuiperLLama", "buffer.cpp", "`allocate` overwrites its pointer", "the old memory leaks",
      "released first", "ReallocKeepsTheOld HostAdoptionLeaks"),
     ("KuiperLLama", "buffer.cpp", "`copy_from` takes the smaller size", "the rest is lost silently", "refused",
-     "CopiesWhatFits"),
+     f"{_BUFFER}a_longer_source_is_refused"),
     ("KuiperLLama", "buffer.cpp", "`copy_from` tests null with `||`, not `&&`", "a null argument is used", "refused",
-     "IgnoresNoMemory"),
+     f"{_BUFFER}a_copy_from_or_to_a_buffer_without_memory_is_refused"),
     ("KuiperLLama", "buffer.h:6", "`enable_shared_from_this`, privately", "`get_shared_from_this()` always throws",
-     "references are Python's", "Copied"),
+     "references are Python's", f"{_BUFFER}a_buffer_cannot_be_copied_or_pickled"),
     ("KuiperLLama", "buffer.cpp", "external memory has no allocator", "it cannot be copied to", "it can be",
-     "CopiesExternal"),
+     f"{_BUFFER}a_copy_between_any_two_places_copies_the_source_and_changes_no_other_byte"),
 )  # fmt: skip
 
 

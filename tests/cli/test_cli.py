@@ -155,7 +155,6 @@ def test_verify_passes_and_reports(tmp_path: Path) -> None:
 
     # Six of the allocators keep released memory, and are exempt from one requirement.
     allocators = len(allocators_over(SimulatedDeviceAllocator())) * len(requirements_of("device allocator")) - 6
-    assert (len(requirements_of("buffer")), 0) == counted["simulated", "buffers"]
     assert (allocators, 0) == counted["simulated", "allocators"]
     assert all(report[key] for key in ("date", "host", "processor", "platform", "python"))
     assert version("numpy") == report["libraries"]["numpy"]
@@ -237,7 +236,7 @@ def test_a_report_explains_every_word_and_number() -> None:
     model = ModelVerdict(dict.fromkeys(verify_model().counts, 7), [])
     text = page(Verification(0, model, [DeviceVerdict("cuda", "CUDA needs CuPy")]))
     titles = {*re.findall("<dt>(.*?)</dt>", text), *re.findall('<th class="number">([^<]+)', text)}
-    assert len(titles) > 15
+    assert len(titles) >= 15
     assert titles | {*MARKS, "incomplete", "unavailable"} <= {*GLOSSARY}
     assert all(f"<th>{word}<" in text for word in GLOSSARY)
 
@@ -807,7 +806,7 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", ["simulated:1", "simulated-seeded:2"])
 def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its buffers and allocators are; the rest, which takes long, is asked for by the same name."""
+    """Its allocators are; the rest, which takes long, is asked for by the same name."""
     asked: list[str] = []
 
     def part(job: str, **options: Any) -> DeviceVerdict:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from mutants.allocator import ALLOCATOR_BUGS
 from mutants.blob import BLOB_BUGS
-from mutants.buffer import BUFFER_BUGS
 from mutants.memory import MEMORY_BUGS
 
 from syncedmem import Blob, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
@@ -20,7 +19,7 @@ from syncedmem.spec.errata import ERRATA, SOURCES, Erratum
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).relative_to(ROOT).as_posix()
 MISPRINT = f"{HERE}::test_a_misprint_does_not_compile"
-SEEDED_BUGS = {*MEMORY_BUGS, *BLOB_BUGS, *BUFFER_BUGS, *ALLOCATOR_BUGS}
+SEEDED_BUGS = {*MEMORY_BUGS, *BLOB_BUGS, *ALLOCATOR_BUGS}
 
 RIGHT_AND_WRONG = {
     "000:33": ("void CaffeFreeHost(void* ptr, bool use_cuda)", "void Caffe_FreeHost(void* ptr, bool* use_cuda)"),

@@ -99,8 +99,8 @@ def verify(  # noqa: PLR0913 -- options
 ) -> None:
     """Check the model and all devices against the specification.
 
-    The model is compared with what was observed of Caffe. On each device of this machine, memories, blobs, buffers and
-    all allocators and adaptors are tested against every requirement. A device that is not available is listed with the
+    The model is compared with what was observed of Caffe. On each device of this machine, memories, blobs and all
+    allocators and adaptors are tested against every requirement. A device that is not available is listed with the
     reason. This is no failure, but if you named it with --device, the verdict is "incomplete".
 
     With --model, only the table of one machine is checked, which may be your own: that it is sound, and with a policy

@@ -24,7 +24,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.caffe import DEFAULT, edition_for
 from syncedmem.model.states import stepper
-from syncedmem.runtime import Blob, Buffer, SimulatedDeviceAllocator, SyncedMemory, named_device
+from syncedmem.runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
 from syncedmem.runtime.devices.compilers import check_switch
 from syncedmem.runtime.devices.host import cpu_allocator
 from syncedmem.runtime.devices.registry import DEVICE_NAMES, check_environment, parse_device, report_of, sibling
@@ -40,7 +40,6 @@ from syncedmem.spec import (
     check_conformance,
     compare_model,
 )
-from syncedmem.spec.contracts import check_buffers
 from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import check_steps
 from syncedmem.spec.engine.supervisor import Death, Limits, side_by_side
@@ -68,7 +67,6 @@ __all__ = [
     "SUBJECTS",
     "Part",
     "make_blob_subject",
-    "make_buffer_subject",
     "make_subject",
     "verify",
     "verify_machine",
@@ -193,17 +191,6 @@ def make_blob_subject(name: str, seed: int) -> Subject:
     return replace(make_subject(name, seed), make=Blob, source=source)
 
 
-def make_buffer_subject(name: str, seed: int) -> Subject:
-    """The same for buffers.
-
-    Raises
-    ------
-    NoDeviceError
-    """
-    source = f"from syncedmem.verification import make_buffer_subject\nsubject = make_buffer_subject({name!r}, {seed})"
-    return replace(make_subject(name, seed), make=Buffer, source=source)
-
-
 @dataclass(frozen=True)
 class Part:
     """A part of what is checked on each device.
@@ -234,11 +221,6 @@ def _check_blobs(name: str, steps: int, seed: int, progress: Progress | None) ->
     return check_blobs(make_blob_subject(name, seed), steps=steps // 3, seed=seed, progress=progress)
 
 
-def _check_buffers(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
-    del steps
-    return check_buffers(make_buffer_subject(name, seed), progress=progress)
-
-
 def _check_allocators(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
     del steps
     subject = make_subject(name, seed)
@@ -249,12 +231,11 @@ def _check_allocators(name: str, steps: int, seed: int, progress: Progress | Non
 PARTS: Mapping[str, Part] = {
     "memories": Part("memory", _check_memories, lambda here: Coverage(edition_for(has_device=here))),
     "blobs": Part("blob", _check_blobs, BlobCoverage),
-    "buffers": Part("buffer", _check_buffers, lambda _: Checklist()),
     "allocators": Part("device allocator", _check_allocators, lambda _: Checklist()),
 }
 """What is checked on each device, in the order of the report.
 
-Blobs are given a third of the steps.  Buffers and allocators need no generated steps.
+Blobs are given a third of the steps.  Allocators need no generated steps.
 """
 
 
