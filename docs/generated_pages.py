@@ -32,7 +32,6 @@ from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.difference import compare
 from syncedmem.spec import Policy
 from syncedmem.spec.blob.calls import CALLS
-from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.memory.coverage import transitions_of
 from syncedmem.spec.ports.protocol import BLOB
 from syncedmem.spec.ports.protocol import CAFFE as PORTS
@@ -56,7 +55,6 @@ __all__ = [
     "PARTS",
     "UNREACHABLE",
     "blob_calls",
-    "errata_page",
     "filled",
     "main",
     "requirements_page",
@@ -84,31 +82,6 @@ SECTIONS: dict[tuple[Kind, Profile], str] = {
     ("device allocator", "safe"): "What an allocator with our interface must do",
     ("port", "caffe"): "What a port that is a program must do",
 }
-
-
-def errata_page() -> str:
-    """The page of errata, by source."""
-    parts = [
-        "# Errata",
-        NOTE.format("spec/errata/registry.py"),
-        (
-            "This project was built from five texts and two programs, and all of them have mistakes. Each mistake is "
-            "listed with what is right, and with what shows it. A name in one word is a *seeded bug*: a memory, a "
-            "blob or an allocator with this mistake, which a kit must refuse. The other names are tests."
-        ),
-    ]
-    for source, title in SOURCES.items():
-        rows = [
-            (it.place, f"{it.says}: {it.wrong}", it.right, "<br>".join(map(_shown, it.shown)))
-            for it in ERRATA
-            if it.source == source
-        ]
-        parts += [
-            f"## {source}",
-            f"{title}.",
-            table(("where", "what it says or does, and what is wrong", "what is right", "shown by"), rows),
-        ]
-    return "\n\n".join(parts) + "\n"
 
 
 def requirements_page() -> str:
@@ -212,33 +185,10 @@ def _linked(bug: SeededBug) -> str:
     return f"[{bug.name}](../tests/{bug.make.__module__.replace('.', '/')}.py)"
 
 
-def _shown(name: str) -> str:
-    file, _, test = name.partition("::")
-    if test:
-        return f"[{test.removeprefix('test_').replace('_', ' ')}](../{file})"
-    return _linked(_SEEDED_BUGS[name])
-
-
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-
-
-def blob_table() -> str:
-    """The table of docs/blobs.md: what Caffe's blob does, what ours does, and which test shows it."""
-    rows = [
-        (
-            it.place,
-            f"{it.says}: {it.wrong}",
-            it.right,
-            f"[{it.requirement}](requirements.md)",
-            "<br>".join(map(_shown, it.shown)),
-        )
-        for it in ERRATA
-        if it.requirement
-    ]
-    return table(("where", "Caffe", "here", "requirement", "shown by"), rows)
 
 
 def suite_table() -> str:
@@ -494,7 +444,6 @@ def example_machines() -> tuple[tuple[Path, Machine], ...]:
 
 
 PAGES = {
-    "errata.md": errata_page,
     "requirements.md": requirements_page,
     "port-protocol.schema.json": protocol_schema,
     "machines.md": machines_page,
@@ -503,7 +452,6 @@ PAGES = {
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "../README.md": {"trust": trust},
     "index.md": {"trust": trust},
-    "blobs.md": {"caffe": blob_table},
     "configurations.md": {
         "grid": configuration_grid,
         "counts": configuration_counts,
