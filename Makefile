@@ -228,7 +228,7 @@ docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks 
 	@echo 'The site: build/site/index.html'
 	$(BIN)/pytest README.md src/README.md docs tests/docs/test_pages.py
 
-# Vectors that are kept for reading; the manifest has the digests of all others.
+# Vectors that are kept for reading.
 COMMITTED := caffe/modes caffe/aliases cpu_only/tour
 
 ROUND_TRIP := mutable_cpu_data gpu_data mutable_gpu_data cpu_data
@@ -245,10 +245,6 @@ generated: $(STAMPS)/package  ## write the committed files that are made from th
 	$(BIN)/syncedmem vectors --out vectors $(COMMITTED:%=--suite %) $(CHECK)
 	$(BIN)/python docs/generated_pages.py $(CHECK)
 	$(BIN)/python tests/support/public_names.py $(CHECK)
-
-kills: $(STAMPS)/package  ## measure which suites of test vectors refuse each seeded bug, or BUG alone; for all it takes minutes
-	$(BIN)/python tests/support/vector_kills.py $(BUG)
-	$(MAKE) generated
 
 kill-table: $(STAMPS)/test  ## write down which suites of the kit catch each seeded bug, or BUG alone; for all it takes minutes
 	$(BIN)/pytest $(LOGGED) --every-suite --write-kills tests/mutants/kills.json -k 'the_kit_catches$(BUG:%= and %)' \

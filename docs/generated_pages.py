@@ -14,7 +14,7 @@ import sys
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
@@ -25,7 +25,6 @@ from mutants.blob import BLOB_BUGS
 from mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from mutants.memory import MEMORY_BUGS
 from mutants.port import PORT_BUGS
-from vector_kills import known
 
 from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe, configurations
 from syncedmem.model.diagrams.diagram import diagram_svg
@@ -37,8 +36,8 @@ from syncedmem.spec.ports.protocol import BLOB
 from syncedmem.spec.ports.protocol import CAFFE as PORTS
 from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
-from syncedmem.spec.vectors import ALL_SUITES, BLOB_REFUSALS, REFUSALS
-from syncedmem.spec.vectors.keys import BLOB_STEP, LINE, MEMORY_STEP
+from syncedmem.spec.vectors import REFUSALS, SUITES, vectors
+from syncedmem.spec.vectors.keys import LINE, MEMORY_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -193,26 +192,19 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def suite_table() -> str:
     """The table of the suites of test vectors, with their sizes."""
-    told = {it["file"]: it for it in _manifest()["suites"]}
     rows: list[tuple[str, ...]] = []
-    for name, suite in ALL_SUITES.items():
-        found = [told.get(f"{edition}/{name}.jsonl") for edition in EDITIONS]
-        profiles = sorted({profile for it in found if it for profile in it["profiles"]})
-        sizes = (f"{it['vectors']:,} / {it['steps']:,}" if it else "–" for it in found)
-        refused = sum(any(it.endswith(f"/{name}") for it in suites) for suites in known().values())
-        rows.append((f"`{name}`", suite.text, " and ".join(profiles), *sizes, str(refused)))
-    return table(("suite", "what it guarantees", "profile", *EDITIONS, "bugs"), rows)
+    for name, suite in SUITES.items():
+        found = [[it.program for it in vectors(name, machine)] for machine in EDITIONS.values()]
+        profiles = sorted({program.profile for programs in found for program in programs})
+        sizes = (f"{len(it):,} / {sum(len(program.operations) for program in it):,}" for it in found)
+        rows.append((f"`{name}`", suite.text, " and ".join(profiles), *sizes))
+    return table(("suite", "what it guarantees", "profile", *EDITIONS), rows)
 
 
 def refusal_table() -> str:
     """The table of reasons for which a step can be refused."""
     rows = [(f"`{name}`" if name else "`null`", why) for name, why in REFUSALS.items()]
     return table(("`refusal`", "meaning"), rows)
-
-
-def blob_refusal_table() -> str:
-    """The table of reasons for which a step of a blob can be refused."""
-    return table(("`refusal` of a blob", "meaning"), [(f"`{name}`", why) for name, why in BLOB_REFUSALS.items()])
 
 
 def key_table(keys: Iterable[Field]) -> str:
@@ -226,19 +218,9 @@ def committed_sentence() -> str:
     kept = sorted(path.relative_to(VECTORS).with_suffix("").as_posix() for path in VECTORS.rglob("*.jsonl"))
     names = [f"`{name}`" for name in kept]
     return (
-        "`vectors/` in the repository has the manifest, the schema, and "
+        "`vectors/` in the repository has the schema, and "
         f"{len(names)} small suites for reading: {', '.join(names[:-1])} and {names[-1]}."
     )
-
-
-def refused_sentence() -> str:
-    """How many seeded bugs are refused by some vector, as it was measured."""
-    refused = sum(map(bool, known().values()))
-    return f"{refused} of the {len(known())} seeded bugs of memories and blobs are refused by some vector."
-
-
-def _manifest() -> Any:  # noqa: ANN401 -- JSON
-    return json.loads((VECTORS / "manifest.json").read_text(encoding="utf-8"))
 
 
 def protocol_levels() -> str:
@@ -471,10 +453,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "line": lambda: table(("key", "meaning"), [(f"`{it.name}`", it.text) for it in LINE]),
         "step": lambda: key_table(MEMORY_STEP),
         "refusals": refusal_table,
-        "blobs": lambda: key_table(BLOB_STEP),
-        "blobrefusals": blob_refusal_table,
         "committed": committed_sentence,
-        "refused": refused_sentence,
     },
 }
 

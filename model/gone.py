@@ -9,7 +9,9 @@ from typing import Final
 
 __all__ = ["GONE", "gone"]
 
-GONE: Final[dict[str, str]] = {}
+GONE: Final[dict[str, str]] = {
+    "vectors --archive": "Write the files with `syncedmem vectors --out FOLDER`, and pack them with tar.",
+}
 """What to do instead, as a sentence that begins with a verb."""
 
 

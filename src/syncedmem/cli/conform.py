@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,9 +118,9 @@ def conform(  # noqa: PLR0913 -- the options of the command
       --command COMMAND       a program that speaks the protocol of ports
 
     The port runs in a process of its own. If it crashes, exits or does not answer, that is a violation. For each
-    violation the folder has the shortest program that shows it and, if one can show it, a test vector, written as they
-    are found. The last line is the verdict. If the port does not conform at the level that it names, lower levels are
-    tested too, and the last line has the one that it reaches.
+    violation the folder has the shortest program that shows it, written when it is found. The last line is the verdict.
+    If the port does not conform at the level that it names, lower levels are tested too, and the last line has the one
+    that it reaches.
 
     Exit status:
       0  the port conforms, at the level that was asked for, or at the one that it names
@@ -254,7 +253,7 @@ class _Kept:
         self.stale: list[str] = []
 
     def keep(self, report: PortReport) -> None:
-        """Write what is known until now: the report, and the program and the vector of each violation."""
+        """Write what is known until now: the report, and the program of each violation."""
         if not self._started:
             self._clear()
         for violation in report.violations:
@@ -262,8 +261,6 @@ class _Kept:
                 path = _file(violation, self._out)
                 text = violation.reproducer if path.suffix == ".py" else "\n".join(violation.statements)
                 self._write(path, f"{text}\n")
-            if violation.vector:
-                self._write(_vector(violation, self._out), f"{violation.vector}\n")
         self.stale = [name for name in self.stale if name not in self._files]
         data = {"target": self._target, "files": [*self._files], **report.as_json()}
         write(self._out / "report.json", json.dumps(data, indent=2) + "\n")
@@ -289,12 +286,8 @@ class _Kept:
                 (self._out / name).unlink()
 
 
-_FINDING = re.compile(r"[BPR]\d\d-[a-z0-9-]+\.(py|jsonl|vector\.jsonl)")
+_FINDING = re.compile(r"[BPR]\d\d-[a-z0-9-]+\.(py|jsonl)")
 """The names of the files of findings."""
-
-
-def _vector(violation: Violation, out: Path) -> Path:
-    return out / f"{violation.requirement}.vector.jsonl"
 
 
 def _file(violation: Violation, out: Path) -> Path:
@@ -381,7 +374,3 @@ def _shown(violation: Violation, seed: int, out: Path, found: ProgramTarget | Ma
     if len(text) <= _SHOWN:
         yield f"Shortest program, seed {seed}:\n\n{text}"
     yield f"It is in {path}." if path.suffix == ".py" else f"Run it: {running(found, path)}"
-    if violation.vector:
-        own = f" --machine {shlex.quote(found.own.machine)}" if found.own.machine else ""
-        vector = shlex.quote(str(_vector(violation, out)))
-        yield f"Or as a test vector: syncedmem replay {vector} {as_written(found)}{own}"

@@ -21,7 +21,7 @@ from .machines import POLICY, machine_and_policy
 from .output import check_place, place, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator
 
     from rich.progress import Progress
     from rich.table import Table
@@ -81,8 +81,8 @@ def verify(  # noqa: PLR0913 -- options
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Folder for index.html and report.json, which are replaced if they exist, and for a test vector of "
-            f"each violation that one can show. Missing folders are created. Default: {DEFAULT_OUT}, or "
+            help="Folder for index.html and report.json, which are replaced if they exist. Missing folders are "
+            f"created. Default: {DEFAULT_OUT}, or "
             f"{DEFAULT_OUT}-NAME+NAME if not all devices are checked.",
         ),
     ] = None,
@@ -141,14 +141,9 @@ def verify(  # noqa: PLR0913 -- options
     data = json.dumps(result.as_json(), indent=2) + "\n"
     write(folder / "index.html", page(result))
     write(folder / "report.json", data)
-    vectors = list(_vectors(result, folder))
-    for path, line in vectors:
-        write(path, line)
     widen(console)
     _print_verification(console, result)
     console.print(f"Report: {folder / 'index.html'}", highlight=False, soft_wrap=True)
-    for path, _ in vectors:
-        console.print(f"Test vector: {path}", highlight=False, soft_wrap=True)
     if json_path is not None:
         write(data_file, data)
     if not result.passed:
@@ -180,14 +175,6 @@ def _verify_machine(machine: Machine, policy: Policy | None, json_path: str | No
         write(data_file, json.dumps(report, indent=2) + "\n")
     if verdict.problems:
         raise typer.Exit(1)
-
-
-def _vectors(result: Verification, folder: Path) -> Iterator[tuple[Path, str]]:
-    """The files of test vectors of violations, and the line of each."""
-    for device in result.devices:
-        for violation in device.violations:
-            if violation.vector:
-                yield folder / f"{device.name}-{violation.requirement}.vector.jsonl", f"{violation.vector}\n"
 
 
 @contextmanager

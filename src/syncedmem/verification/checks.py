@@ -47,7 +47,6 @@ from syncedmem.spec.memory.agreement import check_sides
 from syncedmem.spec.memory.policy import POLICIES
 from syncedmem.spec.proofs import SENTENCES, compare, summarise
 from syncedmem.spec.requirements import requirements_of
-from syncedmem.spec.vectors.of_violations import add_vectors
 
 from .allocators import check_allocators
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
@@ -211,10 +210,7 @@ class Part:
 
 
 def _check_memories(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
-    subject = make_subject(name, seed)
-    found = check_conformance(subject, steps=steps, seed=seed, progress=progress)
-    add_vectors(found.violations, subject)
-    return found
+    return check_conformance(make_subject(name, seed), steps=steps, seed=seed, progress=progress)
 
 
 def _check_blobs(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
