@@ -11,6 +11,8 @@ __all__ = ["GONE", "gone"]
 
 GONE: Final[dict[str, str]] = {
     "vectors --archive": "Write the files with `syncedmem vectors --out FOLDER`, and pack them with tar.",
+    "fuzz --log": "Take the requests of the log in a test of your own, with `driver_of` of `syncedmem.spec.fuzz`.",
+    "fuzz --corpus": "Keep the replay files of findings, and repeat them with `syncedmem replay`.",
 }
 """What to do instead, as a sentence that begins with a verb."""
 

@@ -55,11 +55,6 @@ def _no_signs_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
         (("--promise", "alignment=16", "--promise", "alignment=64"), "alignment is promised twice: 16 and 64"),
         (("--known", "file"), "file, line 1: there is no requirement 'nonsense'"),
         (("--known", "missing"), "missing: No such file or directory"),
-        (("--corpus", "file"), "file: it is not a directory"),
-        (("--corpus", "file/folder"), "file/folder: Not a directory"),
-        (("--corpus", "corpus"), "corpus/a.json is no program of a corpus"),
-        (("--log", "file"), "file is no log of RMM"),
-        (("--log", "missing"), "missing: No such file or directory"),
         (("--skip", "A99"), "there is no requirement 'A99'"),
         (("--steps", "0"), "steps must be more than 0, got 0"),
     ],
@@ -73,8 +68,6 @@ def test_what_cannot_be_used_is_refused_in_a_line_before_anything_is_tested(
 ) -> None:
     """If a report could not be written at the end, its reproducer would be lost."""
     (tmp_path / "file").write_text("nonsense", encoding="utf-8")
-    (tmp_path / "corpus").mkdir()
-    (tmp_path / "corpus" / "a.json").write_text("{", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", POOL, *arguments])
     with pytest.raises(SystemExit) as left:

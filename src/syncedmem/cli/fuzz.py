@@ -100,13 +100,6 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         ),
     ] = None,
     first: Annotated[bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding.")] = False,
-    log: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Log of allocations of RMM (CSV) or CuPy (JSON lines), whose requests come first. Repeat it for more.",
-        ),
-    ] = None,
     skip: Annotated[
         list[str] | None,
         typer.Option(
@@ -120,14 +113,6 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             metavar="FILE",
             help="File with findings that are no failures: one on each line, as the report prints it, and after # the "
             "reason.",
-        ),
-    ] = None,
-    corpus: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Begin with the programs in this folder, and keep those there that reach new behaviour or fail. It is "
-            "created if it is missing.",
         ),
     ] = None,
     json_path: JsonFile = None,
@@ -187,8 +172,6 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
                     first=first,
                     skip=skip or (),
                     known=known,
-                    corpus=corpus,
-                    logs=log or (),
                     on_progress=follow,
                     on_change=files.keep,
                 )
@@ -215,7 +198,7 @@ def _finish(
         console.print(f"interrupted by {signals[0].name} before anything was tested.", style="bold red")
         raise typer.Exit(BY_SIGNAL + signals[0])
     files.keep(report)
-    unwritten = [*filter(None, (files.error, report.unwritten)), *_write(report, json_path, junit)]
+    unwritten = [*filter(None, [files.error]), *_write(report, json_path, junit)]
     _print_report(console, report)
     paths = iter(files.paths(report))
     for finding in report.findings:
