@@ -13,6 +13,7 @@ GONE: Final[dict[str, str]] = {
     "vectors --archive": "Write the files with `syncedmem vectors --out FOLDER`, and pack them with tar.",
     "fuzz --log": "Take the requests of the log in a test of your own, with `driver_of` of `syncedmem.spec.fuzz`.",
     "fuzz --corpus": "Keep the replay files of findings, and repeat them with `syncedmem replay`.",
+    "fuzz --sanitizer": "Build the library with -fsanitize=address, and fuzz it with LD_PRELOAD=libasan.so.",
 }
 """What to do instead, as a sentence that begins with a verb."""
 

@@ -217,7 +217,7 @@ def _natively(job: Job, answer: Path, limits: Limits) -> Answer:
     """Run the native driver in a fork, as another program."""
     program, *_ = command = job["command"]
     with NativeJournal(*job["layout"]) as journal:
-        run = partial(os.execve, program, command, {**os.environ, **job["environment"]})
+        run = partial(os.execv, program, command)
         death = in_fork(run, answer, limits, journal.mark)
         return {"death": vars(death)} if isinstance(death, Death) else death
 

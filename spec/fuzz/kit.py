@@ -20,7 +20,6 @@ from .isolation import Inline, Isolated
 from .jobs import finding_of
 from .loops import folded, items_as_json
 from .mask import Mask, read_known, reason_of, requirement_named
-from .native_driver.building import sanitizer_of
 from .native_driver.running import FROM_OUTSIDE, NativeDriver
 from .recognition import TargetSource, spelling
 from .report import Report
@@ -54,9 +53,8 @@ MOST_KEPT = 10_000
 _LAST = 200
 """The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
-_NATIVELY, _IN_NATIVE_THREADS, _SANITIZED = 2, 25, 10
-"""The operations of the native driver for each of the fast generator: with one thread, and with several; a sanitizer
-takes about ten times as long."""
+_NATIVELY, _IN_NATIVE_THREADS = 2, 25
+"""The operations of the native driver for each of the fast generator: with one thread, and with several."""
 _DEATHS = ("A22-no-crash", "A23-no-hang")
 _NO_MASK = Mask()
 
@@ -263,7 +261,7 @@ class _Campaigns:
         if self._report.threads > 1:
             yield self._take_threads
         yield partial(self._take_stages, "fast", drawn)
-        if self._symbols or sanitizer_of(self._report.target):
+        if self._symbols:
             yield partial(self._take_natively, 1)
 
     def _is_over(self) -> bool:
@@ -328,8 +326,6 @@ class _Campaigns:
         """The native driver, if the target is C functions; return whether it has run."""
         generator, report = "native" if threads == 1 else "threads", self._report
         tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
-        if sanitizer_of(report.target):
-            tally.planned //= _SANITIZED
         self._tallies[generator] = tally
         try:
             options = self._place, report.target, report.capabilities, report.hang, self._symbols
@@ -346,8 +342,6 @@ class _Campaigns:
             )
             self._take(generator, answers, driver.taken)
         except TargetError as error:
-            if sanitizer_of(report.target):
-                raise
             report.notes.append(f"the native driver has not run: {error}")
             return False
         return True
@@ -452,7 +446,7 @@ class _Campaigns:
             self._note_failure(EngineError(f"{finding.message}; {outside}"))
             return False
         dies = short.requirement in _DEATHS
-        if short.generator == "native" and not (short.repeats or short.report or dies):
+        if short.generator == "native" and not (short.repeats or dies):
             report.notes.append(
                 f"the native driver saw this once, and its steps, taken again, did not show it: "
                 f"{short.requirement}: {short.message}"

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -92,13 +91,6 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             help="Time after which a call that has not returned hangs. An import has 12 times as much.",
         ),
     ] = FUZZ.hang,
-    sanitizer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Also compile a target in C, and the driver that calls it, with this sanitizer: thread or address.",
-        ),
-    ] = None,
     first: Annotated[bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding.")] = False,
     skip: Annotated[
         list[str] | None,
@@ -157,12 +149,11 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     with progress_bars(console, MofNCompleteColumn()) as progress, _signs_of_life(console, progress) as follow:
         from syncedmem.spec.fuzz import EngineError, TargetError
         from syncedmem.spec.fuzz import fuzz as run_fuzz
-        from syncedmem.spec.fuzz.native_driver.building import with_sanitizer
 
         with interruptible() as signals:
             try:
                 run_fuzz(
-                    target if sanitizer is None else with_sanitizer(target, sanitizer),
+                    target,
                     seed=seed,
                     steps=steps,
                     seconds=seconds,
@@ -387,15 +378,12 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
     console.print(
         f"{finding.text} Found by {finding.generator}, operation {finding.operations:,}{times}.", highlight=False
     )
-    if finding.report:
-        say(f"\n{finding.report}")
     if finding.after:
         console.print(f"Its program breaks {' and '.join(finding.after)} before, which is left unjudged here.")
     console.print()
     if not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
-        hurt = "" if finding.report else f" {_HURT}"
-        console.print(f"Its steps, taken again from the start, did not show it; {last}.{hurt}\n", highlight=False)
+        console.print(f"Its steps, taken again from the start, did not show it; {last}. {_HURT}\n", highlight=False)
     elif finding.repeats and not finding.program:
         say("It takes so many steps that they are not kept; the seed takes them again.")
     elif not replay.shows_steps and finding.program:
@@ -415,8 +403,6 @@ def _print_consequences(console: Console, report: Report, finding: Finding, path
     for consequence in finding.consequences:
         times = f" ({consequence.times:,} times)" if consequence.times > 1 else ""
         say(f"  {consequence.key}: {consequence.message}{times}")
-        if consequence.report:
-            say(indent(consequence.report, "    "))
         say(f"    {replaying(next(paths), report.target)}", style="dim")
 
 
