@@ -126,7 +126,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
       MODULE:ALLOC,FREE       two functions of a module
       FILE.so:ALLOC,FREE      two functions of a shared library; ,CALLOC,REALLOC
                               may follow, and ?abi= with malloc, torch, cupy,
-                              nep49, resource or umf; ?build=COMMAND makes the
+                              nep49 or resource; ?build=COMMAND makes the
                               library first
       FILE.so:PREFIX_*        all functions of a shared library that have this
                               prefix: PREFIX_malloc, PREFIX_free...
