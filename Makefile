@@ -45,7 +45,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
 .DEFAULT_GOAL := help
 .PHONY: help environment verify test deep deep-tests new-seeds mutation test-mfem coverage \
     hostcuda hostcuda-verify hostcuda-quick hostcuda-lagging hostcuda-no-lag test-hostcuda test-caffe test-caffe-deep \
-    port-bugs lint types docs generated check-generated kills kill-table frozen bench wheel wheel-twice installed-wheel test-wheel \
+    lint types docs generated check-generated kill-table frozen bench wheel wheel-twice installed-wheel test-wheel \
     test-lowest test-newest-python newest lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -202,9 +202,6 @@ test-caffe-deep: $(STAMPS)/test  ## compile it, and run all tests of it
 	@$(MAKE) --no-print-directory -C tests/caffe OUT=$(CURDIR)/$(CAFFE) PYTHON=$(CURDIR)/$(BIN)/python \
 	    VERSION=$(BROCOLLI) CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
 	$(call twice,CAFFE=$(CURDIR)/$(CAFFE) $(BIN)/pytest -n 0 --quiet $(CHOSEN) tests/caffe)
-
-port-bugs: $(STAMPS)/test  ## write again what is said of the bugs in the C++ port; then `make generated`
-	PORT_BUGS=write $(BIN)/pytest -n 0 -k 'a_bug' tests/spec/ports/test_example_ports.py
 
 lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 	$(BIN)/ruff check

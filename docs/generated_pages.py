@@ -25,6 +25,7 @@ from mutants.blob import BLOB_BUGS
 from mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from mutants.memory import MEMORY_BUGS
 from mutants.port import PORT_BUGS
+from port_bugs import PORT_BUGS as PORT_BUGS_IN_CPP
 
 from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe, configurations
 from syncedmem.model.diagrams.diagram import diagram_svg
@@ -272,25 +273,17 @@ def protocol_schema() -> str:
     return json.dumps(PORTS.schema(), indent=2) + "\n"
 
 
-def port_bugs() -> str:
-    """The bugs that were seeded in the C++ port, with what the kit and the runner in C say of them."""
-    found = json.loads((HERE.parent / "tests" / "support" / "port_bugs.json").read_text(encoding="utf-8"))
-    rows = [(bug, it["conform"], it["runner"]) for bug, it in found.items()]
-    return table(("the port", "`syncedmem conform` says", "the runner of vectors in C says"), rows)
-
-
 def trust() -> str:
     """Why to believe the project: what is checked, in numbers."""
     kinds: tuple[Kind, ...] = ("memory", "blob", "allocator", "device allocator", "port")
     required = sum(len(requirements_of(kind)) for kind in kinds)
     transitions = len(transitions_of(caffe.CAFFE))
-    ported = len(json.loads((HERE.parent / "tests" / "support" / "port_bugs.json").read_text(encoding="utf-8")))
     lines = (
         "Caffe's own `syncedmem.cpp` and `blob.cpp`, unmodified, pass the same kit in every run of the CI:",
         f"all {transitions} transitions.",
         f"\n- {required} numbered requirements say what is right, each with its source.",
         f"{len(_SEEDED_BUGS)} *seeded bugs*, which are implementations that are wrong on purpose, test the tests:",
-        f"each is found, or listed with the reason. So are {ported} more in the C++ port.",
+        f"each is found, or listed with the reason. So are {len(PORT_BUGS_IN_CPP)} more in the C++ port.",
         "\n- SPIN and TLA+ check the invariants, each on its own export of the model.",
         "\n- The fuzzer has run on allocators of glibc, jemalloc, mimalloc, tcmalloc, UMF, RMM, PyOpenCL and",
         f"cuda.core, and finds each of {len(ALLOCATOR_BUGS) + len(IN_C)} seeded bugs of allocators.",
@@ -447,7 +440,6 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "answers": protocol_answers,
         "actions": protocol_actions,
     },
-    "port-bugs.md": {"bugs": port_bugs},
     "vectors.md": {
         "suites": suite_table,
         "line": lambda: table(("key", "meaning"), [(f"`{it.name}`", it.text) for it in LINE]),
