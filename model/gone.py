@@ -14,6 +14,9 @@ GONE: Final[dict[str, str]] = {
     "fuzz --log": "Take the requests of the log in a test of your own, with `driver_of` of `syncedmem.spec.fuzz`.",
     "fuzz --corpus": "Keep the replay files of findings, and repeat them with `syncedmem replay`.",
     "fuzz --sanitizer": "Build the library with -fsanitize=address, and fuzz it with LD_PRELOAD=libasan.so.",
+    "conform --first": "Leave it out: the first violation ends the test; --keep-going goes on.",
+    "conform --memory": "Leave it out: a port has 4,096 MiB of private memory.",
+    "verify --processes": "Leave it out: as many checks run at a time as there are processors.",
 }
 """What to do instead, as a sentence that begins with a verb."""
 

@@ -139,7 +139,7 @@ def test_a_caffe_that_is_wrong_is_found_out(built: Path, sources: Path, tmp_path
     library = tmp_path / "libwrong.so"
     command = ["g++", *options, str(here / "port.cpp"), str(tmp_path / "syncedmem.cpp"), "-o", str(library)]
     subprocess.run(command, check=True)
-    report = conform(library, "--profile", "caffe", "--level", "L4", "--steps", "0")
+    report = conform(library, "--profile", "caffe", "--level", "L4", "--steps", "0", "--keep-going")
     assert "R08-copy-up" in violated(report)
 
 

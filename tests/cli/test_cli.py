@@ -63,6 +63,15 @@ VERIFY_PART = checks.verify_part
 MODEL = {"configurations": 17, "cells": 153, "refusals": 45, "states": 62, "transitions": 558}
 
 
+PROCESSORS = "syncedmem.spec.engine.supervisor.processors"
+
+
+@pytest.fixture(autouse=True)
+def _one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one processor `verify` makes all checks in this process, where tests can replace parts of it."""
+    monkeypatch.setattr(PROCESSORS, lambda: 1)
+
+
 def run(*arguments: str, code: int = 0) -> Result:
     """Run a command in this process."""
     result = CliRunner().invoke(app, arguments)
@@ -73,7 +82,7 @@ def run(*arguments: str, code: int = 0) -> Result:
 
 def verified(folder: Path, *arguments: str, code: int = 0) -> tuple[Result, dict[str, Any]]:
     """Run a quick ``verify`` in this process, and return its result and its report."""
-    quick = ("--steps", "60", "--processes", "1")
+    quick = ("--steps", "60")
     result = run("verify", *quick, "--out", str(folder / "report"), *arguments, code=code)
     return result, json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))
 
@@ -131,9 +140,10 @@ class Page(HTMLParser):
 
 
 @pytest.mark.deep
-def test_verify_passes_and_reports(tmp_path: Path) -> None:
+def test_verify_passes_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every device of this machine passes, every transition is taken, and the report and the page say so."""
-    result, report = verified(tmp_path, "--processes", "2")
+    monkeypatch.setattr(PROCESSORS, lambda: 2)
+    result, report = verified(tmp_path)
     devices = {device["name"]: device for device in report["devices"]}
 
     assert (2, True, __version__) == (report["format"], report["passed"], report["syncedmem"])
@@ -183,8 +193,9 @@ def test_a_process_that_dies_loses_only_its_part(tmp_path: Path, monkeypatch: py
         return [(job, ends.get(job) or found(f"cpu {job.split()[1]}")) for job in jobs]
 
     monkeypatch.setattr(checks, "side_by_side", answers)
+    monkeypatch.setattr(PROCESSORS, lambda: 2)
     names = ("cpu", "simulated", "opencl", "cuda")
-    result, report = verified(tmp_path, "--processes", "2", *(f"--device={name}" for name in names), code=1)
+    result, report = verified(tmp_path, *(f"--device={name}" for name in names), code=1)
     devices = {device["name"]: device for device in report["devices"]}
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
 
@@ -312,13 +323,9 @@ def test_the_report_of_some_devices_takes_not_the_place_of_that_of_all(
         return replace(found(f"cpu {part}"), name=name)
 
     monkeypatch.setattr(checks, "verify_part", here)
-    some = run(
-        "verify", "--steps", "0", "--processes", "1", *("--device", "cpu", "--device", "opencl", "--device", "cpu")
-    )
-    every = run("verify", "--steps", "0", "--processes", "1")
-    reordered = run(
-        "verify", "--steps", "0", "--processes", "1", *(f"--device={name}" for name in reversed(checks.CHECKED))
-    )
+    some = run("verify", "--steps", "0", *("--device", "cpu", "--device", "opencl", "--device", "cpu"))
+    every = run("verify", "--steps", "0")
+    reordered = run("verify", "--steps", "0", *(f"--device={name}" for name in reversed(checks.CHECKED)))
     report = json.loads((tmp_path / "build" / "verify-cpu+opencl" / "report.json").read_text(encoding="utf-8"))
 
     assert "Report: build/verify-cpu+opencl/index.html" in some.output
@@ -660,7 +667,7 @@ def test_a_dash_is_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 KEEPING: dict[str, tuple[str, ...]] = {
     "fuzz": ("fuzz", "syncedmem:CPUDeviceAllocator", "--steps", "200", "--seconds", "2", "--hang", "60"),
-    "verify": ("verify", "--device", "cpu", "--steps", "60", "--processes", "1"),
+    "verify": ("verify", "--device", "cpu", "--steps", "60"),
 }
 
 
@@ -813,7 +820,7 @@ def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path, monkeypat
 
     monkeypatch.setattr(checks, "verify_part", part)
     device: Any = checks.make_subject(name, 0).device
-    done = run("verify", "--device", name, "--steps", "0", "--processes", "1", "--out", str(tmp_path))
+    done = run("verify", "--device", name, "--steps", "0", "--out", str(tmp_path))
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
 
     assert (f"simulated:{name[-1]}", 0) == (device.name, done.exit_code)

@@ -64,15 +64,6 @@ def verify(  # noqa: PLR0913 -- options
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="Seed of the generated steps. The same seed gives the same steps.")
     ] = 0,
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="NUMBER",
-            help="Number of checks at the same time, each of one part of one device, in a process of its own. With 1, "
-            "all run in this process. Default: the number of processors.",
-        ),
-    ] = None,
     json_path: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE", help="Also write report.json to this file; - is standard output."),
@@ -134,7 +125,7 @@ def verify(  # noqa: PLR0913 -- options
             names,
             steps=steps,
             seed=seed,
-            processes=processes or processors(),
+            processes=processors(),
             watch=lambda name: _followed(progress, name),
         )
     result.named = tuple(device or ())
