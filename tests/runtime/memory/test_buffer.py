@@ -307,22 +307,24 @@ class Lost:
         raise RuntimeError("the copy was lost")
 
 
-def let_go(buffer: list[Buffer]) -> None:
-    """Drop the only buffer of a list."""
-    buffer.clear()
+def close_target(target: list[Buffer], _: Buffer) -> None:
+    target[0].close()
+
+
+def close_source(_: list[Buffer], source: Buffer) -> None:
+    source.close()
+
+
+def drop_target(target: list[Buffer], _: Buffer) -> None:
+    target.clear()
     gc.collect()
 
 
-@pytest.mark.parametrize(
-    "leave",
-    [
-        lambda target, _: target[0].close(),
-        lambda _, source: source.close(),
-        lambda target, _: let_go(target),
-        lambda target, _: target[0].allocate(),
-    ],
-    ids=["close the target", "close the source", "drop the target", "allocate anew"],
-)
+def allocate_anew(target: list[Buffer], _: Buffer) -> None:
+    target[0].allocate()
+
+
+@pytest.mark.parametrize("leave", [close_target, close_source, drop_target, allocate_anew])
 def test_queued_copies_are_over_when_the_memory_of_either_buffer_goes(
     streaming: TrackingAllocator, monkeypatch: pytest.MonkeyPatch, leave: Callable[[list[Buffer], Buffer], object]
 ) -> None:
@@ -375,8 +377,12 @@ def test_a_copy_without_a_stream_comes_after_those_that_are_queued(  # noqa: PLR
 def test_a_lost_copy_is_told_once(streaming: TrackingAllocator, monkeypatch: pytest.MonkeyPatch, another: bool) -> None:
     """The second close releases the memory."""
     target, source, record = Buffer(SIZE, streaming), patterned(1, streaming), streaming.record
+
+    def lost(stream: Any) -> Lost:
+        return Lost(record(stream))
+
     with monkeypatch.context() as patch:
-        patch.setattr(streaming, "record", lambda stream: Lost(record(stream)))
+        patch.setattr(streaming, "record", lost)
         target.copy_from(source, stream=streaming.stream())
     if another:
         target.copy_from(patterned(2, streaming), stream=streaming.stream())
