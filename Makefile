@@ -45,7 +45,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
 .DEFAULT_GOAL := help
 .PHONY: help environment verify test deep deep-tests new-seeds mutation test-mfem coverage \
     hostcuda hostcuda-verify hostcuda-quick hostcuda-lagging hostcuda-no-lag test-hostcuda test-caffe test-caffe-deep \
-    port-bugs lint types docs generated check-generated kills kill-table frozen bench wheel test-wheel \
+    lint types docs generated check-generated kill-table frozen bench wheel test-wheel \
     test-lowest test-other-python lock system-deps clean
 .DELETE_ON_ERROR:
 
@@ -203,9 +203,6 @@ test-caffe-deep: $(STAMPS)/test  ## compile it, and run all tests of it
 	    VERSION=$(BROCOLLI) CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
 	$(call twice,CAFFE=$(CURDIR)/$(CAFFE) $(BIN)/pytest -n 0 --quiet $(CHOSEN) tests/caffe)
 
-port-bugs: $(STAMPS)/test  ## write again what is said of the bugs in the C++ port; then `make generated`
-	PORT_BUGS=write $(BIN)/pytest -n 0 -k 'a_bug' tests/spec/ports/test_example_ports.py
-
 lint: $(STAMPS)/lint  ## ruff, spelling, and who may import what
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -228,7 +225,7 @@ docs: $(STAMPS)/test $(STAMPS)/docs  ## build the site, and run the code blocks 
 	@echo 'The site: build/site/index.html'
 	$(BIN)/pytest README.md src/README.md docs tests/docs/test_pages.py
 
-# Vectors that are kept for reading; the manifest has the digests of all others.
+# Vectors that are kept for reading.
 COMMITTED := caffe/modes caffe/aliases cpu_only/tour
 
 ROUND_TRIP := mutable_cpu_data gpu_data mutable_gpu_data cpu_data
@@ -243,10 +240,6 @@ generated: $(STAMPS)/test  ## write the committed files that are made from the m
 	$(BIN)/python docs/generated_pages.py $(CHECK)
 	$(BIN)/python tests/support/public_names.py $(CHECK)
 	$(BIN)/python tests/support/compiled_proto.py $(CHECK)
-
-kills: $(STAMPS)/package  ## measure which suites of test vectors refuse each seeded bug, or BUG alone; for all it takes minutes
-	$(BIN)/python tests/support/vector_kills.py $(BUG)
-	$(MAKE) generated
 
 kill-table: $(STAMPS)/test  ## write down which suites of the kit catch each seeded bug, or BUG alone; for all it takes minutes
 	$(BIN)/pytest $(LOGGED) --every-suite --write-kills tests/mutants/kills.json -k 'the_kit_catches$(BUG:%= and %)' \

@@ -14,7 +14,7 @@ import sys
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
@@ -22,11 +22,10 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 from bugs_in_c import IN_C
 from mutants.allocator import ALLOCATOR_BUGS
 from mutants.blob import BLOB_BUGS
-from mutants.buffer import BUFFER_BUGS
 from mutants.device_allocator import DEVICE_ALLOCATOR_BUGS
 from mutants.memory import MEMORY_BUGS
 from mutants.port import PORT_BUGS
-from vector_kills import known
+from port_bugs import PORT_BUGS as PORT_BUGS_IN_CPP
 
 from syncedmem.model import ACTION_MEANINGS, CALL_MEANINGS, EDITIONS, FACT_MEANINGS, caffe
 from syncedmem.model.diagrams.diagram import diagram_svg
@@ -36,14 +35,13 @@ from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.model.exports.tables import markdown_table
 from syncedmem.spec import Policy
 from syncedmem.spec.blob.calls import CALLS
-from syncedmem.spec.errata import ERRATA, SOURCES
 from syncedmem.spec.memory.coverage import transitions_of
 from syncedmem.spec.ports.protocol import BLOB
 from syncedmem.spec.ports.protocol import CAFFE as PORTS
 from syncedmem.spec.ports.protocol import LEVELS as PORT_LEVELS
 from syncedmem.spec.requirements import LEVELS, PROFILES, requirements_of
-from syncedmem.spec.vectors import ALL_SUITES, BLOB_REFUSALS, REFUSALS
-from syncedmem.spec.vectors.keys import BLOB_STEP, LINE, MEMORY_STEP
+from syncedmem.spec.vectors import REFUSALS, SUITES, vectors
+from syncedmem.spec.vectors.keys import LINE, MEMORY_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -58,7 +56,6 @@ __all__ = [
     "PAGES",
     "PARTS",
     "blob_calls",
-    "errata_page",
     "filled",
     "main",
     "requirements_page",
@@ -69,7 +66,6 @@ __all__ = [
 _SEEDED_BUGS: dict[str, SeededBug] = {
     **ALLOCATOR_BUGS,
     **BLOB_BUGS,
-    **BUFFER_BUGS,
     **DEVICE_ALLOCATOR_BUGS,
     **MEMORY_BUGS,
     **PORT_BUGS,
@@ -82,36 +78,10 @@ SECTIONS: dict[tuple[Kind, Profile], str] = {
     ("memory", "safe"): "What is promised beyond Caffe: memories",
     ("blob", "caffe"): "What Caffe does: blobs",
     ("blob", "safe"): "What is promised beyond Caffe: blobs",
-    ("buffer", "safe"): "What a buffer must do",
     ("allocator", "safe"): "What an allocator must do",
     ("device allocator", "safe"): "What an allocator with our interface must do",
     ("port", "caffe"): "What a port that is a program must do",
 }
-
-
-def errata_page() -> str:
-    """The page of errata, by source."""
-    parts = [
-        "# Errata",
-        NOTE.format("spec/errata/registry.py"),
-        (
-            "This project was built from five texts and two programs, and all of them have mistakes. Each mistake is "
-            "listed with what is right, and with what shows it. A name in one word is a *seeded bug*: a memory, a "
-            "blob or an allocator with this mistake, which a kit must refuse. The other names are tests."
-        ),
-    ]
-    for source, title in SOURCES.items():
-        rows = [
-            (it.place, f"{it.says}: {it.wrong}", it.right, "<br>".join(map(_shown, it.shown)))
-            for it in ERRATA
-            if it.source == source
-        ]
-        parts += [
-            f"## {source}",
-            f"{title}.",
-            table(("where", "what it says or does, and what is wrong", "what is right", "shown by"), rows),
-        ]
-    return "\n\n".join(parts) + "\n"
 
 
 def requirements_page() -> str:
@@ -122,16 +92,15 @@ def requirements_page() -> str:
         (
             "Each requirement is one sentence that can be wrong. Every verdict of [the kit](conformance.md), of "
             "[the fuzzer](fuzzing.md), of `syncedmem verify` and of [the contract](allocators.md#test-your-own) names "
-            "one. For each there are one or more *seeded bugs*: a memory, a blob, a buffer, an allocator or a port "
+            "one. For each there are one or more *seeded bugs*: a memory, a blob, an allocator or a port "
             "that breaks the requirement. A test shows that it is refused, and that the requirement is named "
-            "([memories and blobs](../tests/spec/test_seeded_bugs.py), [buffers](../tests/spec/test_buffer_kit.py), "
+            "([memories and blobs](../tests/spec/test_seeded_bugs.py), "
             "[allocators](../tests/spec/fuzz/test_fuzz_seeded_bugs.py), [allocators with our "
             "interface](../tests/runtime/allocators/test_contract.py), "
-            "[ports](../tests/spec/ports/test_wrong_ports.py)). R are requirements of memories, B of blobs, F "
-            "of buffers, A of any allocator, D of one with our interface, P of a port that is a program. Sources of R "
-            "and B are [Caffe's files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 "
-            "are hazards of Caffe, "
-            "which [the errata](errata.md) explain."
+            "[ports](../tests/spec/ports/test_wrong_ports.py)). R are requirements of memories, B of blobs, A "
+            "of any allocator, D of one with our interface, P of a port that is a program. Sources of R and B are "
+            "[Caffe's files by name and line](design.md#how-sources-are-cited), and its issues. H1 to H20 are hazards "
+            "of Caffe, which [the errata](errata.md) explain."
         ),
         (
             "Levels say how much of a memory or a blob is observed, and each includes the lower ones: L0 heads, flags "
@@ -216,57 +185,27 @@ def _linked(bug: SeededBug) -> str:
     return f"[{bug.name}](../tests/{bug.make.__module__.replace('.', '/')}.py)"
 
 
-def _shown(name: str) -> str:
-    file, _, test = name.partition("::")
-    if test:
-        return f"[{test.removeprefix('test_').replace('_', ' ')}](../{file})"
-    return _linked(_SEEDED_BUGS[name])
-
-
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
-def blob_table() -> str:
-    """The table of docs/blobs.md: what Caffe's blob does, what ours does, and which test shows it."""
-    rows = [
-        (
-            it.place,
-            f"{it.says}: {it.wrong}",
-            it.right,
-            f"[{it.requirement}](requirements.md)",
-            "<br>".join(map(_shown, it.shown)),
-        )
-        for it in ERRATA
-        if it.requirement
-    ]
-    return table(("where", "Caffe", "here", "requirement", "shown by"), rows)
-
-
 def suite_table() -> str:
     """The table of the suites of test vectors, with their sizes."""
-    told = {it["file"]: it for it in _manifest()["suites"]}
     rows: list[tuple[str, ...]] = []
-    for name, suite in ALL_SUITES.items():
-        found = [told.get(f"{edition}/{name}.jsonl") for edition in EDITIONS]
-        profiles = sorted({profile for it in found if it for profile in it["profiles"]})
-        sizes = (f"{it['vectors']:,} / {it['steps']:,}" if it else "–" for it in found)
-        refused = sum(any(it.endswith(f"/{name}") for it in suites) for suites in known().values())
-        rows.append((f"`{name}`", suite.text, " and ".join(profiles), *sizes, str(refused)))
-    return table(("suite", "what it guarantees", "profile", *EDITIONS, "bugs"), rows)
+    for name, suite in SUITES.items():
+        found = [[it.program for it in vectors(name, machine)] for machine in EDITIONS.values()]
+        profiles = sorted({program.profile for programs in found for program in programs})
+        sizes = (f"{len(it):,} / {sum(len(program.operations) for program in it):,}" for it in found)
+        rows.append((f"`{name}`", suite.text, " and ".join(profiles), *sizes))
+    return table(("suite", "what it guarantees", "profile", *EDITIONS), rows)
 
 
 def refusal_table() -> str:
     """The table of reasons for which a step can be refused."""
     rows = [(f"`{name}`" if name else "`null`", why) for name, why in REFUSALS.items()]
     return table(("`refusal`", "meaning"), rows)
-
-
-def blob_refusal_table() -> str:
-    """The table of reasons for which a step of a blob can be refused."""
-    return table(("`refusal` of a blob", "meaning"), [(f"`{name}`", why) for name, why in BLOB_REFUSALS.items()])
 
 
 def key_table(keys: Iterable[Field]) -> str:
@@ -280,19 +219,9 @@ def committed_sentence() -> str:
     kept = sorted(path.relative_to(VECTORS).with_suffix("").as_posix() for path in VECTORS.rglob("*.jsonl"))
     names = [f"`{name}`" for name in kept]
     return (
-        "`vectors/` in the repository has the manifest, the schema, and "
+        "`vectors/` in the repository has the schema, and "
         f"{len(names)} small suites for reading: {', '.join(names[:-1])} and {names[-1]}."
     )
-
-
-def refused_sentence() -> str:
-    """How many seeded bugs are refused by some vector, as it was measured."""
-    refused = sum(map(bool, known().values()))
-    return f"{refused} of the {len(known())} seeded bugs of memories and blobs are refused by some vector."
-
-
-def _manifest() -> Any:  # noqa: ANN401 -- JSON
-    return json.loads((VECTORS / "manifest.json").read_text(encoding="utf-8"))
 
 
 def protocol_levels() -> str:
@@ -344,25 +273,17 @@ def protocol_schema() -> str:
     return json.dumps(PORTS.schema(), indent=2) + "\n"
 
 
-def port_bugs() -> str:
-    """The bugs that were seeded in the C++ port, with what the kit and the runner in C say of them."""
-    found = json.loads((HERE.parent / "tests" / "support" / "port_bugs.json").read_text(encoding="utf-8"))
-    rows = [(bug, it["conform"], it["runner"]) for bug, it in found.items()]
-    return table(("the port", "`syncedmem conform` says", "the runner of vectors in C says"), rows)
-
-
 def trust() -> str:
     """Why to believe the project: what is checked, in numbers."""
-    kinds: tuple[Kind, ...] = ("memory", "blob", "buffer", "allocator", "device allocator", "port")
+    kinds: tuple[Kind, ...] = ("memory", "blob", "allocator", "device allocator", "port")
     required = sum(len(requirements_of(kind)) for kind in kinds)
     transitions = len(transitions_of(caffe.CAFFE))
-    ported = len(json.loads((HERE.parent / "tests" / "support" / "port_bugs.json").read_text(encoding="utf-8")))
     lines = (
         "Caffe's own `syncedmem.cpp` and `blob.cpp`, unmodified, pass the same kit in every run of the CI:",
         f"all {transitions} transitions.",
         f"\n- {required} numbered requirements say what is right, each with its source.",
         f"{len(_SEEDED_BUGS)} *seeded bugs*, which are implementations that are wrong on purpose, test the tests:",
-        f"each is found, or listed with the reason. So are {ported} more in the C++ port.",
+        f"each is found, or listed with the reason. So are {len(PORT_BUGS_IN_CPP)} more in the C++ port.",
         "\n- SPIN and TLA+ check the invariants, each on its own export of the model.",
         "\n- The fuzzer has run on allocators of glibc, jemalloc, mimalloc, tcmalloc, UMF, RMM, PyOpenCL and",
         f"cuda.core, and finds each of {len(ALLOCATOR_BUGS) + len(IN_C)} seeded bugs of allocators.",
@@ -448,7 +369,6 @@ def example_machines() -> tuple[tuple[Path, Machine], ...]:
 
 
 PAGES = {
-    "errata.md": errata_page,
     "requirements.md": requirements_page,
     "port-protocol.schema.json": protocol_schema,
     "machine.md": machine_page,
@@ -458,7 +378,6 @@ PAGES = {
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "../README.md": {"trust": trust},
     "index.md": {"trust": trust},
-    "blobs.md": {"caffe": blob_table},
     "conformance.md": {"policy": policy_table, "calls": blob_calls},
     "document-it.md": {"meanings": meaning_table},
     "port-protocol.md": {
@@ -467,16 +386,12 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "answers": protocol_answers,
         "actions": protocol_actions,
     },
-    "port-bugs.md": {"bugs": port_bugs},
     "vectors.md": {
         "suites": suite_table,
         "line": lambda: table(("key", "meaning"), [(f"`{it.name}`", it.text) for it in LINE]),
         "step": lambda: key_table(MEMORY_STEP),
         "refusals": refusal_table,
-        "blobs": lambda: key_table(BLOB_STEP),
-        "blobrefusals": blob_refusal_table,
         "committed": committed_sentence,
-        "refused": refused_sentence,
     },
 }
 

@@ -28,6 +28,13 @@ GONE: Final[dict[str, str]] = {
     "--format scxml": "use --format xstate",
     "--format tla-config": "use --format tla -o X.tla, which writes X.cfg beside it",
     "MissingProgramError": "catch MissingPackageError, because only Python packages are needed now",
+    "vectors --archive": "write the files with `syncedmem vectors --out FOLDER`, and pack them with tar",
+    "fuzz --log": "take the requests of the log in a test of your own, with `driver_of` of `syncedmem.spec.fuzz`",
+    "fuzz --corpus": "keep the replay files of findings, and repeat them with `syncedmem replay`",
+    "fuzz --sanitizer": "build the library with -fsanitize=address, and fuzz it with LD_PRELOAD=libasan.so",
+    "conform --first": "leave it out: the first violation ends the test; --keep-going goes on",
+    "conform --memory": "leave it out: a port has 4,096 MiB of private memory",
+    "verify --processes": "leave it out: as many checks run at a time as there are processors",
 }
 """What to do instead, as a sentence that begins with a verb."""
 

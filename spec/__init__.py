@@ -2,12 +2,12 @@
 
 ``requirements`` are numbered sentences.  ``engine`` has what every kit needs: the subject, the call log, reproducers,
 the shrinker, findings and reports.  The kits of ``memory``, of ``blob`` and, for allocators, ``fuzz`` use it.
-``contracts`` are the checks of buffers and of allocators with our interface, which need no generated steps.  In each
-kit an ``oracle`` predicts what must happen, and never reads the transition table.  A ``driver`` makes one call
-after the other and compares everything with the oracle.  ``suites`` are enumerated, ``walks`` are generated.
+``contracts`` are the checks of allocators with our interface, which need no generated steps.  In each kit an ``oracle``
+predicts what must happen, and never reads the transition table.  A ``driver`` makes one call after the other and
+compares everything with the oracle.  ``suites`` are enumerated, ``walks`` are generated.
 ``vectors`` are programs with their expected results, for ports that Python cannot call.  ``proofs`` compare the table
-of a machine with the oracle.  ``evidence`` compares the model with observations of Caffe, and ``errata`` list mistakes
-in texts about it.  Nothing here imports the runtime.
+of a machine with the oracle.  ``evidence`` compares the model with observations of Caffe.  Nothing here
+imports the runtime.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The subject of a kit: a maker of memories, of blobs or of buffers, and the allocators to test it with."""
+"""The subject of a kit: a maker of memories or of blobs, and the allocators to test it with."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..requirements import Level, Profile
 
-__all__ = ["BlobMaker", "BufferMaker", "Maker", "Memory", "RemoteProgram", "Subject"]
+__all__ = ["BlobMaker", "Maker", "Memory", "RemoteProgram", "Subject"]
 
 
 class Memory(Protocol):
@@ -75,18 +75,6 @@ class BlobMaker(Protocol):
     """
 
     def __call__(self, *shape: Any, dtype: Any, host: Any, device: Any) -> Any: ...
-
-
-class BufferMaker(Protocol):
-    """Makes a buffer, as `syncedmem.runtime.Buffer` does.
-
-    A buffer has ``ptr``, ``byte_size``, ``nbytes``, ``len()``, ``allocator``, ``device_type``, ``is_external``,
-    ``allocate``, ``copy_from`` and ``close``, and is a context manager.
-    """
-
-    def __call__(
-        self, byte_size: int = 0, allocator: Any = None, ptr: Any = None, *, use_external: bool = False
-    ) -> Any: ...
 
 
 class RemoteProgram(Protocol):
@@ -148,15 +136,15 @@ def _takes_pinned(make: Any) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class Subject:
-    """A maker of memories, of blobs or of buffers, and the allocators to test it with.
+    """A maker of memories or of blobs, and the allocators to test it with.
 
     Attributes
     ----------
     name : str
         The name in reports.
-    make : Maker, BlobMaker or BufferMaker
-        Makes memories for `syncedmem.spec.check_conformance`, blobs for `syncedmem.spec.check_blobs`, buffers for
-        `syncedmem.spec.contracts.check_buffers`.
+    make : Maker or BlobMaker
+        Makes memories for `syncedmem.spec.check_conformance`, blobs for
+        `syncedmem.spec.check_blobs`.
     host : Allocator
     device : Allocator or None
     profile : {"safe", "caffe"}
@@ -190,7 +178,7 @@ class Subject:
     """
 
     name: str
-    make: Maker | BlobMaker | BufferMaker
+    make: Maker | BlobMaker
     host: Allocator
     device: Allocator | None
     profile: Profile = "safe"

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from textwrap import indent
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..requirements import REQUIREMENTS
 
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
-
-__all__ = ["UnfitError", "UnfitMakerError", "UnfitPolicyError", "Violation", "noting"]
-
-
-Played = tuple[tuple[int, ...], tuple[tuple[int, object], ...]]
+__all__ = ["UnfitError", "UnfitMakerError", "UnfitPolicyError", "Violation"]
 
 
 class Violation(AssertionError):
@@ -26,10 +19,6 @@ class Violation(AssertionError):
     message : str
     statements : tuple of str
         The statements that show it: a Python program that needs a ``subject``.
-    played : (sizes, moves) or None
-        For memories: their sizes, and the moves with the number of the memory of each; a test vector can be made of it.
-    vector : str
-        A test vector that shows it, as a line; empty if none was made.
     repeats : bool
         Whether there is another violation of the requirement, with a shortest program.
     """
@@ -39,8 +28,6 @@ class Violation(AssertionError):
         self.requirement = requirement
         self.message = message
         self.statements = statements
-        self.played: Played | None = None
-        self.vector: str = ""
         self.repeats: bool = False
 
     @property
@@ -58,9 +45,7 @@ class Violation(AssertionError):
 
     def as_json(self) -> dict[str, Any]:
         """The violation as data."""
-        vector = {"vector": self.vector} if self.vector else {}
-        statements = [*self.statements]
-        return {"requirement": self.requirement, "message": self.message, "statements": statements, **vector}
+        return {"requirement": self.requirement, "message": self.message, "statements": [*self.statements]}
 
     def __str__(self) -> str:
         return f"{self.sentence}\n\n{indent(self.reproducer, '    ')}" if self.statements else self.sentence
@@ -76,13 +61,3 @@ class UnfitMakerError(UnfitError):
 
 class UnfitPolicyError(UnfitError):
     """A policy and the table of its machine say different things: then no memory is to blame."""
-
-
-@contextmanager
-def noting(sizes: tuple[int, ...], moves: Iterable[tuple[int, object]]) -> Generator[None]:
-    """Note in a violation what was played."""
-    try:
-        yield
-    except Violation as violation:
-        violation.played = sizes, tuple(moves)
-        raise

@@ -4,7 +4,6 @@ from .caffe_port import (
     CAFFE_BLOBS_EXCEPT,
     CAFFE_BLOBS_VIOLATE,
     CAFFE_LIBRARIES,
-    CAFFE_VECTORS_EXCEPT,
     CAFFE_VIOLATES,
 )
 from .caffe_tests import CAFFE_TESTS, CAFFE_TESTS_FILE, CaffeTest
@@ -16,7 +15,6 @@ __all__ = [
     "CAFFE_LIBRARIES",
     "CAFFE_TESTS",
     "CAFFE_TESTS_FILE",
-    "CAFFE_VECTORS_EXCEPT",
     "CAFFE_VIOLATES",
     "CaffeTest",
     "compare_model",

@@ -17,7 +17,6 @@ __all__ = [
     "CAFFE_BLOBS_EXCEPT",
     "CAFFE_BLOBS_VIOLATE",
     "CAFFE_LIBRARIES",
-    "CAFFE_VECTORS_EXCEPT",
     "CAFFE_VIOLATES",
 ]
 
@@ -52,18 +51,6 @@ CAFFE_BLOBS_EXCEPT: Mapping[str, str] = MappingProxyType(
     }
 )
 """The requirements of the profile ``caffe`` that the blobs of these files do not keep, each with the reason."""
-
-CAFFE_VECTORS_EXCEPT: Mapping[str, str] = MappingProxyType(
-    {
-        "data_at": "as B56: the host side is brought up to date before the index is checked (blob.hpp:201-203)",
-        "diff_at": "as data_at (blob.hpp:205-207)",
-        "reshape": "the shape and the count are changed before an extent is checked (blob.cpp:23-33)",
-    }
-)
-"""The refused calls of blobs after which these files do not pass the vectors of the profile ``safe``, with the reason.
-
-They pass all vectors of the profile ``caffe``: B24 needs a buffer, and no vector of blobs has one.
-"""
 
 _BLOBS: dict[str, str] = {
     **CAFFE_BLOBS_EXCEPT,

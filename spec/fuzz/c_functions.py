@@ -89,22 +89,18 @@ class Functions:
 
 
 class Instance:
-    """An object of a library, which its own functions made and can destroy; what it stands on is closed after it."""
+    """An object of a library, which its own functions made and can destroy."""
 
-    def __init__(
-        self, address: int | None, drop: Callable[[int], object] | None, reason: str = "null", base: Any = None
-    ) -> None:
+    def __init__(self, address: int | None, drop: Callable[[int], object] | None, reason: str = "null") -> None:
         if address is None:
             raise TargetError(f"the library made no allocator: {reason}")
         self.address: int = address
-        self._drop, self._base = drop, base
+        self._drop = drop
 
     def close(self) -> None:
         """Destroy the object."""
         if self._drop is not None:
             self._drop(self.address)
-        if self._base is not None:
-            self._base.close()
 
 
 def plain_target(functions: Functions) -> Target:

@@ -21,11 +21,9 @@ from .rounds import Round, take_round
 from .shadow_heap import SharedIntervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from .capabilities import Capabilities
-    from .corpus import Behaviour
-    from .finding import HeapStep
     from .journal import Journal
     from .recognition import TargetSource
     from .rounds import Kind
@@ -76,7 +74,6 @@ class CampaignOutcome:
     unread: str | None = None  # why contents were not checked; None if there were none
     last: int = 0  # the position in the journal where the last round begins
     wrong: Violation | None = None
-    kept: list[tuple[HeapStep, ...]] = field(default_factory=list["tuple[HeapStep, ...]"])  # those with new behaviour
 
     def add(self, driver: Driver, seconds: float) -> None:
         """Add the result of a driver."""
@@ -101,10 +98,8 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     rounds: int = 1 << 62,
     ages: bool = False,
     mask: Mask = _NO_MASK,
-    behaviour: Behaviour | None = None,
-    programs: Sequence[tuple[HeapStep, ...]] = (),
 ) -> CampaignOutcome:
-    """Take random steps, or these programs, until something is wrong, or steps, rounds or seconds are used up.
+    """Take random steps until something is wrong, or steps, rounds or seconds are used up.
 
     Afterwards the journal has the steps of the last round, or of all rounds if these have the same target: if it ages,
     or if the source makes no new ones.  The same numbers take the same steps.
@@ -114,8 +109,8 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     deadline = time.perf_counter() + seconds
     number = first_round
     # A round is always taken to its end, so that the same seed takes the same steps.
-    while outcome.wrong is None and (programs or outcome.operations < steps) and time.perf_counter() < deadline:
-        if outcome.rounds >= rounds or (programs and number >= len(programs)):
+    while outcome.wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
+        if outcome.rounds >= rounds:
             break
         if target is None or fresh or journal.full:
             target = source.open() if target is None or fresh else target
@@ -125,20 +120,14 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         # A target that ages is closed after its last round.
         opened = replace(target, owned=fresh and target.owned)
         driver = Driver(opened, capabilities, journal, access=access, mask=mask)
-        if behaviour is not None:
-            behaviour.watch(driver)
         start, spoilt = time.perf_counter(), False
         try:
-            if programs:
-                driver.run(programs[number])
-            elif not take_round(driver, kind, number, seed, steps - outcome.operations, deadline):
+            if not take_round(driver, kind, number, seed, steps - outcome.operations, deadline):
                 break
         except Violation as wrong:
             outcome.wrong = _unless_left_out(wrong, mask)
             spoilt = outcome.wrong is None and source.makes_fresh  # what is wrong with it would show again
         outcome.add(driver, time.perf_counter() - start)
-        if behaviour is not None and behaviour.is_new and not programs:
-            outcome.kept.append(journal.steps()[outcome.last :])
         access = driver.oracle.host_access
         number += 1
         target = None if spoilt else target

@@ -5,9 +5,7 @@ Each is a function that takes an object, and returns its target, or None if it f
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
 from functools import partial
 from inspect import Parameter
 from typing import TYPE_CHECKING, Any, cast
@@ -230,66 +228,7 @@ class _Dropped:
         return getattr(self._held, name)
 
 
-def _arrays(subject: Any) -> Target | None:
-    """An object that allocates arrays by shape, type and alignment, as gt4py has them.
-
-    A request for bytes becomes one for an array of bytes: with one dimension if the size is odd, else with two, in the
-    order of C or of Fortran.  Contents are written and read through the array, so its shape and its strides are tested
-    too.
-    """
-    allocate: Any = getattr(subject, "allocate", None)
-    signature = _Signature(allocate)
-    if not signature.has("shape", "dtype", "byte_alignment"):
-        return None
-    numpy: Any = importlib.import_module("numpy")
-    gt4py: Any = sys.modules.get("gt4py._core.definitions")  # which has its own description of types
-    dtype = numpy.dtype("uint8") if gt4py is None else gt4py.dtype(numpy.uint8)
-
-    def take(size: int, alignment: int = 1) -> _Array:
-        shape, layout = ((2, size // 2), ((0, 1) if size % 4 else (1, 0))) if size % 2 == 0 else ((size,), (0,))
-        offered = {"shape": shape, "dtype": dtype, "byte_alignment": alignment, "device_id": 0, "layout_map": layout}
-        return _Array(allocate(**{name: value for name, value in offered.items() if signature.has(name)}))
-
-    return Target(
-        kind="allocate with a shape",
-        subject=subject,
-        capabilities=Capabilities(host_readable=False),
-        take=take,
-        give=lambda handle, _: handle.drop(),
-        take_aligned=take,
-        read=lambda handle, size: b"".join(row.tobytes() for row in handle.rows(size)),
-        write=lambda handle, data: handle.write(data),
-    )
-
-
-class _Array(_Dropped):
-    """Holds the only reference to an array, or to what has one, and has the attributes of the array."""
-
-    @property
-    def ndarray(self) -> Any:
-        """The array itself."""
-        return getattr(self._held, "ndarray", self._held)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.ndarray, name)
-
-    def rows(self, size: int) -> list[Any]:
-        """Its first bytes, row by row: of a large block only some are written and read."""
-        rows = self.ndarray if self.ndarray.ndim > 1 else self.ndarray[None]
-        starts = range(0, size, max(rows.shape[1], 1))
-        return [row[: size - start] for row, start in zip(rows, starts, strict=False)]
-
-    def write(self, data: bytes) -> None:
-        """Write its first bytes."""
-        library: Any = sys.modules[type(self.ndarray).__module__.partition(".")[0]]  # NumPy or CuPy
-        written = 0
-        for row in self.rows(len(data)):
-            row[...] = library.frombuffer(data[written : written + len(row)], dtype="uint8")
-            written += len(row)
-
-
 _CONVENTIONS: tuple[Callable[[Any], Target | None], ...] = (
-    _arrays,
     partial(_methods, "allocate", "deallocate"),
     partial(_methods, "allocate", "release"),
     partial(_methods, "allocate", "free"),

@@ -140,8 +140,6 @@ class Finding:
         Requirements that the program breaks before this one, and that are left unjudged to see this one.
     times : int
         How often it was found.
-    report : str
-        The report of a sanitizer, if one found it.
     known : str or None
         Why it is known and no failure; None if it is not known.
     consequences : tuple of Finding
@@ -157,7 +155,6 @@ class Finding:
     repeats: bool = True
     after: tuple[str, ...] = ()
     times: int = 1
-    report: str = ""
     known: str | None = None
     consequences: tuple[Finding, ...] = ()
 

@@ -86,7 +86,7 @@ class Isolated:
     protects = True
 
     def __init__(self, target: str, hang: float) -> None:
-        self._target = built(target).target
+        self._target = built(target)
         self._hang = hang
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         self._path = Path(self._folder.name) / "journal"

@@ -20,9 +20,8 @@ from ..engine.fork import in_fork
 from ..engine.supervisor import Death, Limits
 from ..engine.violation import Violation
 from .campaign import CampaignOutcome, campaign, threaded
-from .corpus import Behaviour
 from .driver import Driver
-from .finding import Finding, HeapStep, TargetError
+from .finding import Finding, TargetError
 from .journal import Journal
 from .loops import items_from_json
 from .mask import Mask
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .capabilities import Capabilities
+    from .finding import HeapStep
     from .targets import Target
 
 __all__ = ["Answer", "Job", "finding_of", "main", "perform", "serve"]
@@ -109,15 +109,9 @@ def _campaign(source: TargetSource, record: Capabilities, job: Job, journal: Jou
     if job.get("threads", 1) > 1:
         outcome = threaded(source, record, journal, threads=job["threads"], mask=mask, **chosen)
         return _answer(outcome, (), 0)
-    behaviour = Behaviour(job["seen"]) if "seen" in job else None
     chosen |= {name: job[name] for name in ("kind", "first_round", "ages") if name in job}
-    programs = [tuple(map(HeapStep.from_json, program)) for program in job.get("programs", ())]
-    outcome = campaign(source, record, journal, mask=mask, behaviour=behaviour, programs=programs, **chosen)
-    answer = _answer(outcome, journal.steps() if outcome.wrong else (), outcome.last)
-    if behaviour is not None:
-        answer["seen"] = sorted(behaviour.seen)
-        answer["kept"] = [[step.as_json() for step in program] for program in outcome.kept]
-    return answer
+    outcome = campaign(source, record, journal, mask=mask, **chosen)
+    return _answer(outcome, journal.steps() if outcome.wrong else (), outcome.last)
 
 
 def _answer(outcome: CampaignOutcome, program: tuple[HeapStep, ...], last: int) -> Answer:
@@ -223,7 +217,7 @@ def _natively(job: Job, answer: Path, limits: Limits) -> Answer:
     """Run the native driver in a fork, as another program."""
     program, *_ = command = job["command"]
     with NativeJournal(*job["layout"]) as journal:
-        run = partial(os.execve, program, command, {**os.environ, **job["environment"]})
+        run = partial(os.execv, program, command)
         death = in_fork(run, answer, limits, journal.mark)
         return {"death": vars(death)} if isinstance(death, Death) else death
 

@@ -11,19 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from syncedmem.model import FileAccessError
 from syncedmem.model.defaults import FUZZ
 
 from .campaign import Stage, stages
 from .capabilities import Capabilities
-from .corpus import Corpus
-from .finding import EngineError, Finding, HeapStep, TargetError, kind_of
+from .finding import EngineError, Finding, TargetError, kind_of
 from .isolation import Inline, Isolated
 from .jobs import finding_of
-from .logs import programs_of
 from .loops import folded, items_as_json
 from .mask import Mask, read_known, reason_of, requirement_named
-from .native_driver.building import sanitizer_of
 from .native_driver.running import FROM_OUTSIDE, NativeDriver
 from .recognition import TargetSource, spelling
 from .report import Report
@@ -38,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fuzz"]
 
-_OF_PROGRAMS, _OF_ROUNDS = 4, 2
-"""Each generator may take its share of the time that is left when it begins: so many parts."""
 SHORTENING_SECONDS, LAST_SECONDS = 10.0, 5.0
 """The seconds after the end of the time in which what was found last may be shortened, and then be looked at again."""
 BEAT = 1.0
@@ -59,9 +53,8 @@ MOST_KEPT = 10_000
 _LAST = 200
 """The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
-_NATIVELY, _IN_NATIVE_THREADS, _SANITIZED = 2, 25, 10
-"""The operations of the native driver for each of the fast generator: with one thread, and with several; a sanitizer
-takes about ten times as long."""
+_NATIVELY, _IN_NATIVE_THREADS = 2, 25
+"""The operations of the native driver for each of the fast generator: with one thread, and with several."""
 _DEATHS = ("A22-no-crash", "A23-no-hang")
 _NO_MASK = Mask()
 
@@ -78,8 +71,6 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     first: bool = False,
     skip: Iterable[str] = (),
     known: str | Path | None = None,
-    corpus: str | Path | None = None,
-    logs: Sequence[Path] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
     on_change: Callable[[Report], None] | None = None,
 ) -> Report:
@@ -110,10 +101,6 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     known : path or None
         A file with findings that are no failures: on each line the key of one, or a requirement, and a reason after
         ``#``.
-    corpus : path or None
-        A folder: the run begins with the programs in it, and adds those that reach new behaviour or fail.
-    logs : sequence of Path
-        Logs of allocations of RMM or CuPy, whose requests are made before all others.
     on_progress : callable
         Called with the name of a generator, the operations done, and their planned number; while a finding is made
         short, with the programs that were tried.  At least once a second, for which there is a thread.
@@ -124,7 +111,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     ------
     TargetError
         If the target cannot be found, recognised or called, if the record contradicts itself or the target, if a
-        number is out of range, or if a list or a corpus cannot be used.
+        number is out of range, or if a list cannot be used.
     FileAccessError
         If a file cannot be read.
     EngineError
@@ -133,7 +120,6 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     _check_numbers(steps=steps, seconds=seconds, threads=threads, hang=hang)
     skipped = tuple(dict.fromkeys(map(requirement_named, skip)))
     reasons = {} if known is None else read_known(Path(known))
-    programs = None if corpus is None else Corpus(Path(corpus))
     place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
     with place:
         described = place.perform({"job": "describe", "promises": dict(promises or {}), "threads": threads})
@@ -156,11 +142,9 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             known=reasons,
             functions=tuple(name for name in ("calloc", "realloc") if described[name]),
         )
-        streams = report.capabilities.stream_ordered
-        logged = [program for log in logs for program in programs_of(log, seed, streams=streams)]
         options = _Options(seconds, tuple(described["symbols"]), described["fresh"], first)
         with _Progress(on_progress) as progress:
-            _Campaigns(place, report, options, programs, progress, on_change or id).run(logged)
+            _Campaigns(place, report, options, progress, on_change or id).run()
         return report
 
 
@@ -235,57 +219,50 @@ class _Progress:
 class _Campaigns:
     """One call of `fuzz`: all generators on one target."""
 
-    def __init__(  # noqa: PLR0913 -- what a run is made of
+    def __init__(
         self,
         place: JobPlace,
         report: Report,
         options: _Options,
-        corpus: Corpus | None,
         progress: _Progress,
         changed: Callable[[Report], object],
     ) -> None:
         self._place = place
         self._report = report
         seconds, self._symbols, self._fresh, self._first = options
-        self._corpus = corpus
         self._progress = progress
         self._changed = changed
         self._skipped = Mask.of(report.skipped)
-        self._behaviour: list[str] = []
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tallies: dict[str, _Tally] = {}
         self._since = 0
         self._until = time.perf_counter() + seconds
 
-    def run(self, logged: Sequence[Program]) -> None:
-        """Test the target with every generator, each for its share of the time that is left."""
+    def run(self) -> None:
+        """Test the target with every generator, each for an equal share of the time that is left."""
         self._changed(self._report)
-        generators = list(self._generators(logged))
-        for index, (parts, generator) in enumerate(generators):
+        generators = list(self._generators())
+        for index, generator in enumerate(generators):
             left = max(self._until - time.perf_counter(), 0.0)
             try:
-                generator(left * parts / sum(others for others, _ in generators[index:]))
+                generator(left / len(generators[index:]))
             except EngineError as error:
                 self._note_failure(error)
             self._changed(self._report)
             if self._is_over():
                 break
 
-    def _generators(self, logged: Sequence[Program]) -> Iterable[tuple[int, Callable[[float], object]]]:
-        """Each generator, which takes its time in seconds, after its parts of the time."""
-        if self._corpus is not None and self._corpus.programs:
-            yield _OF_PROGRAMS, partial(self._take_programs, "corpus", [self._corpus.programs])
-        if logged:
-            yield _OF_PROGRAMS, partial(self._take_programs, "log", [[program] for program in logged])
+    def _generators(self) -> Iterable[Callable[[float], object]]:
+        """Each generator, which takes its time in seconds."""
         fixed, *drawn = stages(self._report.steps)
         self._tallies["fast"] = _Tally(sum(stage.steps for stage in drawn))
-        yield _OF_ROUNDS, partial(self._take_stages, "fast", [fixed])
+        yield partial(self._take_stages, "fast", [fixed])
         # A race is looked for early.  What one thread shows alone is known by then in most cases.
         if self._report.threads > 1:
-            yield _OF_ROUNDS, self._take_threads
-        yield _OF_ROUNDS, partial(self._take_stages, "fast", drawn)
-        if self._symbols or sanitizer_of(self._report.target):
-            yield _OF_ROUNDS, partial(self._take_natively, 1)
+            yield self._take_threads
+        yield partial(self._take_stages, "fast", drawn)
+        if self._symbols:
+            yield partial(self._take_natively, 1)
 
     def _is_over(self) -> bool:
         return time.perf_counter() >= self._until or (self._first and bool(self._report.violating))
@@ -296,34 +273,21 @@ class _Campaigns:
 
     # --- the generators
 
-    def _take_programs(self, generator: str, groups: Sequence[Sequence[Program]], seconds: float) -> None:
-        """The programs of a corpus, or of logs, each group in a process of its own."""
-        plan = [Stage("drawn", 0, sum(map(len, group)), ages=False) for group in groups]
-        self._tallies[generator] = _Tally(sum(stage.steps for stage in plan))
-        self._take_stages(generator, plan, seconds, groups)
+    def _take_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> None:
+        """Rounds of the fast generator, in the stages of a plan."""
+        self._take(generator, self._answers_of_stages(generator, plan, seconds))
 
-    def _take_stages(
-        self, generator: str, plan: Sequence[Stage], seconds: float, groups: Sequence[Sequence[Program]] = ()
-    ) -> None:
-        """Rounds of the fast generator, or of programs, in the stages of a plan."""
-        self._take(generator, self._answers_of_stages(generator, plan, seconds, groups))
-
-    def _answers_of_stages(
-        self, generator: str, plan: Sequence[Stage], seconds: float, groups: Sequence[Sequence[Program]]
-    ) -> Iterator[Answer]:
+    def _answers_of_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> Iterator[Answer]:
         """An answer for each process; after a failing round, the next ones are in a process of their own."""
         tally, deadline = self._tallies[generator], time.perf_counter() + seconds
         for index, stage in enumerate(plan):
             # Each stage has its share of the time that is left.
             part = max(deadline - time.perf_counter(), 0.0) * stage.steps / sum(later.steps for later in plan[index:])
             end = time.perf_counter() + part
-            programs: Job = {"programs": [_as_data(program) for program in groups[index]]} if groups else {}
             steps, number, failed = stage.steps, stage.first_round, True
-            while failed and (steps > 0 or groups) and time.perf_counter() < end:
+            while failed and steps > 0 and time.perf_counter() < end:
                 chosen = stage._replace(first_round=number, steps=steps)
-                job: Job = {"job": "campaign", **chosen._asdict(), **programs, "seconds": end - time.perf_counter()}
-                if self._corpus is not None:
-                    job["seen"] = self._behaviour
+                job: Job = {"job": "campaign", **chosen._asdict(), "seconds": end - time.perf_counter()}
                 self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), self._count_steps)
                 answer = self._answer_of_rounds(job, self._next_mask(tally))
                 steps, number = steps - answer["operations"], number + answer["rounds"]
@@ -362,8 +326,6 @@ class _Campaigns:
         """The native driver, if the target is C functions; return whether it has run."""
         generator, report = "native" if threads == 1 else "threads", self._report
         tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
-        if sanitizer_of(report.target):
-            tally.planned //= _SANITIZED
         self._tallies[generator] = tally
         try:
             options = self._place, report.target, report.capabilities, report.hang, self._symbols
@@ -380,8 +342,6 @@ class _Campaigns:
             )
             self._take(generator, answers, driver.taken)
         except TargetError as error:
-            if sanitizer_of(report.target):
-                raise
             report.notes.append(f"the native driver has not run: {error}")
             return False
         return True
@@ -393,7 +353,6 @@ class _Campaigns:
             for answer in answers:
                 finding = self._finding_in(answer, generator)
                 tally.add(answer)
-                self._remember(answer)
                 if finding is not None:
                     self._count(tally, finding, answer["last"])
                 self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), live)
@@ -461,20 +420,6 @@ class _Campaigns:
         operations = self._tallies[generator].steps + answer["operations"]
         return replace(finding, generator=generator, operations=operations)
 
-    def _remember(self, answer: Answer) -> None:
-        """Keep the programs that reached new behaviour."""
-        self._behaviour = answer.get("seen", self._behaviour)
-        for program in answer.get("kept", ()):
-            self._store(tuple(map(HeapStep.from_json, program)))
-
-    def _store(self, program: Program) -> None:
-        """Put a program into the corpus; if the disk is full, go on without."""
-        if self._corpus is not None and not self._report.unwritten:
-            try:
-                self._corpus.add(program)
-            except FileAccessError as error:
-                self._report.unwritten = str(error)
-
     # --- findings
 
     def _keep(self, finding: Finding, last: int, mask: Mask) -> bool:
@@ -501,7 +446,7 @@ class _Campaigns:
             self._note_failure(EngineError(f"{finding.message}; {outside}"))
             return False
         dies = short.requirement in _DEATHS
-        if short.generator == "native" and not (short.repeats or short.report or dies):
+        if short.generator == "native" and not (short.repeats or dies):
             report.notes.append(
                 f"the native driver saw this once, and its steps, taken again, did not show it: "
                 f"{short.requirement}: {short.message}"
@@ -523,7 +468,6 @@ class _Campaigns:
         if len(folded(finding.program)) > MOST_KEPT:
             finding = replace(finding, program=())
         self._report.violating.append(replace(finding, known=reason_of(self._report.known, finding)))
-        self._store(finding.program)
         self._changed(self._report)
 
     def _shrink(self, finding: Finding, last: int, mask: Mask) -> Finding | None:

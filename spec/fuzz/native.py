@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .c_functions import C_RECORD, Abi, Functions, calls_of, malloc_target, plain_target
 from .finding import TargetError
 from .resources import ALIGNMENT, resource_target
-from .umf import umf_target
 
 if TYPE_CHECKING:
     from .targets import Target
@@ -62,7 +61,6 @@ ABIS: dict[str, Abi] = {
         calls_of("make=:p allocate=pss:p deallocate=ppss drop=p zeroed=pss:p resize=ppsss:p is_equal=pp:i error=:t"),
         resource_target,
     ),
-    "umf": Abi("UMF", C_RECORD, 0, calls_of("pool=:p provider=:p"), umf_target),
 }
 """The conventions of functions in C, for Python and for the native driver."""
 
@@ -161,7 +159,7 @@ def _file_of(function: Any) -> bytes | None:
 
 def makes_fresh(address: LibraryAddress) -> bool:
     """Whether each target has a state of its own: a function makes it, or makes that of the library as new."""
-    return address.abi == "umf" or not _load(address).symbols.keys().isdisjoint(("make", _RESET))
+    return not _load(address).symbols.keys().isdisjoint(("make", _RESET))
 
 
 def open_library(address: LibraryAddress) -> Target:

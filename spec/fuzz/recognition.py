@@ -43,7 +43,7 @@ class TargetSource:
 
     def __init__(self, target: object) -> None:
         self.name: str = target if isinstance(target, str) else name_of(target)
-        target = built(target).target if isinstance(target, str) else target
+        target = built(target) if isinstance(target, str) else target
         self._library = LibraryAddress.parse(target) if isinstance(target, str) else None
         self._subject = look_up(target) if isinstance(target, str) and self._library is None else target
 

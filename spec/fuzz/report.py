@@ -59,8 +59,6 @@ class Report:
         The name of the signal that ended the run early; empty if it came to its end.
     notes : list of str
         What else is to be said about the run, each in a line.
-    unwritten : str
-        Why the corpus could not be written; empty if it was.
     """
 
     target: str
@@ -83,7 +81,6 @@ class Report:
     functions: tuple[str, ...] = ()
     errors: list[str] = field(default_factory=list[str])
     interrupted: str = ""
-    unwritten: str = ""
     notes: list[str] = field(default_factory=list[str])
 
     def ran(self, generator: str, cases: int, steps: int, seconds: float) -> None:

@@ -15,7 +15,6 @@ from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles
 
 from ..engine.shrinking import shortest
-from ..engine.violation import noting
 from .driver import MemoryDriver
 
 if TYPE_CHECKING:
@@ -105,14 +104,13 @@ def run_case(subject: Subject, case: SuiteCase, made: list[MemoryDriver] | None 
     Violation
     """
     subject.mark()
-    with noting((case.size,), ((0, move) for move in case.moves)):
-        driver = MemoryDriver(subject, case.size)
-        if made is not None:
-            made.append(driver)
-        for move in case.moves:
-            make_move(driver, move)
-        driver.finish()
-        return driver
+    driver = MemoryDriver(subject, case.size)
+    if made is not None:
+        made.append(driver)
+    for move in case.moves:
+        make_move(driver, move)
+    driver.finish()
+    return driver
 
 
 def make_move(driver: MemoryDriver, move: Move) -> Kind:

@@ -22,7 +22,6 @@ from ..engine.report import check_subject
 from ..engine.reproducer import Reproducer
 from ..engine.search import Generated, Taken, Walking, WalkSearch
 from ..engine.shrinking import shortest
-from ..engine.violation import Violation, noting
 from .agreement import check_policy
 from .driver import MemoryDriver
 from .suites import Fail, Move, Stumble, Synchronize, make_move, plainer
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from ..engine.report import SuiteRun
     from ..engine.subject import Subject
+    from ..engine.violation import Violation
 
 __all__ = ["Walk", "run_walk", "search", "shortened", "state_machine"]
 
@@ -114,14 +114,13 @@ def run_walk(subject: Subject, walk: Walk) -> tuple[MemoryDriver, ...]:
     Violation
         With a reproducer of all memories, in the order in which things happened.
     """
-    with noting(walk.sizes, walk.moves):
-        memories = _Neighbours(subject)
-        for number in sorted({number for number, _ in walk.moves}):
-            memories.make(number, walk.sizes[number])
-        for number, move in walk.moves:
-            memories.move(number, move)
-        memories.finish()
-        return tuple(memories.drivers.values())
+    memories = _Neighbours(subject)
+    for number in sorted({number for number, _ in walk.moves}):
+        memories.make(number, walk.sizes[number])
+    for number, move in walk.moves:
+        memories.move(number, move)
+    memories.finish()
+    return tuple(memories.drivers.values())
 
 
 class MemoryWalk(Walking):
@@ -132,14 +131,6 @@ class MemoryWalk(Walking):
     def __init__(self) -> None:
         self._memories = _Neighbours(self.subject)
         super().__init__(self._memories)
-
-    def act(self, do: Callable[[], object]) -> None:
-        """Do something, and note in a violation what was done until then."""
-        try:
-            super().act(do)
-        except Violation as violation:
-            violation.played = self._memories.walk.sizes, self._memories.walk.moves
-            raise
 
     def begin(self, size: int, way: tuple[Input, ...]) -> int:
         """Make a memory, and bring it into the state that a sequence reaches."""

@@ -14,7 +14,6 @@ from ..engine.violation import Violation
 from ..memory.coverage import Coverage
 from ..memory.kit import check_conformance
 from ..requirements import LEVELS
-from ..vectors.of_violations import add_vectors
 from .protocol import PortError
 from .targets import subject_of
 
@@ -218,7 +217,6 @@ def conform(
         subject = bench(level)
 
         def report_on(*violations: Violation, subject: Subject = subject) -> PortReport:
-            add_vectors(violations, subject)
             latest = PortReport(
                 subject.name, subject.machine.name, claim, tuple(results), violations, top, subject.by_table
             )

@@ -1,7 +1,7 @@
 """The requirements of a blob, sentence by sentence; `syncedmem.spec.requirements.memory` has those of one memory.
 
 Sources: Caffe's files by name and line (docs/design.md explains them), its issues by number, and its hazards H1 to H20.
-`syncedmem.spec.errata.blob` lists where we differ from Caffe.
+docs/errata.md lists where we differ from Caffe.
 """
 
 from __future__ import annotations

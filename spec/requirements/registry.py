@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from .allocator import ALLOCATOR, ALLOCATOR_NEEDS, DEVICE_ALLOCATOR
 from .blob import BLOB_CAFFE, BLOB_LEVELS, BLOB_NEEDS, BLOB_SAFE
-from .buffer import BUFFER, BUFFER_NEEDS
 from .levels import LEVELS, Level
 from .memory import MEMORY_CAFFE, MEMORY_LEVELS, MEMORY_NEEDS, MEMORY_SAFE
 from .port import PORT, PORT_LEVELS, PORT_NEEDS
@@ -24,11 +23,10 @@ __all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applic
 
 Profile = Literal["caffe", "safe"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
-Kind = Literal["memory", "blob", "buffer", "allocator", "device allocator", "port"]
+Kind = Literal["memory", "blob", "allocator", "device allocator", "port"]
 _KINDS: dict[str, Kind] = {
     "R": "memory",
     "B": "blob",
-    "F": "buffer",
     "A": "allocator",
     "D": "device allocator",
     "P": "port",
@@ -37,7 +35,7 @@ _KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One sentence that can be true or false of a memory, a blob, a buffer or an allocator.
+    """One sentence that can be true or false of a memory, a blob, an allocator or a port.
 
     Attributes
     ----------
@@ -53,7 +51,7 @@ class Requirement:
         of its capability record that has to promise something.
     level : {"L0", "L1", "L2", "L3", "L4"}
         The lowest level of observation at which it is judged; see `syncedmem.spec.requirements.levels`.  It is
-        ``"L4"`` for buffers and allocators, which have no levels.
+        ``"L4"`` for allocators, which have no levels.
     """
 
     id: str
@@ -65,7 +63,7 @@ class Requirement:
 
     @property
     def kind(self) -> Kind:
-        """What it is about: memories, blobs, buffers, any allocator, one that has our interface, or a program."""
+        """What it is about: memories, blobs, any allocator, one that has our interface, or a program."""
         return _KINDS[self.id[0]]
 
 
@@ -74,13 +72,12 @@ _BY_PROFILE: tuple[tuple[Profile, tuple[tuple[str, str, str], ...]], ...] = (
     ("safe", MEMORY_SAFE),
     ("caffe", BLOB_CAFFE),
     ("safe", BLOB_SAFE),
-    ("safe", BUFFER),
     ("safe", ALLOCATOR),
     ("safe", DEVICE_ALLOCATOR),
     ("caffe", PORT),
 )
 
-_NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **BUFFER_NEEDS, **ALLOCATOR_NEEDS, **PORT_NEEDS}
+_NEEDS: dict[str, str] = {**MEMORY_NEEDS, **BLOB_NEEDS, **ALLOCATOR_NEEDS, **PORT_NEEDS}
 _LEVELS: dict[str, Level] = {**MEMORY_LEVELS, **BLOB_LEVELS, **PORT_LEVELS}
 
 

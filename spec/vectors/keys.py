@@ -8,15 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import EDITIONS, Mode, SyncedHead, caffe
+from syncedmem.model import EDITIONS, caffe
 
-from ..blob.elements import TYPES
-from ..blob.oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES
-from ..engine.fields import FLAG, INTEGER, NULL, NUMBER, TEXT, Field, Type, array_of, object_of, one_of
+from ..engine.fields import FLAG, NULL, NUMBER, TEXT, Field, Type, array_of, object_of, one_of
 from ..requirements import PROFILES
-from .blobs import BLOB_REFUSALS, RELEASE
-from .expected import REFUSALS, refusals
-from .programs import LOOK, SET_MODE, WRITE_BUFFER
+from .expected import refusals
+from .programs import LOOK, WRITE_BUFFER
 from .vector import FORMAT
 
 if TYPE_CHECKING:
@@ -24,12 +21,10 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Machine
 
-__all__ = ["BLOB_STEP", "LINE", "MEMORY_STEP", "line_of", "memory_step", "schema"]
+__all__ = ["LINE", "MEMORY_STEP", "line_of", "memory_step", "schema"]
 
 _DIGEST: Type = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
 _COUNT: Type = {"type": "integer", "minimum": 1}
-_REAL: Type = {"type": "number"}
-_REALS, _INTEGERS = array_of(_REAL), array_of(INTEGER)
 _CONTENT = NUMBER
 
 
@@ -49,23 +44,12 @@ def _reasons(*tables: Mapping[Any, str]) -> Type:
     return {"oneOf": [{"const": name, "description": why} for table in tables for name, why in table.items()]}
 
 
-_SIDES = ("cpu", "gpu")
-_HEAD = one_of(head.name for head in SyncedHead)
-_MODE = one_of(mode.name for mode in Mode)
-_ACTIONS = array_of(one_of(caffe.EVERYTHING.actions))
 _BUFFER = _parts({"buffer": NUMBER}, {"bytes": _CONTENT})
 _OWN = _parts({"own": {"const": True}})
-_PART = _parts({"head": _HEAD, **{side: {"oneOf": [NULL, _REALS]} for side in _SIDES}})
-_BLOB = _parts({"shape": _INTEGERS, "data": _PART, "diff": _PART})
-_OTHER = _parts({"blob": NUMBER}, {"copy_diff": FLAG, "reshape": FLAG})
-_BLOB_CALLS = (
-    *ACCESSORS, *ADOPTIONS, *NORMS, *SCALES, "update", "copy_from", "share_data", "share_diff", "data_at", "diff_at",
-    "reshape", RELEASE, SET_MODE,
-)  # fmt: skip
 
 
 def memory_step(machine: Machine | None = None) -> tuple[Field, ...]:
-    """The keys of a step of memories of a machine; without one, of Caffe's editions."""
+    """The keys of a step of a machine; without one, of Caffe's editions."""
     machine = machine or caffe.EVERYTHING
     settings = [f"set_{name}" for name in machine.settings]
     values = one_of(dict.fromkeys(value for it in machine.settings.values() for value in it.values))
@@ -127,48 +111,7 @@ def memory_step(machine: Machine | None = None) -> tuple[Field, ...]:
 
 
 MEMORY_STEP: tuple[Field, ...] = memory_step()
-"""The keys of a step of memories, for all of Caffe's editions."""
-
-BLOB_STEP: tuple[Field, ...] = (
-    _key(
-        "call",
-        "A call of a blob, `release` for its destructor, or `set_mode`.",
-        one_of(_BLOB_CALLS),
-        required=True,
-    ),
-    _key("blob", "The number of the blob, from 0. Without it, the first.", _COUNT),
-    _key(
-        "argument",
-        'Another blob, `{"blob": N}`, with the options of `copy_from` that are true; the number for `scale_*`; the '
-        "indices for `*_at`; the shape for `reshape`; `null` for `set_*`; the mode for `set_mode`.",
-        {"oneOf": [NULL, _REAL, _MODE, _INTEGERS, _OTHER]},
-    ),
-    _key("write", "The numbers that the caller writes through the returned pointer.", _REALS),
-    _key(
-        "refusal",
-        "Why the call must be refused, or `null`. A refused call does nothing.",
-        _reasons({None: REFUSALS[None]}, BLOB_REFUSALS),
-        "expects",
-    ),
-    _key(
-        "actions",
-        "What happens to the memories of the call, a list for each. The lists may come in any order, as in C++. "
-        "A copy within one side is not listed.",
-        array_of(_ACTIONS),
-        "expects",
-    ),
-    _key("value", "The number that the call returns.", _REAL, "expects"),
-    _key("shows", "The numbers behind the returned pointer, before `write`.", _REALS, "expects"),
-    _key(
-        "blobs",
-        "Every blob after the step, and after `write`: its shape, and of `data` and `diff` the head and the numbers of "
-        "each side, `null` if the side is not fresh.",
-        array_of(_BLOB),
-        "expects",
-    ),
-)
-"""The keys of a step of blobs."""
-
+"""The keys of a step, for all of Caffe's editions."""
 
 LINE: tuple[Field, ...] = (
     _key(
@@ -204,9 +147,7 @@ LINE: tuple[Field, ...] = (
         _DIGEST,
         required=True,
     ),
-    _key("sizes", "Of memories: the size of each memory that is made at the start, in bytes.", array_of(NUMBER, 1)),
-    _key("type", "Of blobs: the type of the elements.", one_of(TYPES)),
-    _key("shapes", "Of blobs: the shape of each blob that is made at the start.", array_of(_INTEGERS, 1)),
+    _key("sizes", "The size of each memory that is made at the start, in bytes.", array_of(NUMBER, 1), required=True),
     _key(
         "steps",
         "The steps, in order. The last ones are `release`, if memories have an end.",
@@ -226,11 +167,9 @@ def line_of(machine: Machine | None) -> tuple[Field, ...]:
 
 def schema(machine: Machine | None = None) -> Type:
     """The JSON Schema of a line; without a machine, for all of Caffe's editions."""
+    *line, steps = line_of(machine)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"A test vector of syncedmem, format {FORMAT}: one line of a .jsonl file",
-        **object_of(line_of(machine)),
-        "if": {"required": ["shapes"]},
-        "then": {"required": ["type"], "properties": {"steps": array_of(object_of(BLOB_STEP))}},
-        "else": {"required": ["sizes"], "properties": {"steps": array_of(object_of(memory_step(machine)))}},
+        **object_of([*line, replace(steps, type=array_of(object_of(memory_step(machine)), 1))]),
     }

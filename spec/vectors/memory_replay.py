@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..engine.call_log import AllocatorCall
     from ..engine.subject import Subject
 
-__all__ = ["Difference", "Problem", "replay_memories"]
+__all__ = ["Difference", "Problem", "replay"]
 
 _TAIL = bytes((0xA5, 0x5A, 0xC3, 0x3C, 0x96))
 """What is behind the bytes of a caller's buffer, where nobody may write."""
@@ -64,7 +64,7 @@ Problem = tuple[str, str]
 """What was expected, and what was seen."""
 
 
-def replay_memories(subject: Subject, vector: dict[str, Any]) -> Difference | None:
+def replay(subject: Subject, vector: dict[str, Any]) -> Difference | None:
     """Run a vector against new memories, until something is wrong.
 
     Parameters

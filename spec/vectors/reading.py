@@ -8,8 +8,7 @@ from syncedmem.model import FileFormatError
 from syncedmem.model.files import parsed_json, read_text
 
 from ..engine.fields import by_name, fault
-from .keys import BLOB_STEP, line_of, memory_step
-from .replay import is_of_blobs
+from .keys import line_of, memory_step
 from .vector import FORMAT
 
 if TYPE_CHECKING:
@@ -79,22 +78,15 @@ def read_vectors(path: Path, machine: Machine | None = None) -> list[dict[str, A
     return vectors
 
 
-_BLOB_STEP = by_name(*BLOB_STEP)
-
-
 def _problem_of(data: dict[str, Any], keys: dict[str, Field], step_keys: dict[str, Field]) -> str:
     """What is wrong with a vector, or an empty text."""
     if data.get("format") != FORMAT:
         return f"its format is {data.get('format')!r}, not {FORMAT}"
     if sentence := fault(data, keys):
         return f"it {sentence}"
-    of_blobs = is_of_blobs(data)
-    number, objects = ("blob", data.get("shapes")) if of_blobs else ("memory", data.get("sizes"))
-    if not objects or (of_blobs and "type" not in data):
-        return "it does not say what is made"
     for k, step in enumerate(data["steps"]):
-        if sentence := fault(step, _BLOB_STEP if of_blobs else step_keys):
+        if sentence := fault(step, step_keys):
             return f"step {k} {sentence}"
-        if step.get(number, 0) >= len(objects):
-            return f"step {k} has no {number} {step[number]}"
+        if step.get("memory", 0) >= len(data["sizes"]):
+            return f"step {k} has no memory {step['memory']}"
     return ""

@@ -1,23 +1,16 @@
-"""Runs a vector against what it is for, memories or blobs, and judges by the vector alone."""
+"""Which vectors a port can be judged by; `replay` runs one against a subject, and judges by the vector alone."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .blob_replay import replay_blobs
-from .memory_replay import replay_memories
+from .memory_replay import replay
 from .programs import OWN
 
 if TYPE_CHECKING:
     from ..engine.subject import RemoteProgram, Subject
-    from .memory_replay import Difference
 
-__all__ = ["is_of_blobs", "left_out", "replay"]
-
-
-def is_of_blobs(vector: dict[str, Any]) -> bool:
-    """Whether a vector is for blobs; the others are for memories."""
-    return "shapes" in vector
+__all__ = ["left_out", "replay"]
 
 
 def left_out(subject: Subject, vector: dict[str, Any]) -> str:
@@ -27,11 +20,9 @@ def left_out(subject: Subject, vector: dict[str, Any]) -> str:
     """
     if subject.program is None:
         return ""
-    if is_of_blobs(vector) and "blobs" not in subject.program.offers:
-        return "they are of blobs, and the port has none"
     if vector["edition"] != subject.machine.name:
         return f"they are of edition {vector['edition']}, and the port is of {subject.machine.name}"
-    return "" if is_of_blobs(vector) else _beyond(subject, subject.program, vector)
+    return _beyond(subject, subject.program, vector)
 
 
 def _beyond(subject: Subject, program: RemoteProgram, vector: dict[str, Any]) -> str:
@@ -47,21 +38,3 @@ def _beyond(subject: Subject, program: RemoteProgram, vector: dict[str, Any]) ->
 
 
 _FAILURES_FROM = "L3"
-
-
-def replay(subject: Subject, vector: dict[str, Any]) -> Difference | None:
-    """Run a vector against new memories or blobs, until something is wrong.
-
-    Parameters
-    ----------
-    subject : Subject
-        Of memories or of blobs, as the vector; without a device for vectors of ``cpu_only``, with a device for others.
-    vector : dict
-        The data of one line in a file of vectors.
-
-    Returns
-    -------
-    Difference or None
-        The first difference; None if there is none.
-    """
-    return (replay_blobs if is_of_blobs(vector) else replay_memories)(subject, vector)

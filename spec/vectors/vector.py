@@ -13,27 +13,22 @@ from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 
 from ..memory.agreement import check_fit
-from .blobs import BLOB_SUITES, BlobProgram, blob_programs, expected_blob_steps
 from .expected import expected_steps
-from .programs import SUITES, programs
+from .programs import programs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from syncedmem.model import Machine, State
     from syncedmem.model.opening import AnyMachine
 
     from ..memory.policy import Policy
-    from .blobs import BlobSuite
-    from .programs import Suite, VectorProgram
+    from .programs import VectorProgram
 
-__all__ = ["ALL_SUITES", "FORMAT", "Vector", "canonical", "model_digest", "mute_calls", "vectors"]
+__all__ = ["FORMAT", "Vector", "canonical", "model_digest", "mute_calls", "vectors"]
 
 FORMAT = 3
 """The version of the format; it changes when a valid vector becomes invalid."""
-
-ALL_SUITES: Mapping[str, Suite | BlobSuite] = {**SUITES, **BLOB_SUITES}
-"""Every suite by name: those of memories, and those of blobs."""
 
 _DIGITS = 16
 
@@ -45,13 +40,13 @@ class Vector:
     Attributes
     ----------
     suite : str
-    program : VectorProgram or BlobProgram
+    program : VectorProgram
     policy : Policy or None
         That of the machine, if it is no edition of Caffe's.
     """
 
     suite: str
-    program: VectorProgram | BlobProgram
+    program: VectorProgram
     policy: Policy | None = None
 
     @property
@@ -70,13 +65,8 @@ class Vector:
             "profile": self.program.profile,
             "model": model_digest(self.program.machine),
             **self.program.start,
-            "steps": self._steps(),
+            "steps": expected_steps(self.program, self.policy),
         }
-
-    def _steps(self) -> list[dict[str, Any]]:
-        if isinstance(self.program, BlobProgram):
-            return expected_blob_steps(self.program)
-        return expected_steps(self.program, self.policy)
 
     def line(self) -> str:
         """The vector as one line of JSON, the same bytes each time."""
@@ -124,9 +114,8 @@ def vectors(suite: str, edition: AnyMachine, policy: Policy | None = None) -> It
     Parameters
     ----------
     suite : str
-        A name from ``ALL_SUITES``.
+        A name from ``SUITES``.
     edition : str or Machine
-        Another machine than Caffe's has no vectors of blobs.
     policy : Policy, optional
         What such a machine decides where the theory of fresh copies leaves a choice.  Without one, what is expected
         follows from its table.
@@ -141,9 +130,6 @@ def vectors(suite: str, edition: AnyMachine, policy: Policy | None = None) -> It
     machine = machine_of(edition)
     if policy is not None:
         check_fit(machine, policy)
-    if suite in BLOB_SUITES:
-        yield from (Vector(suite, program) for program in blob_programs(suite, machine))
-        return
     mute = mute_calls(machine, policy)
     for program in programs(suite, machine):
         kept = tuple(it for it in program.operations if it["call"] not in mute)

@@ -1,4 +1,4 @@
-"""The commands ``check-trace`` and ``replay`` with vectors, and ``vectors --archive``."""
+"""The commands ``check-trace`` and ``replay`` with vectors."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def test_vectors_run_on_a_target() -> None:
     assert lines[0].endswith(": step 5, gpu_data: expected the view 23242526, seen 00000000")
 
 
-def test_vectors_of_blobs_and_of_no_device_run_too(tmp_path: Path) -> None:
-    lines = [next(iter(vectors("blob-cells", edition))).line() for edition in ("caffe", "cpu_only")]
+def test_vectors_of_no_device_run_too(tmp_path: Path) -> None:
+    lines = [next(iter(vectors("tour", edition))).line() for edition in ("caffe", "cpu_only")]
     (tmp_path / "some.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     result = run("replay", str(tmp_path / "some.jsonl"))
     assert (0, "2 vectors, 0 failed\n") == (result.exit_code, result.output)
@@ -172,7 +172,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"more": 1}, "it has 'more', which is none of its fields"),
     ({"sizes": []}, "it has a wrong 'sizes': [] is too short"),
     ({"steps": []}, "it has a wrong 'steps': [] is too short"),
-    ({"shapes": [[1]]}, "it does not say what is made"),
+    ({"shapes": [[1]]}, "it has 'shapes', which is none of its fields"),
     ({"steps": [1]}, "step 0 is not a JSON object"),
     ({"steps": [{}]}, "step 0 has no 'call'"),
     ({"steps": [{"call": "fly"}]}, "step 0 has a wrong 'call': 'fly' is not one of"),
@@ -212,20 +212,3 @@ def test_requests_to_a_port_are_no_replay(tmp_path: Path, refused: Refuse) -> No
 )
 def test_a_target_that_there_is_not_is_said(target: str, said: str, refused: Refuse) -> None:
     assert said in refused("replay", ROOT / "vectors" / "cpu_only" / "tour.jsonl", target)
-
-
-# --- the archive
-
-
-@pytest.mark.deep
-def test_the_archive_is_written(tmp_path: Path) -> None:
-    result = run("vectors", "--archive", "--out", str(tmp_path))
-    (path,) = tmp_path.iterdir()
-    assert result.exit_code == 0
-    assert path.name.startswith("syncedmem-vectors-3-")
-    assert f"{path}, SHA-256 " in result.output
-
-
-@pytest.mark.parametrize("other", ["--check", "--suite=tour"])
-def test_the_archive_excludes_other_options(other: str, refused: Refuse) -> None:
-    assert "excludes --suite, --check and --machine" in refused("vectors", "--archive", "--out", "x", other)

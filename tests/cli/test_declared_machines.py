@@ -137,7 +137,6 @@ def test_the_table_of_a_machine_is_verified(
             "the machine petsc and",
         ),
         (("vectors", "--out", "x", "--machine", "mine.py:NO_PUSH", "--suite", "caffe/tour"), "suite must be one of "),
-        (("vectors", "--out", "x", "--machine", "mine.py:NO_PUSH", "--archive"), "--archive has every suite"),
         (
             ("vectors", "--out", "x", "--machine", "mine.py:LOOKS"),
             "a call of looks must be another name, because look is",

@@ -132,12 +132,11 @@ def test_a_known_finding_a_skipped_requirement_and_a_failure_of_ours_are_shown(
     known = tmp_path / "known.txt"
     known.write_text("A02  # a bug of ours\nA24-closes\n", encoding="utf-8")
     arguments = ["fuzz", BUG, "--steps", "500", "--first", "--out", str(tmp_path), "--known", str(known)]
-    result = CliRunner().invoke(app, [*arguments, "--skip", "A17", "--corpus", str(tmp_path / "corpus")])
+    result = CliRunner().invoke(app, [*arguments, "--skip", "A17"])
 
     assert 0 == result.exit_code, result.output
     assert "known: A02-no-overlap:allocate: " in result.output
     assert "Known, and not found this time: A24-closes" in result.output
-    assert list((tmp_path / "corpus").iterdir())
 
     def broken(*_: object, **__: object) -> None:
         raise AssertionError("not here")

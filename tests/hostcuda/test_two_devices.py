@@ -126,9 +126,10 @@ def test_a_report_of_what_was_checked_says_so_too(tmp_path: Path, monkeypatch: p
     def checked(*_: object, **__: object) -> Conformance[Coverage]:
         return Conformance("cuda", (), Coverage(caffe.CAFFE), 0.0, ())
 
+    monkeypatch.setattr("syncedmem.spec.engine.supervisor.processors", lambda: 1)
     monkeypatch.setattr(checks, "check_conformance", checked)
     monkeypatch.setattr(checks, "check_blobs", checked)
-    options = ("verify", "--device", "cuda", "--processes", "1", "--out", str(tmp_path))
+    options = ("verify", "--device", "cuda", "--out", str(tmp_path))
     printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
     (device,) = json.loads((tmp_path / "report.json").read_text())["devices"]
 

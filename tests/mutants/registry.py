@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ALLOCATOR_BUGS",
     "BLOB_BUGS",
-    "BUFFER_BUGS",
     "DEVICE_ALLOCATOR_BUGS",
     "MEMORY_BUGS",
     "PORT_BUGS",
@@ -28,18 +27,17 @@ Made = TypeVar("Made", bound=type)
 
 @dataclass(frozen=True)
 class SeededBug:
-    """A wrong memory, blob, buffer, allocator or port.
+    """A wrong memory, blob, allocator or port.
 
     Attributes
     ----------
     name : str
     requirement : str
-        The requirement that it breaks: of memories (R), of blobs (B), of buffers (F), of allocators (A, D) or of ports
-        (P).
+        The requirement that it breaks: of memories (R), of blobs (B), of allocators (A, D) or of ports (P).
     source : str
         The origin of the bug.
     make : type
-        The wrong memory, blob, buffer, allocator or port.
+        The wrong memory, blob, allocator or port.
     shows_on : {"device", "no device", "caffe profile"}
         The kind of subject on which a wrong memory or blob can be seen.
     threads : int
@@ -76,9 +74,6 @@ MEMORY_BUGS: dict[str, SeededBug] = {}
 BLOB_BUGS: dict[str, SeededBug] = {}
 """Every wrong blob by name, once `mutants.blob` is imported."""
 
-BUFFER_BUGS: dict[str, SeededBug] = {}
-"""Every wrong buffer by name, once `mutants.buffer` is imported."""
-
 ALLOCATOR_BUGS: dict[str, SeededBug] = {}
 """Every wrong allocator by name, once `mutants.allocator` is imported."""
 
@@ -91,7 +86,6 @@ PORT_BUGS: dict[str, SeededBug] = {}
 _BY_LETTER = {
     "R": MEMORY_BUGS,
     "B": BLOB_BUGS,
-    "F": BUFFER_BUGS,
     "A": ALLOCATOR_BUGS,
     "D": DEVICE_ALLOCATOR_BUGS,
     "P": PORT_BUGS,
@@ -107,7 +101,7 @@ def seeded_bug(
     out_of_reach: str = "",
     **promises: str,
 ) -> Callable[[Made], Made]:
-    """Register a wrong memory, blob, buffer, allocator or port under the name of its class; see `SeededBug`.
+    """Register a wrong memory, blob, allocator or port under the name of its class; see `SeededBug`.
 
     Raises
     ------

@@ -14,12 +14,10 @@ from syncedmem.model import Action, Machine, Row, caffe, matrix
 from syncedmem.spec.evidence import (
     CAFFE_BLOBS_EXCEPT,
     CAFFE_BLOBS_VIOLATE,
-    CAFFE_VECTORS_EXCEPT,
     CAFFE_VIOLATES,
 )
 from syncedmem.spec.evidence.comparison import compare_matrix, compare_model, compare_tutorial, evidence
 from syncedmem.spec.requirements import requirements_of
-from syncedmem.spec.vectors import vectors
 
 ROOT = Path(__file__).parents[2]
 U, C, G, S = caffe.CAFFE.heads
@@ -173,20 +171,6 @@ def test_the_page_has_what_the_blobs_of_caffe_violate() -> None:
     found = {edition: {row[0]: row[3] for row in rows if row[k]} for k, edition in enumerate(CAFFE_BLOBS_VIOLATE, 1)}
     assert found == CAFFE_BLOBS_VIOLATE
     assert set(CAFFE_BLOBS_EXCEPT) < set(requirements_of("blob"))
-
-
-def test_the_page_has_the_vectors_that_the_blobs_of_caffe_do_not_pass() -> None:
-    rows = re.findall(r"^\| `([a-z_]+)` \| ([^|]*) \|$", _page(), re.MULTILINE)
-    assert dict(rows) == CAFFE_VECTORS_EXCEPT
-    safe = {
-        (step["call"], edition)
-        for edition in ("caffe", "cpu_only")
-        for vector in vectors("blob-refusals", edition)
-        if vector.as_json()["profile"] == "safe"
-        for step in vector.as_json()["steps"]
-        if step["refusal"]
-    }
-    assert safe == {(call, edition) for call in CAFFE_VECTORS_EXCEPT for edition in ("caffe", "cpu_only")}
 
 
 def test_the_page_has_the_digests_of_the_files() -> None:

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-import vector_kills
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from loops import some
 from mutants.memory import MEMORY_BUGS
 from mutants.memory.handmade import HandmadeMemory
@@ -26,7 +23,6 @@ from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
 from syncedmem.spec import ReferenceMemory, Subject
 from syncedmem.spec.engine.contents import pattern
 from syncedmem.spec.vectors import (
-    ALL_SUITES,
     REFUSALS,
     SUITES,
     model_digest,
@@ -121,7 +117,7 @@ def test_what_is_no_vector_is_not_valid() -> None:
 def test_every_refusal_is_explained_and_no_other_is_valid() -> None:
     """The schema has exactly the refusals of the list, each with its description."""
     schema = json.loads((ROOT / "vectors" / "vector.schema.json").read_text(encoding="utf-8"))
-    said = schema["else"]["properties"]["steps"]["items"]["properties"]["refusal"]["oneOf"]
+    said = schema["properties"]["steps"]["items"]["properties"]["refusal"]["oneOf"]
     used = {step.get("refusal") for edition in EDITIONS for it in written(edition, "cells") for step in it["steps"]}
     used |= {step.get("refusal") for it in written("caffe", "aliases") for step in it["steps"]}
     wrong = find("cells", refusal="null_data")
@@ -271,27 +267,6 @@ def test_the_kind_of_host_memory_is_compared_with_the_flag() -> None:
     assert any("expected page-locked host memory, seen pageable host memory" in it for it in said)
 
 
-# --- kills
-
-
-def test_every_seeded_bug_was_measured() -> None:
-    assert [*vector_kills.BUGS] == [*vector_kills.known()], "measure the seeded bugs that are new: make kills"
-
-
-@pytest.mark.deep(quick=9)
-@pytest.mark.parametrize(("edition", "suite"), QUICK)
-@settings(max_examples=4)
-@given(data=st.data())
-def test_a_sample_of_the_kills_is_measured_again(edition: str, suite: str, data: st.DataObject) -> None:
-    """For each suite four bugs, about half of them refused by it."""
-    kind = "no device" if edition == "cpu_only" else "device"
-    bugs = [it for name, it in MEMORY_BUGS.items() if it.shows_on == kind and name not in SHARES_STATE]
-    known, killed = vector_kills.known(), data.draw(st.booleans())
-    bug = data.draw(st.sampled_from([it for it in bugs if (f"{edition}/{suite}" in known[it.name]) == killed] or bugs))
-
-    assert (f"{edition}/{suite}" in known[bug.name]) == bool(vector_kills.first_refusing(bug, edition, suite))
-
-
 # --- the command line
 
 
@@ -303,17 +278,17 @@ def run(*arguments: str) -> Any:
 def test_vectors_are_written_and_compared(tmp_path: Path) -> None:
     """A file that is changed or missing is named."""
     few = ("--suite", "cpu_only/tour, counters")
-    assert "6 files" in run("--out", str(tmp_path), *few).output
+    assert "5 files" in run("--out", str(tmp_path), *few).output
     files = {str(it.relative_to(tmp_path)) for it in tmp_path.rglob("*.json*")}
     counters = {f"{edition}/counters.jsonl" for edition in EDITIONS}
-    assert {"manifest.json", "vector.schema.json", "cpu_only/tour.jsonl", *counters} == files
+    assert {"vector.schema.json", "cpu_only/tour.jsonl", *counters} == files
     assert 0 == run("--out", str(tmp_path), *few, "--check").exit_code
     (tmp_path / "early" / "counters.jsonl").write_bytes(b"\xff")  # not even text
-    (tmp_path / "manifest.json").unlink()
+    (tmp_path / "vector.schema.json").unlink()
     result = run("--out", str(tmp_path), *few, "--check")
     assert 1 == result.exit_code
     named = [line.split(" is not up to date")[0] for line in result.output.splitlines()]
-    assert [tmp_path / "early" / "counters.jsonl", tmp_path / "manifest.json"] == sorted(map(Path, named))
+    assert [tmp_path / "early" / "counters.jsonl", tmp_path / "vector.schema.json"] == sorted(map(Path, named))
 
 
 @pytest.mark.deep
@@ -323,21 +298,6 @@ def test_the_committed_vectors_are_up_to_date() -> None:
 
     assert committed
     assert (0, "") == (result.exit_code, result.output)
-
-
-def test_the_manifest_tells_of_every_file() -> None:
-    manifest = json.loads((ROOT / "vectors" / "manifest.json").read_text(encoding="utf-8"))
-
-    files = [it["file"] for it in manifest["suites"]]
-    every = [(edition, suite) for edition in EDITIONS for suite in ALL_SUITES]
-    assert files == [f"{edition}/{suite}.jsonl" for edition, suite in every if [*vectors(suite, edition)]]
-    assert {"early/blob-cells.jsonl", "early/blob-refusals.jsonl"} == {f"{e}/{s}.jsonl" for e, s in every} - {*files}
-    tour, aliases = (next(it for it in manifest["suites"] if it["file"] == f"caffe/{name}.jsonl") for name in _SHOWN)
-    assert (61, 790, {"caffe": 61}) == (tour["vectors"], tour["steps"], tour["profiles"])
-    assert {"caffe", "safe"} == set(aliases["profiles"])
-
-
-_SHOWN = ("tour", "aliases")
 
 
 def test_an_unknown_suite_is_named(refused: Callable[..., str]) -> None:

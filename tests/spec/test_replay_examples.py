@@ -12,7 +12,6 @@ import pytest
 from programs import program
 
 from syncedmem.spec.vectors import SUITES, write
-from syncedmem.spec.vectors.blobs import BLOB_SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +28,7 @@ OURS = "replay"
 RUNNERS = (*LANGUAGES, OURS)
 C = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-O1")
 RUST = ("--edition", "2021", "-O", "--deny", "warnings")
-MOST_LINES = {"replay": 150, "replay_blobs": 150, "lent": 170}
+MOST_LINES = {"replay": 150, "lent": 170}
 
 
 class Mistake(NamedTuple):
@@ -83,11 +82,6 @@ MISTAKES = {
         "      return SYNCEDMEM_FAILED;\n    }", "      return 0;\n    }", "failures", port="c"
     ),
     "it adopts its own buffer": Mistake("it->facts & owns", "0 & owns", "aliases", port="c"),
-    "it scales by another number": Mistake("at[k] *= factor;", "at[k] *= factor + 1;", "blob-cells", "cpp"),
-    "a copy follows the head": Mistake(
-        "const bool up = mode == SMD_MODE_GPU;", "const bool up = on_device(part);", "blob-cells", "cpp"
-    ),
-    "nothing is refused": Mistake("if (!condition) throw", "if (false && !condition) throw", "blob-refusals", "cpp"),
 }
 """Seeded bugs of the ports, which every runner must find."""
 
@@ -130,20 +124,20 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return a function that runs a runner with a port on a file."""
     folder = tmp_path_factory.mktemp("runners")
-    runners = dict[tuple[str, str, Path], list[str]]()
+    runners = dict[tuple[str, Path], list[str]]()
 
-    def command(name: str, language: str, library: Path) -> list[str]:
-        source, runner, where = str(EXAMPLES / f"{name}.{language}"), str(folder / f"{len(runners)}"), library.parent
+    def command(language: str, library: Path) -> list[str]:
+        source, runner, where = str(EXAMPLES / f"replay.{language}"), str(folder / f"{len(runners)}"), library.parent
         if language == "c":
-            made = [program("gcc"), *C, f"-I{EXAMPLES / 'ports'}", "-o", runner, source, f"-L{where}", "-lport", "-lm"]
+            made = [program("gcc"), *C, f"-I{EXAMPLES / 'ports'}", "-o", runner, source, f"-L{where}", "-lport"]
             subprocess.run([*made, f"-Wl,-rpath,{where}"], check=True)
         else:
             made = [program("rustc"), *RUST, "-L", str(where), "-l", "port", "-o", runner, source]
             subprocess.run([*made, "-C", f"link-arg=-Wl,-rpath,{where}"], check=True)
         return [runner]
 
-    def ran(name: str, language: str, library: Path, file: Path) -> subprocess.CompletedProcess[str]:
-        key = name, language, library
+    def ran(language: str, library: Path, file: Path) -> subprocess.CompletedProcess[str]:
+        key = language, library
         if language == OURS:
             ours = [sys.executable, "-m", "syncedmem", "replay", str(file), str(library)]
             return subprocess.run(ours, capture_output=True, text=True, check=False)
@@ -152,10 +146,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         return subprocess.run([*runners[key], str(file)], capture_output=True, text=True, check=False)
 
     return ran
-
-
-def runner_of(suite: str) -> str:
-    return "replay_blobs" if suite in BLOB_SUITES else "replay"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -168,10 +158,10 @@ def test_a_runner_is_short(language: str) -> None:
 @pytest.mark.parametrize("language", RUNNERS)
 def test_a_right_port_passes_everything(language: str, build: Build, run: Run, vectors: Path, tmp_path: Path) -> None:
     some = tmp_path / "some.jsonl"
-    for suite in (*SUITES, *BLOB_SUITES):
+    for suite in SUITES:
         lines = (vectors / "caffe" / f"{suite}.jsonl").read_text(encoding="utf-8").splitlines()[:600]
         some.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        done = run(runner_of(suite), language, build("cpp" if suite in BLOB_SUITES else "c"), some)
+        done = run(language, build("c"), some)
         assert (0, f"{len(lines)} vectors, 0 failed\n") == (done.returncode, done.stdout), suite
 
 
@@ -183,7 +173,7 @@ def test_every_runner_finds_a_seeded_bug(name: str, build: Build, run: Run, vect
     for language in RUNNERS:
         if language == "rs" and shutil.which("rustc") is None:
             continue
-        done = run(runner_of(mistake.suite), language, library, vectors / "caffe" / f"{mistake.suite}.jsonl")
+        done = run(language, library, vectors / "caffe" / f"{mistake.suite}.jsonl")
         assert done.returncode == 1, done.stdout
         *lines, last = [
             line for line in done.stdout.splitlines() if " left out: " not in line and " of them promise " not in line
@@ -194,34 +184,16 @@ def test_every_runner_finds_a_seeded_bug(name: str, build: Build, run: Run, vect
     assert [found[0]] * len(found) == found
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_port_without_blobs_is_not_judged(language: str, build: Build, run: Run, vectors: Path) -> None:
-    done = run("replay_blobs", language, build("c"), vectors / "caffe" / "blob-cells.jsonl")
-    assert (0, "no blobs, 144 vectors left out\n") == (done.returncode, done.stdout)
-
-
-def test_the_command_says_that_a_port_has_no_blobs(build: Build, run: Run, vectors: Path) -> None:
-    done = run("", OURS, build("c"), vectors / "caffe" / "blob-cells.jsonl")
-    left = "144 left out: they are of blobs, and the port has none\n144 vectors, 0 failed, 144 left out\n"
-    assert (1, left) == (done.returncode, done.stdout)
-
-
-CUT = '{"edition":"caffe","type":"float32","sizes":[4],"shapes":[[2]],"steps":[{"call":"cpu_da\n'
+CUT = '{"edition":"caffe","sizes":[4],"steps":[{"call":"cpu_da\n'
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(
-    ("runner", "port", "others"),
-    [("replay", "c", ["early/tour"]), ("replay_blobs", "cpp", ["caffe/tour", "cpu_only/blob-cells"])],
-)
-def test_what_is_no_vector_fails(  # noqa: PLR0913, PLR0917 -- a table
-    language: str, runner: str, port: str, others: list[str], build: Build, run: Run, vectors: Path, tmp_path: Path
-) -> None:
+def test_what_is_no_vector_fails(language: str, build: Build, run: Run, vectors: Path, tmp_path: Path) -> None:
     """A file without vectors, one that was cut short, and vectors of another edition must not count as replayed."""
     for number, text in enumerate(("", "garbage\n", "{}\n", CUT)):
         (tmp_path / f"{number}.jsonl").write_text(text, encoding="utf-8")
-    files = [*tmp_path.iterdir(), *(vectors / f"{it}.jsonl" for it in others)]
-    done = [run(runner, language, build(port), file) for file in files]
+    files = [*tmp_path.iterdir(), vectors / "early" / "tour.jsonl"]
+    done = [run(language, build("c"), file) for file in files]
 
     assert {1} == {it.returncode for it in done}
     assert "edition" in done[-1].stdout

@@ -1,10 +1,8 @@
-"""Allocators of arrays and tensors, in the shapes of PyTorch and gt4py: correct ones, and ones with a seeded bug."""
+"""Allocators of tensors, in the shapes of PyTorch: correct ones, and ones with a seeded bug."""
 
 from __future__ import annotations
 
 import ctypes
-import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -105,79 +103,3 @@ class Device:
             raise RuntimeError("out of memory")
         address, self._next = self._next, self._next + size
         return DeviceTensor(np.empty(size, np.uint8), address if size else 0)
-
-
-@dataclass
-class Buffer:
-    """The shape of gt4py's ``TensorBuffer``."""
-
-    buffer: Any
-    ndarray: Any
-
-
-class Buffers:
-    """The shape of gt4py's ``BufferAllocator``: the first element is aligned, and rows are padded."""
-
-    padding = True
-    aligned = True
-
-    def allocate(  # noqa: PLR0913, PLR0917 -- as gt4py has it
-        self,
-        shape: tuple[int, ...],
-        dtype: Any,
-        device_id: int,
-        layout_map: tuple[int, ...],
-        byte_alignment: int,
-        aligned_index: tuple[int, ...] | None = None,
-    ) -> Buffer:
-        """Allocate an array whose dimensions are in memory in the order of the layout."""
-        assert (device_id, aligned_index) == (0, None)
-        if math.prod(shape) > _MOST:
-            raise MemoryError(shape)
-        order = [layout_map.index(it) for it in range(len(shape))]
-        padded = list(shape)
-        padded[order[-1]] = -(-shape[order[-1]] // byte_alignment) * byte_alignment
-        strides = [1] * len(shape)
-        for outer, inner in zip(reversed(order[:-1]), reversed(order[1:]), strict=True):
-            strides[outer] = strides[inner] * (padded if self.padding else shape)[inner]
-        buffer = np.empty(math.prod(padded) + byte_alignment, dtype)
-        start = -buffer.ctypes.data % byte_alignment if self.aligned else 0
-        return Buffer(buffer, np.lib.stride_tricks.as_strided(buffer[start:], shape, self.strides(strides)))
-
-    def strides(self, strides: list[int]) -> tuple[int, ...]:
-        """The strides of the array."""
-        return tuple(strides)
-
-
-class Crooked(Buffers):
-    """The first byte of the buffer is taken for the first element."""
-
-    aligned = False
-
-
-class Overlapping(Buffers):
-    """The rows of an array share their last element with the next row."""
-
-    def strides(self, strides: list[int]) -> tuple[int, ...]:
-        """The strides of the array."""
-        return tuple(max(it - 1, 1) for it in strides)
-
-
-class Twice(Buffers):
-    """A buffer is handed out again while an array still has it."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[int, ...], Buffer] = {}
-
-    def allocate(  # noqa: PLR0913, PLR0917 -- as gt4py has it
-        self,
-        shape: tuple[int, ...],
-        dtype: Any,
-        device_id: int,
-        layout_map: tuple[int, ...],
-        byte_alignment: int,
-        aligned_index: tuple[int, ...] | None = None,
-    ) -> Buffer:
-        """Allocate an array."""
-        made = super().allocate(shape, dtype, device_id, layout_map, byte_alignment, aligned_index)
-        return self._kept.setdefault(shape, made)

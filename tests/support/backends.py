@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes.util
 import importlib
+import os
 import runpy
+import tempfile
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -70,18 +72,18 @@ def _library(name: str, functions: str = "*") -> Callable[[], str]:
     return target
 
 
-def _umf(tables: str) -> Callable[[], str]:
-    """Pools and providers of libumf, which pip puts beside Python."""
-
-    def target() -> str:
-        try:
-            files = metadata.files("umf") or []
-        except metadata.PackageNotFoundError:
-            pytest.skip("libumf is not installed: pip install umf")
-        library = next(it for it in files if it.name == "libumf.so.1")
-        return f"{Path(str(library.locate())).resolve()}:{tables}?abi=umf"
-
-    return target
+def _umf() -> str:
+    """The example over libumf, which pip puts beside Python, with its headers."""
+    try:
+        files = metadata.files("umf") or []
+    except metadata.PackageNotFoundError:
+        pytest.skip("libumf is not installed: pip install umf")
+    places = {it.name: Path(str(it.locate())).resolve().parent for it in files if it.name in ("umf.h", "libumf.so.1")}
+    source = _EXAMPLE.with_name("umf_pool.c")
+    made = f"{tempfile.gettempdir()}/libumf_pool-{os.getpid()}.so"
+    library = places["libumf.so.1"]
+    command = f"cc -shared -fPIC -I{places['umf.h']} {source} -o {made} {library}/libumf.so.1 -Wl,-rpath,{library}"
+    return f"{made}:mine_*?build={command}"
 
 
 # --- RMM: its pools run over a Python callback, without a GPU
@@ -136,7 +138,6 @@ def _cuda_core() -> object:
 
 _RMM = {"alignment": "256"}
 _ROUNDED = {"A06-out-of-memory": "pools round sizes up to 256 bytes, and the 255 largest become 0"}
-_NO_SIZE = {"A08-size-known": "umfPoolMallocUsableSize succeeds, and says 0 bytes"}
 _UNALIGNED = {
     "A03-aligned": "mi_aligned_alloc(256, 256) gives an address that is no multiple of 256; so with 512 and 1,024, and "
     "mi_posix_memalign does it too"
@@ -153,9 +154,7 @@ BACKENDS = (
     Backend("jemalloc", _library("jemalloc"), {"alignment": "8"}, threads=2),
     Backend("mimalloc", _library("mimalloc", "mi_*"), {"alignment": "8"}, threads=2, known=_UNALIGNED),
     Backend("tcmalloc", _library("tcmalloc_minimal", "tc_*"), {"alignment": "8"}, threads=2, known=_WRONG_CLASS),
-    Backend("UMF memory of the system", _umf("provider=umfOsMemoryProviderOps")),
-    Backend("UMF disjoint pool", _umf("pool=umfDisjointPoolOps"), threads=2),
-    Backend("UMF proxy pool", _umf("pool=umfProxyPoolOps"), known=_NO_SIZE),
+    Backend("UMF disjoint pool", _umf, threads=2),
     Backend("RMM callback", _rmm(lambda _, upstream: upstream), _RMM),
     Backend("RMM pool", _rmm(_rmm_pool), _RMM, known=_ROUNDED),
     Backend(

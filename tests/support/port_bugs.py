@@ -252,9 +252,6 @@ NOT_IN_VECTORS = {
     "adopts device memory as host memory": "the buffers of vectors are of their side",
     "allocates eagerly": "making a memory is no step",
     "lives on after release": "vectors of Caffe do not ask for it",
-    "of blobs: computes on the device without a kernel": "the runner does not protect memory",
-    "of blobs: shares nothing": "no vector shares a memory",
-    "of blobs: keeps the diff when it adopts": "no vector of blobs has a buffer",
 }
 """The bugs that the runner of vectors in C does not see, and why."""
 

@@ -198,9 +198,7 @@ static void describe_call(char *text, size_t room, const struct record *record, 
 }
 
 /* The last call that had memory of a block, and was not the call that is judged now. */
-__attribute__((no_sanitize("thread"))) static const struct record *met(
-    const struct block *block, int only_taking, uint64_t *thread
-) {
+static const struct record *met(const struct block *block, int only_taking, uint64_t *thread) {
     const struct record *found = NULL;
     uint64_t nearest = ~(uint64_t)0;
     for (uint64_t i = 0; i < options.threads; i++) {

@@ -76,16 +76,6 @@ class NativeJournal:
 
     _folder: tempfile.TemporaryDirectory[str] | None = None
 
-    @property
-    def reports(self) -> str:
-        """The beginning of the name of the file to which a sanitizer writes."""
-        return f"{self.path}-report"
-
-    def report(self) -> str:
-        """What a sanitizer has written."""
-        path = Path(self.reports)
-        return "\n".join(it.read_text(encoding="utf-8", errors="replace") for it in path.parent.glob(f"{path.name}*"))
-
     def header(self) -> Header:
         """The header."""
         *numbers, requirement, message = _HEADER.unpack_from(self._memory)

@@ -77,8 +77,7 @@ static void wrong(const char *requirement, const struct block *block, const char
    overlaps another one claims a bit that is set.  All blocks begin at multiples of a granule (A03 is judged before), so
    two blocks that share no byte share no granule.
 
-   The bits are relaxed atomics.  They must not order the threads: a sanitizer would take a bug of the target for
-   synchronised by the oracle. */
+   The bits are relaxed atomics.  They must not order the threads: that would hide races of the target. */
 
 #define REGION_BITS 26
 #define ADDRESS_BITS 47

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +13,7 @@ from ..mask import DAMAGED
 from ..native import ABIS, LibraryAddress
 from ..oracle import OF_CONTENTS
 from ..rounds import TOO_MUCH
-from .building import STATUS, built, compiled_driver, options_of, requirements_judged, trimmed
+from .building import built, compiled_driver, requirements_judged
 from .journal import RUNNING, UNUSABLE, WRONG, Header, NativeJournal
 
 if TYPE_CHECKING:
@@ -47,12 +46,9 @@ _PATIENCE = 3
 class NativeDriver:
     """Runs the native driver on one target."""
 
-    def __init__(
-        self, place: JobPlace, library: LibraryAddress, capabilities: Capabilities, hang: float, sanitizer: str = ""
-    ) -> None:
-        self._place, self._library, self._capabilities = place, library, capabilities
-        self._hang, self._sanitizer = hang, sanitizer
-        self._program = compiled_driver(sanitizer)
+    def __init__(self, place: JobPlace, library: LibraryAddress, capabilities: Capabilities, hang: float) -> None:
+        self._place, self._library, self._capabilities, self._hang = place, library, capabilities, hang
+        self._program = compiled_driver()
         self._journal: NativeJournal | None = None
 
     @classmethod
@@ -63,16 +59,12 @@ class NativeDriver:
 
         The symbols are those by position, none if the driver cannot call them; without them, those of the target.
         """
-        build = built(target)
-        library = LibraryAddress.parse(build.sanitized)
+        library = LibraryAddress.parse(built(target))
         if library is not None and symbols is not None:
             library = library._replace(symbols=tuple(symbols))
         if library is None or not ABIS[library.abi].native or not library.symbols:
-            if build.sanitizer:
-                native = ", ".join(name for name, abi in ABIS.items() if abi.native)
-                raise TargetError(f"{target}: a sanitizer needs functions in C, of {native}")
             return None
-        return cls(place, library, capabilities, hang, build.sanitizer)
+        return cls(place, library, capabilities, hang)
 
     def answers(
         self, *, seed: int, steps: int, seconds: float, threads: int = 1, unjudged: Callable[[], Iterable[str]] = tuple
@@ -95,7 +87,7 @@ class NativeDriver:
                     "steps": most,
                     "milliseconds": int(left * 1000) + 1,
                     # Every second process of several threads is interrupted; some calls of the system notice it.
-                    "interrupts": int(threads > 1 and not self._sanitizer and number % 2 == 0),
+                    "interrupts": int(threads > 1 and number % 2 == 0),
                     "unjudged": ",".join(set(unjudged()) - DAMAGED),
                 }
                 answer = self._answer(journal, self._run(journal, options, left))
@@ -129,8 +121,7 @@ class NativeDriver:
         answer = self._place.perform(
             {
                 "job": "native",
-                "command": [*_fixed_addresses(self._sanitizer), *arguments],
-                "environment": options_of(journal.reports) if self._sanitizer else {},
+                "command": arguments,
                 "layout": [str(journal.path), journal.threads, journal.capacity],
                 "hang": self._patience(journal),
                 "whole": seconds + self._patience(journal) + _GRACE,
@@ -185,7 +176,6 @@ class NativeDriver:
 
     def _finding(self, journal: NativeJournal, header: Header, death: Death) -> dict[str, Any] | None:
         """The finding of a process, as data; None if nothing was wrong."""
-        summary, report = trimmed(journal.report()) if self._sanitizer else ("", "")
         calls = journal.last_calls()
         if header.state == WRONG:
             requirement, message = header.requirement, header.message
@@ -195,17 +185,9 @@ class NativeDriver:
             message = f"{self._patience(journal):g} seconds after {calls[journal.standing()]} nothing had happened"
             message += f"; the last calls were {', '.join(calls)}" if journal.threads > 1 else ""
             requirement = "A23-no-hang"
-        elif summary and death.detail == str(STATUS):
-            requirement, message = "A22-no-crash", f"{summary}; the last calls were {', '.join(calls)}"
         else:
             how = death.detail if death.kind == "crash" else f"exit status {death.detail}"
             last_line = f" ({death.last_line})" if death.last_line else ""
             requirement, message = "A22-no-crash", f"the process ended with {how} in {', '.join(calls)}{last_line}"
         program = journal.program() if journal.threads == 1 else ()
-        return Finding(requirement, message, program, report=report).as_json()
-
-
-def _fixed_addresses(sanitizer: str) -> list[str]:
-    """What runs a program without random addresses, where it is there: TSan does not start with too random ones."""
-    program = shutil.which("setarch") if sanitizer == "thread" else None
-    return [] if program is None else [program, "-R"]
+        return Finding(requirement, message, program).as_json()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +22,6 @@ from .options import (
     Edition,
     JsonFile,
     JunitFile,
-    Memory,
     OwnMachine,
     ReportFolder,
     Target,
@@ -66,8 +64,8 @@ def conform(  # noqa: PLR0913 -- the options of the command
         typer.Option(
             metavar="LEVEL",
             help="Test only this level: L0 heads and refusals, L1 and bytes, L2 and actions, L3 and failures, L4 and "
-            "pushes in flight, threads and lifetimes. Default: the highest that the port names, and lower ones if it "
-            "does not conform there.",
+            "pushes in flight, threads and lifetimes. Default: the highest that the port names; with --keep-going also "
+            "lower ones, until it conforms.",
         ),
     ] = None,
     edition: Edition = None,
@@ -90,10 +88,12 @@ def conform(  # noqa: PLR0913 -- the options of the command
     ] = 0,
     keep_going: Annotated[
         bool,
-        typer.Option("--keep-going", "-k", metavar="", help="Go on after a violation, with the other requirements."),
-    ] = False,
-    first: Annotated[
-        bool, typer.Option("--first", metavar="", help="Stop at the first violation; lower levels are not tested.")
+        typer.Option(
+            "--keep-going",
+            "-k",
+            metavar="",
+            help="Go on after a violation, with the other requirements and with lower levels. Default: stop there.",
+        ),
     ] = False,
     excepted: Annotated[
         list[str] | None,
@@ -105,7 +105,6 @@ def conform(  # noqa: PLR0913 -- the options of the command
         ),
     ] = None,
     timeout: Timeout = TIMEOUT,
-    memory: Memory = MEMORY,
     json_path: JsonFile = None,
     junit: JunitFile = None,
     out: ReportFolder = DEFAULT_OUT,
@@ -118,10 +117,10 @@ def conform(  # noqa: PLR0913 -- the options of the command
       ./libport.so            a shared library with the C ABI of syncedmem_port.h
       --command COMMAND       a program that speaks the protocol of ports
 
-    The port runs in a process of its own. If it crashes, exits or does not answer, that is a violation. For each
-    violation the folder has the shortest program that shows it and, if one can show it, a test vector, written as they
-    are found. The last line is the verdict. If the port does not conform at the level that it names, lower levels are
-    tested too, and the last line has the one that it reaches.
+    The port runs in a process of its own. If it crashes, exits or does not answer, that is a violation. The first
+    violation ends the test, and the folder has the shortest program that shows it. The last line is the verdict. With
+    --keep-going the other requirements are tested too, each violation has its program, and if the port does not conform
+    at the level that it names, lower levels follow; the last line has the one that it reaches.
 
     Exit status:
       0  the port conforms, at the level that was asked for, or at the one that it names
@@ -130,8 +129,8 @@ def conform(  # noqa: PLR0913 -- the options of the command
     """
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     say = sayer(console)
-    wanted = _wanted(profile, level, edition, steps, seed, keep_going, first, excepted or [], blobs)
-    limits = limits_of(timeout, memory)
+    wanted = _wanted(profile, level, edition, steps, seed, keep_going, excepted or [], blobs)
+    limits = limits_of(timeout, MEMORY)
     found = port_target(target, command, machine, policy)
     if json_path == junit == "-":
         raise InvalidArgumentError("--junit", junit, "another place than that of --json")
@@ -174,7 +173,6 @@ def _wanted(  # noqa: PLR0913, PLR0917 -- options
     steps: int,
     seed: int,
     keep_going: bool,
-    first: bool,
     excepted: list[str],
     blobs: bool,
 ) -> Claim:
@@ -185,11 +183,9 @@ def _wanted(  # noqa: PLR0913, PLR0917 -- options
     level = level and level.upper()
     one_of("--level", level, LEVELS)
     one_of("--edition", edition, EDITIONS)
-    if first and keep_going:
-        raise InvalidArgumentError("--first", first, "alone, without --keep-going")
     names = tuple(dict.fromkeys(map(_requirement, excepted)))
     found: Any = profile
-    return Claim(found, level or "", edition or "", steps, seed, keep_going, first, names, blobs)
+    return Claim(found, level or "", edition or "", steps, seed, keep_going, not keep_going, names, blobs)
 
 
 def _requirement(text: str) -> str:
@@ -254,7 +250,7 @@ class _Kept:
         self.stale: list[str] = []
 
     def keep(self, report: PortReport) -> None:
-        """Write what is known until now: the report, and the program and the vector of each violation."""
+        """Write what is known until now: the report, and the program of each violation."""
         if not self._started:
             self._clear()
         for violation in report.violations:
@@ -262,8 +258,6 @@ class _Kept:
                 path = _file(violation, self._out)
                 text = violation.reproducer if path.suffix == ".py" else "\n".join(violation.statements)
                 self._write(path, f"{text}\n")
-            if violation.vector:
-                self._write(_vector(violation, self._out), f"{violation.vector}\n")
         self.stale = [name for name in self.stale if name not in self._files]
         data = {"target": self._target, "files": [*self._files], **report.as_json()}
         write(self._out / "report.json", json.dumps(data, indent=2) + "\n")
@@ -289,12 +283,8 @@ class _Kept:
                 (self._out / name).unlink()
 
 
-_FINDING = re.compile(r"[BPR]\d\d-[a-z0-9-]+\.(py|jsonl|vector\.jsonl)")
+_FINDING = re.compile(r"[BPR]\d\d-[a-z0-9-]+\.(py|jsonl)")
 """The names of the files of findings."""
-
-
-def _vector(violation: Violation, out: Path) -> Path:
-    return out / f"{violation.requirement}.vector.jsonl"
 
 
 def _file(violation: Violation, out: Path) -> Path:
@@ -381,7 +371,3 @@ def _shown(violation: Violation, seed: int, out: Path, found: ProgramTarget | Ma
     if len(text) <= _SHOWN:
         yield f"Shortest program, seed {seed}:\n\n{text}"
     yield f"It is in {path}." if path.suffix == ".py" else f"Run it: {running(found, path)}"
-    if violation.vector:
-        own = f" --machine {shlex.quote(found.own.machine)}" if found.own.machine else ""
-        vector = shlex.quote(str(_vector(violation, out)))
-        yield f"Or as a test vector: syncedmem replay {vector} {as_written(found)}{own}"

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -92,21 +91,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             help="Time after which a call that has not returned hangs. An import has 12 times as much.",
         ),
     ] = FUZZ.hang,
-    sanitizer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Also compile a target in C, and the driver that calls it, with this sanitizer: thread or address.",
-        ),
-    ] = None,
     first: Annotated[bool, typer.Option("--first", "-x", metavar="", help="Stop at the first finding.")] = False,
-    log: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Log of allocations of RMM (CSV) or CuPy (JSON lines), whose requests come first. Repeat it for more.",
-        ),
-    ] = None,
     skip: Annotated[
         list[str] | None,
         typer.Option(
@@ -120,14 +105,6 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             metavar="FILE",
             help="File with findings that are no failures: one on each line, as the report prints it, and after # the "
             "reason.",
-        ),
-    ] = None,
-    corpus: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Begin with the programs in this folder, and keep those there that reach new behaviour or fail. It is "
-            "created if it is missing.",
         ),
     ] = None,
     json_path: JsonFile = None,
@@ -149,7 +126,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
       MODULE:ALLOC,FREE       two functions of a module
       FILE.so:ALLOC,FREE      two functions of a shared library; ,CALLOC,REALLOC
                               may follow, and ?abi= with malloc, torch, cupy,
-                              nep49, resource or umf; ?build=COMMAND makes the
+                              nep49 or resource; ?build=COMMAND makes the
                               library first
       FILE.so:PREFIX_*        all functions of a shared library that have this
                               prefix: PREFIX_malloc, PREFIX_free...
@@ -172,12 +149,11 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     with progress_bars(console, MofNCompleteColumn()) as progress, _signs_of_life(console, progress) as follow:
         from syncedmem.spec.fuzz import EngineError, TargetError
         from syncedmem.spec.fuzz import fuzz as run_fuzz
-        from syncedmem.spec.fuzz.native_driver.building import with_sanitizer
 
         with interruptible() as signals:
             try:
                 run_fuzz(
-                    target if sanitizer is None else with_sanitizer(target, sanitizer),
+                    target,
                     seed=seed,
                     steps=steps,
                     seconds=seconds,
@@ -187,8 +163,6 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
                     first=first,
                     skip=skip or (),
                     known=known,
-                    corpus=corpus,
-                    logs=log or (),
                     on_progress=follow,
                     on_change=files.keep,
                 )
@@ -215,7 +189,7 @@ def _finish(
         console.print(f"interrupted by {signals[0].name} before anything was tested.", style="bold red")
         raise typer.Exit(BY_SIGNAL + signals[0])
     files.keep(report)
-    unwritten = [*filter(None, (files.error, report.unwritten)), *_write(report, json_path, junit)]
+    unwritten = [*filter(None, [files.error]), *_write(report, json_path, junit)]
     _print_report(console, report)
     paths = iter(files.paths(report))
     for finding in report.findings:
@@ -404,15 +378,12 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
     console.print(
         f"{finding.text} Found by {finding.generator}, operation {finding.operations:,}{times}.", highlight=False
     )
-    if finding.report:
-        say(f"\n{finding.report}")
     if finding.after:
         console.print(f"Its program breaks {' and '.join(finding.after)} before, which is left unjudged here.")
     console.print()
     if not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
-        hurt = "" if finding.report else f" {_HURT}"
-        console.print(f"Its steps, taken again from the start, did not show it; {last}.{hurt}\n", highlight=False)
+        console.print(f"Its steps, taken again from the start, did not show it; {last}. {_HURT}\n", highlight=False)
     elif finding.repeats and not finding.program:
         say("It takes so many steps that they are not kept; the seed takes them again.")
     elif not replay.shows_steps and finding.program:
@@ -432,8 +403,6 @@ def _print_consequences(console: Console, report: Report, finding: Finding, path
     for consequence in finding.consequences:
         times = f" ({consequence.times:,} times)" if consequence.times > 1 else ""
         say(f"  {consequence.key}: {consequence.message}{times}")
-        if consequence.report:
-            say(indent(consequence.report, "    "))
         say(f"    {replaying(next(paths), report.target)}", style="dim")
 
 

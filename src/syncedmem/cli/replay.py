@@ -38,7 +38,7 @@ def replay(
         typer.Argument(
             metavar="TARGET",
             help="For a replay of fuzz: the allocator, in a form that fuzz takes; without it, the command only shows "
-            "what the file names. For test vectors: module:maker, which makes memories or blobs, or ./libport.so, a "
+            "what the file names. For test vectors: module:maker, which makes memories, or ./libport.so, a "
             "library with the C ABI of ports; without it, ours.",
             show_default=False,
         ),
@@ -135,16 +135,14 @@ def _subjects(
 ) -> Generator[Callable[[dict[str, Any]], Subject]]:
     """What gives the subject for a vector."""
     from syncedmem.spec.ports.targets import ProgramTarget, maker_of, subject_of
-    from syncedmem.spec.vectors.replay import is_of_blobs
     from syncedmem.verification import make_subject
 
     ours = target is None and command is None and machine is None
     named = None if ours else port_target(target, command, machine)
     if isinstance(named, ProgramTarget):
         with named.connect(limits_of(TIMEOUT, MEMORY), "") as port:
-            level = port.hello["level"]
-            subjects = [subject_of(port, named.name, "safe", level, blobs=blobs) for blobs in (False, True)]
-            yield lambda vector: subjects[is_of_blobs(vector)]
+            subject = subject_of(port, named.name, "safe", port.hello["level"])
+            yield lambda _: subject
         return
     if named is not None and machine is not None:
         own = named.subject("safe", named.top(), "")
@@ -160,16 +158,14 @@ def _made(
     subjects: dict[str, Subject],
     vector: dict[str, Any],
 ) -> Subject:
-    """The subject for a vector: our memories or blobs, or those of a maker in Python."""
-    from syncedmem import Blob, SyncedMemory
+    """The subject for a vector: our memories, or those of a maker in Python."""
+    from syncedmem import SyncedMemory
     from syncedmem.spec import Subject
-    from syncedmem.spec.vectors.replay import is_of_blobs
 
     if isinstance(made, Subject):
         return made
     there = subjects["cpu" if vector["edition"] == "cpu_only" else "simulated"]
-    ours: Any = Blob if is_of_blobs(vector) else SyncedMemory
-    return Subject(target or there.name, made or ours, there.host, there.device)
+    return Subject(target or there.name, made or SyncedMemory, there.host, there.device)
 
 
 def _unnamed(file: Path, found: Replay) -> str:

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from syncedmem import __version__
 from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
 from syncedmem.model.exports.declared import MACHINE
 
 from .machines import POLICY, machine_and_policy
 from .output import named, place
-from .output import write as write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["vectors"]
 
 
-def vectors(  # noqa: PLR0913 -- options
+def vectors(
     *,
     out: Annotated[
         str,
@@ -38,22 +36,13 @@ def vectors(  # noqa: PLR0913 -- options
         typer.Option(
             metavar="NAME",
             help="Write only this suite, for example tour or caffe/tour. Repeat the option for more, or separate the "
-            "suites by commas. The manifest always lists all suites.",
+            "suites by commas.",
         ),
     ] = None,
     check: Annotated[
         bool,
         typer.Option(
             "--check", metavar="", help="Write nothing. Compare the files with what would be written to them."
-        ),
-    ] = False,
-    archive: Annotated[
-        bool,
-        typer.Option(
-            "--archive",
-            metavar="",
-            help="Write everything as one file, syncedmem-vectors-FORMAT-VERSION.tar.gz. One version gives the same "
-            "bytes each time.",
         ),
     ] = False,
     machine: Annotated[
@@ -81,17 +70,11 @@ def vectors(  # noqa: PLR0913 -- options
     from syncedmem.spec.vectors import write
 
     folder = place("--out", out, "folder")
-    if archive and (check or suite or machine):
-        raise InvalidExportError(
-            "--archive has every suite of every edition, and excludes --suite, --check and --machine: leave them out"
-        )
     of = machine_and_policy("--machine", machine, policy)
     wanted = tuple(name for text in suite or () for name in text.replace(",", " ").split() or [text])
     _check_names(wanted, of[0])
     try:
-        if archive:
-            _archive(folder)
-        elif check:
+        if check:
             _compare(folder, wanted, *of)
         else:
             with named(out):
@@ -99,16 +82,6 @@ def vectors(  # noqa: PLR0913 -- options
             typer.echo(f"{len(files)} files in {folder}")
     except UnfitPolicyError as error:
         raise InvalidExportError(str(error)) from error
-
-
-def _archive(folder: Path) -> None:
-    from hashlib import sha256
-
-    from syncedmem.spec.vectors.files import archive
-
-    name, content = archive(__version__)
-    write_file(folder / name, content)
-    typer.echo(f"{folder / name}, SHA-256 {sha256(content).hexdigest()}")
 
 
 def _compare(folder: Path, wanted: Sequence[str], machine: Machine | None, policy: Policy | None) -> None:
@@ -123,11 +96,11 @@ def _compare(folder: Path, wanted: Sequence[str], machine: Machine | None, polic
 
 
 def _check_names(wanted: Sequence[str], machine: Machine | None) -> None:
-    from syncedmem.spec.vectors import ALL_SUITES
+    from syncedmem.spec.vectors import SUITES
     from syncedmem.spec.vectors.files import folder_of
 
     folders = EDITIONS if machine is None else (folder_of(machine),)
-    known = {*ALL_SUITES, *(f"{folder}/{name}" for folder in folders for name in ALL_SUITES)}
+    known = {*SUITES, *(f"{folder}/{name}" for folder in folders for name in SUITES)}
     for name in wanted:
         if name not in known:
-            raise InvalidArgumentError("suite", name, f"one of {', '.join(ALL_SUITES)}, alone or as EDITION/NAME")
+            raise InvalidArgumentError("suite", name, f"one of {', '.join(SUITES)}, alone or as EDITION/NAME")

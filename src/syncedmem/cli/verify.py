@@ -21,7 +21,7 @@ from .machines import POLICY, machine_and_policy
 from .output import check_place, place, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator
 
     from rich.progress import Progress
     from rich.table import Table
@@ -64,15 +64,6 @@ def verify(  # noqa: PLR0913 -- options
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="Seed of the generated steps. The same seed gives the same steps.")
     ] = 0,
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="NUMBER",
-            help="Number of checks at the same time, each of one part of one device, in a process of its own. With 1, "
-            "all run in this process. Default: the number of processors.",
-        ),
-    ] = None,
     json_path: Annotated[
         str | None,
         typer.Option("--json", metavar="FILE", help="Also write report.json to this file; - is standard output."),
@@ -81,8 +72,8 @@ def verify(  # noqa: PLR0913 -- options
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Folder for index.html and report.json, which are replaced if they exist, and for a test vector of "
-            f"each violation that one can show. Missing folders are created. Default: {DEFAULT_OUT}, or "
+            help="Folder for index.html and report.json, which are replaced if they exist. Missing folders are "
+            f"created. Default: {DEFAULT_OUT}, or "
             f"{DEFAULT_OUT}-NAME+NAME if not all devices are checked.",
         ),
     ] = None,
@@ -99,8 +90,8 @@ def verify(  # noqa: PLR0913 -- options
 ) -> None:
     """Check the model and all devices against the specification.
 
-    The model is compared with what was observed of Caffe. On each device of this machine, memories, blobs, buffers and
-    all allocators and adaptors are tested against every requirement. A device that is not available is listed with the
+    The model is compared with what was observed of Caffe. On each device of this machine, memories, blobs and all
+    allocators and adaptors are tested against every requirement. A device that is not available is listed with the
     reason. This is no failure, but if you named it with --device, the verdict is "incomplete".
 
     With --model, only the table of one machine is checked, which may be your own: that it is sound, and with a policy
@@ -134,21 +125,16 @@ def verify(  # noqa: PLR0913 -- options
             names,
             steps=steps,
             seed=seed,
-            processes=processes or processors(),
+            processes=processors(),
             watch=lambda name: _followed(progress, name),
         )
     result.named = tuple(device or ())
     data = json.dumps(result.as_json(), indent=2) + "\n"
     write(folder / "index.html", page(result))
     write(folder / "report.json", data)
-    vectors = list(_vectors(result, folder))
-    for path, line in vectors:
-        write(path, line)
     widen(console)
     _print_verification(console, result)
     console.print(f"Report: {folder / 'index.html'}", highlight=False, soft_wrap=True)
-    for path, _ in vectors:
-        console.print(f"Test vector: {path}", highlight=False, soft_wrap=True)
     if json_path is not None:
         write(data_file, data)
     if not result.passed:
@@ -180,14 +166,6 @@ def _verify_machine(machine: Machine, policy: Policy | None, json_path: str | No
         write(data_file, json.dumps(report, indent=2) + "\n")
     if verdict.problems:
         raise typer.Exit(1)
-
-
-def _vectors(result: Verification, folder: Path) -> Iterator[tuple[Path, str]]:
-    """The files of test vectors of violations, and the line of each."""
-    for device in result.devices:
-        for violation in device.violations:
-            if violation.vector:
-                yield folder / f"{device.name}-{violation.requirement}.vector.jsonl", f"{violation.vector}\n"
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.caffe import DEFAULT, edition_for
 from syncedmem.model.states import stepper
-from syncedmem.runtime import Blob, Buffer, SimulatedDeviceAllocator, SyncedMemory, named_device
+from syncedmem.runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
 from syncedmem.runtime.devices.host import cpu_allocator
 from syncedmem.runtime.devices.registry import DEVICE_NAMES, check_environment, parse_device, report_of, sibling
 from syncedmem.spec import (
@@ -39,7 +39,6 @@ from syncedmem.spec import (
     check_conformance,
     compare_model,
 )
-from syncedmem.spec.contracts import check_buffers
 from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import check_steps
 from syncedmem.spec.engine.supervisor import Death, Limits, side_by_side
@@ -47,7 +46,6 @@ from syncedmem.spec.memory.agreement import check_sides
 from syncedmem.spec.memory.policy import POLICIES
 from syncedmem.spec.proofs import SENTENCES, compare, summarise
 from syncedmem.spec.requirements import requirements_of
-from syncedmem.spec.vectors.of_violations import add_vectors
 
 from .allocators import check_allocators
 from .verdicts import DeviceVerdict, ModelVerdict, Verification
@@ -67,7 +65,6 @@ __all__ = [
     "SUBJECTS",
     "Part",
     "make_blob_subject",
-    "make_buffer_subject",
     "make_subject",
     "verify",
     "verify_machine",
@@ -192,17 +189,6 @@ def make_blob_subject(name: str, seed: int) -> Subject:
     return replace(make_subject(name, seed), make=Blob, source=source)
 
 
-def make_buffer_subject(name: str, seed: int) -> Subject:
-    """The same for buffers.
-
-    Raises
-    ------
-    NoDeviceError
-    """
-    source = f"from syncedmem.verification import make_buffer_subject\nsubject = make_buffer_subject({name!r}, {seed})"
-    return replace(make_subject(name, seed), make=Buffer, source=source)
-
-
 @dataclass(frozen=True)
 class Part:
     """A part of what is checked on each device.
@@ -223,19 +209,11 @@ class Part:
 
 
 def _check_memories(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
-    subject = make_subject(name, seed)
-    found = check_conformance(subject, steps=steps, seed=seed, progress=progress)
-    add_vectors(found.violations, subject)
-    return found
+    return check_conformance(make_subject(name, seed), steps=steps, seed=seed, progress=progress)
 
 
 def _check_blobs(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
     return check_blobs(make_blob_subject(name, seed), steps=steps // 3, seed=seed, progress=progress)
-
-
-def _check_buffers(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
-    del steps
-    return check_buffers(make_buffer_subject(name, seed), progress=progress)
 
 
 def _check_allocators(name: str, steps: int, seed: int, progress: Progress | None) -> Conformance[Any]:
@@ -248,12 +226,11 @@ def _check_allocators(name: str, steps: int, seed: int, progress: Progress | Non
 PARTS: Mapping[str, Part] = {
     "memories": Part("memory", _check_memories, lambda here: Coverage(edition_for(has_device=here))),
     "blobs": Part("blob", _check_blobs, BlobCoverage),
-    "buffers": Part("buffer", _check_buffers, lambda _: Checklist()),
     "allocators": Part("device allocator", _check_allocators, lambda _: Checklist()),
 }
 """What is checked on each device, in the order of the report.
 
-Blobs are given a third of the steps.  Buffers and allocators need no generated steps.
+Blobs are given a third of the steps.  Allocators need no generated steps.
 """
 
 

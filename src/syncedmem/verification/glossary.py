@@ -24,7 +24,6 @@ GLOSSARY: Final[dict[str, str]] = {
     "invariants": "Sentences that hold after every sequence of calls, whatever the bytes are.",
     "states of the proofs": "States of all editions together in which the table was compared with the oracle.",
     "cells of blobs": "Cells of the tables of blobs that were taken: a call of a blob in one kind of state.",
-    "checks of buffers": "Checks of requirements of buffers that were made, each on a fresh buffer.",
     "checks of allocators": "Checks of requirements of allocators that were made, each on each allocator and stack.",
     "walks": "Different generated sequences of calls. One that was made before is not counted again.",
     "steps": "Calls that were made. After each, everything that can be seen is compared.",

@@ -52,7 +52,6 @@ figure { margin: 0; } figure svg { max-width: 100%; height: auto; }
 _KINDS: Mapping[Kind, str] = {
     "memory": "Memories (R)",
     "blob": "Blobs (B)",
-    "buffer": "Buffers (F)",
     "device allocator": "Allocators and adaptors (D)",
 }
 
@@ -136,7 +135,7 @@ def _model(result: Verification) -> str:
 def _devices(result: Verification) -> str:
     rows = "".join(map(_device, result.devices))
     numbers = (
-        *("cells", "states", "transitions", "cells of blobs", "checks of buffers", "checks of allocators"),
+        *("cells", "states", "transitions", "cells of blobs", "checks of allocators"),
         *("walks", "steps", "seconds"),
     )
     heads = "<th>device<th>status" + "".join(f'<th class="number">{name}' for name in numbers)
@@ -147,24 +146,24 @@ def _device(device: DeviceVerdict) -> str:
     found = device.memories
     start = f'<tr><td class="name">{escape(device.name)}<td class="{device.status}">{device.status}'
     if found is None:
-        return f'{start}<td colspan="9" class="soft wide">{escape(device.reason)}'
+        return f'{start}<td colspan="8" class="soft wide">{escape(device.reason)}'
     covered = found.coverage
     total = covered.count + covered.missing
     transitions = f"{covered.count} of {total}"
     blobs = "–" if device.blobs is None else f"{device.blobs.coverage.count}"
-    checks = [f"{device.parts[it].coverage.count}" if it in device.parts else "–" for it in ("buffers", "allocators")]
+    checks = f"{device.parts['allocators'].coverage.count}" if "allocators" in device.parts else "–"
     numbers = (
         f"{covered.cells}",
         f"{covered.states}",
         transitions,
         blobs,
-        *checks,
+        checks,
         f"{device.walks:,}",
         f"{device.steps:,}",
     )
     cells = "".join(f'<td class="number">{number}' for number in (*numbers, f"{device.seconds:.1f}"))
     said = filter(None, (device.detail, device.limits))
-    return start + cells + "".join(f'<tr><td><td colspan="10" class="soft wide">{escape(line)}' for line in said)
+    return start + cells + "".join(f'<tr><td><td colspan="9" class="soft wide">{escape(line)}' for line in said)
 
 
 def _violations(device: DeviceVerdict) -> str:

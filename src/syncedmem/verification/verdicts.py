@@ -25,7 +25,7 @@ MARKS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "not checked": "�
 """What stands for the status of a requirement in a report."""
 
 
-KINDS: tuple[Kind, ...] = ("memory", "blob", "buffer", "device allocator")
+KINDS: tuple[Kind, ...] = ("memory", "blob", "device allocator")
 """The kinds of requirements that are checked on a device, in the order of the report."""
 
 
@@ -63,8 +63,7 @@ class DeviceVerdict:
     reason : str
         Why it is not available; empty if it is.
     parts : dict of str to Conformance
-        The verdict on each part: ``"memories"``, ``"blobs"``, ``"buffers"``, ``"allocators"``.  Empty if
-        the device is not available.
+        The verdict on each part: ``"memories"``, ``"blobs"``, ``"allocators"``.  Empty if the device is not available.
     limits : str
         What the device cannot do, such as compile kernels; empty if nothing is missing.
     detail : str
@@ -101,7 +100,7 @@ class DeviceVerdict:
 
     @property
     def checks(self) -> int:
-        """Checks of buffers and of allocators that were made."""
+        """Checks of allocators that were made."""
         return sum(it.coverage.count for it in self.parts.values() if isinstance(it.coverage, Checklist))
 
     @property

@@ -19,6 +19,7 @@ from syncedmem.runtime.interop.source import Source
 from syncedmem.spec import Violation
 from syncedmem.spec.contracts import AllocatorContract, check_allocator
 from syncedmem.spec.contracts.device_allocator import AllocatorCase
+from syncedmem.spec.engine.checklist import run_checks
 from syncedmem.spec.requirements import requirements_of
 from syncedmem.verification.allocators import check_allocators
 
@@ -125,7 +126,7 @@ def test_threads_that_never_end_are_a_violation(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_requirement_of_another_contract_is_refused() -> None:
     """It is no violation: what it is about, this subject is not."""
-    for requirement in ("F01-zero-bytes", "A01-distinct-pointers", "D01"):
+    for requirement in ("R10-same-bytes", "A01-distinct-pointers", "D01"):
         with pytest.raises(InvalidArgumentError, match="a requirement of this contract"):
             check_allocator(CPUDeviceAllocator(), requirement)
 
@@ -167,6 +168,25 @@ def test_the_class_has_a_test_for_every_requirement() -> None:
         Exempt().check(LATE)
     with pytest.raises(NotImplementedError, match=r"AllocatorContract has no make\(\)"):
         AllocatorContract().check(LATE)
+
+
+def test_a_check_that_a_case_has_no_use_for_is_not_counted() -> None:
+    """A violation stops the checks of its requirement, and what was not checked then is missing."""
+
+    def skipped() -> None:
+        raise SkipTest("it has none")
+
+    def broken() -> None:
+        raise Violation("D14-zeros", "wrong")
+
+    def unprinted(_requirement: str, _case: str) -> tuple[str, ...]:
+        return ()
+
+    checks = {"D01-zero-bytes": {"one": skipped, "two": lambda: None}, "D14-zeros": {"one": broken, "two": skipped}}
+    found = run_checks("a subject", checks, unprinted)
+
+    assert (1, 2) == (found.coverage.count, found.coverage.missing)
+    assert [("D14-zeros", "one: wrong")] == [(it.requirement, it.message) for it in found.violations]
 
 
 def test_a_wrong_allocator_is_reported_with_a_program_that_shows_it() -> None:

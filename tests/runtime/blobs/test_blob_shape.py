@@ -69,6 +69,13 @@ def test_reshaping_returns_the_blob_and_takes_the_shape_of_another(blob: Any) ->
         blob.reshape_like(7)
 
 
+@pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])
+def test_an_extent_of_zero_may_be_anywhere(shape: tuple[int, ...]) -> None:
+    """Caffe once divided by the product of the extents so far, which could be zero."""
+    blob = Blob(shape, device=None)
+    assert (0, shape) == (blob.count, blob.shape)
+
+
 def test_what_has_no_elements_has_arrays_all_the_same(place: Any) -> None:
     """Extents that NumPy refuses next to a zero are refused when the shape is given."""
     blob = Blob((0, 2**60), device=place)

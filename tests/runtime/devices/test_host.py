@@ -10,7 +10,7 @@ import pytest
 
 import syncedmem.runtime.devices.host as host_module
 from syncedmem.model import AllocationError
-from syncedmem.runtime import CPUDeviceAllocator
+from syncedmem.runtime import CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator
 from syncedmem.runtime.devices.host import ALIGNMENT
 
 LARGE = 1 << 20
@@ -99,3 +99,8 @@ def test_elsewhere_than_on_linux_large_blocks_are_zeroed_too(host: CPUDeviceAllo
     host.memset_zero(block, LARGE)
 
     assert (0, False) == (block.ctypes.data % ALIGNMENT, block.any())
+
+
+def test_an_allocator_knows_its_device() -> None:
+    assert DeviceType.CPU is CPUDeviceAllocator().device_type
+    assert DeviceType.SIMULATED is SimulatedDeviceAllocator().device_type

@@ -514,9 +514,10 @@ def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
     def checked(*_: object, **__: object) -> Conformance[Coverage]:
         return Conformance("opencl", (), Coverage(caffe.CAFFE), 0.0, ())
 
+    monkeypatch.setattr("syncedmem.spec.engine.supervisor.processors", lambda: 1)
     monkeypatch.setattr(checks, "check_conformance", checked)
     monkeypatch.setattr(checks, "check_blobs", checked)
-    options = ("verify", "--device", "opencl", "--processes", "1", "--out", str(tmp_path))
+    options = ("verify", "--device", "opencl", "--out", str(tmp_path))
     printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
     limits = json.loads((tmp_path / "report.json").read_text())["devices"][0]["limits"]
 
@@ -559,7 +560,7 @@ def test_a_machine_without_a_driver_says_what_is_missing(driver: str | None, tmp
 @pytest.mark.deep
 def test_a_machine_without_a_driver_verifies_the_rest(tmp_path: Path) -> None:
     names = ("--device", "cpu", "--device", "opencl")
-    options = ("--steps", "10", "--processes", "1", "--out", str(tmp_path / "report"))
+    options = ("--steps", "10", "--out", str(tmp_path / "report"))
     done = elsewhere(tmp_path, "verify", *names, *options)
 
     assert 1 == done.returncode, "a device that was named is missing"

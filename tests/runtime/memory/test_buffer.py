@@ -1,25 +1,67 @@
-"""`Buffer`: what it says and refuses, wrapped memory, and failures on the way; its kit checks the rest (F01 to F20)."""
+"""`Buffer`: what it owns, what it copies and in which order, what it refuses, and failures on the way."""
 
 from __future__ import annotations
 
+import copy
+import gc
+import pickle
+import threading
+import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from subjects import SIZE, failing
+from subjects import SIZE, devices, failing
 
 from syncedmem.model import (
     AllocationError,
     BufferMismatchError,
+    ClosedMemoryError,
     DeviceError,
+    InvalidArgumentError,
+    InvalidSizeError,
+    NotCopyableError,
+    ReentrantCallError,
     ReleaseError,
     SyncedMemoryError,
 )
-from syncedmem.runtime import Buffer, CPUDeviceAllocator, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime import (
+    Buffer,
+    CPUDeviceAllocator,
+    DeviceType,
+    SimulatedDeviceAllocator,
+    SyncedMemory,
+    TrackingAllocator,
+)
 from syncedmem.runtime.devices.host import cpu_allocator
+from syncedmem.runtime.devices.registry import sibling
+from syncedmem.spec.contracts.place import Place
+from syncedmem.spec.engine.contents import Watched, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+DEVICES = {it.name: it for it in devices()}
+PLACES = {"cpu": CPUDeviceAllocator(), **DEVICES}
+ALL_PLACES: dict[str, Any] = {
+    **PLACES,
+    **{f"another {name}": other for name, it in DEVICES.items() if (other := sibling(it)) is not None},
+}
+"""Also another device of the same kind, where there is one: a copy to it goes by way of the host."""
+SIZES = (1, SIZE, 4097)
+
+
+@pytest.fixture(params=PLACES.values(), ids=list(PLACES))
+def place(request: pytest.FixtureRequest) -> TrackingAllocator:
+    """Return an allocator of the host or of a device, which knows its live blocks."""
+    return TrackingAllocator(request.param)
+
+
+@pytest.fixture(params=DEVICES.values(), ids=list(DEVICES))
+def streaming(request: pytest.FixtureRequest) -> TrackingAllocator:
+    """Return an allocator of a device, which has streams."""
+    return TrackingAllocator(request.param)
 
 
 def holding(value: int, allocator: Any, size: int = SIZE) -> Buffer:
@@ -34,6 +76,403 @@ def shown(buffer: Buffer) -> list[int]:
     host = np.zeros(buffer.byte_size, np.uint8)
     Buffer(buffer.byte_size, None, host, use_external=True).copy_from(buffer)
     return host.tolist()
+
+
+def patterned(number: int, allocator: Any, size: int = SIZE) -> Buffer:
+    """A buffer with a pattern in it, which the allocator has written."""
+    buffer = Buffer(size, allocator)
+    Place(allocator).write(buffer.ptr, pattern(number, size))
+    return buffer
+
+
+def bytes_of(buffer: Buffer) -> bytes:
+    """The bytes of a buffer, as its allocator reads them."""
+    return Place(buffer.allocator).read(buffer.ptr)
+
+
+# --- memory and its owner
+
+
+def test_a_buffer_of_zero_bytes_has_no_memory(place: TrackingAllocator) -> None:
+    """A copy from it or to it changes nothing."""
+    nothing, full = Buffer(0, place), patterned(1, place)
+    allocated = nothing.allocate()
+    nothing.copy_from(Buffer(0, place))
+    full.copy_from(nothing)
+    full.copy_from(Buffer())
+
+    assert (None, False, 1) == (nothing.ptr, allocated, place.live_blocks)
+    assert pattern(1, SIZE) == bytes_of(full)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_buffer_is_one_block_of_its_allocator(place: TrackingAllocator, size: int) -> None:
+    buffer = Buffer(size, place)
+    ptr: Any = buffer.ptr
+
+    assert (size,) * 4 == (len(ptr), buffer.byte_size, buffer.nbytes, len(buffer))
+    assert (1, size) == (place.live_blocks, place.allocated_bytes)
+    assert (place, False) == (buffer.allocator, buffer.is_external)
+    buffer.close()
+    assert 0 == place.live_blocks
+
+
+def test_its_own_memory_is_released_once(place: TrackingAllocator) -> None:
+    """By close, by the end of a with block, or if the buffer is dropped."""
+    closed = Buffer(SIZE, place)
+    closed.close()
+    assert 0 == place.live_blocks
+    closed.close()
+    with Buffer(SIZE, place):
+        assert 1 == place.live_blocks
+    assert 0 == place.live_blocks
+    dropped = Buffer(SIZE, place)
+    del dropped
+    gc.collect()
+    assert 0 == place.live_blocks
+
+
+def test_external_memory_is_used_in_place_and_kept_alive() -> None:
+    theirs = Watched(SIZE)
+    alive = weakref.ref(theirs)
+    buffer = Buffer(SIZE, None, theirs, use_external=True)
+    ptr: Any = buffer.ptr
+    memoryview(ptr)[:] = pattern(1, SIZE)
+
+    assert (pattern(1, SIZE), True) == (bytes(theirs), buffer.is_external)
+    del theirs
+    gc.collect()
+    assert alive() is not None
+
+
+def test_external_memory_of_a_place_is_used_and_not_released(place: TrackingAllocator) -> None:
+    block = place.allocate(SIZE)
+    with Buffer(SIZE, place, block, use_external=True) as wrapped:
+        wrapped.copy_from(patterned(2, cpu_allocator()))
+
+    assert (pattern(2, SIZE), 1) == (Place(place).read(block), place.live_blocks)
+    place.release(block)
+
+
+def test_a_block_that_is_handed_over_is_released_by_the_buffer(place: TrackingAllocator) -> None:
+    buffer = Buffer(SIZE, place, place.allocate(SIZE))
+    assert not buffer.is_external
+    buffer.close()
+
+    assert 0 == place.live_blocks
+
+
+def test_allocate_takes_new_memory_and_releases_the_old(place: TrackingAllocator) -> None:
+    """It opens a closed buffer again."""
+    buffer = Buffer(SIZE, place)
+    old = buffer.ptr
+    assert buffer.allocate()
+    assert (True, 1) == (buffer.ptr is not old, place.live_blocks)
+    buffer.close()
+    assert buffer.allocate()
+    with buffer:
+        assert (True, 1) == (buffer.ptr is not None, place.live_blocks)
+    with pytest.raises(InvalidArgumentError, match="allocator"):
+        Buffer().allocate()
+
+
+def test_allocate_drops_external_memory(place: TrackingAllocator) -> None:
+    block = place.allocate(SIZE)
+    wrapped = Buffer(SIZE, place, block, use_external=True)
+    wrapped.allocate()
+    assert (False, True) == (wrapped.is_external, wrapped.ptr is not block)
+    wrapped.close()
+
+    assert 1 == place.live_blocks
+    place.release(block)
+
+
+def test_without_room_the_buffer_is_as_it_was(place: TrackingAllocator, monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = patterned(3, place)
+    old = buffer.ptr
+    with monkeypatch.context() as patch:
+        patch.setattr(place, "allocate", failing(AllocationError, "a full device", SIZE))
+        with pytest.raises(AllocationError):
+            buffer.allocate()
+        with pytest.raises(AllocationError):
+            Buffer(SIZE, place)
+
+    assert (True, 1, pattern(3, SIZE)) == (buffer.ptr is old, place.live_blocks, bytes_of(buffer))
+
+
+def test_if_the_old_memory_cannot_be_released_the_new_memory_is(
+    place: TrackingAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buffer, release = patterned(3, place), place.release
+    old = buffer.ptr
+
+    def stuck(ptr: Any) -> None:
+        if ptr is old:
+            raise RuntimeError("the release fails")
+        release(ptr)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, "release", stuck)
+        with pytest.raises(ReleaseError):
+            buffer.allocate()
+
+    assert (True, 1, pattern(3, SIZE)) == (buffer.ptr is old, place.live_blocks, bytes_of(buffer))
+
+
+# --- copies
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("here", ALL_PLACES)
+def test_a_copy_between_any_two_places_copies_the_source_and_changes_no_other_byte(
+    place: TrackingAllocator, here: str, size: int
+) -> None:
+    source, target = patterned(4, place, size), patterned(5, ALL_PLACES[here], size + 2)
+    target.copy_from(source)
+
+    assert pattern(4, size) + pattern(5, size + 2)[size:] == bytes_of(target)
+    assert pattern(4, size) == bytes_of(source)
+
+
+def test_a_buffer_can_be_copied_onto_itself(place: TrackingAllocator) -> None:
+    own = patterned(6, place)
+    own.copy_from(own)
+
+    assert pattern(6, SIZE) == bytes_of(own)
+
+
+def test_a_longer_source_is_refused(place: TrackingAllocator) -> None:
+    target = patterned(7, place)
+    with pytest.raises(InvalidSizeError):
+        target.copy_from(patterned(8, place, SIZE + 1))
+
+    assert pattern(7, SIZE) == bytes_of(target)
+
+
+def test_a_copy_from_or_to_a_buffer_without_memory_is_refused(place: TrackingAllocator) -> None:
+    full, closed = patterned(9, place), Buffer(SIZE, place)
+    closed.close()
+    with pytest.raises(InvalidArgumentError, match="source"):
+        full.copy_from(closed)
+    with pytest.raises(InvalidArgumentError, match="destination"):
+        closed.copy_from(full)
+
+    assert pattern(9, SIZE) == bytes_of(full)
+
+
+@pytest.mark.parametrize(
+    ("error", "arguments"),
+    [
+        (InvalidSizeError, (-1,)),
+        (InvalidArgumentError, ("8",)),
+        (InvalidArgumentError, (SIZE, 3)),
+        (InvalidArgumentError, (SIZE, None, bytearray(SIZE))),
+    ],
+    ids=["size", "type", "allocator", "owner"],
+)
+def test_wrong_arguments_are_refused(error: type[Exception], arguments: tuple[Any, ...]) -> None:
+    """Memory that is to be released needs an allocator to go back to."""
+    with pytest.raises(error):
+        Buffer(*arguments)
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [object(), bytearray(SIZE - 1), bytes(SIZE), np.zeros(2 * SIZE, np.uint8)[::2]],
+    ids=["object", "too small", "read-only", "with gaps"],
+)
+def test_unsuitable_memory_is_refused(memory: Any) -> None:
+    with pytest.raises(BufferMismatchError):
+        Buffer(SIZE, cpu_allocator(), memory, use_external=True)
+
+
+def test_a_source_that_is_no_buffer_is_refused(place: TrackingAllocator) -> None:
+    source: Any = bytearray(SIZE)
+    with pytest.raises(InvalidArgumentError, match="source"):
+        Buffer(SIZE, place).copy_from(source)
+
+
+# --- queued copies
+
+
+class Lost:
+    """An event after a copy that is over and was lost."""
+
+    done = True
+
+    def __init__(self, event: Any) -> None:
+        event.synchronize()
+
+    def synchronize(self) -> None:
+        raise RuntimeError("the copy was lost")
+
+
+def close_target(target: list[Buffer], _: Buffer) -> None:
+    target[0].close()
+
+
+def close_source(_: list[Buffer], source: Buffer) -> None:
+    source.close()
+
+
+def drop_target(target: list[Buffer], _: Buffer) -> None:
+    target.clear()
+    gc.collect()
+
+
+def allocate_anew(target: list[Buffer], _: Buffer) -> None:
+    target[0].allocate()
+
+
+@pytest.mark.parametrize("leave", [close_target, close_source, drop_target, allocate_anew])
+def test_queued_copies_are_over_when_the_memory_of_either_buffer_goes(
+    streaming: TrackingAllocator, monkeypatch: pytest.MonkeyPatch, leave: Callable[[list[Buffer], Buffer], object]
+) -> None:
+    """Of both streams. An event is recorded directly after each copy, before any that the buffer records."""
+    memcpy, queued = streaming.memcpy, list[Any]()
+
+    def noted(*copied: Any) -> None:
+        memcpy(*copied)
+        _, _, byte_size, _, stream, *_ = (*copied, None)
+        if stream is not None and byte_size:
+            queued.append(streaming.upstream.record(stream))
+
+    monkeypatch.setattr(streaming, "memcpy", noted)
+    target, source = [Buffer(SIZE, streaming)], patterned(1, cpu_allocator())
+    for stream in (streaming.stream(), streaming.stream()):
+        target[0].copy_from(source, stream=stream)
+    leave(target, source)
+    over = [event.done for event in queued]
+    for event in queued:
+        event.synchronize()
+
+    assert [True, True] == over
+
+
+@pytest.mark.parametrize("here", ALL_PLACES)
+@pytest.mark.parametrize(
+    ("target", "source", "changed", "number"),
+    [("result", "written", "result", 1), ("written", "other", "written", 3), ("read", "other", "written", 1)],
+    ids=["out of the target", "into the target", "into the source"],
+)
+def test_a_copy_without_a_stream_comes_after_those_that_are_queued(  # noqa: PLR0913, PLR0917 -- of one table
+    streaming: TrackingAllocator, here: str, target: str, source: str, changed: str, number: int
+) -> None:
+    """The queued copy is from `read` to `written`."""
+    stream = streaming.stream()
+    buffers = {
+        "read": patterned(1, streaming),
+        "written": patterned(2, streaming),
+        "other": patterned(3, ALL_PLACES[here]),
+        "result": Buffer(SIZE, ALL_PLACES[here]),
+    }
+    buffers["written"].copy_from(buffers["read"], stream=stream)
+    buffers[target].copy_from(buffers[source])
+    streaming.record(stream).synchronize()
+
+    assert pattern(number, SIZE) == bytes_of(buffers[changed])
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["alone", "before another copy"])
+def test_a_lost_copy_is_told_once(streaming: TrackingAllocator, monkeypatch: pytest.MonkeyPatch, another: bool) -> None:
+    """The second close releases the memory."""
+    target, source, record = Buffer(SIZE, streaming), patterned(1, streaming), streaming.record
+
+    def lost(stream: Any) -> Lost:
+        return Lost(record(stream))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(streaming, "record", lost)
+        target.copy_from(source, stream=streaming.stream())
+    if another:
+        target.copy_from(patterned(2, streaming), stream=streaming.stream())
+    with pytest.raises(SyncedMemoryError, match="the copy was lost"):
+        target.close()
+    target.close()
+
+    assert target.ptr is None
+
+
+@pytest.mark.parametrize("size", [0, SIZE])
+def test_need_sync_waits_for_all_work_of_the_device(streaming: TrackingAllocator, size: int) -> None:
+    stream, target, source = streaming.stream(), Buffer(SIZE, streaming), patterned(1, cpu_allocator())
+    target.copy_from(source, stream=stream)
+    event = streaming.record(stream)
+    Buffer(size, streaming).copy_from(Buffer(size, streaming), need_sync=True)
+    done = event.done
+    event.synchronize()
+
+    assert done
+
+
+# --- the object
+
+
+def test_a_buffer_says_where_its_memory_is(place: TrackingAllocator) -> None:
+    """With an allocator there, else on the host, else nowhere."""
+    kinds = [it.device_type for it in (Buffer(), Buffer.from_external(bytearray(SIZE)), Buffer(SIZE, place))]
+
+    assert [DeviceType.UNKNOWN, DeviceType.CPU, place.device_type] == kinds
+
+
+def test_a_closed_buffer_has_no_memory_and_cannot_be_entered(place: TrackingAllocator) -> None:
+    buffer = Buffer(SIZE, place)
+    buffer.close()
+
+    assert buffer.ptr is None
+    with pytest.raises(ClosedMemoryError), buffer:
+        pass
+    with Buffer():
+        pass
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_buffer_cannot_be_copied_or_pickled(duplicate: Callable[[Buffer], object]) -> None:
+    """Two would release one block."""
+    with pytest.raises(NotCopyableError):
+        duplicate(Buffer(SIZE, cpu_allocator()))
+
+
+def test_threads_may_copy_in_opposite_directions(place: TrackingAllocator) -> None:
+    """None of them waits for ever."""
+    one, other, start = patterned(1, place), patterned(1, place), threading.Barrier(2)
+    over: list[bool] = []
+
+    def copy_often(target: Buffer, source: Buffer) -> None:
+        start.wait()
+        for _ in range(20):
+            target.copy_from(source)
+        over.append(True)
+
+    threads = [threading.Thread(target=copy_often, args=it, daemon=True) for it in ((one, other), (other, one))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert [True, True] == over
+
+
+def test_a_close_inside_of_a_close_is_refused(place: TrackingAllocator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The buffer is as it was."""
+    buffer, refused = Buffer(SIZE, place), list[Exception]()
+    old = buffer.ptr
+
+    def call_back(_: object) -> None:
+        try:
+            buffer.close()
+        except ReentrantCallError as error:
+            refused.append(error)
+            raise
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, "release", call_back)
+        with suppress(SyncedMemoryError):
+            buffer.close()
+
+    assert (1, True, 1) == (len(refused), buffer.ptr is old, place.live_blocks)
+    buffer.close()
+    assert 0 == place.live_blocks
 
 
 def test_copies_that_are_over_are_forgotten(device: SimulatedDeviceAllocator) -> None:

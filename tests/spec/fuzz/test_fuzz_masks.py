@@ -1,17 +1,15 @@
-"""More than one finding: what is skipped, known, left out so that it hides nothing, and kept for the next run."""
+"""More than one finding: what is skipped, known and left out so that it hides nothing."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from mutants.allocator import ALLOCATOR_BUGS, Pool
+from mutants.allocator import ALLOCATOR_BUGS
 
 from syncedmem.model import FileAccessError
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import HeapStep, TargetError, driver_of, fuzz
-from syncedmem.spec.fuzz.corpus import Corpus
 from syncedmem.spec.fuzz.mask import read_known, requirement_named
 
 if TYPE_CHECKING:
@@ -142,52 +140,3 @@ def test_a_round_ends_where_nothing_more_can_be_judged() -> None:
     report = fuzz(ALLOCATOR_BUGS["WrapsAround"].make, steps=3_000, skip=["A01", "A02"])
 
     assert "A01-distinct-pointers" not in {it.requirement for it in report.findings}
-
-
-# --- a corpus
-
-
-def test_a_corpus_keeps_what_is_new_or_fails_and_the_next_run_begins_with_it(tmp_path: Path) -> None:
-    folder = tmp_path / "made" / "corpus"
-    bug = ALLOCATOR_BUGS["OneByteShort"].make
-    first = fuzz(bug, steps=3_000, corpus=folder)
-    kept = set(folder.iterdir())
-    second = fuzz(bug, steps=3_000, corpus=folder, first=True)
-    programs = Corpus(folder).programs
-
-    assert ["fast"] == [it.name for it in first.suites]
-    assert first.findings[0].program in programs
-    assert ["corpus"] == [it.name for it in second.suites]
-    assert {first.findings[0].requirement} == {it.requirement for it in second.findings}
-    assert second.findings[0].operations <= sum(map(len, programs))
-    assert kept <= set(folder.iterdir())
-
-
-GOOD = {"format": 1, "kind": "syncedmem fuzz corpus", "program": [["compare"]]}
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("{", "is no program of a corpus: this is broken JSON"),
-        ("[]", "is no program of a corpus of format 1"),
-        (json.dumps(GOOD | {"format": 2}), "is no program of a corpus of format 1"),
-        (json.dumps(GOOD | {"program": {}}), "'program' is missing or wrong"),
-        (json.dumps(GOOD | {"program": [["fly"]]}), "not a step"),
-    ],
-)
-def test_a_bad_corpus_is_refused_before_the_run(text: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text(text, encoding="utf-8")
-    with pytest.raises(TargetError, match=said):
-        fuzz(Pool, corpus=tmp_path)
-
-
-def test_a_corpus_on_a_full_disk_costs_only_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise FileAccessError("corpus", "No space left on device")
-
-    monkeypatch.setattr("syncedmem.spec.fuzz.corpus.write_whole", full)
-    report = fuzz(Pool, steps=1_000, corpus=tmp_path)
-
-    assert "corpus: No space left on device" == report.unwritten
-    assert report.passed

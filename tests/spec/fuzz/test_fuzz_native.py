@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +67,7 @@ def answers(  # noqa: PLR0913 -- the options of a run
     source = TargetSource(target)
     record = source.open().capabilities.with_promises(promises or {})
     with Isolated("libc.so.6:malloc,free", hang) as place:
-        driver = NativeDriver.of(place, target, record, hang, None if "sanitizer=" in target else source.symbols)
+        driver = NativeDriver.of(place, target, record, hang, source.symbols)
         assert driver is not None
         found: list[Any] = []
         for answer in driver.answers(seed=0, steps=steps, seconds=60, threads=threads, unjudged=lambda: unjudged):
@@ -222,15 +221,12 @@ def test_one_finding_of_several_threads_is_enough(skip: tuple[str, ...], finding
     assert "threads" in [it.name for it in report.suites]
 
 
-@pytest.mark.parametrize(
-    ("requirement", "report", "passed"),
-    [("A16-no-leaks", "", True), ("A16-no-leaks", "what a sanitizer says", False), ("A22-no-crash", "", False)],
-)
+@pytest.mark.parametrize(("requirement", "passed"), [("A16-no-leaks", True), ("A22-no-crash", False)])
 def test_what_only_the_native_driver_saw_is_a_note(
-    requirement: str, report: str, passed: bool, monkeypatch: pytest.MonkeyPatch
+    requirement: str, passed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unless a process has ended, or a sanitizer says what is wrong: neither comes of an allocator that is right."""
-    once = Finding(requirement, "seen once", (HeapStep("allocate", (0, 8, 0, 0)),), "native", report=report)
+    """Unless a process has ended: that does not come of an allocator that is right."""
+    once = Finding(requirement, "seen once", (HeapStep("allocate", (0, 8, 0, 0)),), "native")
     answer = {"operations": 1, "rounds": 1, "seconds": 0.1, "last": 0, "finding": once.as_json()}
 
     def answers(*_: object, **__: object) -> list[object]:
@@ -263,10 +259,7 @@ def test_sources_in_c_and_in_cpp_are_compiled(tmp_path: Path) -> None:
         "void give(void *p) { delete[] (char *)p; } }\n",
         encoding="utf-8",
     )
-    found = built(f"{path}:take,give?abi=malloc")
-
-    assert found.target.endswith(".so:take,give?abi=malloc")
-    assert ("", found.target) == (found.sanitizer, found.sanitized)
+    assert built(f"{path}:take,give?abi=malloc").endswith(".so:take,give?abi=malloc")
     with driver_of(f"{path}:take,give") as driver:
         assert driver.allocate(0, 100)
 
@@ -274,8 +267,6 @@ def test_sources_in_c_and_in_cpp_are_compiled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("libc.so.6:malloc,free?sanitizer=thread", "a sanitizer needs a target that is compiled here"),
-        ("libc.so.6:malloc,free?sanitizer=memory", "there is no sanitizer 'memory'; there are thread, address"),
         ("missing.c:take,give", "there is no source missing.c"),
         ("libx.so:take,give?build=", "no command is after build="),
         ("libx.so:take,give?build=echo no; false", "'echo no; false' failed: no"),
@@ -304,53 +295,5 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     forget()
 
-    assert built(source(tmp_path, "int take, give;")).target.endswith(".so:take,give")
+    assert built(source(tmp_path, "int take, give;")).endswith(".so:take,give")
     assert tmp_path not in building.folder().parents
-
-
-# --- sanitizers
-
-OVERRUN = """
-static int *table, calls;
-void *take(size_t n) { if (!table) table = malloc(64); if (++calls > 99) table[16] = 1; return malloc(n); }
-void give(void *p) { free(p); }
-"""
-
-
-def test_the_report_of_a_sanitizer_is_in_the_finding(tmp_path: Path) -> None:
-    report = finding(f"{source(tmp_path, OVERRUN)}?sanitizer=address")
-
-    assert "A22-no-crash" == report.requirement
-    assert report.message.startswith("AddressSanitizer: heap-buffer-overflow ")
-    assert "    #0 take " in report.report
-    assert "Shadow bytes" not in report.report
-
-
-def command_for(tmp_path: Path) -> str:
-    """Return a target that a command makes, with a sanitizer."""
-    shutil.copy(SUPPORT / "racing_allocators.c", tmp_path / "pool.c")
-    library = tmp_path / "libpool.so"
-    command = f"cc -shared -fPIC -g $CFLAGS {tmp_path / 'pool.c'} -o {library} $LDFLAGS"
-    return f"{library}:pop_malloc,pop_free?sanitizer=thread&build={command}"
-
-
-def test_a_race_is_in_the_report_of_a_sanitizer(tmp_path: Path) -> None:
-    report = finding(command_for(tmp_path), 4, steps=4_000_000)
-
-    assert report.message.startswith("ThreadSanitizer: data race ")
-    assert "pop_malloc" in report.report
-
-
-def test_a_library_is_built_with_a_sanitizer_and_without(tmp_path: Path) -> None:
-    """The command runs for both, and the usual build is what it leaves."""
-    target, library = command_for(tmp_path), tmp_path / "libpool.so"
-    found = built(target)
-
-    assert (f"{library}:pop_malloc,pop_free", "thread") == (found.target, found.sanitizer)
-    assert "__tsan_" in Path(found.sanitized.partition(":")[0]).read_text("latin-1")
-    assert "__tsan_" not in library.read_text("latin-1")
-    assert f"{library}:pop_malloc,pop_free" == built(target.replace("sanitizer=thread&", "")).target
-    with pytest.raises(TargetError, match="did not use -fsanitize=thread: it has to pass"):
-        built(target.replace("$CFLAGS", "").replace("$LDFLAGS", ""))
-    with pytest.raises(TargetError, match=r"did not build .*libpool\.so again: .* make -B"):
-        built(target.replace("cc ", f"grep -q __tsan_ {library} || cc "))

@@ -91,13 +91,11 @@ def test_a_port_that_makes_no_memory_fails() -> None:
 def test_what_a_port_cannot_run_is_left_out(right: Port) -> None:
     own = next(n for n, it in enumerate(vectors("aliases", "caffe")) if '"own":true' in it.line())
     out = [
-        vector("blob-cells"),
         vector("tour", edition="early"),
         {**vector("tour"), "sizes": [(1 << 21) + 1]},
         vector("aliases", own),
     ]
     assert [
-        "they are of blobs, and the port has none",
         "they are of edition early, and the port is of caffe",
         "they have memories of more than 2097152 bytes, the largest size of the port",
         "they adopt the memory's own pointer, and the port does not answer the request own_buffer",
