@@ -276,7 +276,7 @@ def test_without_cairosvg_an_error_says_what_to_install(kind: str, monkeypatch: 
 
 def test_without_its_library_cairosvg_is_not_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "cairosvg.py").write_text("raise OSError('no library called cairo was found')", encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.delitem(sys.modules, "cairosvg", raising=False)
     with pytest.raises(InvalidExportError, match="png needs the C library cairo"):
         export("png")

@@ -74,7 +74,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if comparison is None:
         return
     if session.config.getoption("--frozen") == "write":
-        kept = json.loads(FROZEN.read_text(encoding="utf-8")) if FROZEN.is_file() else {}
+        kept: Table = json.loads(FROZEN.read_text(encoding="utf-8")) if FROZEN.is_file() else {}
         kept |= {kind: dict(sorted(bugs.items())) for kind, bugs in comparison.seen.items()}
         FROZEN.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     elif not comparison.seen or comparison.differences():

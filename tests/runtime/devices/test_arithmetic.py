@@ -229,7 +229,7 @@ def test_the_number_of_threads_changes_no_result(name: str, monkeypatch: pytest.
     """Also where no thread can be started, as while the interpreter ends."""
     arithmetic = HostArithmetic()
     x, y = (numbers(DTYPES[name], 70_001, seed) for seed in (1, 2))
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(64))
+    monkeypatch.setattr("os.sched_getaffinity", many_processors)
 
     def results() -> list[Any]:
         target = y.copy()
@@ -242,6 +242,11 @@ def test_the_number_of_threads_changes_no_result(name: str, monkeypatch: pytest.
     assert alone == results()
     monkeypatch.setattr("threading.Thread.start", fail_to_start)
     assert alone == results()
+
+
+def many_processors(_: int) -> set[int]:
+    """In place of the processors of this machine."""
+    return {*range(64)}
 
 
 def fail_to_start(_: object) -> None:
