@@ -115,7 +115,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
 
 
 def test_a_hard_link_keeps_what_was_there(tmp_path: Path) -> None:
-    """The path has a new file, as docs/files.md says."""
+    """The path has a new file, as docs/blobs.md says."""
     (tmp_path / "a").write_bytes(b"before")
     (tmp_path / "other").hardlink_to(tmp_path / "a")
     write_whole(tmp_path / "a", put(b"after"))
