@@ -102,7 +102,7 @@ def walked(subject: Subject) -> list[str]:
     ("bug", "profile", "level", "said"),
     [
         ("HostWriteUnnoticed", "caffe", "L0", "R13-write-makes-stale: the head is SYNCED, expected HEAD_AT_CPU"),
-        ("FailureLeaks", "safe", "L3", "R33-failure-leaks-nothing"),
+        pytest.param("FailureLeaks", "safe", "L3", "R33-failure-leaks-nothing", marks=pytest.mark.deep),
         ("FailureLeaks", "safe", "L2", ""),
         ("FailureLeaks", "caffe", "L4", ""),
     ],
