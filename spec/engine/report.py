@@ -175,24 +175,6 @@ class Conformance(Generic[CoveringT]):
     def __repr__(self) -> str:
         return f"<Conformance of {self.name!r}: {'passed' if self.passed else 'failed'}, {self.steps} steps>"
 
-    def _repr_html_(self) -> str:
-        """In a notebook: a table of the requirements, failures first, and the programs that show them."""
-        violations = self.violations
-        names = dict.fromkeys([*(it.requirement for it in violations), *self.checked])
-        found = Element("div")
-        table = SubElement(found, "table")
-        SubElement(table, "caption").text = repr(self)[1:-1]
-        _row(table, "th", ("requirement", "verdict", "detail"))
-        for verdict in sorted(map(self.verdict, names), key=lambda it: _STATUSES.index(it.status)):
-            _row(table, "td", (verdict.requirement, verdict.status, verdict.detail))
-        if self.coverage.missing:
-            SubElement(found, "p").text = f"{self.coverage.missing} {self.coverage.unit} were not taken"
-        if self.shortfall:
-            SubElement(found, "p").text = self.shortfall
-        for violation in violations:
-            SubElement(found, "pre").text = violation.reproducer
-        return tostring(found, encoding="unicode", method="html")
-
     @property
     def violations(self) -> list[Violation]:
         """The violations, the shortest reproducer first; for each requirement only the one with the shortest."""
@@ -304,12 +286,6 @@ class Conformance(Generic[CoveringT]):
             raise Violation("coverage", message)
         if self.shortfall:
             raise Violation("walks", self.shortfall)
-
-
-def _row(table: Element, kind: str, texts: Iterable[str]) -> None:
-    row = SubElement(table, "tr")
-    for text in texts:
-        SubElement(row, kind).text = text
 
 
 def junit(

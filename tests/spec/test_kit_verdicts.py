@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import fromstring
 
 import pytest
 from mutants.memory import MEMORY_BUGS
@@ -13,10 +12,7 @@ from mutants.memory.handmade import HandmadeMemory
 from subjects import PUSH, READ, WRITE, device_subject, host_subject
 
 from syncedmem.spec import Violation, check_conformance
-from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.contents import contrasted, pattern
-from syncedmem.spec.engine.report import Conformance, SuiteResult
-from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.memory.buffers import unsuitable_buffers
 from syncedmem.spec.memory.driver import MemoryDriver
 from syncedmem.spec.memory.suites import SuiteCase, Synchronize, run_case
@@ -195,34 +191,3 @@ def test_what_a_refused_call_spoils_is_named_as_far_as_the_level_shows(level: Le
     with pytest.raises(Violation) as found:
         list(unsuitable_buffers("R36-too-small-refused")(subject))
     assert requirement == found.value.requirement
-
-
-def test_a_notebook_shows_a_verdict_as_a_table_with_failures_first() -> None:
-    wrong = Violation("R03-allocate-when-needed", "1 < 2 bytes were zeroed", ("memory.cpu_data()",))
-    suites = (SuiteResult("cells", 1, 2, 0.5, wrong), SuiteResult("R02-uninitialized", 1, 2, 0.5, None))
-    checked = ("R01-lazy", "R02-uninitialized", "R03-allocate-when-needed")
-    verdict: Any = Conformance("mine", suites, Checklist(3, 1), 0.5, checked, Generated(5, 2))
-
-    page = fromstring(verdict._repr_html_())  # noqa: S314 -- our own
-
-    assert [[cell.text for cell in row] for row in page.iter("tr")] == [
-        ["requirement", "verdict", "detail"],
-        ["R03-allocate-when-needed", "failed", "1 < 2 bytes were zeroed"],
-        ["R02-uninitialized", "passed", None],
-        ["R01-lazy", "not checked", "a suite stopped at a violation"],
-    ]
-    assert [it.text for it in page.iter("p")] == [
-        "2 checks were not taken",
-        "only 0 of 5 generated moves were taken, in 0 distinct walks",
-    ]
-    assert [it.text for it in page.iter("pre")] == [wrong.reproducer]
-    assert [it.text for it in page.iter("caption")] == ["Conformance of 'mine': failed, 4 steps"]
-
-
-def test_a_notebook_shows_a_verdict_without_failures_as_a_table_alone() -> None:
-    verdict: Any = Conformance("mine", (), Checklist(1, 1), 0.5, ("R01-lazy",))
-
-    page = fromstring(verdict._repr_html_())  # noqa: S314 -- our own
-
-    assert ["table"] == [it.tag for it in page]
-    assert "passed" in page.itertext()

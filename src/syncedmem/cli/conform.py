@@ -29,7 +29,7 @@ from .options import (
     limits_of,
     one_of,
 )
-from .output import check_place, named, write
+from .output import check_places, named, write, write_reports
 from .targets import as_written, port_target, program_file, running
 
 if TYPE_CHECKING:
@@ -132,11 +132,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
     wanted = _wanted(profile, level, edition, steps, seed, keep_going, excepted or [], blobs)
     limits = limits_of(timeout, MEMORY)
     found = port_target(target, command, machine, policy)
-    if json_path == junit == "-":
-        raise InvalidArgumentError("--junit", junit, "another place than that of --json")
-    for text in (json_path, junit, str(out / "report.json")):
-        if text not in (None, "-"):
-            check_place(Path(str(text)))
+    check_places(json_path, junit, out)
     kept = _Kept(out, as_written(found))
     known: set[str] = set()
 
@@ -153,17 +149,11 @@ def conform(  # noqa: PLR0913 -- the options of the command
     _print(console, report)
     if kept.stale:
         say(f"{out} also has files of an earlier run on {kept.before}: {', '.join(kept.stale)}")
-    _write(report, json_path, junit)
+    for error in write_reports(report, json_path, junit):
+        raise error
     say(report.line, style="green" if report.passed else "bold red")
     if not report.passed:
         raise typer.Exit(1)
-
-
-def _write(report: PortReport, json_path: str | None, junit: str | None) -> None:
-    if json_path is not None:
-        write(None if json_path == "-" else Path(json_path), json.dumps(report.as_json(), indent=2) + "\n")
-    if junit is not None:
-        write(None if junit == "-" else Path(junit), report.as_junit())
 
 
 def _wanted(  # noqa: PLR0913, PLR0917 -- options

@@ -18,12 +18,12 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
-from syncedmem.model import FileAccessError, InvalidArgumentError
+from syncedmem.model import FileAccessError
 from syncedmem.model.defaults import FUZZ
 
 from .display import progress_bars
 from .options import JsonFile, JunitFile  # noqa: TC001 -- typer reads them
-from .output import check_place, write
+from .output import check_places, write, write_reports
 from .replay import replaying
 from .signals import BY_SIGNAL, interruptible
 
@@ -144,7 +144,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
       130, 143  it was interrupted by Ctrl-C or SIGTERM
     """
     console = Console(stderr="-" in (json_path, junit), emoji=False)
-    _check_places(json_path, junit, out)
+    check_places(json_path, junit, out)
     files = _FindingFiles(out, console)
     with progress_bars(console, MofNCompleteColumn()) as progress, _signs_of_life(console, progress) as follow:
         from syncedmem.spec.fuzz import EngineError, TargetError
@@ -189,7 +189,7 @@ def _finish(
         console.print(f"interrupted by {signals[0].name} before anything was tested.", style="bold red")
         raise typer.Exit(BY_SIGNAL + signals[0])
     files.keep(report)
-    unwritten = [*filter(None, [files.error]), *_write(report, json_path, junit)]
+    unwritten = [*filter(None, [files.error]), *write_reports(report, json_path, junit)]
     _print_report(console, report)
     paths = iter(files.paths(report))
     for finding in report.findings:
@@ -199,19 +199,6 @@ def _finish(
     for error in [*report.errors, *unwritten]:
         typer.echo(f"syncedmem: {error}", err=True)
     raise typer.Exit(_status(report, bool(unwritten or files.refused), signals))
-
-
-def _write(report: Report, json_path: str | None, junit: str | None) -> list[str]:
-    """Write the reports that were asked for; return why one could not be written."""
-    errors: list[str] = []
-    texts = {json_path: json.dumps(report.as_json(), indent=2) + "\n", junit: report.as_junit()}
-    for place, text in texts.items():
-        try:
-            if place is not None:
-                write(None if place == "-" else Path(place), text)
-        except FileAccessError as error:
-            errors.append(str(error))
-    return errors
 
 
 def _status(report: Report, unusable: bool, signals: list[signal.Signals]) -> int:
@@ -305,15 +292,6 @@ def _promises(texts: list[str]) -> dict[str, str]:
         if promises.setdefault(name, value) != value:
             raise TargetError(f"{name} is promised twice: {promises[name]} and {value}")
     return promises
-
-
-def _check_places(json_path: str | None, junit: str | None, out: Path) -> None:
-    """Refuse places that cannot be written to, before anything is looked for."""
-    if json_path is not None and json_path == junit:
-        raise InvalidArgumentError("--junit", junit, "another place than that of --json")
-    for text in (json_path, junit, str(out / "report.json")):
-        if text not in (None, "-"):
-            check_place(Path(str(text)))
 
 
 @contextmanager

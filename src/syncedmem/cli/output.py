@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 from syncedmem.model.errors import FileAccessError, InvalidArgumentError
 from syncedmem.model.files import write_whole
@@ -16,7 +17,8 @@ from syncedmem.model.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["check_place", "file_place", "name_standard_output", "named", "place", "write"]
+__all__ = ["check_place", "check_places", "file_place", "name_standard_output", "named", "place", "write"]
+__all__ += ["write_reports"]
 
 STANDARD_OUTPUT = "standard output"
 
@@ -88,6 +90,43 @@ def write(path: Path | None, content: str | bytes) -> None:
                 path.write_bytes(data)
             else:
                 write_whole(path, lambda file: file.write(data))
+
+
+class _Report(Protocol):
+    """What a command found out, in both formats."""
+
+    def as_json(self) -> dict[str, Any]: ...
+
+    def as_junit(self) -> str: ...
+
+
+def check_places(json_path: str | None, junit: str | None, out: Path) -> None:
+    """Refuse places of reports that cannot be written to, before anything is tested.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If both would go to one place.
+    FileAccessError
+    """
+    if json_path is not None and json_path == junit:
+        raise InvalidArgumentError("--junit", junit, "another place than that of --json")
+    for text in (json_path, junit, str(out / "report.json")):
+        if text not in (None, "-"):
+            check_place(Path(str(text)))
+
+
+def write_reports(report: _Report, json_path: str | None, junit: str | None) -> list[FileAccessError]:
+    """Write the reports that were asked for; return why one could not be written."""
+    errors: list[FileAccessError] = []
+    texts = {json_path: json.dumps(report.as_json(), indent=2) + "\n", junit: report.as_junit()}
+    for where, text in texts.items():
+        try:
+            if where is not None:
+                write(None if where == "-" else Path(where), text)
+        except FileAccessError as error:
+            errors.append(error)
+    return errors
 
 
 def _write_out(data: bytes) -> None:

@@ -183,10 +183,10 @@ def _followed(progress: Progress, name: str) -> Generator[Callable[[str, int], N
 
 
 def _print_verification(console: Console, result: Verification) -> None:
-    counts = result.model.counts
+    from syncedmem.verification import LEGEND
+
     console.print(
-        f"Model: {counts['configurations']} configurations, {counts['cells']} cells ({counts['refusals']} refused), "
-        f"{counts['states']} states, {counts['transitions']} transitions; "
+        f"Model: {result.model.sizes}; "
         + ("[bold red]is wrong[/bold red]" if result.model.problems else "[green]agrees with Caffe[/green]"),
         soft_wrap=True,
     )
@@ -196,10 +196,7 @@ def _print_verification(console: Console, result: Verification) -> None:
         console.print(f"  {problem}", style="red", markup=False)
     if result.ran:
         console.print(_requirement_table(result))
-        console.print(
-            "✓ passed, ✗ failed, – not checked (a package is missing, or a suite stopped before), · not applicable",
-            style="dim",
-        )
+        console.print(LEGEND, style="dim")
         if result.unchecked:
             console.print(result.unchecked, style="dim", markup=False, highlight=False, soft_wrap=True)
         console.print(_device_table(result))
@@ -264,10 +261,5 @@ def _print_failure(console: Console, device: DeviceVerdict) -> None:
         console.print(f"\n{device.name} breaks {violation.sentence}", style="red", markup=False, soft_wrap=True)
         console.print("Shortest reproducer:\n", markup=False)
         console.print(violation.reproducer, markup=False, highlight=False, soft_wrap=True)
-    for part, kit in device.parts.items():
-        missing = (
-            f"{kit.coverage.missing} {kit.coverage.unit} of {part} were never taken" if kit.coverage.missing else ""
-        )
-        for said in filter(None, (missing, kit.shortfall)):
-            if not kit.violations:
-                console.print(f"{device.name}: {said}", style="red", markup=False)
+    for said in device.shortfalls:
+        console.print(f"{device.name}: {said}", style="red", markup=False)

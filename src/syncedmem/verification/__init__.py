@@ -12,11 +12,12 @@ from .checks import (
     verify_part,
 )
 from .report import page
-from .verdicts import KINDS, MARKS, DeviceVerdict, ModelVerdict, Verification
+from .verdicts import KINDS, LEGEND, MARKS, DeviceVerdict, ModelVerdict, Verification
 
 __all__ = [
     "CHECKED",
     "KINDS",
+    "LEGEND",
     "MARKS",
     "PARTS",
     "SUBJECTS",

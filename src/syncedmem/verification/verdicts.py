@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import platform
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from syncedmem import __version__
+from syncedmem.model.packages import LIBRARIES
 from syncedmem.spec.engine.checklist import Checklist
 from syncedmem.spec.engine.report import overall
 from syncedmem.spec.requirements import requirements_of
-
-from .surroundings import surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,14 +22,33 @@ if TYPE_CHECKING:
     from syncedmem.spec.engine.report import Status
     from syncedmem.spec.requirements import Kind
 
-__all__ = ["KINDS", "MARKS", "DeviceVerdict", "ModelVerdict", "Verification"]
+__all__ = ["KINDS", "LEGEND", "MARKS", "DeviceVerdict", "ModelVerdict", "Verification"]
 
 MARKS: Mapping[str, str] = {"passed": "✓", "failed": "✗", "not checked": "–", "not applicable": "·"}
 """What stands for the status of a requirement in a report."""
 
+LEGEND = "✓ passed, ✗ failed, – not checked (a package is missing, or a suite stopped before), · not applicable"
+"""What the marks mean."""
 
 KINDS: tuple[Kind, ...] = ("memory", "blob", "device allocator")
 """The kinds of requirements that are checked on a device, in the order of the report."""
+
+
+def surroundings() -> dict[str, Any]:
+    """Where and when a report is made: the date in UTC, the host, and the versions of Python and of our libraries."""
+    ours = {"numpy", "transitions", *(it.partition("[")[0] for names in LIBRARIES.values() for it in names)}
+    libraries: dict[str, str] = {}
+    for name in sorted(ours):
+        with suppress(metadata.PackageNotFoundError):
+            libraries[name] = metadata.version(name)
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "host": platform.node(),
+        "processor": platform.processor() or platform.machine(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "libraries": libraries,
+    }
 
 
 @dataclass(frozen=True)
@@ -43,6 +65,14 @@ class ModelVerdict:
 
     counts: dict[str, int]
     problems: list[str]
+
+    @property
+    def sizes(self) -> str:
+        """The sizes of the state space, in words."""
+        return (
+            "{configurations} configurations, {cells} cells ({refusals} refused), {states} states, "
+            "{transitions} transitions"
+        ).format_map(self.counts)
 
     @property
     def proved(self) -> str:
@@ -97,6 +127,20 @@ class DeviceVerdict:
     def violations(self) -> list[Violation]:
         """What was found, of memories first: a blob is made of them."""
         return [violation for verdict in self.parts.values() for violation in verdict.violations]
+
+    @property
+    def shortfalls(self) -> list[str]:
+        """What was not taken, of the parts in which nothing is wrong."""
+        return [
+            sentence
+            for part, kit in self.parts.items()
+            if not kit.violations
+            for sentence in (
+                f"{kit.coverage.missing} {kit.coverage.unit} of {part} were never taken" * bool(kit.coverage.missing),
+                kit.shortfall,
+            )
+            if sentence
+        ]
 
     @property
     def checks(self) -> int:
@@ -196,9 +240,9 @@ class Verification:
         return overall(device.requirement_status(requirement) for device in self.ran)
 
     def as_json(self) -> dict[str, Any]:
-        """The report as data; format 2."""
+        """The report as data; format 3."""
         return {
-            "format": 2,
+            "format": 3,
             "syncedmem": __version__,
             **self.surroundings,
             "verdict": self.verdict,
