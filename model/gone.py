@@ -27,6 +27,9 @@ GONE: Final[dict[str, str]] = {
     "--format schema": "use the file syncedmem/model/exports/machine.schema.json of the package",
     "--format scxml": "use --format xstate",
     "--format tla-config": "use --format tla -o X.tla, which writes X.cfg beside it",
+    "explore --port": "use explore -o PAGE.html and open the file; there is no server",
+    "explore --browser": "use explore -o PAGE.html and open the file; there is no server",
+    "explore --no-browser": "use explore -o PAGE.html and open the file; there is no server",
     "MissingProgramError": "catch MissingPackageError, because only Python packages are needed now",
 }
 """What to do instead, as a sentence that begins with a verb."""
