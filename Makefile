@@ -266,7 +266,6 @@ bench: $(STAMPS)/test  ## measure every speed that is promised
 	$(BIN)/python benchmarks/blobs.py
 	$(BIN)/python benchmarks/serialisation.py
 	$(BIN)/python benchmarks/exports.py
-	$(BIN)/python benchmarks/explorer.py
 	$(BIN)/python benchmarks/port_vectors.py
 
 wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check both

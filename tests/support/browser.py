@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
@@ -13,17 +13,14 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from selenium.webdriver.remote.webelement import WebElement
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 MISSING = "" if CHROMIUM and DRIVER else "Chromium is not installed: make system-deps"
 
-# A test changes the address more often in a second than browsers allow.
 _OPTIONS = (
-    "--disable-ipc-flooding-protection",
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
@@ -44,11 +41,9 @@ return {
   fresh: all(".side[data-fresh=true]").map(({dataset}) => dataset.side),
   refusal: document.querySelector("#step .refusal")?.textContent ?? "",
   row: document.querySelector("#step [data-row]")?.dataset.row ?? null,
-  live: Number(document.getElementById("balance").dataset.live ?? 0),
-  unchanged: document.querySelector("#step [data-unchanged]")?.dataset.unchanged ?? null,
   lit: all("#drawing rect.here").map((box) => box.nextElementSibling.textContent),
   called: all("[data-do][aria-current]").map(({dataset}) => dataset.do),
-  said: document.getElementById("step").innerText,
+  said: document.getElementById("step").innerText.replace(/\\s+/g, " "),
 };
 };
 """
@@ -57,23 +52,16 @@ return {
 _PLAY = (
     _READ
     + """
-const press = (selector) => {
-  const button = document.querySelector(selector);
-  if (!button?.checkVisibility() || button.disabled) throw new Error(`${selector} cannot be pressed`);
+return arguments[0].map((name) => {
+  const button = [...document.querySelectorAll("[data-do]")].find(({dataset}) => dataset.do === name);
+  if (!button?.checkVisibility()) throw new Error(`${name} cannot be pressed`);
   button.click();
   return read();
-};
-return arguments[0].map(([address, selectors]) => {
-  if (address !== null) {
-    history.replaceState(null, "", address);
-    dispatchEvent(new HashChangeEvent("hashchange"));
-  }
-  return [read(), ...selectors.map(press)];
 });
 """
 )
-_AT_ONCE = 40
-"""How many programs are run at once, because a script has a time limit."""
+_AT_ONCE = 100
+"""How many calls are made at once, because a script has a time limit."""
 
 
 class Shown(NamedTuple):
@@ -81,24 +69,15 @@ class Shown(NamedTuple):
 
     configuration: str
     settings: list[str]
-    actions: list[list[Any]]
+    actions: list[list[str]]
     facts: list[str]
     holds: dict[str, str]
     fresh: list[str]
     refusal: str
     row: str | None
-    live: int
-    unchanged: str | None
     lit: list[str]
     called: list[str]
     said: str
-
-
-class Program(NamedTuple):
-    """Where to go, and which buttons to press there."""
-
-    address: str | None
-    buttons: list[str]
 
 
 class Explorer:
@@ -137,22 +116,10 @@ class Explorer:
         """Run JavaScript in the page."""
         return self.driver.execute_script(script, *arguments)
 
-    def open(self, calls: Iterable[str] = (), **said: object) -> None:
-        """Load the page again, with an address."""
-        self.visit(self.address + address(calls, **said))
-
-    def visit(self, whole: str) -> None:
-        """Load the page again, and wait until its slow parts are there too."""
+    def visit(self, page: Path | str | None = None) -> None:
+        """Load a page, or its own page again."""
         self.driver.get("about:blank")
-        self.driver.get(whole)
-        WebDriverWait(self.driver, 10).until(lambda _: self.run("return 'complete' in document.body.dataset"))
-
-    def go(self, calls: Iterable[str] = (), **said: object) -> None:
-        """Change the address without loading the page again."""
-        self.run(
-            "history.replaceState(null, '', arguments[0]); dispatchEvent(new HashChangeEvent('hashchange'))",
-            address(calls, **said),
-        )
+        self.driver.get(page.as_uri() if isinstance(page, Path) else page or self.address)
 
     def find(self, selector: str) -> WebElement:
         """The first element of a selector."""
@@ -165,18 +132,11 @@ class Explorer:
         self.run("arguments[0].scrollIntoView({block: 'center'})", button)
         button.click()
 
-    def call(self, name: str) -> None:
-        """Make a call by pressing its button."""
-        self.press(button(name))
-
-    def wait_for_address(self, part: str) -> str:
-        """The address, when it has something in it; the page writes it a little later."""
-        WebDriverWait(self.driver, 5).until(lambda driver: part in driver.current_url)
-        return str(self.driver.current_url)
-
-    def wait_for(self, selector: str) -> None:
-        """Wait until there is such an element; the browser makes some of them in its next frame."""
-        WebDriverWait(self.driver, 5).until(lambda driver: driver.find_elements(By.CSS_SELECTOR, selector))
+    def call(self, *names: str) -> Shown:
+        """Make calls by pressing their buttons with the pointer, and return what the page shows then."""
+        for name in names:
+            self.press(f'[data-do="{name}"]')
+        return self.shown()
 
     def wait_for_value(self, script: str) -> Any:
         """The result of a script, when it is not empty."""
@@ -191,16 +151,13 @@ class Explorer:
         """What the page shows now."""
         return Shown(**self.run(f"{_READ} return read();"))
 
-    def play(self, programs: Iterable[Program]) -> list[list[Shown]]:
-        """What the page shows before and after each press, for each program, with few calls of the browser.
+    def play(self, names: Sequence[str]) -> list[Shown]:
+        """What the page shows after each of many calls.
 
         The page itself presses its own buttons.  Another test checks that nothing covers them.
         """
-        rest, seen = list(programs), list[list[Shown]]()
-        while rest:
-            now, rest = rest[:_AT_ONCE], rest[_AT_ONCE:]
-            seen += [[Shown(**shown) for shown in found] for found in self.run(_PLAY, now)]
-        return seen
+        parts = [names[at : at + _AT_ONCE] for at in range(0, len(names), _AT_ONCE)]
+        return [Shown(**shown) for part in parts for shown in self.run(_PLAY, part)]
 
     def text(self, identifier: str) -> str:
         """The text of an element."""
@@ -216,14 +173,3 @@ class Explorer:
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         data = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
         path.write_bytes(base64.b64decode(data))
-
-
-def button(name: str) -> str:
-    """The selector of the button of a call."""
-    return f'[data-do="{name}"]'
-
-
-def address(calls: Iterable[str] = (), **said: object) -> str:
-    """The part of the address that says what the page shows."""
-    parts = [f"{name}={value}" for name, value in said.items()]
-    return "#" + "&".join([*parts, "calls=" + ",".join(quote(call, safe="!()") for call in calls)])

@@ -1,6 +1,6 @@
 """The explorer in a real browser, as a fixture; and the option that stores pictures of it.
 
-``pytest --screenshots FOLDER tests/cli/test_explorer_access.py`` writes the pictures.
+``pytest --screenshots FOLDER tests/cli/test_explorer.py`` writes the pictures.
 """
 
 from __future__ import annotations
@@ -49,6 +49,6 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
 def explorer(opened: Explorer) -> Iterator[Explorer]:
     """The page as it is at first; after the test, the page must not have written an error to the console."""
     opened.look(1360, 1000)
-    opened.open()
+    opened.visit()
     yield opened
     assert opened.complaints() == []

@@ -17,7 +17,7 @@ from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of,
 from syncedmem.model.exports.options import named_calls, named_choice
 from syncedmem.model.files import read_text
 
-from .output import file_place, named, place, write
+from .output import file_place, is_other, place, read_bytes, write, write_over
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -147,36 +147,18 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     if check:
         _compare(files)
     else:
-        _write(files, force=force)
+        write_over(files, force=force)
 
 
 def _compare(files: Mapping[Path, bytes]) -> None:
     """Name the files that are not up to date, and exit with 1 if there are any."""
-    stale = [path for path, data in files.items() if not path.exists() or _read(path) != data]
+    stale = [path for path, data in files.items() if not path.exists() or read_bytes(path) != data]
     for path in stale:
-        other = _is_other(path, files[path])
+        other = is_other(path, files[path])
         again = "it is another kind of file, which only --force replaces" if other else _AGAIN
         typer.echo(f"{path} is not up to date: {again}", err=True)
     if stale:
         raise typer.Exit(1)
-
-
-def _write(files: Mapping[Path, bytes], *, force: bool) -> None:
-    """Write all of them, or none if one would replace a file that somebody wrote by hand."""
-    for path, data in files.items():
-        if not force and _is_other(path, data):
-            raise InvalidExportError(
-                f"{path} is there, and does not begin like the file that would replace it; --force replaces it, and "
-                "--insert writes into a page of Markdown"
-            )
-    for path, data in files.items():
-        write(path, data)
-
-
-def _is_other(path: Path, data: bytes) -> bool:
-    """Whether there is a file that does not begin like what it would be replaced by."""
-    there = _read(path) if path.is_file() else b""
-    return bool(there.strip()) and not there.startswith(data[:_BEGIN])
 
 
 def _beside(page: Path) -> Callable[[str], str]:
@@ -202,8 +184,6 @@ def _insert(pages: Sequence[str], others: Mapping[str, object], *, check: bool) 
 
 
 _AGAIN = "write it again without --check"
-_BEGIN = 16
-"""So many bytes at the beginning are enough to know a file of a format again."""
 
 diagram.__doc__ = f"""{diagram.__doc__}
 
@@ -226,8 +206,3 @@ def _bytes(text: str | None) -> int | None:
         return None if text is None else int(text)
     except ValueError:
         raise InvalidArgumentError("--size", text, "a whole number of bytes") from None
-
-
-def _read(path: Path) -> bytes:
-    with named(str(path)):
-        return path.read_bytes()

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import webbrowser
-from pathlib import Path  # noqa: TC003 -- typer reads the types of the options
 from typing import Annotated
 
 import typer
 
-from syncedmem.model import EDITIONS
+from syncedmem.model import EDITIONS, InvalidExportError
 from syncedmem.model.caffe import DEFAULT
 from syncedmem.model.exports.declared import MACHINE, machine_named
 
-from .output import file_place, write
+from .output import file_place, write, write_over
 
 __all__ = ["explore"]
 
 
 def explore(
-    trace: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="TRACE",
-            help="File with a trace to open: report.json of verify, a replay file of fuzz, a file of test vectors, a "
-            "reproducer, or names of calls.",
-            show_default=False,
-        ),
-    ] = None,
     *,
     edition: Annotated[
         str | None,
@@ -35,7 +24,7 @@ def explore(
             "--edition",
             metavar="MACHINE",
             help=f"The machine: {', '.join(f'{it.name} ({it.about})' for it in EDITIONS.values())}. "
-            f"Or {MACHINE} Default: the one that the trace is about, or {DEFAULT.name}.",
+            f"Or {MACHINE} Default: {DEFAULT.name}.",
         ),
     ] = None,
     out: Annotated[
@@ -44,49 +33,29 @@ def explore(
             "--out",
             "-o",
             metavar="FILE",
-            help="Write the page to this file, and serve nothing. The page needs no network. Missing folders are "
-            "created; - is standard output.",
+            help="Write the page to this file; it is needed. Missing folders are created; - is standard output.",
         ),
     ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            metavar="NUMBER",
-            help="Port to serve at. Default: 0, which takes a free port. Not with --out.",
-        ),
-    ] = None,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser, or only print its address.")
-    ] = True,
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Replace the --out file, even if it is no page.")
+    ] = False,
 ) -> None:
-    """Explore a machine in a browser, call by call.
+    """Write a machine as a page to play with, call by call.
 
-    The page is served until you press Ctrl+C, and only to this machine.
+    The page is one HTML file for any browser. It needs no network.
 
     Exit status:
-      0  the page was written, or served until Ctrl+C
-      2  the command line is wrong, the machine is unsound, the file is no
-         trace of it, or the page cannot be written or served
+      0  the page was written
+      2  the command line is wrong, the machine is unsound, or the page
+         cannot be written
     """
-    if out is not None and port is not None:
-        raise typer.BadParameter(
-            "--port is where the page is served, but with --out it is not served: leave one of them out"
-        )
-    from syncedmem.explorer import explorer_page, page_server, read_trace
+    if out is None:
+        raise InvalidExportError("explore writes a page to play with, and needs a file for it: -o PAGE.html")
+    from syncedmem.explorer import explorer_page
 
-    path = None if out is None else file_place(out)
-    machine = None if edition is None else machine_named(edition)
-    text = explorer_page(None if trace is None else read_trace(trace), edition=machine)
-    if out is not None:
-        write(path, text)
-        return
-    with page_server(text, port or 0) as server:
-        typer.echo(f"The machine is at {server.address} (stop with Ctrl+C)")
-        if browser:
-            webbrowser.open(server.address)
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            typer.echo("")
+    path = file_place(out)
+    page = explorer_page(DEFAULT if edition is None else machine_named(edition))
+    if path is None:
+        write(None, page)
+    else:
+        write_over({path: page.encode()}, force=force)

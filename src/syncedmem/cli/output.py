@@ -11,16 +11,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
-from syncedmem.model.errors import FileAccessError, InvalidArgumentError
+from syncedmem.model.errors import FileAccessError, InvalidArgumentError, InvalidExportError
 from syncedmem.model.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
-__all__ = ["check_place", "check_places", "file_place", "name_standard_output", "named", "place", "write"]
-__all__ += ["write_reports"]
+__all__ = [
+    "check_place",
+    "check_places",
+    "file_place",
+    "is_other",
+    "name_standard_output",
+    "named",
+    "place",
+    "read_bytes",
+    "write",
+    "write_over",
+    "write_reports",
+]
 
 STANDARD_OUTPUT = "standard output"
+_BEGIN = 16
+"""So many bytes at the beginning are enough to know a file of a format again."""
 
 
 def place(option: str, text: str, kind: str) -> Path:
@@ -127,6 +140,43 @@ def write_reports(report: _Report, json_path: str | None, junit: str | None) -> 
         except FileAccessError as error:
             errors.append(error)
     return errors
+
+
+def write_over(files: Mapping[Path, bytes], *, force: bool) -> None:
+    """Write all of some files, or none if one would replace a file that somebody wrote by hand.
+
+    Raises
+    ------
+    InvalidExportError
+        If one would, without ``force``.
+    FileAccessError
+        See `write`.
+    """
+    for path, data in files.items():
+        if not force and is_other(path, data):
+            raise InvalidExportError(
+                f"{path} is there, and does not begin like the file that would replace it; --force replaces it, and "
+                "diagram --insert writes into a page of Markdown"
+            )
+    for path, data in files.items():
+        write(path, data)
+
+
+def is_other(path: Path, data: bytes) -> bool:
+    """Whether there is a file that does not begin like what it would be replaced by."""
+    there = read_bytes(path) if path.is_file() else b""
+    return bool(there.strip()) and not there.startswith(data[:_BEGIN])
+
+
+def read_bytes(path: Path) -> bytes:
+    """What is in a file.
+
+    Raises
+    ------
+    FileAccessError
+    """
+    with named(str(path)):
+        return path.read_bytes()
 
 
 def _write_out(data: bytes) -> None:

@@ -1,59 +1,45 @@
 /** The mode that asks first: which sides are fresh after a call?  The call is made when there is an answer. */
 
-import { at, fill, listed, make } from "./element.js";
-import { ENDED } from "./machine.js";
-
-export class Quiz {
-  constructor(session) {
-    Object.assign(this, { session, asked: 0, right: 0 });
+class Quiz {
+  constructor(machine) {
+    Object.assign(this, { machine, asked: 0, right: 0 });
   }
 
-  get on() {
-    return this.session.machine.asks && at("asking").checked;
+  /** Whether a call is one to ask about. */
+  asks(entry) {
+    return at("asking").checked && !entry.setting && !entry.ends;
   }
 
-  /** Ask about a call, if it is one to ask about; whether it is. */
-  ask(name, button) {
-    const { machine } = this.session;
-    const entry = machine.entries.get(name);
-    if (!this.on || entry.setting || entry.ends || this.session.memory.state === ENDED) return false;
-    const boxes = machine.sides.map((side) => make("label.switch", {}, make("input", { type: "checkbox", value: side }), ` ${side}`));
-    const form = make(
-      "form", { submit: (event) => this.answer(event, name, boxes, button) },
-      make("fieldset", {},
-        make("legend", {}, "Which sides are fresh after ", make("span.mono", {}, name), "?"),
-        make("div.buttons", {}, boxes, make("button", {}, "Answer"), make("button", { type: "button", click: () => this.leave(button) }, "Never mind"))),
-    );
-    fill(at("question"), form);
+  /** Ask, and then make the call by what is given, which returns the sides that are fresh. */
+  ask(entry, button, take) {
+    const boxes = this.machine.sides.map((side) => make("label.switch", {}, make("input", { type: "checkbox", value: side }), side));
+    const leave = () => (this.forget(), button.focus());
+    const answer = (event) => {
+      event.preventDefault();
+      const said = boxes.map((label) => label.firstChild).filter(({ checked }) => checked).map(({ value }) => value);
+      this.judge(entry, said, take());
+      button.focus();
+    };
+    fill(at("question"), make("form", { submit: answer }, make("fieldset", {},
+      make("legend", {}, "Which sides are fresh after ", make("span.mono", {}, entry.name), "?"),
+      make("div.buttons", {}, boxes, make("button", {}, "Answer"), make("button", { type: "button", click: leave }, "Never mind")))));
     at("question").hidden = false;
     boxes[0].firstChild.focus();
-    return true;
   }
 
-  answer(event, name, boxes, button) {
-    event.preventDefault();
-    const { session } = this;
-    const said = boxes.map((label) => label.firstChild).filter(({ checked }) => checked).map(({ value }) => value);
-    session.take(name);
-    const fresh = session.machine.fresh(session.memory.state);
-    const right = String(said) === String(session.machine.sides.filter((side) => fresh.includes(side)));
+  judge(entry, said, fresh) {
+    const right = said.length === fresh.length && said.every((side) => fresh.includes(side));
     this.asked += 1;
     this.right += right;
     const truth = right ? "Right" : `Not so: you said ${listed(said, "no side")}`;
-    const score = `${this.right} of ${this.asked} right.`;
     fill(at("question"), make(`p.${right ? "right-answer" : "refusal"}`, { "data-right": String(right) },
-      make("strong", {}, `${truth}. `), `Fresh after ${name}: ${listed(fresh, "no side")}. ${score}`));
+      make("strong", {}, `${truth}. `), `Fresh after ${entry.name}: ${listed(fresh, "no side")}. ${this.right} of ${this.asked} right.`));
+    at("question").hidden = false;
     at("live").textContent = `${truth}. ${at("live").textContent}`;
-    button?.focus();
-  }
-
-  leave(button) {
-    this.forget();
-    button?.focus();
   }
 
   forget() {
     at("question").hidden = true;
-    at("question").replaceChildren();
+    fill(at("question"));
   }
 }

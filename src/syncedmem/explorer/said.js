@@ -1,9 +1,7 @@
 /** What is said of a step, in words of the machine. */
 
-import { fill, listed, make } from "./element.js";
-import { ENDED } from "./machine.js";
-
 const DOES = {
+  __proto__: null,
   allocate: ({ side }) => `allocates ${side}`,
   zero: ({ side }) => `fills ${side} with zeros`,
   copy: ({ side, source, queued }) => `${queued ? "queues a copy" : "copies"} from ${source} to ${side}`,
@@ -13,74 +11,66 @@ const DOES = {
 };
 
 /** What a side holds, in a few words. */
-export const contentsOf = (held) => (held === null ? "nothing" : typeof held === "number" ? `what step ${held} wrote` : held);
+const contentsOf = (held) => (held === null ? "nothing" : typeof held === "number" ? `what step ${held} wrote` : held);
 
 /** A step in one line. */
-export function summary(machine, { reason, fail, actions, entry, before, after }) {
+function summary({ reason, fail, actions, entry, before, after }) {
   if (reason) return `refused: ${reason}`;
   if (fail) return `${actions[fail - 1].name} failed`;
   const done = actions.map(({ name }) => name).join(", ");
-  if (done || entry.setting) return done || `${entry.setting} is ${entry.value}`;
-  return before.state === after.state ? "nothing to do" : "no action";
+  return done || (entry.setting ? `${entry.setting} is ${entry.value}` : before.state === after.state ? "nothing to do" : "no action");
 }
 
 /** Which head it is, and which sides are fresh, in a sentence. */
-export function verdict(machine, { state }) {
+function verdict(machine, { state }) {
   if (state === ENDED) return "The memory is released.";
   const { name, fresh } = machine.head(state);
   return machine.asks ? `${name}. Fresh: ${listed(fresh, "no side")}.` : `${name}.`;
 }
 
 /** All that there is to say about the last step: what fired, because of what, and what became of it. */
-export function drawStep(place, { machine, last, cursor, memory }) {
-  if (!last) {
-    fill(place, make("p.soft", {}, `The machine is in ${machine.head(0).name}. Make a call.`));
-    return;
-  }
-  const { entry, before, after, row, actions, reason, fail, written } = last;
-  const path = [before, after].map(({ state }) => machine.nameOf(state));
-  fill(
+function drawStep(place, machine, last) {
+  if (!last) return fill(place, make("p.soft", {}, `The machine is in ${machine.head(0).name}. Make a call.`));
+  const { entry, number, before, after, row, actions, reason, fail, written } = last;
+  const path = [...new Set([before, after].map(({ state }) => machine.nameOf(state)))].join(" → ");
+  return fill(
     place,
-    make(
-      "p.headline", {},
-      make("span.soft", {}, `Step ${cursor}`), " ", make("strong.mono", {}, entry.name), " ",
-      make("span.soft.mono", {}, path[0] === path[1] ? path[0] : path.join(" → ")),
-    ),
+    make("p.headline", {}, make("span.soft", {}, `Step ${number}`), " ", make("strong.mono", {}, entry.name), " ", make("span.soft.mono", {}, path)),
     reason && make("p.refusal", {}, make("strong", {}, "Refused: "), `${reason}. Nothing has changed.`),
     make("p.because", {}, make("strong", {}, "Because "), because(machine, last), "."),
     actions.length > 0 && make("ol.actions", {}, actions.map((action, k) => drawAction(action, k + 1, fail))),
     !reason && !actions.length && !entry.setting && make("p.soft", {}, "No action is needed."),
-    fail > 0 && drawFailure(last),
+    fail > 0 && make("p.failure", {}, make("strong", {}, `${actions[fail - 1].name} failed. `), "The call is undone: head, facts and contents are as they were."),
     !reason && !fail && make("ul.became", {}, became(machine, last).map((text) => make("li", {}, text))),
-    written && make("p.soft", {}, `The caller writes to ${written}: it holds ${contentsOf(memory.sides[written])}.`),
-    row && drawSource(machine, row),
+    written && !fail && make("p.soft", {}, `The caller writes to ${written}: it holds ${contentsOf(after.sides[written])}.`),
+    row?.cite && drawSource(machine, row.cite),
   );
 }
 
 /** The row that fired, and why it did and no other. */
 function because(machine, { entry, row, before }) {
-  if (before.state === ENDED) return ["the memory is released"];
-  const head = [make("span.mono", {}, machine.head(before.state).name)];
-  if (entry.setting) return [`${entry.setting} is set, which every state allows`];
-  if (!row) return ["the head is ", head, ", where the machine has no row for the call"];
+  if (before.state === ENDED) return "the memory is released";
+  if (entry.setting) return `${entry.setting} is set, which every state allows`;
+  const head = ["the head is ", make("span.mono", {}, machine.head(before.state).name)];
+  if (!row) return [head, ", where the machine has no row for the call"].flat();
   const holds = (name, value) => [make("span.mono", {}, name), value ? " is true" : " is false"];
   const met = [...row.when.map((name) => holds(name, true)), ...row.unless.map((name) => holds(name, false))];
   const conditions = met.flatMap((words, k) => [k + 1 === met.length ? " and " : ", ", ...words]);
-  return ["the head is ", head, conditions, " (row ", make("span.mono", { "data-row": row.id }, row.id), ")"];
+  return [...head, ...conditions, " (row ", make("span.mono", { "data-row": row.id }, row.id), ")"];
 }
 
 function drawAction(action, number, fail) {
   const outcome = !fail || number < fail ? "done" : number === fail ? "failed" : "not tried";
   const says = outcome === "done" ? DOES[action.does]?.(action) : outcome;
-  return make(`li.${outcome.replace(" ", "-")}`, { "data-action": action.name, "data-outcome": outcome },
-    make("span.mono", {}, action.name), says && make("span.soft", {}, ` ${says}`));
+  const look = { "data-action": action.name, "data-outcome": outcome };
+  return make(`li.${outcome.replace(" ", "-")}`, look, make("span.mono", {}, action.name), says && make("span.soft", {}, ` ${says}`));
 }
 
 /** Which sides became fresh or stale, and which facts changed. */
 function became(machine, { before, after }) {
   const [was, is] = [before, after].map(({ state }) => machine.fresh(state));
   const [had, has] = [before, after].map(({ state }) => machine.holding(state));
-  const gone = machine.sides.filter((side) => before.sides[side] !== null && after.sides[side] === null);
+  const gone = machine.sides.filter((side) => before.sides[side] !== NOTHING && after.sides[side] === NOTHING);
   const groups = {
     "Now fresh": is.filter((side) => !was.includes(side)),
     "Still fresh": is.filter((side) => was.includes(side)),
@@ -93,25 +83,11 @@ function became(machine, { before, after }) {
   return found.map(([title, names]) => [`${title}: `, make("span.mono", {}, listed(names))]);
 }
 
-/** After a failure: whether nothing has changed is compared. */
-function drawFailure({ before, after, actions, fail }) {
-  const same = before === after;
-  return make("p.failure", { "data-unchanged": String(same) }, make("strong", {}, `${actions[fail - 1].name} failed. `),
-    same
-      ? "The call is undone: head, facts and contents are as they were."
-      : "What is freed stays freed: the memory is released, and another release frees what is left.");
-}
-
-const PLACE = /(\w+\.\w+):(\d[\d, -]*)/g;
-
 /** Where the original says so; with links, if it is known where its files are. */
-function drawSource(machine, { cite }) {
-  if (!cite) return null;
-  const places = [...cite.matchAll(PLACE)].filter(([, file]) => machine.files?.[file]);
+function drawSource({ files = {} }, cite) {
+  const places = [...cite.matchAll(/(\w+\.\w+):(\d[\d, -]*)/g)].filter(([, file]) => Object.hasOwn(files, file));
   const links = places.flatMap(([, file, lines]) =>
-    [...lines.matchAll(/(\d+)(?:-(\d+))?/g)].map(([text, first, last]) => {
-      const href = `${machine.files[file]}#L${first}-L${last ?? first}`;
-      return make("a.place", { href, target: "_blank", rel: "noreferrer" }, `${file}:${text}`);
-    }));
+    [...lines.matchAll(/(\d+)(?:-(\d+))?/g)].map(([text, first, last]) =>
+      make("a", { href: `${files[file]}#L${first}-L${last ?? first}`, target: "_blank", rel: "noreferrer" }, `${file}:${text}`)));
   return make("p.source", {}, make("span.soft", {}, "Source: "), links.length ? links.flatMap((link) => [link, " "]) : cite);
 }
