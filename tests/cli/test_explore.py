@@ -15,6 +15,7 @@ from syncedmem.cli import app
 from syncedmem.explorer import explorer_material, explorer_page
 from syncedmem.model import EDITIONS, Machine, Row, caffe
 from syncedmem.model.errors import InvalidExportError
+from syncedmem.model.exports.document import machine_json
 from syncedmem.model.states import explore, stepper
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ SOUND = "from syncedmem.model import Machine, Row\nM = Machine('door', [Row('go'
 def test_the_command_writes_the_page_of_any_machine(arguments: list[str], machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "sound.py").write_text(SOUND)
     page, given = tmp_path / "new" / "page.html", [it.format(folder=tmp_path) for it in arguments]
-    CliRunner().invoke(app, ["diagram", "--machine", "examples/machines/msi.py:MSI", "-o", str(tmp_path / "msi.json")])
+    (tmp_path / "msi.json").write_text(machine_json(MSI), encoding="utf-8")
     result = CliRunner().invoke(app, ["explore", *given, "-o", str(page)])
 
     assert (result.exit_code, result.output) == (0, "")
