@@ -41,10 +41,10 @@ _BLOCK = 1 << 18
 """How many bytes a block has: enough that calls cost little, and few enough for the second cache."""
 
 _SHARE = 1 << 21
-"""How many elements a thread has at least; with fewer, starting it costs more than a twentieth of what it saves."""
+"""How many elements a thread has at least, so that starting it is a small part of its work."""
 
 _THREADS = 2
-"""How many threads there are at most: two take most of what the memory of one processor can give."""
+"""How many threads there are at most; what is computed here is bound by the memory, which few threads fill."""
 
 _ACCURATE = 2.0**-80
 """If the sum of a row is at least this large, the products below 2**-126 that ``float32`` lost do not matter."""
@@ -124,25 +124,23 @@ def _add_product(factor: Any, part: slice, block: Row, x: Row, y: Row) -> None:
 
 
 def _sum_products(sums: Row, part: slice, _block: Row, x: Row, y: Row) -> None:
-    """Write the sum of each `_ROW` products of a part, the last of those that remain."""
-    whole, rest = divmod(part.stop - part.start, _ROW)
-    first, end = part.start // _ROW, part.start + whole * _ROW
-    left, right = (row[part.start : end].reshape(-1, _ROW) for row in (x, y))
-    np.vecdot(left, right, out=sums[first : first + whole])
-    if rest:
-        sums[first + whole] = np.vecdot(x[end : part.stop], y[end : part.stop])
+    _sum_rows(sums[part.start // _ROW :], x[part], y[part])
 
 
 def _sum_magnitudes(sums: Row, part: slice, block: Row, x: Row) -> None:
-    """Write the sum of each `_ROW` magnitudes of a part, as products with one, which NumPy adds faster."""
-    ones = _ones(x.dtype)
+    """Sum magnitudes as products with one, which NumPy adds faster."""
     for start in range(part.start, part.stop, block.size):
-        magnitudes = np.abs(x[start : min(start + block.size, part.stop)], out=block[: part.stop - start])
-        whole, rest = divmod(magnitudes.size, _ROW)
-        first = start // _ROW
-        np.vecdot(magnitudes[: whole * _ROW].reshape(-1, _ROW), ones, out=sums[first : first + whole])
-        if rest:
-            sums[first + whole] = np.vecdot(magnitudes[-rest:], ones[:rest])
+        some = x[start : min(start + block.size, part.stop)]
+        _sum_rows(sums[start // _ROW :], np.abs(some, out=block[: some.size]), _ones(x.dtype))
+
+
+def _sum_rows(sums: Row, x: Row, y: Row) -> None:
+    """Write the sum of each `_ROW` products, the last of those that remain; `y` may be one row for all."""
+    whole, rest = divmod(x.size, _ROW)
+    left, right = (row[: whole * _ROW].reshape(-1, _ROW) for row in (x, y))
+    np.vecdot(left, right, out=sums[:whole])
+    if rest:
+        sums[whole] = np.vecdot(x[-rest:], y[-rest:])
 
 
 @cache
@@ -163,9 +161,13 @@ def _total_of(sums: Row, *rows: Row) -> float:
 
 
 def _sum_wide(x: Row, y: Row | None = None) -> Any:
-    """The sum of magnitudes or of products, in ``float64``."""
-    first = x.astype(np.float64)
-    return np.abs(first).sum() if y is None else np.dot(first, first if y is x else y.astype(np.float64))
+    """The sum of magnitudes or of products, in ``float64``; not by BLAS, which may have threads of its own."""
+    terms = x.astype(np.float64)
+    if y is None:
+        np.abs(terms, out=terms)
+    else:
+        np.multiply(terms, y, out=terms, dtype=np.float64)
+    return terms.sum()
 
 
 def _share_out(work: Callable[..., None], dtype: np.dtype[Any], value: Any, *rows: Row) -> None:

@@ -45,12 +45,13 @@ class Comparison:
 
     def differences(self) -> list[str]:
         """What is not as it was frozen, a line each; only of the kinds of which a bug was run."""
-        frozen: Table = json.loads(FROZEN.read_text(encoding="utf-8"))
+        kept: Table = json.loads(FROZEN.read_text(encoding="utf-8"))
+        both = ((kind, kept.get(kind, {}), seen) for kind, seen in self.seen.items())
         return [
-            f"{kind} {bug}: frozen as {frozen[kind].get(bug, 'unknown')}, now {self.seen[kind].get(bug, 'not refused')}"
-            for kind in self.seen
-            for bug in sorted(frozen[kind].keys() | self.seen[kind].keys())
-            if frozen[kind].get(bug) != self.seen[kind].get(bug)
+            f"{kind} {bug}: frozen as {frozen.get(bug, 'unknown')}, now {seen.get(bug, 'not refused')}"
+            for kind, frozen, seen in both
+            for bug in sorted(frozen.keys() | seen.keys())
+            if frozen.get(bug) != seen.get(bug)
         ]
 
 
