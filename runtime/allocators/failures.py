@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .base import DeviceAllocator
 
-__all__ = ["attempt", "reporting", "take_back", "told", "warn_of_leak", "where_of"]
+__all__ = ["attempt", "reporting", "take_back", "told", "warn_of_interrupted_release", "warn_of_leak", "where_of"]
 
 
 class reporting:  # noqa: N801 -- used like a function; as a generator it would cost a microsecond a call
@@ -73,6 +73,12 @@ def warn_of_leak(message: str, error: BaseException) -> None:
         warnings.warn(message, ResourceWarning, stacklevel=6)
     except ResourceWarning:
         error.add_note(message)
+
+
+def warn_of_interrupted_release(allocator: DeviceAllocator, byte_size: int, interrupt: BaseException) -> None:
+    """Warn of a block whose release was interrupted: nobody can tell whether it has happened, so nobody tries again."""
+    where = where_of(allocator)
+    warn_of_leak(f"{byte_size} bytes on {where} may be lost: their release was interrupted", interrupt)
 
 
 def where_of(allocator: Any) -> str:

@@ -16,7 +16,7 @@ from syncedmem.model import MemoryCorruptionError
 from syncedmem.model.interface import MemcpyKind, is_host
 
 from .adaptor import Adaptor
-from .failures import attempt, take_back
+from .failures import attempt, take_back, told, warn_of_interrupted_release
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -48,6 +48,47 @@ class _Block(NamedTuple):
     size: int
 
 
+class _Quarantine:
+    """Released blocks, the oldest first.  No call comes between the changes of the two attributes.
+
+    Attributes
+    ----------
+    blocks : deque of _Block
+    byte_size : int
+        How many bytes their users had.
+    """
+
+    __slots__ = ("_upstream", "blocks", "byte_size")
+
+    def __init__(self, upstream: DeviceAllocator) -> None:
+        self._upstream = upstream
+        self.byte_size: int = 0
+        self.blocks: deque[_Block] = deque()
+
+    def add(self, block: _Block) -> None:
+        """Keep a block as the youngest."""
+        self.byte_size += block.size
+        self.blocks += (block,)
+
+    def take(self) -> _Block | None:
+        """The oldest block, which is kept no longer; None if there is none."""
+        blocks = self.blocks
+        try:
+            block = blocks[0]
+            del blocks[0]
+            self.byte_size -= block.size
+        except IndexError:
+            return None
+        return block
+
+    # The guard empties its quarantine when it is gone.  If an interrupt kept it from doing so, this does it.
+    def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "blocks") and not is_over():
+            while (block := self.take()) is not None:
+                if problem := attempt(self._upstream.release, block.whole):
+                    warnings.warn(f"memory leaked: {problem}", ResourceWarning, stacklevel=2)
+
+
 class GuardingAllocator(Adaptor):
     """Puts red zones around every block, poisons new and released blocks, and keeps released blocks for a while.
 
@@ -64,8 +105,7 @@ class GuardingAllocator(Adaptor):
 
     def __init__(self, upstream: DeviceAllocator) -> None:
         super().__init__(upstream)
-        self._kept: deque[_Block] = deque()
-        self._kept_bytes = 0
+        self._kept = _Quarantine(upstream)
         self._live = LiveBlocks(self.name)
         there = not is_host(self)
         self._up = MemcpyKind.between(from_device=False, to_device=there)
@@ -92,7 +132,7 @@ class GuardingAllocator(Adaptor):
         try:
             return self._upstream.allocate(size)
         except MemoryError:
-            if not self._kept:
+            if not self._kept.blocks:
                 raise
             self._let_out(_QUARANTINE + 1)
         return self._upstream.allocate(size)
@@ -126,23 +166,26 @@ class GuardingAllocator(Adaptor):
                 attempt(self._upstream.memcpy, content, ptr, block.size, self._up)
             self._live.blocks[id(ptr)] = entry
             raise
-        self._kept_bytes += block.size
-        self._kept.append(block)
+        self._kept.add(block)
 
     def _let_out(self, size: int) -> None:
         """Let blocks leave the quarantine, the oldest first, until `size` more bytes fit in."""
-        while self._kept_bytes + size > _QUARANTINE:
-            try:
-                oldest = self._kept.popleft()
-            except IndexError:  # none is left; another thread may have taken the last one
+        kept = self._kept
+        while kept.byte_size + size > _QUARANTINE:
+            oldest = kept.take()
+            if oldest is None:  # none is left; another thread may have taken the last one
                 return
-            self._kept_bytes -= oldest.size
+            spoilt, releasing = False, False
             try:
                 spoilt = self._is_spoilt(oldest)
+                releasing = True
                 self._upstream.release(oldest.whole)
-            except BaseException:
-                self._kept_bytes += oldest.size
-                self._kept.appendleft(oldest)
+            except BaseException as error:
+                if releasing and not isinstance(error, Exception):
+                    warn_of_interrupted_release(self._upstream, oldest.size, error)
+                else:
+                    kept.byte_size += oldest.size
+                    kept.blocks.appendleft(oldest)
                 raise
             if spoilt:
                 raise self._corruption(oldest, _AFTER)
@@ -157,7 +200,7 @@ class GuardingAllocator(Adaptor):
         """
         for _, block in self._live.entries():
             self._check_zones(block)
-        for block in list(self._kept):
+        for block in list(self._kept.blocks):
             self._check_zones(block)
             if self._is_spoilt(block):
                 raise self._corruption(block, _AFTER)
@@ -182,11 +225,14 @@ class GuardingAllocator(Adaptor):
     def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_over():
             return
-        problem = ""
-        for _ in range(2 * len(vars(self).get("_kept", ()))):  # each call frees at least one block, if any can be freed
-            problem = attempt(self.clear) or problem
-        if problem:
-            warnings.warn(f"found at the end: {problem}", ResourceWarning, stacklevel=2)
+        kept = vars(self).get("_kept", None)
+        for _ in range(0 if kept is None else 2 * len(kept.blocks)):  # a call frees at least one, if any can be
+            try:
+                self.clear()
+            except MemoryCorruptionError as corruption:
+                warnings.warn(f"found at the end: {told(corruption)}", ResourceWarning, stacklevel=2)
+            except Exception:  # noqa: BLE001, S112 -- the quarantine tells of what cannot be released
+                continue
 
     def _check_zones(self, block: _Block) -> None:
         for zone in (block.whole[:_ZONE], block.whole[_ZONE + block.size :]):

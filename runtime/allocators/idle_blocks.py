@@ -5,10 +5,16 @@ Only one thread at a time may use them, and `PoolAllocator` sees to that; `IdleB
 
 from __future__ import annotations
 
+import sys
+import warnings
 from bisect import bisect_left
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+
+from syncedmem.model.errors import said
+
+from .failures import warn_of_interrupted_release, where_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,15 +24,6 @@ if TYPE_CHECKING:
     from .base import DeviceAllocator
 
 __all__ = ["SMALL_LIMIT", "IdleBlocks", "PooledBlock"]
-
-
-class _Never:
-    """An event that never happens: a block that was given back to the upstream is never lent again."""
-
-    done = False
-
-
-_GONE: list[Any] = [_Never()]
 
 
 class PooledBlock:
@@ -42,7 +39,7 @@ class PooledBlock:
     Attributes
     ----------
     whole : array or None
-        The array that the upstream returned.  None before that, and after the block was given back.
+        The array that the upstream returned; None before that.
     requested : int
         The size in bytes of the request for which the pool lent it last.
     make : callable
@@ -95,6 +92,11 @@ _WASTE_LIMIT = 1 << 20
 class IdleBlocks:
     """The idle blocks: small blocks in order of allocation, big blocks in order of size.
 
+    Parameters
+    ----------
+    upstream : DeviceAllocator
+        To which blocks are given back.
+
     Attributes
     ----------
     returned : deque of PooledBlock
@@ -104,25 +106,33 @@ class IdleBlocks:
         How many bytes the small blocks have, without those in `returned`.
     """
 
-    __slots__ = ("_big", "_small", "returned", "small_bytes")
+    __slots__ = ("_big", "_small", "_upstream", "returned", "small_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, upstream: DeviceAllocator) -> None:
+        self._upstream = upstream
         self._small: list[_Entry] = []  # (serial, size, block), in order of serial
         self._big: list[_Entry] = []  # (size, serial, block), in order of size, then of serial
         self.small_bytes: int = 0
         self.returned: deque[PooledBlock] = deque()
 
+    # No call comes between the two changes of a list, here and below: an interrupt finds a block in one place, never in
+    # two and never in none.
+
     def sort_in(self) -> None:
         """Sort in the blocks of `returned`."""
-        while self.returned:
-            self._add(self.returned.popleft())
+        returned = self.returned
+        while returned:
+            entries, entry = self._place(returned[0])
+            position = bisect_left(entries, entry[:2])
+            entries[position:position] = (entry,)
+            del returned[0]
+            self.small_bytes += entry[2].size * (entries is self._small)
 
-    def _add(self, block: PooledBlock) -> None:
-        small = block.size <= SMALL_LIMIT
-        entry = (block.serial, block.size, block) if small else (block.size, block.serial, block)
-        entries = self._small if small else self._big
-        entries.insert(bisect_left(entries, entry[:2]), entry)
-        self.small_bytes += block.size * small
+    def _place(self, block: PooledBlock) -> tuple[list[_Entry], _Entry]:
+        """The list in which a block is, or will be, and its entry there."""
+        if block.size <= SMALL_LIMIT:
+            return self._small, (block.serial, block.size, block)
+        return self._big, (block.size, block.serial, block)
 
     def take(self, size: int) -> PooledBlock | None:
         """Take the block for a request of `size` bytes out of the idle blocks; None if there is none.
@@ -132,7 +142,11 @@ class IdleBlocks:
         """
         if size > SMALL_LIMIT:
             position = self._best_fit(size)
-            return None if position < 0 else self._big.pop(position)[2]
+            if position < 0:
+                return None
+            block = self._big[position][2]
+            del self._big[position]
+            return block
         for position, (_, length, block) in enumerate(self._small):
             if length >= size and (not block.events or block.over):
                 del self._small[position]
@@ -159,13 +173,12 @@ class IdleBlocks:
         return [block for _, _, block in reversed(self._big)] + small
 
     def give_back(
-        self, upstream: DeviceAllocator, blocks: Iterable[PooledBlock], keep: int = 0, *, wait: bool = True
+        self, blocks: Iterable[PooledBlock], keep: int = 0, *, wait: bool = True
     ) -> tuple[int, Exception | None]:
         """Give blocks back to the upstream, until at most `keep` bytes are idle.
 
         Parameters
         ----------
-        upstream : DeviceAllocator
         blocks : iterable of PooledBlock
             Idle blocks, in the order in which they go.
         keep : int
@@ -182,28 +195,47 @@ class IdleBlocks:
         """
         idle, freed = self.total_bytes, 0
         failure: Exception | None = None
-        try:
-            for block in blocks:
-                if idle - freed <= keep:
-                    break
-                if not block.over and not (wait and block.wait()):
-                    if wait:
-                        failure = failure or RuntimeError("work on a block cannot be waited for")
-                    continue
-                problem = _released(upstream, block)
-                failure = failure or problem
-                if problem is None:
-                    freed += block.size
-        finally:
-            self._drop()
+        for block in blocks:
+            if idle - freed <= keep:
+                break
+            if not block.over and not (wait and block.wait()):
+                if wait:
+                    failure = failure or RuntimeError("work on a block cannot be waited for")
+                continue
+            problem = self._released(block)
+            failure = failure or problem
+            if problem is None:
+                freed += block.size
         return freed, failure
 
-    def _drop(self) -> None:
-        """Forget the blocks that were given back."""
-        small = [entry for entry in self._small if entry[2].whole is not None]
-        big = [entry for entry in self._big if entry[2].whole is not None]
-        small_bytes = sum(size for _, size, _ in small)
-        self._small, self._big, self.small_bytes = small, big, small_bytes
+    def _released(self, block: PooledBlock) -> Exception | None:
+        """Give a block back to the upstream; returns the upstream's error, or None.
+
+        It is out of the idle blocks first: an interrupt finds it lost rather than released and still here.
+        """
+        entries, entry = self._place(block)
+        position, small_bytes = bisect_left(entries, entry[:2]), block.size * (entries is self._small)
+        del entries[position]
+        self.small_bytes -= small_bytes
+        try:
+            self._upstream.release(block.whole)
+        except Exception as error:  # noqa: BLE001 -- the caller decides
+            entries[position:position] = (entry,)
+            self.small_bytes += small_bytes
+            return error
+        except BaseException as interrupt:
+            warn_of_interrupted_release(self._upstream, block.size, interrupt)
+            raise
+        return None
+
+    # The pool gives everything back when it is gone.  If an interrupt kept it from doing so, this does it.
+    def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "returned") and not is_over():
+            self.sort_in()
+            _, failure = self.give_back(self.largest_first())
+            if failure is not None:
+                where, size = where_of(self._upstream), self.total_bytes
+                warnings.warn(f"{size} bytes leaked on {where}: {said(failure)}", ResourceWarning, stacklevel=2)
 
     @property
     def total_bytes(self) -> int:
@@ -213,15 +245,3 @@ class IdleBlocks:
     def everything(self) -> list[PooledBlock]:
         """All idle blocks, with those in `returned`."""
         return self.largest_first() + list(self.returned)
-
-
-def _released(upstream: DeviceAllocator, block: PooledBlock) -> Exception | None:
-    """Give a block back to the upstream; returns the upstream's error, or None."""
-    whole, block.whole = block.whole, None  # after an interrupt it is better lost than released twice
-    try:
-        upstream.release(whole)
-    except Exception as error:  # noqa: BLE001 -- the caller decides
-        block.whole = whole
-        return error
-    block.events = _GONE
-    return None

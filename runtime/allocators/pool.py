@@ -76,7 +76,7 @@ class PoolAllocator(Adaptor):
 
     def __init__(self, upstream: DeviceAllocator) -> None:
         super().__init__(upstream)
-        self._idle = IdleBlocks()
+        self._idle = IdleBlocks(upstream)
         self._lock = threading.RLock()
         self._busy = False
         self._closed = False
@@ -134,7 +134,7 @@ class PoolAllocator(Adaptor):
         try:
             return self._new(size)
         except MemoryError:
-            if not self._idle.give_back(self._upstream, self._idle.largest_first())[0]:
+            if not self._idle.give_back(self._idle.largest_first())[0]:
                 raise
         return self._new(size)
 
@@ -172,8 +172,13 @@ class PoolAllocator(Adaptor):
         too_many = block.size <= SMALL_LIMIT and idle.small_bytes + block.size > _IDLE_LIMIT
         if (self._closed or too_many) and self._passed_on(ptr, block):
             return
-        self._live.take(ptr)  # of two threads only one succeeds
-        returned.append(block)
+        lent, key = self._live.blocks, id(ptr)
+        try:
+            # No call between these two lines, so only one of two threads succeeds, and no interrupt loses the block.
+            del lent[key]
+            returned += (block,)
+        except KeyError:
+            raise self._live.unknown(ptr) from None
 
     def _passed_on(self, ptr: Pointer, block: PooledBlock) -> bool:
         """Give a lent block, and the idle ones, to the upstream: at the limit, or if the pool is closed.
@@ -188,11 +193,9 @@ class PoolAllocator(Adaptor):
         entry = self._live.take(ptr)
         try:
             self._upstream.release(block.whole)
-        except BaseException as error:
+        except Exception:  # noqa: BLE001 -- the release itself has not failed, and the block can go later
             self._live.blocks[id(ptr)] = entry
-            if isinstance(error, Exception):  # the release itself has not failed, and the block can go later
-                return False
-            raise
+            return False
         return True
 
     def _settle(self, coming: int = 0) -> bool:
@@ -213,9 +216,9 @@ class PoolAllocator(Adaptor):
                 try:
                     idle.sort_in()
                     if self._closed:
-                        idle.give_back(self._upstream, idle.largest_first())
+                        idle.give_back(idle.largest_first())
                     elif idle.small_bytes + coming > _IDLE_LIMIT:
-                        idle.give_back(self._upstream, idle.small(), wait=False)
+                        idle.give_back(idle.small(), wait=False)
                 finally:
                     self._busy = False
             finally:
@@ -295,7 +298,7 @@ class PoolAllocator(Adaptor):
             try:
                 self._closed = self._closed or closing
                 self._idle.sort_in()
-                freed, failure = self._idle.give_back(self._upstream, self._idle.largest_first(), keep)
+                freed, failure = self._idle.give_back(self._idle.largest_first(), keep)
             finally:
                 self._busy = False
         self._settle()
@@ -354,9 +357,8 @@ class PoolAllocator(Adaptor):
     def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_over() or "_live" not in vars(self):
             return
-        if problem := attempt(self.close):
-            warnings.warn(f"memory leaked: {problem}", ResourceWarning, stacklevel=2)
-        elif len(self._live):
+        attempt(self.close)  # the idle blocks tell of what cannot be released
+        if len(self._live):
             self._left: _Left = _Left(self._live, self.name)
 
     @property

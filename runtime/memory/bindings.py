@@ -13,7 +13,6 @@ from .flight import queue_copy
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .flight import Push
     from .transaction import Transaction
 
 __all__ = ["BINDINGS", "EMPTY_BINDINGS"]
@@ -57,11 +56,8 @@ def _copy_to_gpu(transaction: Transaction) -> None:
 
 
 def _copy_to_gpu_async(transaction: Transaction) -> None:
-    def keep(push: Push | None) -> None:
-        transaction.push = push
-
     ends = transaction.cpu, transaction.gpu
-    queue_copy(transaction.sides.device, ends, transaction.size, _UP, transaction.argument, keep)
+    queue_copy(transaction.sides.device, ends, transaction.size, _UP, transaction.argument, transaction.keep)
 
 
 def _adopt_gpu(transaction: Transaction) -> None:

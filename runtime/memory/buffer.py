@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Never, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Never, Self, cast
 
 from syncedmem.model import (
     AllocationError,
@@ -22,25 +22,33 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.model.errors import said, words
-from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
+from syncedmem.model.interface import DeviceType, MemcpyKind, Pointer, is_host
 
 from ..allocators.base import DeviceAllocator, check_allocator
 from ..allocators.failures import reporting, where_of
 from ..allocators.pointers import check_byte_size
 from ..devices.host import cpu_allocator
 from .flight import queue_copy
-from .owned import Finaliser, OwnedBlock
+from .owned import Owned, OwnedBlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from syncedmem.model.interface import DeviceArray, Pointer
+    from syncedmem.model.interface import DeviceArray
 
     from ..allocators.pointers import HostArray
     from .flight import Push
 
 __all__ = ["Buffer"]
+
+
+class _Held(NamedTuple):
+    """The memory of a buffer: one value, so that an interrupt finds the old one or the new one."""
+
+    ptr: Pointer = None
+    external: bool = False
+    closed: bool = False
 
 
 class Buffer:
@@ -75,11 +83,9 @@ class Buffer:
         "_allocator",
         "_busy",
         "_byte_size",
-        "_closed",
-        "_external",
-        "_finaliser",
+        "_held",
         "_lock",
-        "_ptr",
+        "_owned",
     )
 
     def __init__(
@@ -90,14 +96,13 @@ class Buffer:
         *,
         use_external: bool = False,
     ) -> None:
-        self._ptr: Pointer = None
+        self._held = _Held()
         if allocator is not None:
             check_allocator("allocator", allocator, "an allocator, or None")
         self._byte_size = check_byte_size(byte_size)
         self._allocator = allocator
-        self._external = False
-        self._closed = False
-        self._finaliser = Finaliser("a Buffer", self._byte_size)  # of the block, if we own it, and the copies in flight
+        # The block, if we own it, and the copies in flight.  After an interrupt there may be an older block before it.
+        self._owned = Owned()
         self._lock = threading.RLock()
         self._busy = False
         if ptr is not None:
@@ -142,8 +147,8 @@ class Buffer:
         except Exception as error:
             raise BufferMismatchError("Buffer", ptr, said(error)) from error
         # The array to release must be the very array that was allocated, not a view of it.
-        owned = () if use_external else (OwnedBlock(cast("Any", self._allocator), ptr),)
-        self._ptr, self._external, self._finaliser.blocks = (view if use_external else ptr), use_external, owned
+        owned = () if use_external else (OwnedBlock(cast("Any", self._allocator), self._byte_size, ptr),)
+        self._held, self._owned.blocks = _Held(view if use_external else ptr, use_external), owned
 
     def allocate(self) -> bool:
         """Allocate new bytes, with undefined contents; the old memory is released if it was ours, or dropped.
@@ -180,30 +185,34 @@ class Buffer:
     def _allocate(self) -> bool:
         if self._allocator is None:
             raise InvalidArgumentError("allocator", None, "an allocator, to allocate with")
-        fresh = OwnedBlock(self._allocator)
+        fresh = OwnedBlock(self._allocator, self._byte_size)
         try:
             self._fill(fresh)
             self._end_copies()
-            self._free()
-            self._hold(fresh)
-        except BaseException as error:
-            if self._is_freed():  # an interrupt came after that, and the new block takes the place of the old one
-                self._hold(fresh)
-            else:
-                fresh.give_back(self._byte_size, error)
+            self._replace(_Held(fresh.slot[0]), fresh)
+        except Exception as error:
+            fresh.give_back(error)
             raise
-        return self._ptr is not None
+        return self._held.ptr is not None
 
-    def _hold(self, block: OwnedBlock) -> None:
-        # Nothing is called here, so no interrupt comes in the middle.
-        self._finaliser.blocks = (block,)
-        self._ptr = block.slot[0]
-        self._external = self._closed = False
+    def _replace(self, held: _Held, *fresh: OwnedBlock) -> None:
+        """Hold other memory, or none, and release the old one; if that is refused, the buffer holds it again."""
+        before, blocks = self._held, self._owned.blocks
+        # The old memory is out of the buffer before it is released, so no interrupt leaves a pointer to a free block.
+        # An older block that an interrupt has left here goes first.
+        self._held, self._owned.blocks = held, (*blocks, *fresh)
+        try:
+            for block in filter(None, blocks):
+                block.release()
+        except Exception:
+            self._held, self._owned.blocks = before, blocks
+            raise
+        self._owned.blocks = fresh
 
     def _fill(self, block: OwnedBlock) -> None:
         try:
             with reporting("allocate", block.allocator):
-                ptr = block.allocate(self._byte_size)
+                ptr = block.allocate()
         except DeviceError as error:
             if isinstance(error.__cause__, MemoryError):
                 where, problem = where_of(block.allocator), words(error.__cause__)
@@ -274,26 +283,32 @@ class Buffer:
             with reporting("copy_from", source.allocator):
                 cast("Any", source.allocator).memcpy(source.ptr, host, size, MemcpyKind.CUDA2CPU)
             with reporting("copy_from", there):
-                there.memcpy(host, self._ptr, size, MemcpyKind.CPU2CUDA, None, need_sync)
+                there.memcpy(host, self._held.ptr, size, MemcpyKind.CPU2CUDA, None, need_sync)
             return
         kind = MemcpyKind.between(from_device=down, to_device=up)
         with reporting("copy_from", there):
             if not queued:
-                there.memcpy(source.ptr, self._ptr, size, kind, None, need_sync)
+                there.memcpy(source.ptr, self._held.ptr, size, kind, None, need_sync)
                 return
             there.check_stream(stream)
             earlier = [(buffer, buffer._pending()) for buffer in (self, source)]  # noqa: SLF001 -- of this class
 
             def keep(push: Push | None) -> None:
                 for buffer, pending in earlier:
-                    buffer._finaliser.flights = pending if push is None else [*pending, push]  # noqa: SLF001 -- of this class
+                    buffer._fly(pending if push is None else [*pending, push])  # noqa: SLF001 -- of this class
 
-            queue_copy(there, (source.ptr, self._ptr), size, kind, stream, keep)
+            queue_copy(there, (source.ptr, self._held.ptr), size, kind, stream, keep)
             there.memcpy(None, None, 0, kind, stream, need_sync)
+
+    def _fly(self, flights: list[Push]) -> None:
+        """Remember the copies that may be in flight."""
+        self._owned.flights = flights
+        for block in filter(None, self._owned.blocks):
+            block.flights = flights
 
     def _pending(self) -> list[Push]:
         """The copies that may still be in flight."""
-        return [flight for flight in self._finaliser.flights if not flight.landed]
+        return [flight for flight in self._owned.flights if not flight.landed]
 
     def _reaches(self, source: Buffer) -> bool:
         """Whether this buffer's device can copy from the other one's memory."""
@@ -318,40 +333,17 @@ class Buffer:
 
     def _close(self) -> None:
         self._end_copies()
-        try:
-            self._free()
-        finally:  # also if an interrupt came after that
-            self._let_go()
-
-    def _let_go(self) -> None:
-        """Be closed, unless there is still a block to release."""
-        if self._is_freed() or not self._owned():
-            self._finaliser.blocks = ()
-            self._ptr = None
-            self._external = False
-            self._closed = True
-
-    def _is_freed(self) -> bool:
-        """Whether the block that this buffer owned is released."""
-        return any(not block.slot for block in self._owned())
+        self._replace(_Held(closed=True))
 
     def _end_copies(self) -> None:
         """Wait for the copies in flight.  If one failed, this is told once, and the memory is released nevertheless."""
-        for flight in self._finaliser.flights:
+        for flight in self._owned.flights:
             if not flight.failed:
                 flight.wait()
-        self._finaliser.flights = []
-
-    def _free(self) -> None:
-        for block in self._owned():
-            block.release()
-
-    def _owned(self) -> list[OwnedBlock]:
-        """The block that this buffer owns, if there is one."""
-        return [block for block in self._finaliser.blocks if block is not None]
+        self._owned.flights = []
 
     def __enter__(self) -> Self:
-        if self._closed:
+        if self._held.closed:
             raise ClosedMemoryError("with", self._byte_size, "buffer")
         return self
 
@@ -363,7 +355,7 @@ class Buffer:
     @property
     def ptr(self) -> HostArray | DeviceArray | None:
         """The memory itself, as an array of the device's kind; None if there is none."""
-        ptr: HostArray | DeviceArray | None = self._ptr
+        ptr: HostArray | DeviceArray | None = self._held.ptr
         return ptr
 
     @property
@@ -386,18 +378,18 @@ class Buffer:
         """The kind of device that has the memory; unknown if there is neither an allocator nor memory."""
         if self._allocator is not None:
             return self._allocator.device_type
-        return DeviceType.UNKNOWN if self._ptr is None else DeviceType.CPU
+        return DeviceType.UNKNOWN if self._held.ptr is None else DeviceType.CPU
 
     @property
     def is_external(self) -> bool:
         """Whether the memory is somebody else's."""
-        return self._external
+        return self._held.external
 
     def __len__(self) -> int:
         return self._byte_size
 
     def __repr__(self) -> str:
-        kind = "no memory" if self._ptr is None else "external" if self._external else "owned"
+        kind = "no memory" if self._held.ptr is None else "external" if self._held.external else "owned"
         where = self.device_type.name.lower() if self._allocator is None else where_of(self._allocator)
         return f"<Buffer {self._byte_size} bytes on {where}, {kind}>"
 

@@ -40,7 +40,7 @@ from ..allocators.pointers import check_byte_size
 from ..devices.registry import AUTOMATIC, resolve_sides
 from . import dlpack
 from .bindings import BINDINGS, EMPTY_BINDINGS
-from .owned import Finaliser
+from .owned import Owned
 from .tables import (
     ACCESSORS,
     CLEARED,
@@ -129,11 +129,11 @@ class SyncedMemory:
         "_check_device",
         "_closed",
         "_cpu",
-        "_finaliser",
         "_gpu",
         "_last",
         "_lock",
         "_makers",
+        "_owned",
         "_push",
         "_read_cpu",
         "_read_gpu",
@@ -170,7 +170,7 @@ class SyncedMemory:
         self._cpu: Pointer = None
         self._gpu: Pointer = None
         self._last: Any = None  # the transaction that has set the two pointers
-        self._finaliser: Finaliser | None = None  # of the blocks that we own; None before there is one
+        self._owned: Owned | None = None  # of the blocks that we own; None before there is one
         self._push: Push | None = None
         self._state = self._table.start
         self._closed = False
@@ -557,31 +557,34 @@ class SyncedMemory:
             return view
         transaction = self._transaction(after, argument)
         # Only an accessor may follow a push without waiting; for other calls the push is over, failed or not.
-        pending = None if accessor is None else self._push
+        before = self._push
+        pending = None if accessor is None else before
         takes_effect = False
-        made, finaliser, view = self._makers, self._finaliser, None
+        made, owned, view = self._makers, self._owned, None
         try:
             transaction.act(cell.actions, self._actions)
             made = makers or self._viewed(self._view_makers, transaction.cpu, transaction.gpu)
             view = None if accessor is None else self._viewed(made[accessor])
-            finaliser = finaliser or Finaliser("a SyncedMemory", self._size)
+            owned = owned or Owned()
             takes_effect = True
         except BaseException as error:
-            if transaction.freed and makers is not None:
+            freeing = transaction.freeing
+            if freeing is not None and not freeing.slot and makers is not None:
                 # A call that frees has its views already, and no action that could fail follows the free.  So an
                 # interrupt came; what is freed does not come back, and the transaction is completed.
                 self._actions[cell.actions[-1]](transaction)
                 made, pending, takes_effect = makers, None, True
             else:
+                self._push = transaction.push or self._push  # first of all: an interrupt may come at the next call
                 transaction.undo(error)
-                self._push = transaction.push or self._push
+                self._push = transaction.push or before
             raise
         finally:
-            if takes_effect and finaliser is not None:
+            if takes_effect and owned is not None:
                 push = transaction.push or pending
-                finaliser.blocks = transaction.own_cpu, transaction.own_gpu
-                finaliser.flights = () if push is None else (push,)
-                self._finaliser = finaliser
+                owned.blocks = transaction.own_cpu, transaction.own_gpu
+                owned.flights = () if push is None else (push,)
+                self._owned = owned
                 self._cpu = transaction.cpu
                 self._gpu = transaction.gpu
                 self._makers = made
@@ -595,7 +598,7 @@ class SyncedMemory:
 
     def _transaction(self, after: int, argument: Any) -> Transaction:
         """A new transaction, which starts from the present state of this memory."""
-        owned = _NONE_OWNED if self._finaliser is None else self._finaliser.blocks
+        owned = _NONE_OWNED if self._owned is None else self._owned.blocks
         return Transaction(self._sides, self._size, (self._cpu, self._gpu), owned, after, argument)
 
     def _release(self) -> None:
@@ -612,13 +615,14 @@ class SyncedMemory:
             try:
                 self._actions[action](transaction)
             except BaseException:
-                if transaction.freed:  # an interrupt came after it
+                freeing = transaction.freeing
+                if freeing is not None and not freeing.slot:  # an interrupt came after it
                     self._closed, self._state = True, left
                 raise
             # One side is freed and does not come back.  Whatever happens to the other, this memory is closed.
             self._closed, self._state = True, left
-        if self._finaliser is not None:
-            self._finaliser.blocks, self._finaliser.flights = _NONE_OWNED, ()
+        if self._owned is not None:
+            self._owned.blocks, self._owned.flights = _NONE_OWNED, ()
         self._closed = True
         self._makers = _NO_MAKERS
         self._cpu = self._gpu = self._last = self._push = None

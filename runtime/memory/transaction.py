@@ -69,13 +69,16 @@ class Transaction:
         The copy that was queued, or may have been.
     new : tuple of OwnedBlock
         The blocks that this call has allocated; empty after it has taken effect.
+    freeing : OwnedBlock or None
+        The block that the memory owned before the call, and that is being released; without a pointer it is released,
+        so the call cannot be undone.
     """
 
     __slots__ = (
-        "_freeing",
         "after",
         "argument",
         "cpu",
+        "freeing",
         "gpu",
         "new",
         "own_cpu",
@@ -107,7 +110,7 @@ class Transaction:
         self.argument: Any = argument
         self.push: Push | None = None
         self.new: tuple[OwnedBlock, ...] = ()
-        self._freeing: OwnedBlock | None = None
+        self.freeing: OwnedBlock | None = None
 
     def act(self, actions: Sequence[str], bindings: Mapping[str, Callable[[Transaction], None]]) -> None:
         """Perform actions in order; an error of an allocator becomes a `SyncedMemoryError`."""
@@ -124,10 +127,10 @@ class Transaction:
 
     def allocate(self, allocator: DeviceAllocator) -> OwnedBlock:
         """Allocate a block, which is given back if the call fails."""
-        block = OwnedBlock(allocator)
+        block = OwnedBlock(allocator, self.size)
         self.new = (*self.new, block)
         try:
-            ptr = block.allocate(self.size)
+            ptr = block.allocate()
         except SyncedMemoryError:
             raise
         except MemoryError as error:
@@ -144,7 +147,7 @@ class Transaction:
         ReleaseError
             If the allocator refuses to release it.
         """
-        self._freeing = block
+        self.freeing = block
         try:
             block.release()
         except ReleaseError as error:
@@ -152,10 +155,13 @@ class Transaction:
                 raise
             block.slot = ()  # the allocator does not know our block: somebody else has released it
 
-    @property
-    def freed(self) -> bool:
-        """Whether a block that the memory owned before the call is released, so that the call cannot be undone."""
-        return self._freeing is not None and not self._freeing.slot
+    def keep(self, push: Push | None) -> None:
+        """Remember a copy between the two sides, which may be in flight from now on; None: nothing was queued."""
+        flights = () if push is None else (push,)
+        self.push = push
+        for block in (self.own_cpu, self.own_gpu):
+            if block is not None:
+                block.flights = flights
 
     def undo(self, error: BaseException) -> None:
         """Give back what this call has allocated, because it ends with `error`; a block that leaks is reported.
@@ -167,4 +173,4 @@ class Transaction:
         if not stuck:
             self.push = None
         for block in self.new:
-            block.give_back(self.size, error, stuck)
+            block.give_back(error, stuck)

@@ -161,8 +161,8 @@ def check_figures(layer: Any, have: list[Any]) -> None:
 def below(layer: Any, have: list[Any]) -> list[Any]:
     """The blocks that a layer has of the layer below it."""
     if isinstance(layer, GuardingAllocator):
-        assert layer._kept_bytes == sum(block.size for block in layer._kept), "bytes in quarantine"
-        return [block.whole for block in [*layer._live.all_behind(), *layer._kept]]
+        assert layer._kept.byte_size == sum(block.size for block in layer._kept.blocks), "bytes in quarantine"
+        return [block.whole for block in [*layer._live.all_behind(), *layer._kept.blocks]]
     if isinstance(layer, PoolAllocator):
         lent, idle = layer._live.all_behind(), layer._idle.everything()
         blocks = lent + idle

@@ -378,7 +378,7 @@ def test_a_finaliser_that_fails_warns() -> None:
     pool, paper = paper_pool()
     lent_and_returned(pool, 2)
     paper.stubborn = {2}
-    with pytest.warns(ResourceWarning, match="memory leaked: close failed on paper:0: RuntimeError: stuck"):
+    with pytest.warns(ResourceWarning, match="leaked on paper:0.*stuck"):
         del pool
         gc.collect()
 

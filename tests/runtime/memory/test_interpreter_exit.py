@@ -10,7 +10,7 @@ import pytest
 from subjects import devices
 
 from syncedmem import CPUDeviceAllocator, GuardingAllocator, PoolAllocator
-from syncedmem.runtime.memory.owned import Finaliser
+from syncedmem.runtime.memory.owned import Owned
 
 MAKING = """
 import gc, sys
@@ -82,12 +82,12 @@ def test_a_finaliser_that_finds_its_module_empty_is_quiet() -> None:
 
         flights = ()
 
-        def _dispose(self) -> None:
+        def end(self) -> None:
             self.disposed += 1
             raise TypeError("catching classes that do not inherit from BaseException is not allowed")
 
     torn: Any = Torn()
-    finalise: Any = Finaliser.__del__
+    finalise: Any = Owned.__del__
     finalise(torn, lambda: True)
     assert torn.disposed == 1
     with pytest.raises(TypeError, match="catching classes"):
