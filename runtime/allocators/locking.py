@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .adaptor import Adaptor
+from .forking import fork_safe_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ class ThreadSafeAllocator(Adaptor):
 
     def __init__(self, upstream: DeviceAllocator) -> None:
         super().__init__(upstream)
-        self._lock = threading.RLock()
+        self._lock = fork_safe_lock()
 
     def allocate(self, byte_size: int) -> Pointer | None:
         with self._lock:

@@ -13,7 +13,6 @@ will use it.  So it would not be enough to order one stream after another: the b
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,6 +28,7 @@ from syncedmem.model.interface import MemcpyKind
 from .adaptor import Adaptor
 from .base import check_kind
 from .failures import attempt
+from .forking import fork_safe_lock
 from .idle_blocks import SMALL_LIMIT, IdleBlocks, PooledBlock
 from .pointers import LiveBlocks, check_byte_size
 
@@ -77,7 +77,7 @@ class PoolAllocator(Adaptor):
     def __init__(self, upstream: DeviceAllocator) -> None:
         super().__init__(upstream)
         self._idle = IdleBlocks(upstream)
-        self._lock = threading.RLock()
+        self._lock = fork_safe_lock()
         self._busy = False
         self._closed = False
         self._serial = 0

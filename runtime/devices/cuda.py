@@ -15,6 +15,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 from syncedmem.model.packages import install
 
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
+from ..allocators.forking import Home
 from ..allocators.pointers import (
     FILLED,
     HostArray,
@@ -28,7 +29,6 @@ from ..allocators.pointers import (
 )
 from .compilers import Compiler
 from .cuda_arithmetic import CUDAArithmetic
-from .forking import Home
 from .host import CPUDeviceAllocator
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 from syncedmem.model.packages import install
 
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
+from ..allocators.forking import Home
 from ..allocators.pointers import (
     FILLED,
     LiveBlocks,
@@ -30,7 +31,6 @@ from ..allocators.pointers import (
     no_room,
 )
 from .compilers import compiler_of
-from .forking import Home
 from .host import CPUDeviceAllocator, cpu_allocator
 from .opencl_arithmetic import MappedArithmetic
 from .opencl_kernels import KernelArithmetic

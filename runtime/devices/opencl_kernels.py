@@ -7,13 +7,13 @@ imports it.
 
 from __future__ import annotations
 
-import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..allocators.arithmetic import Arithmetic
+from ..allocators.forking import fork_safe_lock
 from .kernels import ElementType, Kernels
 from .opencl_arithmetic import OpenCLArithmetic
 
@@ -59,7 +59,7 @@ class KernelArithmetic(OpenCLArithmetic):
         self._wide = "double" if able else "float"
         self._kernels = Kernels(_TYPES, self._wide, self._elementwise, self._reduction)
         # A kernel stores its arguments until it is queued, so two threads must not set them at the same time.
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def _each(self, name: str, alpha: float, *arrays: Any) -> None:
         dtype = arrays[0].dtype.name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
@@ -15,6 +14,7 @@ from syncedmem.model.interface import DEVICE_CALLS, HOST_CALLS, DeviceType, is_h
 
 from ..allocators.base import DeviceAllocator
 from ..allocators.failures import reporting, where_of
+from ..allocators.forking import fork_safe_lock
 from ..allocators.pointers import as_integer
 from .host import cpu_allocator
 
@@ -49,11 +49,8 @@ AUTOMATIC: Final = "auto"
 HOST_ALONE = "cpu"
 """The name for no device; `probe` lists host memory under it."""
 
-_making = threading.RLock()
+_making = fork_safe_lock()
 """Held while a shared allocator is made: two allocators of the same device would refuse each other's memory."""
-
-# A child of a fork has only the thread that forked.  A lock that another thread held then would never be released.
-os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ The memory is released when nobody uses the buffer any more.  This is KuiperLLam
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
+from itertools import count
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Never, Self, cast
 
 from syncedmem.model import (
@@ -26,6 +27,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind, Pointer, is_host
 
 from ..allocators.base import DeviceAllocator, check_allocator
 from ..allocators.failures import reporting, where_of
+from ..allocators.forking import fork_safe_lock
 from ..allocators.pointers import check_byte_size
 from ..devices.host import cpu_allocator
 from .flight import queue_copy
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
     from .flight import Push
 
 __all__ = ["Buffer"]
+
+
+_numbers = count()
+_number_of = attrgetter("_number")
 
 
 class _Held(NamedTuple):
@@ -85,6 +91,7 @@ class Buffer:
         "_byte_size",
         "_held",
         "_lock",
+        "_number",
         "_owned",
     )
 
@@ -103,7 +110,8 @@ class Buffer:
         self._allocator = allocator
         # The block, if we own it, and the copies in flight.  After an interrupt there may be an older block before it.
         self._owned = Owned()
-        self._lock = threading.RLock()
+        self._lock = fork_safe_lock()
+        self._number = next(_numbers)
         self._busy = False
         if ptr is not None:
             self._take(ptr, use_external)
@@ -260,8 +268,8 @@ class Buffer:
         if source is self:
             self._alone("copy_from", *work)
             return
-        # In the order of their ids, so that two threads that copy in opposite directions cannot deadlock.
-        outer, inner = sorted((self, source), key=id)
+        # The newer one first, as a fork takes locks; so two threads that copy in opposite directions cannot deadlock.
+        inner, outer = sorted((self, source), key=_number_of)
         outer._alone("copy_from", inner._alone, "copy_from", *work)  # noqa: SLF001 -- of this class
 
     def _copy(self, source: Buffer, size: int, stream: Any, need_sync: bool) -> None:

@@ -15,7 +15,6 @@ method that makes its view.  Until the next call that does something, the access
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, Never, Self, cast
 
 import numpy as np
@@ -36,6 +35,7 @@ from syncedmem.model.errors import said, words
 from syncedmem.model.refusals import error_of
 
 from ..allocators.failures import reporting
+from ..allocators.forking import fork_safe_lock
 from ..allocators.pointers import check_byte_size
 from ..devices.registry import AUTOMATIC, resolve_sides
 from . import dlpack
@@ -166,7 +166,7 @@ class SyncedMemory:
         self._table = TABLES[sides.device is not None]
         self._actions = BINDINGS if self._size else EMPTY_BINDINGS
         self._check_device = check_device and sides.device is not None
-        self._lock = threading.RLock()
+        self._lock = fork_safe_lock()
         self._cpu: Pointer = None
         self._gpu: Pointer = None
         self._last: Any = None  # the transaction that has set the two pointers

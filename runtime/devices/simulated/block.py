@@ -5,8 +5,6 @@ Both find stray writes: into the red zones at the ends of a block, and into its 
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
 import zlib
 from collections import deque
@@ -16,7 +14,11 @@ import numpy as np
 
 from syncedmem.model import SyncedMemoryError
 
+from ...allocators.forking import fork_safe_lock
+
 if TYPE_CHECKING:
+    import threading
+
     from ...allocators.pointers import HostArray
 
 __all__ = ["Block", "Quarantine", "SimulatedDeviceError", "exclusive"]
@@ -34,12 +36,9 @@ _ALIGNMENT = 64
 _QUARANTINE_BYTES = 4 << 20
 _LARGEST_KEPT = 64 << 20
 
-exclusive: threading.RLock = threading.RLock()
+exclusive: threading.RLock = fork_safe_lock()
 """Held by every change of a simulated device.  There is one lock for all devices: otherwise streams of two devices
 could wait for each other's lock."""
-
-# A child of a fork has only the thread that forked.  A lock that another thread held then would never be released.
-os.register_at_fork(before=exclusive.acquire, after_in_parent=exclusive.release, after_in_child=exclusive.release)
 
 
 class SimulatedDeviceError(SyncedMemoryError, RuntimeError):

@@ -20,8 +20,8 @@ from syncedmem.model import (
     caffe,
 )
 from syncedmem.runtime import SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
-from syncedmem.runtime.devices import forking
-from syncedmem.runtime.devices.forking import Home
+from syncedmem.runtime.allocators import forking
+from syncedmem.runtime.allocators.forking import Home
 from syncedmem.runtime.devices.simulated.block import Quarantine
 from syncedmem.runtime.memory.owned import Owned, OwnedBlock
 

@@ -1,0 +1,145 @@
+"""Forks: every lock of the library is held over a fork, and drivers of devices do not survive one.
+
+A child has only the thread that forked.  A lock that another thread held then would never be released, and what it
+guards might be half changed.  So a fork waits until it has all locks, and both processes release them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+
+from syncedmem.model import NoDeviceError
+
+__all__ = ["Home", "Locks", "fork_safe_lock"]
+
+
+class Locks:
+    """The locks that are held over a fork.
+
+    They are taken from the newest to the oldest.  Calls nest in the same order: a memory is made after its allocators,
+    and an adaptor after its upstream.  Code of others may nest in another order, and a call may last; so nobody waits
+    for ever.
+
+    Parameters
+    ----------
+    patience : float
+        In seconds: how long a fork waits for one lock, before it gives the others back and begins with that one.
+    """
+
+    _SPARE = 1024
+    _TRIES = 5
+
+    def __init__(self, patience: float = 1.0) -> None:
+        self._patience = patience
+        # In the order in which they were made.  Only weak references, without callbacks: a lock costs its owner little.
+        self._known: list[weakref.ref[threading.RLock]] = []
+        self._most = self._SPARE
+        self._sweeping = threading.Lock()
+        self._held: list[threading.RLock] = []
+
+    def add(self, lock: threading.RLock) -> None:
+        """Hold a lock over every fork, as long as somebody has it."""
+        self._known.append(weakref.ref(lock))
+        if len(self._known) > self._most and self._sweeping.acquire(blocking=False):
+            try:
+                known = len(self._known)
+                alive = [it for it in self._known[:known] if it() is not None]
+                self._known[:known] = alive  # what other threads have added meanwhile comes after these
+                self._most = 2 * len(alive) + self._SPARE
+            finally:
+                self._sweeping.release()
+
+    def hold(self) -> None:
+        """Before a fork: take all locks; those that cannot be had stay with the threads that have them."""
+        wanted = [lock for it in reversed(self._known) if (lock := it()) is not None]
+        for _ in range(self._TRIES):
+            missing = self._take(wanted, self._patience)
+            if not missing:
+                return
+            self.release()
+            wanted.remove(missing[0])
+            wanted.insert(0, missing[0])
+        self._take(wanted, 0)
+
+    def _take(self, wanted: list[threading.RLock], patience: float) -> list[threading.RLock]:
+        """Take locks in order; returns those that were not had: with patience at most one, because it ends there."""
+        missing: list[threading.RLock] = []
+        for lock in wanted:
+            if lock.acquire(timeout=patience):
+                self._held.append(lock)
+            else:
+                missing.append(lock)
+                if patience:
+                    break
+        return missing
+
+    def release(self) -> None:
+        """Release what `hold` took."""
+        while self._held:
+            self._held.pop().release()
+
+    def begin_anew(self) -> None:
+        """In the child: release what `hold` took."""
+        self._sweeping = threading.Lock()  # another thread may have had it, and has gone
+        self.release()
+
+
+_locks = Locks()
+
+
+def fork_safe_lock() -> threading.RLock:
+    """A new lock, which one thread may take several times, and which is held over every fork."""
+    lock = threading.RLock()
+    _locks.add(lock)
+    return lock
+
+
+class Home:
+    """The process in which a device was opened.
+
+    Parameters
+    ----------
+    where : str
+        The device, as errors show it.
+
+    Attributes
+    ----------
+    lost : bool
+        Whether this process is a child of that process.  A plain attribute, because views read it at every call.
+    """
+
+    __slots__ = ("__weakref__", "_process", "_where", "lost")
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._process = os.getpid()
+        self.lost: bool = False
+        _homes.add(self)
+
+    def check(self) -> None:
+        """Refuse a call in a child of that process: the driver has lost its threads there, and would wait for ever.
+
+        Raises
+        ------
+        NoDeviceError
+            In a child process.
+        """
+        if self.lost:
+            raise NoDeviceError(
+                f"{self._where} was opened in process {self._process}, and its driver does not survive a fork: "
+                "start processes with 'spawn', or open the device only after the fork"
+            )
+
+
+_homes: weakref.WeakSet[Home] = weakref.WeakSet()
+
+
+def _lose() -> None:
+    for home in _homes:
+        home.lost = True
+
+
+os.register_at_fork(before=_locks.hold, after_in_parent=_locks.release, after_in_child=_locks.begin_anew)
+os.register_at_fork(after_in_child=_lose)
