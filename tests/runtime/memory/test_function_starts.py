@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from subjects import SIZE
+from subjects import SIZE, devices
 
 from syncedmem.model import ClosedAllocatorError, InvalidPointerError, SyncedMemoryError, caffe
 from syncedmem.model.interface import MemcpyKind
@@ -37,6 +37,7 @@ from syncedmem.runtime import (
     SyncedMemory,
     ThreadSafeAllocator,
     TrackingAllocator,
+    named_device,
 )
 from syncedmem.runtime.allocators.adaptor import Adaptor
 from syncedmem.runtime.interop.exporter import Exporter
@@ -86,8 +87,8 @@ class Interrupt:
 class World:
     """Pools over a host and a device that nobody else uses, and the object that owns blocks of them."""
 
-    def __init__(self) -> None:
-        self.real_host, self.real = CPUDeviceAllocator(), SimulatedDeviceAllocator()
+    def __init__(self, make_device: Callable[[], Any]) -> None:
+        self.real_host, self.real = CPUDeviceAllocator(), make_device()
         self.host, self.device = PoolAllocator(self.real_host), PoolAllocator(self.real)
         self.owner: Any = None
         self.held: list[Any] = []
@@ -128,15 +129,16 @@ class Case:
     works: Callable[[World], object] = lambda _: None
     fault: int = 0
 
-    def prepared(self) -> World:
+    def prepared(self, make_device: Callable[[], Any]) -> World:
         """A new world in which the call can be made."""
-        world = World()
+        world = World(make_device)
         self.prepare(world)
         return world
 
     def acted(self, world: World, interrupt: Interrupt | None = None) -> bool:
         """Make the call, which may fail if it was told to; returns whether the interrupt came."""
-        world.real.fail_at(self.fault)
+        if self.fault:
+            world.real.fail_at(self.fault)
         try:
             return (interrupt or Interrupt(0)).comes_in(partial(self.act, world))
         except SyncedMemoryError:
@@ -144,18 +146,19 @@ class Case:
                 raise
             return False
         finally:
-            world.real.fail_at(0)
+            if self.fault:
+                world.real.fail_at(0)
 
-    def outcomes(self) -> list[object]:
+    def outcomes(self, make_device: Callable[[], Any]) -> list[object]:
         """What there is to see before the call, and after it."""
-        before, after = self.prepared(), self.prepared()
+        before, after = self.prepared(make_device), self.prepared(make_device)
         self.acted(after)
         return [self.state(before), self.state(after)]
 
-    def interrupts(self, events: frozenset[str]) -> Iterator[Interrupted]:
+    def interrupts(self, events: frozenset[str], make_device: Callable[[], Any]) -> Iterator[Interrupted]:
         """The world after an interrupt at each event."""
         for k in count(1):
-            world = self.prepared()
+            world = self.prepared(make_device)
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 if not self.acted(world, Interrupt(k, events)):
@@ -190,7 +193,8 @@ class Interrupted:
         world.owner = None
         world.held.clear()
         owner = state = None
-        world.real.check()
+        if isinstance(world.real, SimulatedDeviceAllocator):
+            world.real.check()
         losses = [it for it in self.told if it.category is ResourceWarning]
         assert world.lent() <= len(losses) + in_hand, f"start {self.k}: lost without a word"
 
@@ -340,6 +344,13 @@ def blob_works(world: World) -> None:
     assert set(blob.cpu_data().tolist()) == {3}
 
 
+def sixes(world: World) -> Any:
+    """An array of the device that is somebody else's."""
+    array = world.real.empty(SIZE)
+    array.set(np.full(SIZE // 4, 6, np.float32).view(np.uint8))
+    return array
+
+
 def of_owner(world: World, name: str) -> None:
     """A call of the object without arguments."""
     getattr(world.owner, name)()
@@ -374,8 +385,8 @@ BLOB_CALLS: dict[str, Callable[[World], object]] = {
     "set_cpu_data": lambda world: world.owner.set_cpu_data(np.full(SIZE // 4, 6, np.float32)),
     "set_cpu_diff": lambda world: world.owner.set_cpu_diff(np.full(SIZE // 4, 6, np.float32)),
     "data =": lambda world: setattr(world.owner, "data", 6),
-    "set_gpu_data": lambda world: world.owner.set_gpu_data(world.real.empty(SIZE)),
-    "set_gpu_diff": lambda world: world.owner.set_gpu_diff(world.real.empty(SIZE)),
+    "set_gpu_data": lambda world: world.owner.set_gpu_data(sixes(world)),
+    "set_gpu_diff": lambda world: world.owner.set_gpu_diff(sixes(world)),
     **{name: partial(of_owner, name=name) for name in PLAIN},
     "data_at": lambda world: world.owner.data_at(1),
     "diff_at": lambda world: world.owner.diff_at(1),
@@ -641,14 +652,20 @@ def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "unraisablehook", print)
 
 
-def check_all(kind: str, events: frozenset[str], *, faults: bool = False) -> int:
+def check_all(
+    kind: str,
+    events: frozenset[str],
+    make_device: Callable[[], Any] = SimulatedDeviceAllocator,
+    *,
+    faults: bool = False,
+) -> int:
     """Check every interrupt in all calls of a kind of object; returns how many there were."""
     came, wrong = 0, list[str]()
     for name, (case, in_hand) in CASES.items():
         if name.split()[0] != kind or bool(case.fault) > faults:
             continue
-        outcomes = case.outcomes()
-        for interrupted in case.interrupts(events):
+        outcomes = case.outcomes(make_device)
+        for interrupted in case.interrupts(events, make_device):
             came += 1
             try:
                 interrupted.check(outcomes, in_hand)
@@ -669,6 +686,14 @@ def test_an_interrupt_at_every_function_start(kind: str) -> None:
 @pytest.mark.usefixtures("_nothing_kept")
 def test_an_interrupt_wherever_cpython_delivers_one_also_while_a_call_is_undone(kind: str) -> None:
     assert check_all(kind, STARTS | {"c_return"}, faults=True) > 40
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("device", [it.name.partition(":")[0] for it in devices()[1:]])
+@pytest.mark.parametrize("kind", ["memory", "blob", "buffer", "pool"])
+@pytest.mark.usefixtures("_nothing_kept")
+def test_an_interrupt_over_another_device(kind: str, device: str) -> None:
+    assert check_all(kind, STARTS | {"c_return"}, type(named_device(device))) > 40
 
 
 @pytest.mark.parametrize("kind", [SyncedMemory, Blob, Buffer, PoolAllocator, GuardingAllocator])
