@@ -37,16 +37,15 @@ def test_an_array_is_a_row_of_bytes_and_says_where(device: SimulatedDeviceAlloca
 
 
 def test_an_array_becomes_no_host_array_by_accident(device: SimulatedDeviceAllocator) -> None:
-    block = allocated(device)
-    with pytest.raises(TypeError, match=r"memory of a simulated device is not host memory; use \.get\(\)"):
-        np.asarray(block)
-    with pytest.raises(TypeError, match="sliced, not indexed"):
-        block[0]  # type: ignore[index] # on purpose
+    block: Any = allocated(device)
+    for use in (lambda: np.asarray(block), lambda: block[0], lambda: [*block], lambda: block["1":]):
+        with pytest.raises(InvalidArgumentError):
+            use()
 
 
-@pytest.mark.parametrize("step", [-1, 2])
-def test_slices_are_contiguous(device: SimulatedDeviceAllocator, step: int) -> None:
-    with pytest.raises(ValueError, match="slice it with step 1"):
+@pytest.mark.parametrize(("step", "error"), [(-1, InvalidPointerError), (2, InvalidPointerError), (0, TypeError)])
+def test_slices_are_contiguous(device: SimulatedDeviceAllocator, step: int, error: type[Exception]) -> None:
+    with pytest.raises(error):
         allocated(device)[::step]
 
 
@@ -152,7 +151,7 @@ def test_an_array_without_axes_is_one_item(device: SimulatedDeviceAllocator) -> 
     assert ((), 1, 7, (1,)) == (one.shape, one.size, one.get(), one.reshape(-1).shape)
     assert "<SimulatedArray 1 float32 at " in repr(one)
     for use in (lambda: len(one), lambda: one[:1]):
-        with pytest.raises(TypeError, match="an array without axes has no length"):
+        with pytest.raises(InvalidArgumentError):
             use()
 
 
