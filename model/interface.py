@@ -218,7 +218,7 @@ class HostAllocator(Protocol):
         Raises
         ------
         ValueError
-            With the reason, if `buffer` is of another kind or device, too small, read-only or not contiguous.
+            With the reason, if `buffer` is of another kind or device, too small, read-only, masked or not contiguous.
         """
 
     @abstractmethod

@@ -11,6 +11,7 @@ import numpy as np
 from syncedmem.model import AllocationError, FileFormatError, InvalidArgumentError
 from syncedmem.model.errors import shown
 
+from ..allocators.pointers import is_masked
 from .shape import MAX_AXES
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def checked_array(name: str, value: object, types: Collection[np.dtype[Any]]) ->
         If it is not.
     """
     array = cast("NDArray[Any]", value)
-    masked = isinstance(value, np.ma.MaskedArray)
+    masked = is_masked(value)
     if not isinstance(value, np.ndarray) or masked or array.dtype not in types:
         mask = ", without a mask" if masked else ""
         raise InvalidArgumentError(name, array, f"a NumPy array of {', '.join(map(str, types))}{mask}")

@@ -36,7 +36,7 @@ from syncedmem.model.errors import said, words
 from syncedmem.model.refusals import error_of
 
 from ..allocators.failures import reporting
-from ..allocators.pointers import check_byte_size
+from ..allocators.pointers import check_byte_size, writing
 from ..devices.registry import AUTOMATIC, resolve_sides
 from . import dlpack
 from .bindings import BINDINGS, EMPTY_BINDINGS
@@ -291,13 +291,15 @@ class SyncedMemory:
         Parameters
         ----------
         data : buffer
-            Writeable and contiguous, at least `size` bytes.  It is kept alive, and never freed by this memory.
+            Writeable and contiguous, at least `size` bytes.  It is kept alive, and never freed by this memory.  If it
+            is a NumPy array that you make read-only later, calls that would write to it raise `InvalidPointerError`
+            until it is writeable again.
 
         Raises
         ------
         BufferMismatchError
-            If `data` is None, too small, read-only, not contiguous, not host memory, or the host side that this memory
-            owns.
+            If `data` is None, too small, read-only, not contiguous, not host memory, a masked array, or the host side
+            that this memory owns.
         ReleaseError
             If the host side that this memory owns cannot be freed.
         ClosedMemoryError, WrongDeviceError
@@ -645,7 +647,8 @@ class SyncedMemory:
         if call == _SET_CPU:
             ptr = self._adoptable(name, buffer, self._sides.pageable, self._cpu, OWN_CPU)
             with reporting(_VIEWING, self._sides.pageable):
-                return ptr, self._view_makers(ptr, self._gpu)
+                read_cpu, write_cpu, read_gpu, write_gpu = self._view_makers(ptr, self._gpu)
+                return ptr, (read_cpu, writing(ptr, write_cpu), read_gpu, write_gpu)
         ptr = self._adoptable(name, buffer, self._sides.device, self._gpu, OWN_GPU)
         with reporting(_VIEWING, self._sides.device):
             return ptr, self._view_makers(self._cpu, ptr)

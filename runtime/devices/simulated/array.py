@@ -11,7 +11,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidShapeError, NotCopyableError
 
-from ...allocators.pointers import as_integer, no_room
+from ...allocators.pointers import as_integer, is_masked, no_room
 from .operators import OPERATORS, Outcome, compute, number
 
 if TYPE_CHECKING:
@@ -159,13 +159,13 @@ class SimulatedArray(NDArrayOperatorsMixin):
         CuPy refuses another type or shape, PyOpenCL an array that is not contiguous, and both an object that is no
         array.
         """
-        expected = f"a C-contiguous numpy.ndarray of shape {self.shape} and type {self._dtype}"
+        expected = f"a C-contiguous numpy.ndarray of shape {self.shape} and type {self._dtype}, without a mask"
         if not isinstance(data, np.ndarray):
             raise InvalidArgumentError("data", data, expected)
         array = cast("np.ndarray[Any, np.dtype[Any]]", data)
-        if (array.dtype, array.shape) != (self._dtype, self.shape) or not array.flags.c_contiguous:
+        if is_masked(array) or (array.dtype, array.shape) != (self._dtype, self.shape) or not array.flags.c_contiguous:
             raise InvalidArgumentError("data", array, expected)
-        return np.asarray(array).reshape(-1).view(np.uint8)  # asarray: a masked array has more than its items
+        return np.asarray(array).reshape(-1).view(np.uint8)
 
     def view(self, dtype: Any = None) -> Self:
         """A new array object over the same bytes.
