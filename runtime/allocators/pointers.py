@@ -71,6 +71,8 @@ def as_flag(value: object, argument: str) -> bool:
     InvalidArgumentError
         If it is neither Python's ``bool`` nor NumPy's.
     """
+    if value is True or value is False:
+        return value  # the usual case, and every copy comes here
     flag: Any = value
     if not isinstance(value, bool | np.bool_):
         raise InvalidArgumentError(argument, value, "True or False")

@@ -46,6 +46,7 @@ from ..memory.synced_memory import SyncedMemory
 from ..memory.tables import CLEARED
 from . import arithmetic
 from . import shape as shapes
+from .contents import check_contents
 from .conversion import checked, fill
 from .elements import OWNED, Elements, check_dtype, check_viewable
 from .file_kinds import file_kind
@@ -976,7 +977,14 @@ class Blob(Generic[ScalarT]):
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = AUTOMATIC,
     ) -> Blob[Any]:
-        """A blob from contents that were read from a file, for example by `syncedmem.load_caffemodel`; see `load`."""
+        """A blob from contents that were read from a file, for example by `syncedmem.load_caffemodel`; see `load`.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidShapeError, FileFormatError
+            If these are no contents of a blob, or their parts do not fit each other; otherwise as for `load`.
+        """
+        check_contents(contents)
         blob: Any = cls._made(contents.data.dtype if dtype is None else dtype, host, pinned, device)
         blob._fill(contents)  # noqa: SLF001 -- the blob is of this class
         return blob  # type: ignore[no-any-return]

@@ -36,7 +36,7 @@ from syncedmem.model.errors import said, words
 from syncedmem.model.refusals import error_of
 
 from ..allocators.failures import reporting
-from ..allocators.pointers import check_byte_size, writing
+from ..allocators.pointers import as_flag, check_byte_size, writing
 from ..devices.registry import AUTOMATIC, resolve_sides
 from . import dlpack
 from .bindings import BINDINGS, EMPTY_BINDINGS
@@ -165,7 +165,7 @@ class SyncedMemory:
         self._sides = sides
         self._table = TABLES[sides.device is not None]
         self._actions = BINDINGS if self._size else EMPTY_BINDINGS
-        self._check_device = check_device and sides.device is not None
+        self._check_device = as_flag(check_device, "check_device") and sides.device is not None
         self._lock = threading.RLock()
         self._cpu: Pointer = None
         self._gpu: Pointer = None
@@ -657,6 +657,8 @@ class SyncedMemory:
         try:
             ptr = allocator.adopt(buffer, self._size)
             ours = self._state & own and allocator.overlaps(ptr, current)
+        except BufferMismatchError as error:
+            raise BufferMismatchError(call, buffer, error.reason) from None
         except SyncedMemoryError:
             raise
         except ValueError as error:
