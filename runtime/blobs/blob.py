@@ -801,7 +801,7 @@ class Blob(Generic[ScalarT]):
         NoArithmeticError
             If the elements are integers (Caffe's NOT_IMPLEMENTED), or of a type that the device has no arithmetic for.
         InvalidPointerError
-            If data and diff are adopted buffers that overlap in part.
+            If data and diff are adopted buffers that overlap, on either side, or one buffer for both.
         AllocationError, DeviceError
             The elements are unchanged; a side of the diff may have been brought up to date.
         """
