@@ -293,7 +293,8 @@ class SyncedMemory:
         data : buffer
             Writeable and contiguous, at least `size` bytes.  It is kept alive, and never freed by this memory.  If it
             is a NumPy array that you make read-only later, calls that would write to it raise `InvalidPointerError`
-            until it is writeable again.
+            until it is writeable again.  If another memory uses the same bytes, in whole or in part, neither knows what
+            the other writes: you have to order them, and to tell the second one by `mutable_cpu_data`.
 
         Raises
         ------

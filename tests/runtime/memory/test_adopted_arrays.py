@@ -138,6 +138,20 @@ def test_a_pointer_of_the_host_is_not_written_after_its_array_became_read_only()
     assert (np.ndarray, numbers().tolist()) == (type(ptr), array.tolist())
 
 
+def test_of_two_memories_over_the_same_bytes_neither_knows_what_the_other_writes(place: Any) -> None:
+    """As in Caffe.  The second one is told by a call for its host side to write."""
+    array = np.zeros(8, np.uint8)
+    with adopted_by_a_memory(array, place) as first, adopted_by_a_memory(array, place) as second:
+        for memory in (first, second):
+            memory.gpu_data()
+        first.mutable_cpu_data()[:] = 3
+
+        assert (SyncedHead.HEAD_AT_CPU, SyncedHead.SYNCED) == (first.head, second.head)
+        assert (3, 0) == (second.cpu_data()[0], second.gpu_data().get()[0])
+        second.mutable_cpu_data()
+        assert 3 == second.gpu_data().get()[0]
+
+
 # --- arrays with a mask
 
 
