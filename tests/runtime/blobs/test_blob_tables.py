@@ -170,7 +170,7 @@ def test_the_own_data_of_a_blob_is_no_diff_to_subtract(place: Any, kind: str, pa
     with pytest.raises(InvalidPointerError):
         blob.update()
 
-    assert (before, [1, 2, 3, 4]) == (heads(blob), blob.data.tolist())
+    assert (before, [1, 2, 3, 4]) == (heads(blob), blob.cpu_data().tolist())
 
 
 def test_adopted_buffers_that_overlap_where_nothing_is_computed_are_refused(place: Any) -> None:
