@@ -39,6 +39,7 @@ __all__ = [
     "MemoryCorruptionError",
     "MissingPackageError",
     "NoArithmeticError",
+    "NoCapsuleError",
     "NoDeviceError",
     "NoScopeError",
     "NotCopyableError",
@@ -257,6 +258,18 @@ class NoScopeError(SyncedMemoryError, IndexError):
     def __init__(self, call: str) -> None:
         super().__init__(f"{call}: there is no scope to leave")
         self.call = call
+
+
+class NoCapsuleError(SyncedMemoryError, BufferError):
+    """What DLPack asks for is not there: a side on another device, or a stream of the host.
+
+    What NumPy or the library of a device cannot export, they refuse themselves, with a ``BufferError``.
+    """
+
+    def __init__(self, argument: str, value: object, reason: str) -> None:
+        super().__init__(reason)
+        self.argument = argument
+        self.value = value
 
 
 class NotCopyableError(SyncedMemoryError, TypeError):

@@ -218,12 +218,19 @@ class HostAllocator(Protocol):
         Raises
         ------
         ValueError
-            With the reason, if `buffer` is of another kind or device, too small, read-only or not contiguous.
+            With the reason, if `buffer` is of another kind or device, too small, read-only, masked or not contiguous.
+            Ours raise a `BufferMismatchError`, which is one.
         """
 
     @abstractmethod
     def overlaps(self, first: Pointer, second: Pointer) -> bool:
-        """Whether two pointers of this device share bytes."""
+        """Whether two pointers of this device share bytes; None shares none.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If one of them is neither None nor memory of this device.
+        """
 
 
 class Allocator(HostAllocator, Protocol):
@@ -276,7 +283,7 @@ class Allocator(HostAllocator, Protocol):
         InvalidPointerError
             If an array is not where `kind` says, is not a row of bytes, or if `dest` is read-only.
         InvalidArgumentError
-            If `kind` is not a direction, or `stream` is not a stream.
+            If `kind` is not a direction, `stream` is not a stream, or `need_sync` is no ``bool``.
         """
 
     @abstractmethod
@@ -302,7 +309,13 @@ class Allocator(HostAllocator, Protocol):
 
     @abstractmethod
     def order_after(self, event: Event) -> None:
-        """Make later work on the device's current stream wait for an event, without blocking the host."""
+        """Make later work on the device's current stream wait for an event, without blocking the host.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `event` is no event of this device.
+        """
 
     @abstractmethod
     def pinned_host(self) -> Allocator:
@@ -313,11 +326,23 @@ class Allocator(HostAllocator, Protocol):
 
     @abstractmethod
     def read_only(self, ptr: Pointer) -> Pointer:
-        """The pointer that readers get; if the device's arrays have no read-only form, the pointer itself."""
+        """The pointer that readers get; if the device's arrays have no read-only form, the pointer itself.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `ptr` is no memory of this device.
+        """
 
     @abstractmethod
     def viewer(self, ptr: Pointer) -> Callable[[], Pointer]:
-        """A function of no arguments that makes a new array object over a pointer; it is called often."""
+        """A function of no arguments that makes a new array object over a pointer; it is called often.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `ptr` is no memory of this device.
+        """
 
     @abstractmethod
     def using(self) -> AbstractContextManager[object]:

@@ -40,6 +40,8 @@ def current_mode() -> Mode:
 def set_mode(mode: Mode | None) -> None:
     """Set the mode for this thread or task; None restores the default.
 
+    A new task begins with the mode of whoever started it, a new thread with the default.
+
     Raises
     ------
     InvalidArgumentError

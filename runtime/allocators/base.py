@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Never, cast
 
 from syncedmem.model import InvalidArgumentError, NotCopyableError
-from syncedmem.model.interface import Allocator, DeviceType, MemcpyKind
+from syncedmem.model.interface import OPERATIONS, Allocator, DeviceType, MemcpyKind
 
 from .pointers import End
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .arithmetic import Arithmetic
 
-__all__ = ["SOURCES", "TARGETS", "DeviceAllocator", "check_allocator", "check_event", "check_kind"]
+__all__ = ["SOURCES", "TARGETS", "DeviceAllocator", "check_allocator", "check_event", "check_kind", "check_operation"]
 
 # Made once, because every copy needs two of them.
 SOURCES = {it: End("src", it.from_device, False, f"MemcpyKind.{it.name}") for it in MemcpyKind}
@@ -78,10 +78,34 @@ class DeviceAllocator(Allocator, ABC):
         self.check_stream(stream)
         return nullcontext(stream)
 
+    def _is_mine(self, ptr: object) -> bool:
+        """Whether an object is an array of this device's kind, on this device; devices say more than this."""
+        return hasattr(ptr, "view")
+
+    def _check_mine(self, argument: str, ptr: object) -> None:
+        """Refuse an object that is no memory of this device.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it is not.
+        """
+        if not self._is_mine(ptr):
+            raise InvalidArgumentError(argument, ptr, f"memory of {self.name}")
+
+    def _are_mine(self, first: object, second: object) -> bool:
+        """Whether there are two pointers to compare, and neither is None; errors as for `_check_mine`."""
+        for argument, ptr in (("first", first), ("second", second)):
+            if ptr is not None:
+                self._check_mine(argument, ptr)
+        return first is not None and second is not None
+
     def read_only(self, ptr: Pointer) -> Pointer:
+        self._check_mine("ptr", ptr)
         return ptr
 
     def viewer(self, ptr: Pointer) -> Callable[[], Pointer]:
+        self._check_mine("ptr", ptr)
         maker: Callable[[], Pointer] = ptr.view
         return maker
 
@@ -120,6 +144,19 @@ def check_event(event: object, kind: type, where: str) -> None:
     """
     if not isinstance(event, kind):
         raise InvalidArgumentError("event", event, f"an event of {where}, as its record() returns")
+
+
+def check_operation(operation: object, other: str = "") -> str:
+    """The name of a call that touches memory, after a check; `other` says what else there may be.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is no such name.
+    """
+    if not isinstance(operation, str) or operation not in OPERATIONS:
+        raise InvalidArgumentError("operation", operation, f"one of {', '.join(OPERATIONS)}{other}")
+    return operation
 
 
 def check_kind(kind: object) -> MemcpyKind:

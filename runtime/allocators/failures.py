@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import DeviceError, SyncedMemoryError
-from syncedmem.model.errors import said
+from syncedmem.model import BufferMismatchError, DeviceError, SyncedMemoryError
+from syncedmem.model.errors import said, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
     from .base import DeviceAllocator
 
-__all__ = ["attempt", "reporting", "take_back", "told", "warn_of_interrupted_release", "warn_of_leak", "where_of"]
+__all__ = [
+    "adopting",
+    "attempt",
+    "reporting",
+    "take_back",
+    "told",
+    "warn_of_interrupted_release",
+    "warn_of_leak",
+    "where_of",
+]
 
 
 class reporting:  # noqa: N801 -- used like a function; as a generator it would cost a microsecond a call
@@ -45,6 +54,34 @@ class reporting:  # noqa: N801 -- used like a function; as a generator it would 
     ) -> None:
         if isinstance(error, Exception) and not isinstance(error, SyncedMemoryError):
             raise DeviceError(self.operation, where_of(self.where), error) from error
+
+
+class adopting:  # noqa: N801 -- as above
+    """A ``with`` block around an adoption, which turns a ``ValueError`` with the reason into a `BufferMismatchError`.
+
+    Parameters
+    ----------
+    buffer : object
+        What is to be adopted.
+    where : DeviceAllocator
+    """
+
+    __slots__ = ("buffer", "where")
+
+    def __init__(self, buffer: object, where: object) -> None:
+        self.buffer: object = buffer
+        self.where: object = where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, ValueError) and not isinstance(error, SyncedMemoryError):
+            refused = BufferMismatchError(where_of(self.where), self.buffer, words(error))
+            refused.call = "adopt"
+            raise refused from None
 
 
 def attempt(act: Callable[..., object], *arguments: object) -> str:

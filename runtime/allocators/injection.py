@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import AllocationError, DeviceError, InvalidArgumentError
-from syncedmem.model.interface import OPERATIONS
+from syncedmem.model import AllocationError, DeviceError
 
 from .adaptor import Adaptor
+from .base import check_operation
 from .pointers import as_integer, check_byte_size, size_of
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ class FailingAllocator(Adaptor):
         when: Callable[[int], bool] | None = None,
     ) -> None:
         super().__init__(upstream)
-        if operation not in OPERATIONS:
-            raise InvalidArgumentError("operation", operation, f"one of {', '.join(OPERATIONS)}")
-        self._operation = operation
+        self._operation = check_operation(operation)
         self._at = None if at is None else as_integer(at, "at", "the number of a call, or None")
         self._when = when
         self.calls: int = 0

@@ -18,10 +18,14 @@ from syncedmem.model import (
 from syncedmem.model.errors import shown, words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from syncedmem.model.interface import Pointer
 
 __all__ = [
     "FILLED",
+    "MASKED",
+    "Adopted",
     "End",
     "HostArray",
     "LiveBlocks",
@@ -33,8 +37,10 @@ __all__ = [
     "check_copy",
     "check_host",
     "check_ordinal",
+    "is_masked",
     "no_room",
     "size_of",
+    "writing",
 ]
 
 HostArray = np.ndarray[tuple[int], np.dtype[np.uint8]]
@@ -65,6 +71,8 @@ def as_flag(value: object, argument: str) -> bool:
     InvalidArgumentError
         If it is neither Python's ``bool`` nor NumPy's.
     """
+    if value is True or value is False:
+        return value  # the usual case, and every copy comes here
     flag: Any = value
     if not isinstance(value, bool | np.bool_):
         raise InvalidArgumentError(argument, value, "True or False")
@@ -155,6 +163,11 @@ class End(NamedTuple):
         return InvalidPointerError(where, ptr, f"{self.argument} is {reason}")
 
 
+MASKED = "a masked array, whose mask would be lost; use what its filled() returns"
+"""Why a masked array is refused, as errors say it."""
+
+_FROZEN = "an array that was adopted, and was made read-only since then"
+
 FILLED = End("ptr", on_device=True, written=True)
 """The memory that a device fills with zeros."""
 
@@ -168,18 +181,80 @@ def check_host(where: str, ptr: Pointer, end: End) -> HostArray | None:
     Raises
     ------
     InvalidPointerError
-        If it is not a NumPy array, not a contiguous row of bytes, or read-only although the call writes to it.
+        If it is not a NumPy array, a masked array, not a contiguous row of bytes, or read-only although the call writes
+        to it.
     """
     if ptr is None:
         return None
     if not isinstance(ptr, np.ndarray):
         raise end.misplaced(where, ptr)
     array = cast("np.ndarray[Any, np.dtype[Any]]", ptr)
+    if is_masked(array):
+        raise end.refused(where, array, MASKED)
     if array.dtype != np.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
         raise end.refused(where, array, "not a contiguous row of bytes")
     if end.written and not array.flags.writeable:
         raise end.refused(where, array, "read-only")
+    if end.written and _is_frozen(array.base):
+        raise end.refused(where, array, _FROZEN)
     return array
+
+
+def is_masked(array: object) -> bool:
+    """Whether an array has a mask, even one that masks nothing; memory has none, so that it would be lost."""
+    return type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray)
+
+
+class Adopted:
+    """Somebody's NumPy array, whose bytes a pointer shows: the base of the pointer.
+
+    A view does not become read-only when its array does.  So the array itself has to be asked before it is written.
+
+    Parameters
+    ----------
+    original : numpy.ndarray
+        The array as it was handed in.
+    flat : numpy.ndarray
+        Its bytes, in a row.
+
+    Attributes
+    ----------
+    original : numpy.ndarray
+    """
+
+    __slots__ = ("__array_interface__", "original")
+
+    def __init__(self, original: np.ndarray[Any, np.dtype[Any]], flat: HostArray) -> None:
+        self.original: np.ndarray[Any, np.dtype[Any]] = original
+        self.__array_interface__: dict[str, Any] = flat.__array_interface__
+
+    def writing(self, make: Callable[[], HostArray]) -> Callable[[], HostArray]:
+        """The function `make`, which makes views to write, with a check that the array may be written still."""
+        original = self.original
+
+        def view() -> HostArray:
+            if original.flags.writeable:
+                return make()
+            raise InvalidPointerError("the host", original, f"it is {_FROZEN}")
+
+        return view
+
+
+def _is_frozen(base: object) -> bool:
+    """Whether the base of a pointer is an adopted array that was made read-only since then."""
+    return type(base) is Adopted and not base.original.flags.writeable
+
+
+def writing(ptr: Pointer, make: Callable[[], HostArray]) -> Callable[[], HostArray]:
+    """A function that makes views to write over a pointer to host memory; it raises if an adopted array is read-only.
+
+    Raises
+    ------
+    InvalidPointerError
+        When the function is called, if the array was made read-only after its adoption.
+    """
+    base: Any = getattr(ptr, "base", None)
+    return base.writing(make) if type(base) is Adopted else make
 
 
 class LiveBlocks:

@@ -26,7 +26,6 @@ from syncedmem.model.interface import MemcpyKind
 
 from ..allocators.arithmetic import Arithmetic, arithmetic_of, check_factor
 from ..allocators.failures import reporting, where_of
-from ..allocators.pointers import address_of
 from ..memory.tables import HEADS
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
     NoArithmeticError
         If the elements are integers, or of a type that the device has no arithmetic for.
     InvalidPointerError
-        If the two are adopted buffers that overlap in part.
+        If the two are adopted buffers that overlap.
     """
     _check_type(call, data)
     head = _head(call, data)
@@ -175,27 +174,21 @@ class _Place:
     def check_apart(self, call: str, first: Elements, second: Elements) -> None:
         """Refuse two adopted buffers that overlap, before any byte is copied into one and so into the other.
 
-        It does no harm if both are the same buffer on the side that computes.  On the other side it does, unless they
-        are the same on both sides: the result is copied there later, which would overwrite both, and only one memory
+        If they are the same, the result is zeros, and the first is not left as it is.  On the side that does not
+        compute they do harm too: the result is copied there later, which would overwrite both, and only one memory
         would know.
         """
         x: Any = first.memory
         y: Any = second.memory
         # The pointers themselves, because a call for a side would copy to it.
-        host = _host_of(second), x._cpu, y._cpu  # noqa: SLF001 -- for the reason above
-        device = y.device, x._gpu, y._gpu  # noqa: SLF001 -- for the reason above
-        one = False
-        for where, theirs, mine in (device, host) if self.on_device else (host, device):
+        sides = (_host_of(second), x._cpu, y._cpu), (y.device, x._gpu, y._gpu)  # noqa: SLF001 -- for the reason above
+        for where, theirs, mine in sides:
             if theirs is None or mine is None:
                 continue
             source, target = first.flat(theirs), second.flat(mine)
-            if not where.overlaps(source, target):
-                continue
-            same = address_of(source) == address_of(target)
-            if not same or (where is not self.where and not one):
-                reason = f"{call} needs data and diff that do not overlap, or are the same"
+            if where.overlaps(source, target):
+                reason = f"{call} needs data and diff that do not overlap"
                 raise InvalidPointerError(where_of(where), target, reason)
-            one = same
 
 
 def _head(call: str, elements: Elements) -> SyncedHead:

@@ -46,6 +46,7 @@ from ..memory.synced_memory import SyncedMemory
 from ..memory.tables import CLEARED
 from . import arithmetic
 from . import shape as shapes
+from .contents import check_contents
 from .conversion import checked, fill
 from .elements import OWNED, Elements, check_dtype, check_viewable
 from .file_kinds import file_kind
@@ -800,7 +801,7 @@ class Blob(Generic[ScalarT]):
         NoArithmeticError
             If the elements are integers (Caffe's NOT_IMPLEMENTED), or of a type that the device has no arithmetic for.
         InvalidPointerError
-            If data and diff are adopted buffers that overlap in part.
+            If data and diff are adopted buffers that overlap, on either side, or one buffer for both.
         AllocationError, DeviceError
             The elements are unchanged; a side of the diff may have been brought up to date.
         """
@@ -976,7 +977,14 @@ class Blob(Generic[ScalarT]):
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = AUTOMATIC,
     ) -> Blob[Any]:
-        """A blob from contents that were read from a file, for example by `syncedmem.load_caffemodel`; see `load`."""
+        """A blob from contents that were read from a file, for example by `syncedmem.load_caffemodel`; see `load`.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidShapeError, FileFormatError
+            If these are no contents of a blob, or their parts do not fit each other; otherwise as for `load`.
+        """
+        check_contents(contents)
         blob: Any = cls._made(contents.data.dtype if dtype is None else dtype, host, pinned, device)
         blob._fill(contents)  # noqa: SLF001 -- the blob is of this class
         return blob  # type: ignore[no-any-return]

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from syncedmem.model import AllocationError, FileFormatError, InvalidArgumentError
+from syncedmem.model import AllocationError, FileFormatError, InvalidArgumentError, InvalidShapeError
 from syncedmem.model.errors import shown
 
+from ..allocators.pointers import is_masked
+from .conversion import are_numbers
 from .shape import MAX_AXES
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["BlobContents", "checked_array", "checked_shape", "empty"]
+__all__ = ["BlobContents", "check_contents", "checked_array", "checked_shape", "empty"]
 
 _MOST_VALUES = np.iinfo(np.intp).max // np.dtype(np.float64).itemsize
 
@@ -34,6 +36,31 @@ class BlobContents(NamedTuple):
         return f"<BlobContents {self.shape}, {self.data.dtype}{', no diff' if self.diff is None else ''}>"
 
 
+def check_contents(contents: object) -> None:
+    """Refuse what are no contents of a blob, also contents whose parts do not fit each other.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If they are no `BlobContents`, or a part is no array of numbers.
+    InvalidShapeError
+        If an array has more or fewer numbers than the shape.
+    FileFormatError
+        If no array can have the shape.
+    """
+    expected = "BlobContents of arrays of numbers, such as load_npz() returns"
+    if not isinstance(contents, BlobContents):
+        raise InvalidArgumentError("contents", contents, expected)
+    size = math.prod(checked_shape(contents.shape, "contents"))
+    parts: list[Any] = [contents.data] if contents.diff is None else [contents.data, contents.diff]
+    for array in parts:
+        masked, numbers = is_masked(array), hasattr(array, "dtype") and are_numbers(array)
+        if masked or not numbers or not isinstance(array, np.ndarray):
+            raise InvalidArgumentError("contents", array, expected)
+        if array.size != size:
+            raise InvalidShapeError(contents.shape, f"there are {array.size} numbers")
+
+
 def checked_array(name: str, value: object, types: Collection[np.dtype[Any]]) -> NDArray[Any]:
     """An argument, after a check that it is a NumPy array of one of some element types.
 
@@ -43,7 +70,7 @@ def checked_array(name: str, value: object, types: Collection[np.dtype[Any]]) ->
         If it is not.
     """
     array = cast("NDArray[Any]", value)
-    masked = isinstance(value, np.ma.MaskedArray)
+    masked = is_masked(value)
     if not isinstance(value, np.ndarray) or masked or array.dtype not in types:
         mask = ", without a mask" if masked else ""
         raise InvalidArgumentError(name, array, f"a NumPy array of {', '.join(map(str, types))}{mask}")

@@ -18,10 +18,12 @@ import numpy as np
 
 from syncedmem.model import InvalidArgumentError, InvalidValueError
 
+from ..allocators.pointers import is_masked
+
 if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
-__all__ = ["PROTOCOLS", "are_numbers", "checked", "converted", "fill", "host_array"]
+__all__ = ["PROTOCOLS", "are_numbers", "check_unmasked", "checked", "converted", "fill", "host_array"]
 
 _EXACT = np.dtype(np.float32)
 """A type that holds all numbers of every type with smaller items.  Those, such as float16, may not reach 2**31."""
@@ -41,14 +43,24 @@ def host_array(values: Any) -> Array:
     Raises
     ------
     InvalidArgumentError
-        If it is a masked array, because NumPy would drop the mask without an error.
+        If it is a masked array.
     """
-    given: object = values
-    if isinstance(values, np.ma.MaskedArray):
-        raise InvalidArgumentError("values", given, "numbers without a mask, such as filled() returns")
+    check_unmasked(values)
     if hasattr(values, "__dlpack__") and not any(hasattr(values, name) for name in PROTOCOLS):
         return np.from_dlpack(values)
     return np.asarray(values)
+
+
+def check_unmasked(values: object) -> None:
+    """Refuse a masked array, even one that masks nothing: NumPy would drop the mask without an error.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is one.
+    """
+    if is_masked(values):
+        raise InvalidArgumentError("values", values, "numbers without a mask, such as filled() returns")
 
 
 def are_numbers(array: Any) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from syncedmem.model import BufferMismatchError, InvalidArgumentError, InvalidShapeError
 
-from ..allocators.pointers import address_of
+from ..allocators.pointers import address_of, writing
 from ..devices.host_buffers import foreign_array
 from ..memory.tables import ACCESSORS, OWN_CPU, OWN_GPU, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
 
@@ -151,6 +151,8 @@ class Elements:
             typed = self.flat(getattr(memory, ACCESSORS[accessor])()).reshape(self.shape)
             ready = getattr(memory, _READY[accessor])
         viewer = typed.view if accessor < READ_GPU else memory.device.viewer(typed)
+        if accessor == WRITE_CPU:
+            viewer = writing(memory._cpu, viewer)  # noqa: SLF001 -- whether these bytes were adopted
         self._looks[accessor] = ready, viewer
         return viewer()
 

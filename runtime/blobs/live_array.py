@@ -18,7 +18,7 @@ import numpy as np
 
 from syncedmem.model import InvalidPointerError, InvalidShapeError, SyncedHead
 
-from .conversion import converted
+from .conversion import check_unmasked, converted
 
 if TYPE_CHECKING:
     from weakref import ref
@@ -82,6 +82,10 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         taken = [_plain(it) for it in inputs]
         operation = getattr(ufunc, method)
         out: Any = options.get("out")
+        written = inputs[:1] if method == "at" else out or ()
+        if any(isinstance(it, LiveArray) for it in written):
+            for it in inputs:
+                check_unmasked(it)
         if method == "at":
             target, indices, *others = taken
             with np.errstate(all="ignore"):

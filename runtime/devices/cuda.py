@@ -15,11 +15,13 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 from syncedmem.model.packages import install
 
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
+from ..allocators.failures import adopting
 from ..allocators.forking import Home
 from ..allocators.pointers import (
     FILLED,
     HostArray,
     LiveBlocks,
+    as_flag,
     check_adoptable_size,
     check_byte_size,
     check_copy,
@@ -93,7 +95,7 @@ class CUDADeviceAllocator(DeviceAllocator):
 
     def __init__(self, ordinal: int = 0, *, pool: bool = False) -> None:
         self.ordinal: int = check_ordinal(ordinal, "CUDA", _device_count())
-        self._pool = pool
+        self._pool = as_flag(pool, "pool")
         self._home = Home(self.name)
         self._live = LiveBlocks(self.name)
         self._arithmetic = CUDAArithmetic(self.name, self.ordinal, cupy)
@@ -156,6 +158,7 @@ class CUDADeviceAllocator(DeviceAllocator):
     def _perform(self, operation: Callable[[int], object], size: int, stream: Any, need_sync: bool) -> None:
         """Queue an operation after all work on the current stream, and wait as the caller wants."""
         self._home.check()
+        need_sync = as_flag(need_sync, "need_sync")
         if stream is not None:
             self.check_stream(stream)
         queue = None
@@ -191,7 +194,7 @@ class CUDADeviceAllocator(DeviceAllocator):
         if ptr is None or not end.on_device:
             array = check_host(self.name, ptr, end)
             return 0 if array is None else array.ctypes.data
-        if not isinstance(ptr, cupy.ndarray) or ptr.device.id != self.ordinal:
+        if not self._is_mine(ptr):
             raise end.misplaced(self.name, ptr)
         array = ptr
         if array.dtype != cupy.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
@@ -228,6 +231,10 @@ class CUDADeviceAllocator(DeviceAllocator):
             raise InvalidArgumentError("stream", stream, f"a cupy.cuda.Stream of {self.name}")
 
     def adopt(self, buffer: object, byte_size: int) -> Any:
+        with adopting(buffer, self):
+            return self._adopted(buffer, byte_size)
+
+    def _adopted(self, buffer: object, byte_size: int) -> Any:
         with self.using():
             array = _adoptable(buffer)
         if array.device.id != self.ordinal:
@@ -238,8 +245,11 @@ class CUDADeviceAllocator(DeviceAllocator):
         with self.using():
             return cupy.ndarray((size,), cupy.uint8, memptr=array.data)
 
+    def _is_mine(self, ptr: Any) -> bool:
+        return isinstance(ptr, cupy.ndarray) and bool(ptr.device.id == self.ordinal)
+
     def overlaps(self, first: Any, second: Any) -> bool:
-        if first is None or second is None:
+        if not self._are_mine(first, second):
             return False
         return bool(
             first.data.ptr < second.data.ptr + second.nbytes and second.data.ptr < first.data.ptr + first.nbytes

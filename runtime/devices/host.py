@@ -19,6 +19,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 
 from ..allocators.arithmetic import OF_DEVICES
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_kind
+from ..allocators.failures import adopting
 from ..allocators.pointers import (
     End,
     HostArray,
@@ -135,10 +136,14 @@ class CPUDeviceAllocator(DeviceAllocator):
             raise InvalidArgumentError("stream", stream, "None on the host")
 
     def adopt(self, buffer: object, byte_size: int) -> HostArray:
-        return adopt_host(buffer, byte_size)
+        with adopting(buffer, self):
+            return adopt_host(buffer, byte_size)
+
+    def _is_mine(self, ptr: object) -> bool:
+        return isinstance(ptr, np.ndarray)
 
     def overlaps(self, first: HostArray, second: HostArray) -> bool:
-        return np.may_share_memory(first, second)
+        return self._are_mine(first, second) and np.may_share_memory(first, second)
 
     def record(self, stream: Any) -> Event:
         self.check_stream(stream)
@@ -148,7 +153,11 @@ class CPUDeviceAllocator(DeviceAllocator):
         return self
 
     def order_after(self, event: Event) -> None:
-        event.synchronize()
+        # Of whatever device: there is nothing here that could wait for it, except the host itself.
+        wait = getattr(event, "synchronize", None)
+        if not callable(wait):
+            raise InvalidArgumentError("event", event, "an event, as record() returns")
+        wait()
 
     def arithmetic(self) -> Arithmetic:
         return host_arithmetic()

@@ -24,6 +24,7 @@ import numpy as np
 from syncedmem.model import InvalidPointerError
 
 from ..allocators.arithmetic import Arithmetic
+from ..allocators.pointers import MASKED, is_masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,6 +63,8 @@ class HostArithmetic(Arithmetic):
         if not isinstance(array, np.ndarray):
             raise InvalidPointerError(self.where, array, f"{argument} is not host memory")
         row = cast("Row", array)
+        if is_masked(row):
+            raise InvalidPointerError(self.where, row, f"{argument} is {MASKED}")
         if row.ndim != 1 or not row.flags.c_contiguous or not row.flags.aligned or row.dtype.hasobject:
             raise InvalidPointerError(self.where, row, f"{argument} is not a contiguous, aligned row of numbers")
         if write and not row.flags.writeable:

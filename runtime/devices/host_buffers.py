@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..allocators.pointers import check_adoptable_size
+from ..allocators.pointers import MASKED, Adopted, check_adoptable_size, is_masked
 
 if TYPE_CHECKING:
     from ..allocators.pointers import HostArray
@@ -33,10 +33,14 @@ def adopt_host(buffer: Any, byte_size: int) -> HostArray:
     Raises
     ------
     ValueError
-        With the reason: not host memory, not contiguous, read-only, too small, or with Python objects in it.
+        With the reason: not host memory, not contiguous, read-only, too small, masked, or with Python objects in it.
     """
-    flat = _flat_array(cast("Any", buffer)) if isinstance(buffer, np.ndarray) else _flat_buffer(buffer)
-    return flat[: check_adoptable_size(flat.size, byte_size)]
+    if not isinstance(buffer, np.ndarray):
+        flat = _flat_buffer(buffer)
+        return flat[: check_adoptable_size(flat.size, byte_size)]
+    array = cast("np.ndarray[Any, np.dtype[Any]]", buffer)
+    flat = _flat_array(array)
+    return np.asarray(cast("Any", Adopted(array, flat[: check_adoptable_size(flat.size, byte_size)])))
 
 
 def foreign_array(buffer: Any) -> np.ndarray[Any, np.dtype[Any]]:
@@ -64,8 +68,10 @@ def foreign_array(buffer: Any) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 def _flat_array(buffer: np.ndarray[Any, np.dtype[Any]]) -> HostArray:
+    if is_masked(buffer):
+        raise ValueError(f"it is {MASKED}")
     _check_adoptable(buffer.flags.c_contiguous, not buffer.flags.writeable, buffer.dtype.hasobject)
-    # asarray: a matrix cannot be flattened, and a masked array would not let its masked elements be written.
+    # asarray: a matrix cannot be flattened.
     return np.asarray(buffer).reshape(-1).view(np.uint8)
 
 

@@ -19,10 +19,12 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 from syncedmem.model.packages import install
 
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
+from ..allocators.failures import adopting
 from ..allocators.forking import Home
 from ..allocators.pointers import (
     FILLED,
     LiveBlocks,
+    as_flag,
     check_adoptable_size,
     check_byte_size,
     check_copy,
@@ -157,6 +159,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         kind = check_kind(kind)
         self._check_end(src, SOURCES[kind])
         self._check_end(dest, TARGETS[kind])
+        need_sync = as_flag(need_sync, "need_sync")
         size, queue = check_copy(byte_size, src, dest), self._queue(stream)
         if size:
             self._copy(src, dest, size, kind, queue, wait=stream is None)
@@ -229,13 +232,14 @@ class OpenCLDeviceAllocator(DeviceAllocator):
     def _check_end(self, ptr: Any, end: End) -> None:
         if ptr is None or not end.on_device:
             check_host(self.name, ptr, end)
-        elif not isinstance(ptr, cla.Array) or ptr.context != self.context:
+        elif not self._is_mine(ptr):
             raise end.misplaced(self.name, ptr)
         elif ptr.dtype != np.uint8 or not ptr.flags.forc or ptr.ndim != 1:
             raise end.refused(self.name, ptr, "not a contiguous row of bytes")
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
         self._check_end(ptr, FILLED)
+        need_sync = as_flag(need_sync, "need_sync")
         size, queue = check_copy(byte_size, ptr), self._queue(stream)
         if size:
             after = self._earlier(queue)
@@ -275,6 +279,10 @@ class OpenCLDeviceAllocator(DeviceAllocator):
             raise InvalidArgumentError("stream", stream, f"a command queue of {self.name}, as its stream() returns")
 
     def adopt(self, buffer: object, byte_size: int) -> Any:
+        with adopting(buffer, self):
+            return self._adopted(buffer, byte_size)
+
+    def _adopted(self, buffer: object, byte_size: int) -> Any:
         if not isinstance(buffer, cla.Array):
             raise ValueError(f"it is not a pyopencl.array.Array, and {self.name} is needed")  # noqa: TRY004 -- a ValueError is what adopt() promises
         array = cast("Any", buffer)
@@ -289,10 +297,14 @@ class OpenCLDeviceAllocator(DeviceAllocator):
             raise ValueError("it lies in shared virtual memory, not in a buffer")  # noqa: TRY004 -- a ValueError is what adopt() promises
         return self._array(array.base_data, array.offset, size)
 
+    def _is_mine(self, ptr: Any) -> bool:
+        return isinstance(ptr, cla.Array) and bool(ptr.context == self.context)
+
     def overlaps(self, first: Any, second: Any) -> bool:
-        return first is not None and second is not None and _overlap(first, second)
+        return self._are_mine(first, second) and _overlap(first, second)
 
     def viewer(self, ptr: Any) -> Callable[[], Any]:
+        self._check_mine("ptr", ptr)
         return partial(_again, self._home, self._queues.entered, type(ptr), vars(ptr))
 
     def record(self, stream: Any) -> Event:

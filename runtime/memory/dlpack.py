@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError
+from syncedmem.model import InvalidArgumentError, NoCapsuleError
+from syncedmem.model.errors import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,17 +67,19 @@ def capsule(
     InvalidArgumentError
         If `there` is no pair of integers.
     BufferError
-        If there is no side on that device, or it cannot be exported in that way.
+        If there is no side on that device (`NoCapsuleError`), or it cannot be exported in that way.
     """
     wanted = {name: value for name, value in options.items() if value is not None}
     if _pair(there) == HOST:
         if "stream" in wanted:
-            raise BufferError(f"there are no streams on the host, and stream is {wanted['stream']!r}")
+            stream = wanted["stream"]
+            raise NoCapsuleError("stream", stream, f"there are no streams on the host, and stream is {shown(stream)}")
         nothing(dtype).__dlpack__(**wanted)
         return sides[0]().__dlpack__(**wanted)
     empty: Any = None if device is None else device.empty(0)
     if not hasattr(empty, "__dlpack__") or tuple(empty.__dlpack_device__()) != _pair(there):
-        raise BufferError(f"the data is not on the device {_pair(there)} of DLPack, but on {device}")
+        reason = f"the data is not on the device {_pair(there)} of DLPack, but on {device}"
+        raise NoCapsuleError("dl_device", there, reason)
     empty.view(dtype).__dlpack__(**wanted)
     return sides[1]().__dlpack__(**wanted)
 

@@ -36,7 +36,7 @@ from syncedmem.model.refusals import error_of
 
 from ..allocators.failures import reporting
 from ..allocators.forking import fork_safe_lock
-from ..allocators.pointers import check_byte_size
+from ..allocators.pointers import as_flag, check_byte_size, writing
 from ..devices.registry import AUTOMATIC, resolve_sides
 from . import dlpack
 from .bindings import BINDINGS, EMPTY_BINDINGS
@@ -165,7 +165,7 @@ class SyncedMemory:
         self._sides = sides
         self._table = TABLES[sides.device is not None]
         self._actions = BINDINGS if self._size else EMPTY_BINDINGS
-        self._check_device = check_device and sides.device is not None
+        self._check_device = as_flag(check_device, "check_device") and sides.device is not None
         self._lock = fork_safe_lock()
         self._cpu: Pointer = None
         self._gpu: Pointer = None
@@ -291,13 +291,16 @@ class SyncedMemory:
         Parameters
         ----------
         data : buffer
-            Writeable and contiguous, at least `size` bytes.  It is kept alive, and never freed by this memory.
+            Writeable and contiguous, at least `size` bytes.  It is kept alive, and never freed by this memory.  If it
+            is a NumPy array that you make read-only later, calls that would write to it raise `InvalidPointerError`
+            until it is writeable again.  If another memory uses the same bytes, in whole or in part, neither knows what
+            the other writes: you have to order them, and to tell the second one by `mutable_cpu_data`.
 
         Raises
         ------
         BufferMismatchError
-            If `data` is None, too small, read-only, not contiguous, not host memory, or the host side that this memory
-            owns.
+            If `data` is None, too small, read-only, not contiguous, not host memory, a masked array, or the host side
+            that this memory owns.
         ReleaseError
             If the host side that this memory owns cannot be freed.
         ClosedMemoryError, WrongDeviceError
@@ -649,7 +652,8 @@ class SyncedMemory:
         if call == _SET_CPU:
             ptr = self._adoptable(name, buffer, self._sides.pageable, self._cpu, OWN_CPU)
             with reporting(_VIEWING, self._sides.pageable):
-                return ptr, self._view_makers(ptr, self._gpu)
+                read_cpu, write_cpu, read_gpu, write_gpu = self._view_makers(ptr, self._gpu)
+                return ptr, (read_cpu, writing(ptr, write_cpu), read_gpu, write_gpu)
         ptr = self._adoptable(name, buffer, self._sides.device, self._gpu, OWN_GPU)
         with reporting(_VIEWING, self._sides.device):
             return ptr, self._view_makers(self._cpu, ptr)
@@ -658,6 +662,8 @@ class SyncedMemory:
         try:
             ptr = allocator.adopt(buffer, self._size)
             ours = self._state & own and allocator.overlaps(ptr, current)
+        except BufferMismatchError as error:
+            raise BufferMismatchError(call, buffer, error.reason) from None
         except SyncedMemoryError:
             raise
         except ValueError as error:

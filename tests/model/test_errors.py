@@ -28,6 +28,7 @@ from syncedmem.model import (
     MemoryCorruptionError,
     MissingPackageError,
     NoArithmeticError,
+    NoCapsuleError,
     NoDeviceError,
     NoScopeError,
     NotCopyableError,
@@ -86,6 +87,12 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         RuntimeError,
         "cpu:0: somebody wrote into a block of 8 bytes",
         {"where": "cpu:0", "byte_size": 8},
+    ),
+    (
+        NoCapsuleError("stream", 3, "there are no streams on the host, and stream is 3"),
+        BufferError,
+        "there are no streams on the host, and stream is 3",
+        {"argument": "stream", "value": 3},
     ),
     (NoScopeError("pop_counters"), IndexError, "pop_counters: there is no scope to leave", {"call": "pop_counters"}),
     (

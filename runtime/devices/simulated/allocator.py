@@ -9,11 +9,13 @@ import numpy as np
 from syncedmem.model import AllocationError, InvalidArgumentError
 from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind
 
-from ...allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
+from ...allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind, check_operation
+from ...allocators.failures import adopting
 from ...allocators.pointers import (
     FILLED,
     HostArray,
     LiveBlocks,
+    as_flag,
     as_integer,
     check_adoptable_size,
     check_byte_size,
@@ -152,6 +154,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def _perform(
         self, name: str, size: int, operation: Callable[[], None], stream: SimulatedStream | None, need_sync: bool
     ) -> None:
+        need_sync = as_flag(need_sync, "need_sync")
         if stream is not None:
             self.check_stream(stream)
         with self._space.entered():
@@ -165,7 +168,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         """One end of a copy, after a check; None stays None."""
         if ptr is None or not end.on_device:
             return check_host(self.name, ptr, end)
-        if not isinstance(ptr, SimulatedArray) or not ptr.belongs_to(self._space):
+        if not self._is_mine(ptr):
             raise end.misplaced(self.name, ptr)
         if ptr.dtype != BYTES or ptr.ndim != 1:
             raise end.refused(self.name, ptr, "not a contiguous row of bytes")
@@ -195,6 +198,10 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         self._space.check_stream(stream)
 
     def adopt(self, buffer: object, byte_size: int) -> SimulatedArray:
+        with adopting(buffer, self):
+            return self._adopted(buffer, byte_size)
+
+    def _adopted(self, buffer: object, byte_size: int) -> SimulatedArray:
         if not isinstance(buffer, SimulatedArray):
             raise ValueError(f"it is not memory of {self.name}")  # noqa: TRY004 -- a ValueError is what adopt() promises
         if not buffer.belongs_to(self._space):
@@ -208,8 +215,11 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             raise ValueError(str(error)) from None
         return buffer.reshape(-1).view(BYTES)[:size]
 
-    def overlaps(self, first: SimulatedArray | None, second: SimulatedArray | None) -> bool:
-        return first is not None and second is not None and first.shares(second)
+    def _is_mine(self, ptr: object) -> bool:
+        return isinstance(ptr, SimulatedArray) and ptr.belongs_to(self._space)
+
+    def overlaps(self, first: Any, second: Any) -> bool:
+        return self._are_mine(first, second) and first.shares(second)
 
     def record(self, stream: SimulatedStream) -> Event:
         self._space.check_stream(stream)
@@ -238,9 +248,11 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         return self._pinned
 
     def read_only(self, ptr: SimulatedArray) -> SimulatedArray:
+        self._check_mine("ptr", ptr)
         return ptr.as_read_only()
 
     def viewer(self, ptr: SimulatedArray) -> Callable[[], SimulatedArray]:
+        self._check_mine("ptr", ptr)
         return ptr.viewer()
 
     def arithmetic(self) -> SimulatedArithmetic:
@@ -315,8 +327,8 @@ class _Fuse:
         self._operation: str | None = None
 
     def arm(self, k: int, operation: str | None) -> None:
-        if operation is not None and operation not in OPERATIONS:
-            raise InvalidArgumentError("operation", operation, f"one of {', '.join(OPERATIONS)}, or None")
+        if operation is not None:
+            check_operation(operation, ", or None")
         expected = "the number of a call, from 1, or 0 for none"
         left = as_integer(k, "k", expected)
         if left < 0:

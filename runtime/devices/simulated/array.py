@@ -7,10 +7,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidShapeError, NotCopyableError
 
-from ...allocators.pointers import as_integer
+from ...allocators.pointers import as_integer, is_masked, no_room
+from .operators import OPERATORS, Outcome, compute, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,12 +33,17 @@ _NUMBERS_OF_OTHERS = ("bfloat16",)
 """Types of other packages, which NumPy takes for plain bytes."""
 
 
-class SimulatedArray:
+class SimulatedArray(NDArrayOperatorsMixin):
     """Memory of a simulated device: contiguous items that only `get` and `set` can reach.
 
     Allocators return rows of bytes, ``uint8``.  `view` gives the bytes another type, and `reshape` another shape.
     Methods accept only arguments that ``cupy.ndarray`` and ``pyopencl.array.Array`` both accept.  Like
     ``cupy.ndarray``, an array refuses to become a NumPy array by accident.
+
+    ``==``, ``!=``, ``<``, ``<=``, ``>`` and ``>=`` compare item by item, with a number or an array of this device, as
+    CuPy does it: the result is a new array of ``bool`` on the device, and the work is queued on the current stream.  So
+    arrays have no hash, and only an array of one item has a truth value.  To ask whether two names are the same array,
+    use ``is``; to ask whether two arrays show the same bytes, use `shares`.
 
     An array does not keep its memory alive.  After the memory is freed, `get` and `set` raise `SimulatedDeviceError`.
     Arrays of real devices would show old bytes.
@@ -152,13 +159,13 @@ class SimulatedArray:
         CuPy refuses another type or shape, PyOpenCL an array that is not contiguous, and both an object that is no
         array.
         """
-        expected = f"a C-contiguous numpy.ndarray of shape {self.shape} and type {self._dtype}"
+        expected = f"a C-contiguous numpy.ndarray of shape {self.shape} and type {self._dtype}, without a mask"
         if not isinstance(data, np.ndarray):
             raise InvalidArgumentError("data", data, expected)
         array = cast("np.ndarray[Any, np.dtype[Any]]", data)
-        if (array.dtype, array.shape) != (self._dtype, self.shape) or not array.flags.c_contiguous:
+        if is_masked(array) or (array.dtype, array.shape) != (self._dtype, self.shape) or not array.flags.c_contiguous:
             raise InvalidArgumentError("data", array, expected)
-        return np.asarray(array).reshape(-1).view(np.uint8)  # asarray: a masked array has more than its items
+        return np.asarray(array).reshape(-1).view(np.uint8)
 
     def view(self, dtype: Any = None) -> Self:
         """A new array object over the same bytes.
@@ -255,23 +262,71 @@ class SimulatedArray:
         """Whether the bytes are in a memory space."""
         return self._space is space
 
+    # --- operators
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Self:
+        """The result of an operator, or of NumPy's function for it, as a new array; the host does not wait.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it is no comparison; or if an operand is neither a number nor an array of this device.
+        InvalidShapeError
+            If the shapes do not fit together.
+        SimulatedDeviceError
+            If the memory of an operand was freed.
+        AllocationError
+            If there is no room for the result.  After any of these errors nothing is queued.
+        """
+        where = f"simulated:{self.ordinal}"
+        if function not in OPERATORS or method != "__call__" or options:
+            raise InvalidArgumentError("operation", function, f"a comparison of arrays of {where}; compute with get()")
+        expected = f"a number or an array of {where}; the host compares what get() returns"
+        operands = [it if self._is_mine(it) else number(function, it, expected) for it in inputs]
+        with self._space.entered():
+            outcome = Outcome(function, operands)
+            items = [it.lent() if isinstance(it, SimulatedArray) else it for it in operands]
+            try:
+                block = self._space.new_block(outcome.nbytes)
+            except (MemoryError, ValueError) as error:  # ValueError: the size is too large for NumPy
+                raise no_room(where, outcome.nbytes, error) from error
+            result = type(self)(self._space, block, 0, outcome.nbytes, outcome.dtype, False, outcome.shape)
+            self._space.current_stream.put(partial(compute, function, items, result.lent()))
+        return result
+
+    def _is_mine(self, operand: object) -> bool:
+        return isinstance(operand, SimulatedArray) and operand.belongs_to(self._space)
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            reason = "only one item has a truth value; ask the host, as in (x == y).get().all()"
+            raise InvalidShapeError(self._shape, reason)
+        return bool(self.get())
+
+    # --- as a sequence
+
     def __len__(self) -> int:
         if not self._shape:
-            raise TypeError("an array without axes has no length")
+            raise InvalidArgumentError("array", self, "an array with axes, because another one has no length")
         return self._shape[0]
 
     def __getitem__(self, key: slice) -> Self:
         if not isinstance(key, slice):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
-            raise TypeError("a simulated array is sliced, not indexed; use .get()")
-        start, stop, step = key.indices(len(self))
+            raise InvalidArgumentError("index", key, "a slice; .get() returns items, which can be indexed")
+        length = len(self)
+        try:
+            start, stop, step = key.indices(length)
+        except (TypeError, ValueError) as error:  # no integers, or the step is zero
+            raise InvalidArgumentError("index", key, "a slice of integers, with step 1") from error
         if step != 1:
-            raise ValueError("a simulated array is contiguous; slice it with step 1")
+            reason = f"its slices have to be contiguous; slice it with step 1, not {step}"
+            raise InvalidPointerError(f"simulated:{self.ordinal}", self, reason)
         extents = (max(stop - start, 0), *self._shape[1:])
         each = prod(extents[1:]) * self._dtype.itemsize
         return self._over(self._offset + start * each, extents[0] * each, self._dtype, extents)
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
-        raise TypeError("memory of a simulated device is not host memory; use .get()")
+        raise InvalidArgumentError("array", self, "host memory, as .get() returns it, and not memory of a device")
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise NotCopyableError(type(self).__name__, "copy get() instead")

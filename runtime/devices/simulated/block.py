@@ -86,7 +86,9 @@ class Block:
             If the block was freed, or the range goes beyond it.
         """
         if not self.live:
-            raise SimulatedDeviceError(f"use of {self} after it was freed")
+            why = "by release(), or when the blob, memory or buffer that it belonged to was closed, collected or grown"
+            advice = "keep a reference to that as long as you use its arrays"
+            raise SimulatedDeviceError(f"use of {self} after it was freed, {why}; {advice}")
         if offset < 0 or offset + size > self.size:
             raise SimulatedDeviceError(f"bytes {offset} to {offset + size} lie outside {self}")
         return self._bytes[offset : offset + size]

@@ -224,7 +224,15 @@ class SimulatedStream:
             return SimulatedEvent(self, self.finished, self._newest)
 
     def wait_event(self, event: SimulatedEvent) -> None:
-        """Queue a wait: operations that are queued on this stream later happen after the event."""
+        """Queue a wait: operations that are queued on this stream later happen after the event.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `event` is no event of a simulated device; nothing is queued.
+        """
+        if not isinstance(event, SimulatedEvent):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
+            raise InvalidArgumentError("event", event, "an event of a simulated device, as its record() returns")
         self.put(event.synchronize)
 
     def run(self, position: int) -> None:

@@ -33,6 +33,7 @@ from syncedmem.runtime import (
     SimulatedDeviceAllocator,
     TrackingAllocator,
 )
+from syncedmem.runtime.allocators.pointers import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +125,7 @@ def test_what_is_idle_is_given_back_when_the_upstream_is_full() -> None:
         pool.release(block)
     large = pool.allocate(100)
 
-    assert (100, 1, 0) == (len(large or ()), device.live_blocks, pool.idle_blocks)
+    assert (100, 1, 0) == (size_of(large), device.live_blocks, pool.idle_blocks)
     with pytest.raises(AllocationError):
         pool.allocate(1)
     pool.release(large)

@@ -177,9 +177,16 @@ def test_what_is_no_number_is_refused(dtype: str, values: Any) -> None:
 def test_a_mask_is_not_dropped_in_silence(tmp_path: Path, mask: Any) -> None:
     blob = Blob((2,), device=None)
     masked: Any = np.ma.array([1, 999], np.float32, mask=mask)
+
+    def subtract() -> None:
+        blob.data -= masked
+
     ways: list[Any] = [
+        subtract,
         lambda: setattr(blob, "data", masked),
         lambda: blob.data.__setitem__(..., masked),
+        lambda: np.subtract(1, masked, out=blob.data),
+        lambda: np.add.at(blob.data, [0, 1], masked),
         lambda: Blob.from_array(masked, device=None),
         lambda: runtime.save_npy(tmp_path / "masked.npy", masked),
         lambda: runtime.save_npz(tmp_path / "masked.npz", masked.filled(0), masked),
@@ -188,6 +195,7 @@ def test_a_mask_is_not_dropped_in_silence(tmp_path: Path, mask: Any) -> None:
         with pytest.raises(InvalidArgumentError, match=r"without a mask.*, got MaskedArray of shape \(2,\)"):
             way()
     assert ([], 0) == (list(tmp_path.iterdir()), blob.asum_data())
+    assert mask == (blob.diff + masked).mask.tolist()  # a result that is not the blob's keeps the mask
     blob.data = masked.filled(3)
     assert blob.data[1] in {3, 999}
 

@@ -37,16 +37,15 @@ def test_an_array_is_a_row_of_bytes_and_says_where(device: SimulatedDeviceAlloca
 
 
 def test_an_array_becomes_no_host_array_by_accident(device: SimulatedDeviceAllocator) -> None:
-    block = allocated(device)
-    with pytest.raises(TypeError, match=r"memory of a simulated device is not host memory; use \.get\(\)"):
-        np.asarray(block)
-    with pytest.raises(TypeError, match="sliced, not indexed"):
-        block[0]  # type: ignore[index] # on purpose
+    block: Any = allocated(device)
+    for use in (lambda: np.asarray(block), lambda: block[0], lambda: [*block], lambda: block["1":]):
+        with pytest.raises(InvalidArgumentError):
+            use()
 
 
-@pytest.mark.parametrize("step", [-1, 2])
-def test_slices_are_contiguous(device: SimulatedDeviceAllocator, step: int) -> None:
-    with pytest.raises(ValueError, match="slice it with step 1"):
+@pytest.mark.parametrize(("step", "error"), [(-1, InvalidPointerError), (2, InvalidPointerError), (0, TypeError)])
+def test_slices_are_contiguous(device: SimulatedDeviceAllocator, step: int, error: type[Exception]) -> None:
+    with pytest.raises(error):
         allocated(device)[::step]
 
 
@@ -82,6 +81,7 @@ UNSETTABLE: dict[str, tuple[Any, str]] = {
     "as many bytes": (np.zeros(SIZE // 4, np.float32), r"ndarray of shape \(4,\) and type float32"),
     "signed": (np.zeros(SIZE, np.int8), r"ndarray of shape \(16,\) and type int8"),
     "two dimensions": (row(0).reshape(4, 4), r"ndarray of shape \(4, 4\) and type uint8"),
+    "masked": (np.ma.masked_array(row(0), mask=[True] * SIZE), r"MaskedArray of shape \(16,\) and type uint8"),
     "every second": (row(0, 2 * SIZE)[::2], r"ndarray of shape \(16,\) and type uint8"),
 }
 
@@ -91,7 +91,7 @@ def test_set_takes_an_array_of_the_same_type_and_shape_alone(device: SimulatedDe
     """CuPy and PyOpenCL together refuse as much; the error shows the argument, and nothing is written."""
     data, shown = UNSETTABLE[name]
     block = allocated(device, 7)
-    expected = r"data must be a C-contiguous numpy\.ndarray of shape \(16,\) and type uint8, got "
+    expected = r"data must be a C-contiguous numpy\.ndarray of shape \(16,\) and type uint8, without a mask, got "
     with pytest.raises(InvalidArgumentError, match=expected + shown):
         block.set(data)
 
@@ -101,12 +101,10 @@ def test_set_takes_an_array_of_the_same_type_and_shape_alone(device: SimulatedDe
 def test_set_writes_all_items_of_whatever_array_it_takes(device: SimulatedDeviceAllocator) -> None:
     block, empty, frozen = allocated(device), device.empty(0), row(5)
     frozen.flags.writeable = False
-    block.set(np.ma.masked_array(row(9), mask=[True] * SIZE))
-    masked = block.get().tolist()
     block.set(frozen)
     empty.set(row(0, 0))
 
-    assert ([9] * SIZE, [5] * SIZE, 0) == (masked, block.get().tolist(), empty.size)
+    assert ([5] * SIZE, 0) == (block.get().tolist(), empty.size)
 
 
 # --- shapes
@@ -152,7 +150,7 @@ def test_an_array_without_axes_is_one_item(device: SimulatedDeviceAllocator) -> 
     assert ((), 1, 7, (1,)) == (one.shape, one.size, one.get(), one.reshape(-1).shape)
     assert "<SimulatedArray 1 float32 at " in repr(one)
     for use in (lambda: len(one), lambda: one[:1]):
-        with pytest.raises(TypeError, match="an array without axes has no length"):
+        with pytest.raises(InvalidArgumentError):
             use()
 
 

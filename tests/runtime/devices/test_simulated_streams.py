@@ -56,6 +56,15 @@ def test_the_work_of_a_stream_that_nobody_holds_happens(device: SimulatedDeviceA
     assert (True, True, 0) == (held, watch() is None, int(block.get().max()))
 
 
+@pytest.mark.parametrize("wrong", [None, 3, "x", object(), row(1)])
+def test_a_stream_waits_for_events_alone(device: SimulatedDeviceAllocator, wrong: Any) -> None:
+    stream = device.stream()
+    with pytest.raises(InvalidArgumentError):
+        stream.wait_event(wrong)
+
+    assert stream.done
+
+
 def test_an_event_is_done_when_what_was_queued_before_it_is(device: SimulatedDeviceAllocator) -> None:
     """A wait for the event runs the stream up to the event and no further."""
     first, second, stream = allocated(device, 1), allocated(device, 1), device.stream()

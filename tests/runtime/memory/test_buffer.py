@@ -534,7 +534,7 @@ def test_external_memory_of_a_device_is_wrapped(device: SimulatedDeviceAllocator
 
 @pytest.mark.parametrize("memory", [None, object(), 7, b"read-only", [1, 2]])
 def test_what_is_no_memory_is_not_wrapped(memory: Any) -> None:
-    with pytest.raises(BufferMismatchError, match=r"^Buffer"):
+    with pytest.raises(BufferMismatchError):
         Buffer.from_external(memory)
     with pytest.raises(BufferMismatchError, match="it has 4 bytes, and 5 are needed"):
         Buffer.from_external(bytearray(4), 5)

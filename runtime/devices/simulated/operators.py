@@ -1,0 +1,101 @@
+"""What the operators of simulated arrays compute: item by item, by the functions of NumPy that have their names."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError, InvalidShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...allocators.pointers import HostArray
+
+__all__ = ["OPERATORS", "Outcome", "compute", "number"]
+
+_IDENTITIES = frozenset({np.equal, np.not_equal})
+
+OPERATORS: frozenset[np.ufunc] = frozenset(
+    {*_IDENTITIES, np.less, np.less_equal, np.greater, np.greater_equal},
+)
+"""The functions that take simulated arrays, also through an operator: those that CuPy's and PyOpenCL's arrays have."""
+
+
+class Outcome:
+    """The shape and the type of a result, found before anything is computed.
+
+    Parameters
+    ----------
+    function : numpy.ufunc
+        One of `OPERATORS`.
+    operands : list
+        Numbers, and arrays of any kind.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    nbytes : int
+
+    Raises
+    ------
+    InvalidShapeError
+        If the shapes do not fit together as NumPy broadcasts them.
+    InvalidArgumentError
+        If NumPy cannot compute with these types.
+    """
+
+    __slots__ = ("dtype", "nbytes", "shape")
+
+    def __init__(self, function: np.ufunc, operands: list[Any]) -> None:
+        shapes = [getattr(it, "shape", ()) for it in operands]
+        try:
+            self.shape: tuple[int, ...] = np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise InvalidShapeError(shapes[1], f"it does not fit {shapes[0]} in {function.__name__}") from None
+        # NumPy chooses the type, and refuses what it cannot compute, without looking at a single item.
+        nothing = [np.empty(0, it.dtype) if hasattr(it, "nbytes") else it for it in operands]
+        try:
+            with np.errstate(all="ignore"):
+                self.dtype: np.dtype[Any] = function(*nothing).dtype
+        except Exception as error:
+            expected = f"numbers that NumPy can take in {function.__name__}"
+            raise InvalidArgumentError("operands", tuple(operands), expected) from error
+        self.nbytes: int = prod(self.shape) * self.dtype.itemsize
+
+
+def number(function: np.ufunc, operand: Any, expected: str) -> Any:
+    """An operand that is no simulated array, after a check that it is a number.
+
+    An object that is equal to nothing but itself, such as None, can be compared too, as in CuPy: it is equal to no
+    item.  NaN stands for it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is anything else.
+    """
+    value = operand.item() if _is_single(operand) else operand
+    if isinstance(value, bool | int | float | complex | np.number | np.bool_):
+        return cast("Any", value)
+    if function in _IDENTITIES and _is_equal_to_itself_alone(operand):
+        return np.nan
+    raise InvalidArgumentError("operand", operand, expected)
+
+
+def _is_single(operand: Any) -> bool:
+    """Whether an operand is a number in a NumPy array without axes."""
+    return isinstance(operand, np.ndarray) and np.ndim(cast("Any", operand)) == 0
+
+
+def _is_equal_to_itself_alone(operand: object) -> bool:
+    return type(operand).__eq__ is object.__eq__
+
+
+def compute(function: Callable[..., object], operands: list[Any], result: HostArray) -> None:
+    """Compute with the items themselves, when the turn of the work comes; a device gives no warnings."""
+    with np.errstate(all="ignore"):
+        function(*operands, out=result)
