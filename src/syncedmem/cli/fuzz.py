@@ -18,6 +18,7 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
+from syncedmem.interrupts import BY_SIGNAL
 from syncedmem.model import FileAccessError, SyncedMemoryError
 from syncedmem.model.defaults import FUZZ
 
@@ -25,7 +26,7 @@ from .display import progress_bars
 from .options import Force, JsonFile, JunitFile  # noqa: TC001 -- typer reads them
 from .output import as_text, check_places, write_over, write_reports
 from .replay import replaying
-from .signals import BY_SIGNAL, interruptible
+from .signals import interruptible
 
 if TYPE_CHECKING:
     import signal
