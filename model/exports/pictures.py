@@ -66,12 +66,12 @@ def pdf_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa
 def _painted(kind: str, text: str) -> bytes:
     try:
         painter: Any = import_module("cairosvg")
-    except ImportError as error:
-        raise MissingPackageError(f"the format {kind}", "cairosvg", "exports") from error
     except OSError as error:
         raise InvalidExportError(
             f"the format {kind} needs the C library cairo, which CairoSVG does not find"
         ) from error
+    except Exception as error:
+        raise MissingPackageError(f"the format {kind}", "cairosvg", "exports", error) from error
     if kind == "png":
         return _signed_png(painter.svg2png(bytestring=text.encode(), scale=_PIXELS))
     return _pdf(painter, text)
