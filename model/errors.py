@@ -12,7 +12,7 @@ from array import array
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .packages import install
+from .packages import install, is_absent, why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -181,10 +181,11 @@ class ClosedAllocatorError(SyncedMemoryError, ValueError):
 
 
 class MissingPackageError(SyncedMemoryError, ImportError):
-    """An optional package is needed and not installed; for a package of a device it is a `NoDeviceError`."""
+    """An optional package is needed, and cannot be imported; for a package of a device it is a `NoDeviceError`."""
 
-    def __init__(self, what: str, package: str, extra: str) -> None:
-        super().__init__(f"{what} needs the package {package}: {install(extra)}")
+    def __init__(self, what: str, package: str, extra: str, error: Exception | None = None) -> None:
+        reason = "" if error is None or is_absent(package, error) else f" ({why(error)})"
+        super().__init__(f"{what} needs the package {package}: {install(extra)}{reason}")
         self.package = package
         self.extra = extra
 

@@ -83,18 +83,21 @@ def refused(name: str, error: OSError | ValueError) -> FileAccessError:
 # --- writing
 
 
-def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object]) -> None:
+def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object], *, follow: bool = True) -> None:
     """Put a new file in place of the file at a path, when all of it is on the disk.
 
     Until then the bytes are in a new file beside it.  Before its first byte the new file gets the permissions and, if
-    the system allows it, the owner of the old file.  A link stays a link.  If anything is raised, the old file is still
-    there, and the new file is removed.  If the process is killed, the next call removes its new file.
+    the system allows it, the owner of the old file.  If anything is raised, the old file is still there, and the new
+    file is removed.  If the process is killed, the next call removes its new file.
 
     Parameters
     ----------
     path : str or os.PathLike
     write : callable
         ``write(file)`` writes the contents.
+    follow : bool
+        Whether a symbolic link stays one, and the new file is put where it leads; otherwise the new file is put in
+        place of the link.
 
     Raises
     ------
@@ -104,8 +107,8 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object]) -> None:
         It is not a path.
     """
     name = checked_path(path)
-    old = _status(name)
-    target = Path(os.path.realpath(name))
+    old = _status(name, follow)
+    target = Path(os.path.realpath(name)) if follow else Path(name)
     _sweep(target.parent)
     part, file = _part(target), None
     # No `with`: a signal may be handled before the first line of a context manager's __exit__.
@@ -138,14 +141,16 @@ def _part(target: Path) -> Path:
     return target.with_name(_PART.format(secrets.token_hex(8)))
 
 
-def _status(name: str) -> os.stat_result | None:
-    """The status of the file that will be replaced; None if there is none."""
+def _status(name: str, follow: bool) -> os.stat_result | None:
+    """The status of the file that will be replaced; None if there is none, or a link that is not followed."""
     try:
-        status = Path(name).stat()
+        status = Path(name).stat(follow_symlinks=follow)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:  # for example a loop of links; ValueError: a null character
         raise refused(name, error) from error
+    if stat.S_ISLNK(status.st_mode):
+        return None
     check_regular(name, status.st_mode)
     return status
 

@@ -12,7 +12,7 @@ import shlex
 import sys
 from typing import Final
 
-__all__ = ["LIBRARIES", "install"]
+__all__ = ["LIBRARIES", "install", "is_absent", "why"]
 
 LIBRARIES: Final[dict[str, tuple[str, ...]]] = {
     "cli": ("hypothesis", "rich", "typer"),
@@ -30,6 +30,25 @@ LIBRARIES: Final[dict[str, tuple[str, ...]]] = {
 
 _ONLY_ON = {"pocl-binary-distribution": ("linux", "x86_64")}
 """Libraries that exist for one kind of machine only."""
+
+
+_IMPORTED_AS = {"protobuf": "google"}
+"""The modules of packages whose modules have other names."""
+
+
+def why(error: Exception) -> str:
+    """Why a library could not be imported, in one line: what it raised meanwhile, which may be anything.
+
+    Of a longer message it is the first paragraph, because what follows is advice, which `install` gives.
+    """
+    name = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+    return name + " ".join(str(error).strip().partition("\n\n")[0].split())
+
+
+def is_absent(package: str, error: Exception) -> bool:
+    """Whether a package could not be imported because it is not installed; then `install` says all that is to say."""
+    module = _IMPORTED_AS.get(package, package)
+    return isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == module
 
 
 def install(extra: str) -> str:

@@ -32,7 +32,8 @@ __all__ = [
     "stepper",
 ]
 
-MOST_STATES = 100_000
+MOST_STATES, MOST_TRANSITIONS = 100_000, 1_000_000
+"""How much of a machine is searched; one that a file declares in a few lines may have any number of both."""
 
 
 class Configuration(NamedTuple):
@@ -134,11 +135,11 @@ def explore(machine: Stepper, alphabet: tuple[Input, ...], start: State | None =
     ------
     DeclarationError
         If in a state two rows are enabled at once, or none is though the call means something; or if there are too
-        many states.
+        many states or transitions.
     """
     start = machine.start if start is None else start
     steps: dict[State, dict[Input, Step]] = {}
-    waiting = deque([start])
+    waiting, transitions = deque([start]), 0
     while waiting:
         state = waiting.popleft()
         if state in steps:
@@ -147,6 +148,9 @@ def explore(machine: Stepper, alphabet: tuple[Input, ...], start: State | None =
             raise DeclarationError(f"{machine.machine}: more than {MOST_STATES:,} states can be reached")
         taken = ((entry, machine.step(state, entry)) for entry in alphabet)
         steps[state] = {entry: step for entry, step in taken if step is not None}
+        transitions += len(steps[state])
+        if transitions > MOST_TRANSITIONS:
+            raise DeclarationError(f"{machine.machine}: more than {MOST_TRANSITIONS:,} transitions can be taken")
         waiting.extend(step.after for entry, step in steps[state].items() if not entry.ends)
     return Space(machine.machine, start, steps)
 

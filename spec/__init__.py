@@ -16,8 +16,8 @@ from syncedmem.model import MissingPackageError
 
 try:
     import_module("hypothesis")
-except ModuleNotFoundError as _error:
-    raise MissingPackageError("syncedmem.spec", "hypothesis", "kit") from _error
+except Exception as _error:
+    raise MissingPackageError("syncedmem.spec", "hypothesis", "kit", _error) from _error
 
 from .blob import BlobCoverage, blob_requirements_for, blob_suite_names, check_blobs
 from .engine.call_log import CallLog, RecordingAllocator

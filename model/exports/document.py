@@ -166,7 +166,7 @@ def _transition(machine: Machine, row: Row, source: str) -> Json:
     }
 
 
-_PLACE = re.compile(r"(\w+\.\w+):(\d[\d, -]*)")
+_PLACE = re.compile(r"(?<!\w)(\w+\.\w+):(\d[\d, -]*)")  # from the start of a word only: a long one is read once
 _LINES = re.compile(r"(\d+)(?:-(\d+))?")
 
 

@@ -235,8 +235,8 @@ def _rendered(
     """The text that a template of a format makes of an edition."""
     try:
         from .rendering import rendered  # noqa: PLC0415 -- it needs Jinja2, which the other formats do not need
-    except ModuleNotFoundError as error:
-        raise MissingPackageError(f"the format {format_}", "jinja2", "exports") from error
+    except Exception as error:
+        raise MissingPackageError(f"the format {format_}", "jinja2", "exports", error) from error
     return rendered(template, edition, calls, detail)
 
 

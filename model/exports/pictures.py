@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,13 @@ from ..errors import InvalidExportError, MissingPackageError
 if TYPE_CHECKING:
     from ..opening import AnyMachine
 
-__all__ = ["pdf_picture", "png_picture"]
+__all__ = ["MADE_BY", "pdf_picture", "png_picture"]
+
+MADE_BY = "syncedmem"
+"""What a PNG names as its software, and a PDF as its creator; by that `syncedmem diagram` knows its own pictures."""
+
+_PNG_HEADER = 33
+"""Bytes of a PNG before the chunk that says who made it: the signature, and the chunk with the size."""
 
 _PIXELS = 2
 """Pixels of a PNG in each direction for each pixel of the SVG, which has 96 per inch."""
@@ -39,7 +47,7 @@ def png_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa
             f"a PNG has at most {_MOST:,} pixels in each direction, and this one would have {pixels:,}: "
             "the trace is too long; svg and pdf have room for it"
         )
-    return _painted("png", text, _PIXELS)
+    return _painted("png", text)
 
 
 def pdf_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are
@@ -52,18 +60,37 @@ def pdf_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa
     MissingPackageError
         If CairoSVG is not installed.
     """
-    return _painted("pdf", diagram_svg(edition, **options), 1)
+    return _painted("pdf", diagram_svg(edition, **options))
 
 
-def _painted(kind: str, text: str, scale: int) -> bytes:
+def _painted(kind: str, text: str) -> bytes:
     try:
         painter: Any = import_module("cairosvg")
-    except ImportError as error:
-        raise MissingPackageError(f"the format {kind}", "cairosvg", "exports") from error
     except OSError as error:
         raise InvalidExportError(
             f"the format {kind} needs the C library cairo, which CairoSVG does not find"
         ) from error
-    paint = painter.svg2png if kind == "png" else painter.svg2pdf
-    picture: bytes = paint(bytestring=text.encode(), scale=scale)
+    except Exception as error:
+        raise MissingPackageError(f"the format {kind}", "cairosvg", "exports", error) from error
+    if kind == "png":
+        return _signed_png(painter.svg2png(bytestring=text.encode(), scale=_PIXELS))
+    return _pdf(painter, text)
+
+
+def _signed_png(picture: bytes) -> bytes:
+    """The picture with a chunk after its header that says who made it."""
+    chunk = b"tEXtSoftware\0" + MADE_BY.encode()
+    signed = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    return picture[:_PNG_HEADER] + signed + picture[_PNG_HEADER:]
+
+
+def _pdf(painter: Any, text: str) -> bytes:  # noqa: ANN401 -- a module without types
+    """The picture with an entry among its properties that says who made it."""
+
+    class Signed(painter.surface.PDFSurface):  # type: ignore[misc]
+        def finish(self) -> None:
+            self.cairo.set_metadata(painter.surface.cairo.PDF_METADATA_CREATOR, MADE_BY)
+            super().finish()  # pyright: ignore[reportUnknownMemberType]
+
+    picture: bytes = Signed.convert(bytestring=text.encode())
     return picture

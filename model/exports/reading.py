@@ -10,16 +10,19 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 from ..declaration import Action, Call, Fact, Head, Machine, Refusal, Row, Setting
-from ..errors import DeclarationError, FileFormatError
+from ..errors import DeclarationError, FileFormatError, shown
 from ..files import parsed_json, read_text
 from .document import FORMAT, VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["machine_of_document", "read_machine"]
+__all__ = ["MOST_CHARACTERS", "machine_of_document", "read_machine"]
 
 Json = dict[str, Any]
+
+MOST_CHARACTERS = 10_000
+"""The most characters of a word or of a text of a machine."""
 
 
 def read_machine(path: str | Path, name: str | None = None) -> Machine:
@@ -64,10 +67,10 @@ def machine_of_document(document: object, name: str | None = None, *, source: st
     found = cast("Json", found)
     try:
         if found["format"] != FORMAT:
-            raise FileFormatError(source, f"its format is {found['format']!r}, not {FORMAT!r}")
+            raise FileFormatError(source, f"its format is {shown(found['format'])}, not {FORMAT!r}")
         if str(found["version"]).partition(".")[0] != VERSION.partition(".")[0]:
             raise FileFormatError(
-                source, f"its version is {found['version']}, and this reads {VERSION}: export it again"
+                source, f"its version is {str(found['version'])[:80]}, and this reads {VERSION}: export it again"
             )
         return _machine(_chosen(source, found["editions"], name))
     except DeclarationError as error:
@@ -155,11 +158,13 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{shown(value)} is no text")
+    if len(value) > MOST_CHARACTERS:
+        raise ValueError(f"{shown(value)} has {len(value):,} characters, and at most {MOST_CHARACTERS:,} are read")
     return value
 
 
 def _names(values: object) -> tuple[str, ...]:
     if not isinstance(values, list):
-        raise TypeError(f"{values!r} is no list")
+        raise TypeError(f"{shown(values)} is no list")
     return tuple(map(_text, cast("list[object]", values)))

@@ -12,7 +12,7 @@ import numpy as np
 
 from syncedmem.model import InvalidArgumentError, MissingPackageError, NoDeviceError
 from syncedmem.model.interface import DeviceType, MemcpyKind
-from syncedmem.model.packages import install
+from syncedmem.model.packages import install, why
 
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
 from ..allocators.failures import adopting
@@ -46,9 +46,10 @@ __all__ = ["ALLOCATOR", "CUDADeviceAllocator", "CUDAPinnedAllocator", "is_full"]
 try:
     # Any: CuPy has no types.
     cupy: Any = importlib.import_module("cupy")
-except ImportError as _error:
+except Exception as _error:
+    absent = "which is not installed" if isinstance(_error, ImportError) else "which cannot be imported"
     raise NoDeviceError(
-        f"CUDA needs CuPy, which is not installed: {install('cuda12')} or {install('cuda13')} ({_error})"
+        f"CUDA needs CuPy, {absent}: {install('cuda12')} or {install('cuda13')} ({why(_error)})"
     ) from _error
 
 

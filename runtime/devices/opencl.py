@@ -16,7 +16,7 @@ import numpy as np
 
 from syncedmem.model import AllocationError, InvalidArgumentError, NoDeviceError
 from syncedmem.model.interface import DeviceType, MemcpyKind
-from syncedmem.model.packages import install
+from syncedmem.model.packages import install, why
 
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind
 from ..allocators.failures import adopting
@@ -54,8 +54,8 @@ try:
     cla: Any = importlib.import_module("pyopencl.array")
     for part in ("elementwise", "reduction"):
         importlib.import_module(f"pyopencl.{part}")
-except ImportError as _error:
-    raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: {install('opencl')} ({_error})") from _error
+except Exception as _error:
+    raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: {install('opencl')} ({why(_error)})") from _error
 
 
 class OpenCLDeviceAllocator(DeviceAllocator):

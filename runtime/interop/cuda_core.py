@@ -19,7 +19,7 @@ __all__ = ["ExportedResource", "as_resource", "from_resource"]
 
 try:
     core: Any = importlib.import_module("cuda.core")
-except ImportError as _error:
+except Exception as _error:
     raise missing("cuda.core", "cuda-core", _error) from _error
 
 

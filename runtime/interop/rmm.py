@@ -21,7 +21,7 @@ try:
     # Any: the types of RMM and of the other libraries here differ from release to release.
     mr: Any = importlib.import_module("rmm.mr")
     streams: Any = importlib.import_module("rmm.pylibrmm.stream")
-except ImportError as _error:
+except Exception as _error:
     raise missing("RMM", "rmm", _error) from _error
 
 ALIGNMENT = 256

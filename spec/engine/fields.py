@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["FLAG", "HEX", "INTEGER", "NULL", "NUMBER", "TEXT", "Field", "Type"]
+__all__ = ["FLAG", "HEX", "INTEGER", "MOST_CHARACTERS", "MOST_NUMBER", "NULL", "NUMBER", "TEXT", "Field", "Type"]
 __all__ += ["array_of", "by_name", "fault", "mismatch", "object_of", "one_of", "or_null", "short"]
 
 Type = dict[str, Any]
 """A type as JSON Schema describes it."""
 
+MOST_NUMBER = (1 << 64) - 1
+"""The largest number of a field, which C has a type for."""
+MOST_CHARACTERS = 1 << 20
+"""The most characters of a text of a field; hexadecimal digits, which are bytes of memories, may be more."""
+
 INTEGER: Type = {"type": "integer"}
-NUMBER: Type = {"type": "integer", "minimum": 0}
+NUMBER: Type = {"type": "integer", "minimum": 0, "maximum": MOST_NUMBER}
 FLAG: Type = {"type": "boolean"}
-TEXT: Type = {"type": "string"}
+TEXT: Type = {"type": "string", "maxLength": MOST_CHARACTERS}
 NULL: Type = {"type": "null"}
 HEX: Type = {"type": "string", "pattern": "^([0-9a-f]{2})*$"}
 
@@ -36,9 +41,10 @@ def or_null(kind: Type) -> Type:
     return {**kind, "type": [kind["type"], "null"]}
 
 
-def array_of(items: Type, at_least: int = 0) -> Type:
+def array_of(items: Type, at_least: int = 0, at_most: int | None = None) -> Type:
     """A list of values of a type."""
-    return {"type": "array", "items": items, **({"minItems": at_least} if at_least else {})}
+    most = {} if at_most is None else {"maxItems": at_most}
+    return {"type": "array", "items": items, **({"minItems": at_least} if at_least else {}), **most}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +142,14 @@ def _matches_none(choices: list[Type], value: Any) -> str:
 
 
 def _unfit(kind: Type, value: Any) -> str:
-    """Why a value is none of those that are listed, or too small."""
+    """Why a value is none of those that are listed, or too small or too large."""
     allowed = [kind["const"]] if "const" in kind else kind.get("enum", [value])
     if value not in allowed:
         return f"is not one of {', '.join(map(str, allowed))}"
-    minimum = kind.get("minimum")
-    return "" if minimum is None or value is None or value >= minimum else f"is less than {minimum}"
+    minimum, maximum = kind.get("minimum"), kind.get("maximum")
+    if value is not None and minimum is not None and value < minimum:
+        return f"is less than {minimum}"
+    return f"is more than {maximum:,}" if value is not None and maximum is not None and value > maximum else ""
 
 
 def _unlike(kind: Type, value: str) -> str:
@@ -154,12 +162,16 @@ def _unlike(kind: Type, value: str) -> str:
         return "" if good else "is not pairs of lower-case hexadecimal digits"
     if pattern and not re.search(pattern, value):
         return f"is not like {pattern}"
+    if len(value) > kind.get("maxLength", len(value)):
+        return f"has {len(value):,} characters, and at most {kind['maxLength']:,} are read"
     return "is an empty string" if len(value) < kind.get("minLength", 0) else ""
 
 
 def _wrong_items(kind: Type, values: list[Any]) -> str:
     if len(values) < kind.get("minItems", 0):
         return "is too short"
+    if len(values) > kind.get("maxItems", len(values)):
+        return f"has {len(values):,} items, and at most {kind['maxItems']:,} are read"
     items: Type = kind.get("items", {})
     if items in _PLAIN and all(type(it) in _PYTHON[items["type"]] for it in values):  # views have many numbers
         return ""

@@ -64,6 +64,13 @@ _OPTIONAL = ("alignment", "stream", "how")
 """Numbers that are zero by default."""
 
 
+_LARGEST = {"size": (1 << 64) - 1, "count": (1 << 64) - 1}
+"""The largest numbers of a step, as a journal holds them; of others `_MOST`."""
+_MOST = (1 << 32) - 1
+_MOST_TURNS = 1 << 20
+"""The most blocks of a ``cycle``, one after the other, which is one step."""
+
+
 class HeapStep(NamedTuple):
     """One operation with its numbers."""
 
@@ -94,6 +101,10 @@ class HeapStep(NamedTuple):
             raise TargetError(
                 f"not a step: {shown(cast('object', data))}; {operation} takes {', '.join(names) or 'nothing'}"
             )
+        limits = {**_LARGEST, "count": _MOST_TURNS} if operation == "cycle" else _LARGEST
+        for name, number in zip(names, numbers, strict=False):
+            if number > (most := limits.get(name, _MOST)):
+                raise TargetError(f"not a step: {shown(cast('object', data))}; {name} must be at most {most:,}")
         return cls(operation, tuple(numbers) + (0,) * (len(names) - len(numbers)))
 
     def __str__(self) -> str:

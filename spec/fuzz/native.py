@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ABIS", "LibraryAddress", "makes_fresh", "native_symbols", "open_library", "symbols_of"]
 
-_SPELLING = re.compile(r"(?P<path>[^?]*\.(?:so|dylib)[^:?]*):(?P<symbols>[^?]*)(?:\?abi=(?P<abi>\w*))?", re.IGNORECASE)
+_ENDING = re.compile(r"\.(so|dylib)", re.IGNORECASE)
+_ABI = re.compile(r"abi=(\w*)", re.IGNORECASE)
 
 
 ABIS: dict[str, Abi] = {
@@ -79,23 +80,26 @@ class LibraryAddress(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> LibraryAddress | None:
         """Read ``path/to/lib.so:alloc,free[,calloc[,realloc]][?abi=malloc]``; None for a text of another form."""
-        match = _SPELLING.fullmatch(text)
-        if match is None:
+        address, asked, options = text.partition("?")
+        endings = [*_ENDING.finditer(address, 0, max(address.rfind(":"), 0))]
+        chosen = _ABI.fullmatch(options)
+        if not endings or (asked and not chosen):
             return None
-        symbols = tuple(name.strip() for name in match["symbols"].split(","))
-        abi = match["abi"] or "malloc"
+        colon = address.index(":", endings[-1].end())
+        symbols = tuple(name.strip() for name in address[colon + 1 :].split(","))
+        abi = (chosen[1] if chosen else "") or "malloc"
         if abi not in ABIS:
             raise TargetError(f"{text}: there is no abi {abi!r}; there are {', '.join(ABIS)}")
-        address = cls(match["path"], symbols, abi)
+        found = cls(address[:colon], symbols, abi)
         by_position = [name for name in symbols if "=" not in name and "*" not in name]
         named = len(by_position) < len(symbols)
-        most = min(len(address.parts), _MOST_BY_POSITION)
+        most = min(len(found.parts), _MOST_BY_POSITION)
         if not all(symbols) or len(by_position) > most or not (named or len(by_position) > 1):
             raise TargetError(
-                f"{text}: name the symbols as {address.path}:alloc,free or :alloc,free,calloc,realloc, or the prefix "
+                f"{text}: name the symbols as {found.path}:alloc,free or :alloc,free,calloc,realloc, or the prefix "
                 "that all have, as :prefix_*"
             )
-        return address
+        return found
 
     @property
     def parts(self) -> tuple[str, ...]:

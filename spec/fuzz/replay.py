@@ -38,6 +38,8 @@ _WANTED = "a replay of fuzz"
 MOST_STEPS = 64
 """The most steps that are shown."""
 _MOST_LINES = 7
+_LONGEST_HANG = 86_400
+"""The longest time limit of a call, in seconds: a day."""
 _REQUIREMENT: Type = one_of(requirements_of("allocator"))
 _FIELDS: dict[str, Type] = {
     "target": TEXT,
@@ -48,8 +50,8 @@ _FIELDS: dict[str, Type] = {
     "program": array_of({}),
     "seed": INTEGER,
     "steps": NUMBER,
-    "threads": {"type": "integer", "minimum": 1},
-    "hang": {"type": "number", "minimum": 0.001},
+    "threads": {**NUMBER, "minimum": 1},
+    "hang": {"type": "number", "minimum": 0.001, "maximum": _LONGEST_HANG},
     "named": FLAG,
     "skip": array_of(_REQUIREMENT),
 }

@@ -86,8 +86,8 @@ def check_installed() -> None:
     """
     try:
         import_module("aalpy")
-    except ModuleNotFoundError as error:
-        raise MissingPackageError("learning a machine", "aalpy", "learn") from error
+    except Exception as error:
+        raise MissingPackageError("learning a machine", "aalpy", "learn", error) from error
 
 
 class Teacher:

@@ -15,20 +15,22 @@ from .programs import SUITES
 from .vector import vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from syncedmem.model import Machine
 
     from ..memory.policy import Policy
 
-__all__ = ["SCHEMA", "compare", "folder_of", "suite_files", "write"]
+__all__ = ["SCHEMA", "compare", "folder_of", "is_chosen", "suite_files", "write"]
 
 SCHEMA = "vector.schema.json"
 
 
-def suite_files(machine: Machine | None = None, policy: Policy | None = None) -> Iterator[tuple[str, str]]:
-    """All files, one by one: the path of each in the folder, and its contents; the schema is the last.
+def suite_files(
+    machine: Machine | None = None, policy: Policy | None = None, wanted: Collection[str] = ()
+) -> Iterator[tuple[str, str]]:
+    """The files, one by one: the path of each in the folder, and its contents; the schema is the last.
 
     Parameters
     ----------
@@ -36,6 +38,8 @@ def suite_files(machine: Machine | None = None, policy: Policy | None = None) ->
         Without one, the files of all of Caffe's editions.
     policy : Policy, optional
         As for `vectors`.
+    wanted : collection of str
+        Only files of these names, such as ``"caffe/tour"`` or ``"tour"``, and the schema; others are not computed.
 
     Raises
     ------
@@ -45,8 +49,10 @@ def suite_files(machine: Machine | None = None, policy: Policy | None = None) ->
     machines = EDITIONS.values() if machine is None else (machine,)
     for it in machines:
         for name in SUITES:
-            if text := "".join(f"{vector.line()}\n" for vector in vectors(name, it, policy)):
-                yield f"{folder_of(it)}/{name}.jsonl", text
+            path = f"{folder_of(it)}/{name}.jsonl"
+            chosen = vectors(name, it, policy) if is_chosen(path, wanted) else ()
+            if text := "".join(f"{vector.line()}\n" for vector in chosen):
+                yield path, text
     yield SCHEMA, json.dumps(schema(machine), indent=2) + "\n"
 
 
@@ -56,16 +62,14 @@ def folder_of(machine: Machine) -> str:
 
 
 def write(
-    folder: Path, wanted: Iterable[str] = (), machine: Machine | None = None, policy: Policy | None = None
+    folder: Path, wanted: Collection[str] = (), machine: Machine | None = None, policy: Policy | None = None
 ) -> list[str]:
     """Write vectors into a folder.
 
     Parameters
     ----------
     folder : Path
-    wanted : iterable of str
-        Write only files of these names, such as ``"caffe/tour"`` or ``"tour"``, and the schema.
-    machine, policy : Machine, Policy, optional
+    wanted, machine, policy
         As for `suite_files`.
 
     Returns
@@ -81,7 +85,7 @@ def write(
         As `vectors` does; then nothing is written.
     """
     paths: list[str] = []
-    for path, text in _chosen(suite_files(machine, policy), wanted):
+    for path, text in suite_files(machine, policy, wanted):
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, methodcaller("write", text.encode()))
@@ -90,18 +94,17 @@ def write(
 
 
 def compare(
-    folder: Path, wanted: Iterable[str] = (), machine: Machine | None = None, policy: Policy | None = None
+    folder: Path, wanted: Collection[str] = (), machine: Machine | None = None, policy: Policy | None = None
 ) -> list[str]:
     """The files of a folder that are missing, or differ from those that `write` would write."""
     return [
         path
-        for path, text in _chosen(suite_files(machine, policy), wanted)
+        for path, text in suite_files(machine, policy, wanted)
         if not (folder / path).is_file() or (folder / path).read_bytes() != text.encode()
     ]
 
 
-def _chosen(files: Iterable[tuple[str, str]], wanted: Iterable[str]) -> Iterator[tuple[str, str]]:
-    names = set(wanted)
-    for path, text in files:
-        if not names or path == SCHEMA or names & {path.removesuffix(".jsonl"), path.split("/")[-1][:-6]}:
-            yield path, text
+def is_chosen(path: str, wanted: Collection[str]) -> bool:
+    """Whether a path of `suite_files` is among these, which are named as there; without names, all are."""
+    names = {path.removesuffix(".jsonl"), path.rsplit("/", maxsplit=1)[-1].removesuffix(".jsonl")}
+    return not wanted or path == SCHEMA or bool(names & {*wanted})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncedmem.model import EDITIONS, caffe
 
-from ..engine.fields import FLAG, NULL, NUMBER, TEXT, Field, Type, array_of, object_of, one_of
+from ..engine.fields import FLAG, NULL, NUMBER, TEXT, Field, Type, array_of, mismatch, object_of, one_of
 from ..requirements import PROFILES
 from .expected import refusals
 from .programs import LOOK, WRITE_BUFFER
@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Machine
 
-__all__ = ["LINE", "MEMORY_STEP", "line_of", "memory_step", "schema"]
+__all__ = ["LINE", "MEMORY_STEP", "MOST_BYTES", "line_of", "memory_step", "schema", "wrong_sizes"]
+
+MOST_BYTES = 64 << 20
+"""The most bytes of all memories of a vector or of a recorded run; our largest vector has a million."""
+_MOST_MEMORIES, _MOST_STEPS = 1 << 10, 1 << 20
 
 _DIGEST: Type = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
-_COUNT: Type = {"type": "integer", "minimum": 1}
+_COUNT: Type = {**NUMBER, "minimum": 1}
+_SIZES = array_of({**NUMBER, "maximum": MOST_BYTES}, 1, _MOST_MEMORIES)
 _CONTENT = NUMBER
 
 
@@ -147,15 +152,27 @@ LINE: tuple[Field, ...] = (
         _DIGEST,
         required=True,
     ),
-    _key("sizes", "The size of each memory that is made at the start, in bytes.", array_of(NUMBER, 1), required=True),
+    _key(
+        "sizes",
+        f"The size of each memory that is made at the start, in bytes; at most {MOST_BYTES:,} in all.",
+        _SIZES,
+        required=True,
+    ),
     _key(
         "steps",
         "The steps, in order. The last ones are `release`, if memories have an end.",
-        array_of({}, 1),
+        array_of({}, 1, _MOST_STEPS),
         required=True,
     ),
 )
 """The keys of a line."""
+
+
+def wrong_sizes(sizes: Any) -> str:
+    """Why memories cannot be made of these sizes, as the rest of a sentence about them; empty if they can."""
+    if sentence := mismatch(_SIZES, sizes):
+        return sentence
+    return f"is {sum(sizes):,} bytes in all, and at most {MOST_BYTES:,} are taken" if sum(sizes) > MOST_BYTES else ""
 
 
 def line_of(machine: Machine | None) -> tuple[Field, ...]:
@@ -171,5 +188,5 @@ def schema(machine: Machine | None = None) -> Type:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"A test vector of syncedmem, format {FORMAT}: one line of a .jsonl file",
-        **object_of([*line, replace(steps, type=array_of(object_of(memory_step(machine)), 1))]),
+        **object_of([*line, replace(steps, type={**steps.type, "items": object_of(memory_step(machine))})]),
     }

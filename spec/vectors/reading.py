@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from syncedmem.model import FileFormatError
-from syncedmem.model.files import parsed_json, read_text
+from syncedmem.model.files import MOST_TEXT, parsed_json, read_text
 
-from ..engine.fields import by_name, fault
-from .keys import line_of, memory_step
+from ..engine.fields import by_name, fault, short
+from .keys import line_of, memory_step, wrong_sizes
 from .vector import FORMAT
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def holds_requests(path: Path) -> bool:
 def _first_line(path: Path) -> str:
     try:
         with path.open(encoding="utf-8") as file:
-            return file.readline()
+            return file.readline(MOST_TEXT)  # a device may have no end
     except (OSError, ValueError):
         return ""
 
@@ -81,9 +81,11 @@ def read_vectors(path: Path, machine: Machine | None = None) -> list[dict[str, A
 def _problem_of(data: dict[str, Any], keys: dict[str, Field], step_keys: dict[str, Field]) -> str:
     """What is wrong with a vector, or an empty text."""
     if data.get("format") != FORMAT:
-        return f"its format is {data.get('format')!r}, not {FORMAT}"
+        return f"its format is {short(data.get('format'))}, not {FORMAT}"
     if sentence := fault(data, keys):
         return f"it {sentence}"
+    if sentence := wrong_sizes(data["sizes"]):
+        return f"it has a wrong 'sizes': {short(data['sizes'])} {sentence}"
     for k, step in enumerate(data["steps"]):
         if sentence := fault(step, step_keys):
             return f"step {k} {sentence}"

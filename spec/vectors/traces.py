@@ -15,9 +15,10 @@ from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 from syncedmem.model.stepper import Input
 
+from ..engine.fields import short
 from ..memory.by_table import TableOracle
 from .expected import OWN_BUFFER, content
-from .keys import LINE, MEMORY_STEP
+from .keys import LINE, MEMORY_STEP, wrong_sizes
 from .programs import LOOK, OWN, WRITE_BUFFER, setting_of
 from .reading import json_lines
 
@@ -134,13 +135,15 @@ class _Run:
     def __init__(self, header: dict[str, Any], machine: Machine) -> None:
         name = header.get("edition", machine.name)
         if name != machine.name and name not in EDITIONS:
-            raise ValueError(f"there is no edition {name!r}")
+            raise ValueError(f"there is no edition {short(name)}")
         self._machine = machine = machine if name == machine.name else EDITIONS[name]
         self._stepper = stepper(machine)
         _check_keys(header, _OF_RUN | machine.settings.keys())
         inputs = self._stepper.inputs(settings=False, end=True)
         self._entries = {call: [it for it in inputs if str(it.call) == call] for call in machine.calls}
         sizes: list[int] = header.get("sizes", [header["size"]] if "size" in header else [])
+        if sizes and (sentence := wrong_sizes(sizes)):
+            raise ValueError(f"the sizes of its memories are wrong: {short(sizes)} {sentence}")
         self._sizes: dict[int, int] = dict(enumerate(sizes))
         # A recorded run may begin with any setting; a vector begins with that of the beginning.
         self._starts = {self._stepper.start}
@@ -180,7 +183,7 @@ class _Run:
         _check_keys(step, _OF_STEP | machine.settings.keys())
         known = {*machine.calls, *(f"set_{it}" for it in machine.settings), WRITE_BUFFER, LOOK}
         if "call" in step and step["call"] not in known:
-            raise ValueError(f"there is no call {step['call']!r}; known are {', '.join(sorted(known))}")
+            raise ValueError(f"there is no call {short(step['call'])}; known are {', '.join(sorted(known))}")
         _check_keys(step.get("bytes") or {}, frozenset(machine.sides))
         _check_keys(step.get("flags") or {}, frozenset(machine.facts))
 
@@ -192,7 +195,7 @@ class _Run:
     def _set(self, state: State, setting: str, value: str) -> State:
         """A state with another value of a setting."""
         if value not in self._machine.settings[setting].values:
-            raise ValueError(f"there is no {setting} {value!r}")
+            raise ValueError(f"there is no {setting} {short(value)}")
         step = self._stepper.step(state, Input(setting=setting, value=value))
         return step.after if step else state
 

@@ -88,6 +88,9 @@ _LIBRARIES = {
 }
 """Names that need a library.  Without it they are not listed, and asking for one says what is missing."""
 
+_broken: set[str] = set()
+"""Names whose library is there, and cannot be imported."""
+
 _WHOLE = ("model.errors", "runtime.allocators")
 """Modules whose names are all public here: every error, and every adaptor."""
 
@@ -112,14 +115,33 @@ _require_rooms(dirname(__file__))  # noqa: PTH120 -- as above
 def _public() -> dict[str, str]:
     """Where each public name comes from; this loads the rooms that list theirs as a whole."""
     whole = {name: module for module in _WHOLE for name in import_module(f".{module}", __name__).__all__}
-    missing = {name for name, library in _LIBRARIES.items() if find_spec(library) is None}
+    missing = {name for name, library in _LIBRARIES.items() if not _is_there(library)} | _broken
     return {name: home for name, home in (_ROOMS | whole).items() if name not in missing}
+
+
+def _is_there(library: str) -> bool:
+    """Whether a library may be installed; only an import shows whether it works, which `dir` does not wait for."""
+    try:
+        return find_spec(library) is not None
+    except (ImportError, ValueError):  # of a module that somebody has put there without one
+        return True
+
+
+def _listed() -> list[str]:
+    """The names that a star imports: all that can be had, which is tried."""
+    _broken.clear()
+    for name in _LIBRARIES.keys() & _public().keys():
+        try:
+            _named(name)
+        except Exception:  # noqa: BLE001 -- a library may raise anything while it is imported
+            _broken.add(name)
+    return ["__version__", *_public()]
 
 
 def _named(name: str) -> object:
     """A public name, from its room."""
     if name == "__all__":
-        return ["__version__", *_public()]
+        return _listed()
     # A lower-case name may be a module of ours that is being imported, for which no room has to be loaded.
     homes = _public() if name[:1].isupper() and name not in _ROOMS else _ROOMS
     if name not in homes:

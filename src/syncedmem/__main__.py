@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import sys
+from os.path import basename
+from signal import SIGINT
 
-from .model.errors import MissingPackageError
-from .model.packages import LIBRARIES
+from .interrupts import end_at_once, say
 
 __all__ = ["main"]
+
+# Here and not in `main`, because the script `syncedmem` calls that only when this module is imported.  In a program of
+# somebody else, which may import the module, signals stay as they are.
+if __name__ == "__main__" or basename(sys.argv[0]) == "syncedmem":  # noqa: PTH119 -- pathlib takes long to import
+    end_at_once()
 
 
 def main() -> None:
     """Run the command line; without its packages, say in one line how to install them."""
+    from .model.errors import MissingPackageError  # noqa: PLC0415 -- an interrupt is one line from above on
+    from .model.packages import LIBRARIES  # noqa: PLC0415 -- as above
+
     try:
         from .cli import main as run  # noqa: PLC0415 -- it needs packages that the library does not
     except ModuleNotFoundError as error:
@@ -19,7 +28,10 @@ def main() -> None:
             raise
         sys.stderr.write(f"syncedmem: {MissingPackageError('the command line', error.name, 'cli')}\n")
         sys.exit(2)
-    run()
+    try:
+        run()
+    except KeyboardInterrupt as error:  # between two lines of ours, where nothing else says so
+        sys.exit(say(next((it for it in error.args if isinstance(it, int)), SIGINT)))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ which the program was started.  MkDocs can name others: ``folder: !relative`` is
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from html import escape
 from os import PathLike, fspath
 from pathlib import Path
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Blocks", "DiagramExtension", "makeExtension"]
 
-_FENCED = re.compile(r"^(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]*)\n(?P<options>(?:.*\n)*?)(?P=fence)[ ]*$", re.MULTILINE)
-"""Any fenced block: one that shows how to write one of ours is left alone."""
+_FENCE = re.compile(r"(`{3,}|~{3,})([^`]*)")
+"""The first line of any fenced block: one that shows how to write one of ours is left alone."""
 _INFO = re.compile(r"syncedmem-(diagram|table)(?: +(\S+))?")
 _BEFORE_FENCED_CODE = 27
 """The priority; that of other fenced blocks is 25."""
@@ -78,29 +79,39 @@ class Blocks(Preprocessor):
         DeclarationError, FileFormatError, FileAccessError
             If there is no such edition, or a file has no sound machine.
         """
-        return _FENCED.sub(self._block, "\n".join(lines)).split("\n")
+        fences: dict[str, list[int]] = {}  # so that a page of nothing but beginnings is not searched once for each
+        for number, line in enumerate(lines):
+            fences.setdefault(line.rstrip(" "), []).append(number)
+        result, number = list[str](), 0
+        while number < len(lines):
+            begin = _FENCE.fullmatch(lines[number])
+            ends = fences.get(begin[1], []) if begin else []
+            at = bisect_right(ends, number)
+            end = ends[at] if at < len(ends) else number
+            block = lines[number : end + 1]
+            ours = _INFO.fullmatch(begin[2].strip()) if begin and end > number else None
+            result += block if ours is None else self._block(ours, block[1:-1])
+            number = end + 1
+        return result
 
-    def _block(self, block: re.Match[str]) -> str:
-        ours = _INFO.fullmatch(block["info"].strip())
-        if ours is None:
-            return block[0]
+    def _block(self, ours: re.Match[str], lines: list[str]) -> list[str]:
         kind, edition = ours.groups(DEFAULT.name)
-        given = _options(block["options"])
+        given = _options(lines)
         caption = given.pop("caption", "")
         options = export_options(machine_named(edition, self._found), given)
         body = _picture(options) if kind == "diagram" else str(export("html", **options))
         below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
         figure = f'<figure class="syncedmem-{kind}">{body}{below}</figure>'
-        return f"\n{self.md.htmlStash.store(figure)}\n"
+        return ["", self.md.htmlStash.store(figure), ""]
 
     def _found(self, file: str) -> str:
         return str(Path(fspath(self._folder), file))  # asked for each file: that of MkDocs is another for each page
 
 
-def _options(text: str) -> dict[str, str]:
+def _options(lines: list[str]) -> dict[str, str]:
     """The options of a block, ``name: value`` in each line."""
     found: dict[str, str] = {}
-    for line in filter(str.strip, text.splitlines()):
+    for line in filter(str.strip, lines):
         name, colon, value = line.strip().lstrip(":").partition(":")
         if not colon or name not in (*OPTIONS, "caption"):
             raise InvalidExportError(f"{line.strip()!r} is no option of a block: {', '.join((*OPTIONS, 'caption'))}")

@@ -116,6 +116,8 @@ def test_contents_may_be_numbers_and_unknown() -> None:
         ('{"edition":"caffe","sizs":[4]}\n', "line 1: there is no key 'sizs'; known are "),
         ('{"call":"cpu_data","memory":[1]}\n', "line 1: TypeError: "),
         ('{"edition":"none"}\n', "there is no edition 'none'"),
+        ('{"size":2147483648}\n{"call":"cpu_data"}\n', "line 1: .*2147483648 is more than 67,108,864"),
+        ('{"size":"4"}\n', "'4' is not of type integer"),
         ('{"call":"cpu_data","shows":"zz"}\n', "it is no recorded run"),
     ],
 )
@@ -171,6 +173,15 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"id": None}, "it has no 'id'"),
     ({"more": 1}, "it has 'more', which is none of its fields"),
     ({"sizes": []}, "it has a wrong 'sizes': [] is too short"),
+    ({"sizes": [1 << 31]}, "it has a wrong 'sizes': [2147483648] where 2147483648 is more than 67,108,864"),
+    ({"sizes": [1 << 25] * 3}, "is 100,663,296 bytes in all, and at most 67,108,864 are taken"),
+    ({"sizes": [0] * 1025}, "has 1,025 items, and at most 1,024 are read"),
+    ({"suite": "x" * ((1 << 20) + 1)}, "has 1,048,577 characters, and at most 1,048,576 are read"),
+    ({"format": "x" * 10_000}, "line 1: it is no vector: its format is 'xxx"),
+    (
+        {"steps": [{"call": "cpu_data", "shows": 1 << 64}]},
+        "6 is more than 18,446,744,073,709,551,615",
+    ),
     ({"steps": []}, "it has a wrong 'steps': [] is too short"),
     ({"shapes": [[1]]}, "it has 'shapes', which is none of its fields"),
     ({"steps": [1]}, "step 0 is not a JSON object"),
@@ -182,9 +193,16 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("change", "said"), WRONG)
 def test_a_file_that_has_no_vectors_is_said(change: dict[str, Any], said: str, tmp_path: Path, refused: Refuse) -> None:
+    """A limit is said, with the value; nothing is made before."""
     data = {name: it for name, it in {**GOOD, **change}.items() if it is not None}
     (tmp_path / "some.jsonl").write_text(json.dumps(data, separators=(",", ":")) + "\n", encoding="utf-8")
-    assert said in refused("replay", tmp_path / "some.jsonl")
+    line = refused("replay", tmp_path / "some.jsonl")
+    assert said in line
+    assert len(line) < 500
+
+
+def test_a_file_without_an_end_is_not_read_to_it(refused: Refuse) -> None:
+    assert "/dev/zero" in refused("replay", "/dev/zero")
 
 
 def test_what_holds_no_vectors_is_another_file(tmp_path: Path) -> None:

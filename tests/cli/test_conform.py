@@ -93,7 +93,7 @@ def test_the_files_of_a_run_replace_those_of_the_run_before(tmp_path: Path) -> N
     assert (tmp_path / "R09-no-needless-copy.jsonl").is_file()
 
     report["files"] += ["mine.py", "../out.py", 5]
-    (tmp_path / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    (tmp_path / "report.json").write_text(json.dumps(report, indent=2), encoding="utf-8")
     again = conform(tmp_path, *way[:-1], "L0")
     assert "earlier run" not in again.output
     assert mine == {it.name for it in tmp_path.iterdir()}

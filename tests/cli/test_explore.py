@@ -121,7 +121,9 @@ def test_a_file_that_is_no_page_is_replaced_only_by_force(refused: Callable[...,
     page = tmp_path / "README.md"
     page.write_text("# Mine\n")
 
-    assert "--force replaces it" in refused("explore", "-o", page)
+    said = refused("explore", "-o", page)
+    assert "--force replaces it" in said
+    assert "--insert" not in said
     assert page.read_text() == "# Mine\n"
     for force in (["--force"], []):
         assert CliRunner().invoke(app, ["explore", "-o", str(page), *force]).exit_code == 0
@@ -136,8 +138,8 @@ def test_a_file_that_is_no_page_is_replaced_only_by_force(refused: Callable[...,
         (["--machine", "{folder}/bad.py:M", "-o", "{page}"], "bad: "),
         (["--machine", "{folder}/bad.py:N", "-o", "{page}"], "{folder}/bad.py has no N"),
         (["--machine", "{folder}/none.json", "-o", "{page}"], "{folder}/none.json: No such file or directory"),
-        (["-o", "{folder}"], "{folder}: it is a directory"),
-        (["-o", "{folder}/bad.py/page.html"], "{folder}/bad.py: File exists"),
+        (["-o", "{folder}"], "{folder}: Is a directory"),
+        (["-o", "{folder}/bad.py/page.html"], "{folder}/bad.py: Not a directory"),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], said: str, refused: Callable[..., str], tmp_path: Path) -> None:

@@ -115,10 +115,10 @@ def test_a_thread_may_run_the_command(tmp_path: Path) -> None:
 def test_a_full_disk_costs_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The report is printed, and the status says that something could not be written."""
 
-    def full(path: Path, _: object) -> None:
+    def full(path: Path, *_: object, **__: object) -> None:
         raise FileAccessError(str(path), "No space left on device")
 
-    monkeypatch.setattr("syncedmem.cli.fuzz.write", full)
+    monkeypatch.setattr("syncedmem.cli.output.write", full)
     result = CliRunner().invoke(app, ["fuzz", BUG, "--steps", "500", "--out", str(tmp_path), "--first"])
 
     assert 2 == result.exit_code

@@ -127,7 +127,7 @@ def test_options_stand_in_the_marks(readme: Path) -> None:
 def test_a_page_is_not_replaced_by_a_diagram(readme: Path) -> None:
     """It was, with status 0, and ``--check`` invited to it."""
     result = diagram("--format", "mermaid", "-o", "README.md")
-    assert "README.md is there, and does not begin like the file that would replace it" in str(result.exception)
+    assert "README.md: it is there, and does not begin like a file that this command writes" in str(result.exception)
     assert readme.read_text(encoding="utf-8") == PAGE
     assert diagram("--format", "mermaid", "-o", "README.md", "--force").exit_code == 0
     assert readme.read_text(encoding="utf-8") == export("mermaid", edition="caffe")
@@ -151,7 +151,7 @@ def test_a_module_of_tla_has_its_configuration_beside_it(tmp_path: Path) -> None
     config.write_text("mine\n", encoding="utf-8")
     assert f"{config} is not up to date: it is another kind of file" in diagram("-o", str(file), "--check").stderr
     refused = diagram("-o", str(file), "--edition", "early")
-    assert f"{config} is there, and does not begin like" in str(refused.exception)
+    assert f"{config}: it is there, and does not begin like" in str(refused.exception)
     assert export("tla") == file.read_text(encoding="utf-8")
     assert diagram("-o", str(file), "--force").exit_code == 0
     assert tla_config() == config.read_text(encoding="utf-8")

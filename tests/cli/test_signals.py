@@ -8,12 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HANGS = """\
 import os, pathlib, sys
@@ -40,3 +37,83 @@ def test_a_program_that_hangs_ends_with_the_command(command: str, number: signal
     assert (128 + number, f"syncedmem: interrupted by {number.name}\n") == (run.returncode, said)
     with pytest.raises(ProcessLookupError):
         os.kill(int(place.read_text(encoding="utf-8")), 0)
+
+
+# Before anything of a command is imported, Python imports this module: it sends a signal while another one is imported,
+# or at the end, when everything else has ended.
+SENDS = """\
+import atexit, os, signal, sys
+
+NUMBER, WHERE = int(os.environ["NUMBER"]), os.environ["WHERE"]
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == WHERE:
+            print("sent", flush=True)
+            signal.raise_signal(NUMBER)
+
+if WHERE == "the end":
+    atexit.register(lambda: (print("sent", flush=True), signal.raise_signal(NUMBER)))
+sys.meta_path.insert(0, Finder)
+"""
+MOMENTS = {
+    "syncedmem.model.errors": "--version",
+    "syncedmem.model.caffe": "--version",
+    "syncedmem.cli": "--version",
+    "typer": "--version",
+    "rich.console": "devices",
+    "syncedmem.cli.vectors": "--version",
+    "numpy": "devices",
+    "numpy._core._multiarray_umath": "devices",
+    "syncedmem.runtime.devices.simulated": "devices",
+    "jinja2": "diagram --format c",
+    "hypothesis": "verify --device cpu --steps 0",
+    "the end": "diff caffe caffe",
+}
+"""Where the signal comes, in which command."""
+
+
+@pytest.mark.deep(quick=3)
+@pytest.mark.parametrize("where", MOMENTS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("program", [["-m", "syncedmem"], [str(Path(sys.executable).with_name("syncedmem"))]])
+def test_an_interrupt_is_one_line_at_any_time(
+    where: str, number: signal.Signals, program: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SENDS, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, *program, *MOMENTS[where].split()],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBER": str(int(number)), "WHERE": where},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "sent\n" in done.stdout
+    assert (128 + number, f"syncedmem: interrupted by {number.name}\n") == (done.returncode, done.stderr)
+
+
+def test_a_program_that_imports_it_keeps_its_signals() -> None:
+    program = (
+        "import signal, sys; before = [*map(signal.getsignal, (2, 15))]; import syncedmem.__main__; "
+        "sys.exit(before != [*map(signal.getsignal, (2, 15))])"
+    )
+    assert 0 == subprocess.run([sys.executable, "-c", program], check=False).returncode
+
+
+def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
+    """As in a job of ``nohup``, until the command itself begins."""
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import signal\nsignal.signal(2, signal.SIG_IGN)\n{SENDS}", encoding="utf-8"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "syncedmem", "--version"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBER": "2", "WHERE": "typer"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)

@@ -67,6 +67,8 @@ def test_one_edition_of_several_is_read_by_its_name(tmp_path: Path) -> None:
         (("editions", 0, "calls", 0, "does"), "look", "the call cpu_data cannot mean 'look': there are"),
         (("editions", 0, "sides"), "cpu", "this is no machine in JSON: 'cpu' is no list"),
         (("editions", 0, "about"), 3, "this is no machine in JSON: 3 is no text"),
+        (("editions", 0, "about"), "x" * 10_001, f"this is no machine in JSON: '{'x' * 76}... has 10,001 characters"),
+        (("version",), "3" * 10_000, f"its version is {'3' * 80}, and this reads 1.0"),
         (("editions", 0, "cycles"), 3, "this is no machine in JSON: 'int' object is not iterable"),
         (("editions", 0, "transitions", 0), {}, "this is no machine in JSON: 'call' is missing or unknown"),
     ],

@@ -114,6 +114,22 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (b"new", True) == ((tmp_path / "b").read_bytes(), (tmp_path / "dangling").is_symlink())
 
 
+def test_a_link_that_is_not_followed_is_replaced(tmp_path: Path) -> None:
+    """What it leads to stays, also if that is a folder or nothing."""
+    (tmp_path / "a").write_bytes(b"before")
+    (tmp_path / "folder").mkdir()
+    for name in ("a", "folder", "missing"):
+        (tmp_path / "link").unlink(missing_ok=True)
+        (tmp_path / "link").symlink_to(name)
+        write_whole(tmp_path / "link", put(b"after"), follow=False)
+
+        assert (b"after", False) == ((tmp_path / "link").read_bytes(), (tmp_path / "link").is_symlink())
+    assert (b"before", {"a", "folder", "link"}) == (
+        (tmp_path / "a").read_bytes(),
+        {it.name for it in tmp_path.iterdir()},
+    )
+
+
 def test_a_hard_link_keeps_what_was_there(tmp_path: Path) -> None:
     """The path has a new file, as docs/blobs.md says."""
     (tmp_path / "a").write_bytes(b"before")

@@ -172,6 +172,14 @@ def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         space(many)
 
 
+def test_too_many_transitions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting of a few values is an input for each in every state, and settings are multiplied."""
+    monkeypatch.setattr("syncedmem.model.states.MOST_TRANSITIONS", 1000)
+    settings = [Setting(f"s{k}", ("a", "b"), "a") for k in range(10)]
+    with pytest.raises(DeclarationError, match=r"^many: more than 1,000 transitions can be taken$"):
+        space(Machine("many", [Row("go", A)], settings=settings))
+
+
 def test_machines_are_told_apart_by_their_rows() -> None:
     other = Machine("msi", MSI.rows[:1])
     assert isinstance(space(other), Space)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 import importlib
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -53,6 +54,61 @@ from syncedmem import {name}
 
     assert "NoDeviceError" in done.stderr.splitlines()[-1]
     assert "pip install" in done.stderr.splitlines()[-1]
+
+
+USED = """
+from syncedmem import *
+import syncedmem
+assert "SyncedMemory" in globals()
+assert {name!r} not in globals() and {name!r} not in dir(syncedmem)
+if {device!r}:
+    from syncedmem.runtime import probe
+    print(next(it.detail for it in probe() if it.name == {device!r}))
+try:
+    from syncedmem import {name}
+except SyncedMemoryError as error:
+    print(type(error).__name__, error)
+"""
+"""A program that takes all that can be had, and then asks for a name that cannot."""
+
+
+@pytest.mark.deep(quick=1)
+@pytest.mark.parametrize("raised", ["ImportError", "RuntimeError", "OSError", "ModuleNotFoundError", "AttributeError"])
+@pytest.mark.parametrize(
+    ("library", "name", "device"),
+    [
+        ("cupy", "CUDADeviceAllocator", "cuda"),
+        ("pyopencl", "OpenCLDeviceAllocator", "opencl"),
+        ("hypothesis", "check_conformance", ""),
+    ],
+)
+def test_a_library_that_cannot_be_imported_hides_its_names(
+    library: str, name: str, device: str, raised: str, tmp_path: Path
+) -> None:
+    """Whatever it raises. The list of devices and asking for a name say why, in a line."""
+    (tmp_path / f"{library}.py").write_text(f"raise {raised}('half\\ninstalled')\n", encoding="utf-8")
+    program = USED.format(name=name, device=device)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    lines = done.stdout.splitlines()
+    assert [True] * (2 if device else 1) == ["half installed" in line for line in lines]
+    assert lines[-1].startswith(("NoDeviceError", "MissingPackageError"))
+    assert "pip install" in lines[-1]
+
+
+@pytest.mark.deep
+def test_without_mako_pyopencl_hides_its_names(tmp_path: Path) -> None:
+    """PyOpenCL itself can be imported then, and the modules that make kernels cannot."""
+    (tmp_path / "mako").mkdir()
+    (tmp_path / "mako" / "__init__.py").write_text("raise ModuleNotFoundError('No Mako here')\n", encoding="utf-8")
+    program = USED.format(name="OpenCLDeviceAllocator", device="opencl")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert [True] * 2 == ["Mako" in line and "pip install mako pyopencl" in line for line in done.stdout.splitlines()]
 
 
 def test_without_hypothesis_all_that_is_listed_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:

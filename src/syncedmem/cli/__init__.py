@@ -18,12 +18,13 @@ import typer
 from typer.core import TyperCommand
 
 from syncedmem import __version__
+from syncedmem.interrupts import say
 from syncedmem.model import SyncedMemoryError
 from syncedmem.model.gone import gone
 
 from .display import help_of
 from .output import name_standard_output
-from .signals import BY_SIGNAL, interruptible
+from .signals import interruptible
 
 if TYPE_CHECKING:
     import signal
@@ -95,14 +96,16 @@ def main() -> None:
 
 
 def _run(signals: list[signal.Signals]) -> None:
-    """Run a command; one that was interrupted, and ends with an error, says so if it did not do it itself."""
+    """Run a command; one that was interrupted, and ends with an error, says so if it did not do it itself.
+
+    Whatever the error is: in a library that is being imported, an interrupt often becomes one of another class.
+    """
     try:
         app()
-    except SystemExit as end:
-        if not (signals and end.code):
+    except BaseException as end:
+        if not signals or (isinstance(end, SystemExit) and not end.code):
             raise
-        typer.echo(f"syncedmem: interrupted by {signals[0].name}", err=True)
-        sys.exit(BY_SIGNAL + signals[0])
+        sys.exit(say(signals[0]))
 
 
 @contextmanager

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.progress import TextColumn
 
-from syncedmem.model import EDITIONS, InvalidArgumentError
+from syncedmem.model import EDITIONS, FileFormatError, InvalidArgumentError
+from syncedmem.model.files import parsed_json, read_text
 
 from .display import progress_bars, sayer, table, widen
 from .machines import POLICY
@@ -20,6 +22,7 @@ from .options import (
     TIMEOUT,
     Command,
     Edition,
+    Force,
     JsonFile,
     JunitFile,
     OwnMachine,
@@ -29,7 +32,7 @@ from .options import (
     limits_of,
     one_of,
 )
-from .output import check_places, named, write, write_reports
+from .output import SIGNS, as_text, check_places, is_other, named, write_over, write_reports
 from .targets import as_written, port_target, program_file, running
 
 if TYPE_CHECKING:
@@ -108,6 +111,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
     json_path: JsonFile = None,
     junit: JunitFile = None,
     out: ReportFolder = DEFAULT_OUT,
+    force: Force = False,
 ) -> None:
     """Test a port against the specification.
 
@@ -132,8 +136,8 @@ def conform(  # noqa: PLR0913 -- the options of the command
     wanted = _wanted(profile, level, edition, steps, seed, keep_going, excepted or [], blobs)
     limits = limits_of(timeout, MEMORY)
     found = port_target(target, command, machine, policy)
-    check_places(json_path, junit, out)
-    kept = _Kept(out, as_written(found))
+    check_places("conform", json_path, junit, out, force=force)
+    kept = _Kept(out, as_written(found), force=force)
     known: set[str] = set()
 
     def receive(report: PortReport) -> None:
@@ -141,7 +145,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
         for violation in report.violations:
             if violation.requirement not in known:
                 known.add(violation.requirement)
-                _print_violation(say, violation, seed, out, found)
+                _print_violation(say, violation, seed, kept.path(violation), found)
 
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         report = _tested(found, wanted, limits, _follow(progress), receive)
@@ -149,7 +153,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
     _print(console, report)
     if kept.stale:
         say(f"{out} also has files of an earlier run on {kept.before}: {', '.join(kept.stale)}")
-    for error in write_reports(report, json_path, junit):
+    for error in write_reports(report, json_path, junit, force=force):
         raise error
     say(report.line, style="green" if report.passed else "bold red")
     if not report.passed:
@@ -222,6 +226,8 @@ class _Kept:
     out : Path
     target : str
         The target, as a command line has it.
+    force : bool
+        Whether a report that another program wrote is replaced.
 
     Attributes
     ----------
@@ -231,10 +237,10 @@ class _Kept:
         The files of that run that are still there: nobody but their owner knows whether they are wanted.
     """
 
-    def __init__(self, out: Path, target: str) -> None:
-        self._out = out
+    def __init__(self, out: Path, target: str, *, force: bool) -> None:
+        self._out, self._force = out, force
         self._target = target
-        self._files: dict[str, None] = {}
+        self._files: dict[str, str] = {}
         self._started = False
         self.before: str = ""
         self.stale: list[str] = []
@@ -245,24 +251,33 @@ class _Kept:
             self._clear()
         for violation in report.violations:
             if violation.statements:
-                path = _file(violation, self._out)
+                path = self.path(violation)
                 text = violation.reproducer if path.suffix == ".py" else "\n".join(violation.statements)
-                self._write(path, f"{text}\n")
-        self.stale = [name for name in self.stale if name not in self._files]
-        data = {"target": self._target, "files": [*self._files], **report.as_json()}
-        write(self._out / "report.json", json.dumps(data, indent=2) + "\n")
+                # By force, because `path` chooses no name that somebody else's file has.
+                write_over({path: f"{text}\n".encode()}, force=True, within=self._out)
+        self.stale = [name for name in self.stale if name not in self._files.values()]
+        data = {"target": self._target, "files": [*self._files.values()], **report.as_json()}
+        write_over({self._out / "report.json": as_text(data).encode()}, force=self._force, within=self._out)
 
-    def _write(self, path: Path, text: str) -> None:
-        write(path, text)
-        self._files[path.name] = None
+    def path(self, violation: Violation) -> Path:
+        """The file of a violation's program: of its names the first that nobody has but an earlier run."""
+        name = program_file(violation.requirement, violation.statements)
+        if name not in self._files:
+            stem, ending = name.rsplit(".", 1)
+            names = (name if n == 1 else f"{stem}-{n}.{ending}" for n in count(1))
+            self._files[name] = next(it for it in names if it in self.stale or not os.path.lexists(self._out / it))
+        return self._out / self._files[name]
 
     def _clear(self) -> None:
         """Remove the files that the report of a run before lists, and no others."""
         self._started = True
+        report = self._out / "report.json"
+        if is_other(report, SIGNS["conform"]):
+            return
         try:
-            data: Any = json.loads((self._out / "report.json").read_text(encoding="utf-8"))
+            data = parsed_json(str(report), read_text(report, "a report"))
             target, names = str(data["target"]), [str(name) for name in data["files"]]
-        except (OSError, ValueError, KeyError, TypeError):  # there was no run, or of a version that did not list them
+        except (FileFormatError, KeyError, TypeError):  # there was no run, or of a version that did not list them
             return
         there = [name for name in names if _FINDING.fullmatch(name) and (self._out / name).is_file()]
         if target != self._target:
@@ -277,16 +292,12 @@ _FINDING = re.compile(r"[BPR]\d\d-[a-z0-9-]+\.(py|jsonl)")
 """The names of the files of findings."""
 
 
-def _file(violation: Violation, out: Path) -> Path:
-    return out / program_file(violation.requirement, violation.statements)
-
-
 def _print_violation(
-    say: Callable[..., None], violation: Violation, seed: int, out: Path, found: ProgramTarget | MakerTarget
+    say: Callable[..., None], violation: Violation, seed: int, path: Path, found: ProgramTarget | MakerTarget
 ) -> None:
     """Print what was found, with the shortest program that shows it, as soon as it is found."""
     say(violation.sentence, style="red")
-    for line in _shown(violation, seed, out, found):
+    for line in _shown(violation, seed, path, found):
         say(f"{line}\n")
 
 
@@ -353,11 +364,11 @@ def _beyond(report: PortReport) -> list[str]:
     return safe if report.claim.profile == "caffe" else []
 
 
-def _shown(violation: Violation, seed: int, out: Path, found: ProgramTarget | MakerTarget) -> Iterator[str]:
+def _shown(violation: Violation, seed: int, path: Path, found: ProgramTarget | MakerTarget) -> Iterator[str]:
     """The program of a violation, and how to run it."""
     if not violation.statements:  # a maker in Python that cannot even be imported
         return
-    text, path = "\n".join(violation.statements), _file(violation, out)
+    text = "\n".join(violation.statements)
     if len(text) <= _SHOWN:
         yield f"Shortest program, seed {seed}:\n\n{text}"
     yield f"It is in {path}." if path.suffix == ".py" else f"Run it: {running(found, path)}"

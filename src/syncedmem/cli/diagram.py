@@ -17,6 +17,7 @@ from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of,
 from syncedmem.model.exports.options import named_calls, named_choice
 from syncedmem.model.files import read_text
 
+from .options import Force  # noqa: TC001 -- typer reads it
 from .output import file_place, is_other, place, read_bytes, write, write_over
 
 if TYPE_CHECKING:
@@ -107,10 +108,7 @@ def diagram(  # noqa: PLR0913 -- the options of the command
             "--check", metavar="", help="Write nothing. Compare the file with what --out or --insert would write."
         ),
     ] = False,
-    force: Annotated[
-        bool,
-        typer.Option("--force", metavar="", help="Replace the --out file, even if it is not of the format."),
-    ] = False,
+    force: Force = False,
 ) -> None:
     """Draw the head machine, or write it in another format."""
     if insert:
@@ -154,8 +152,9 @@ def _compare(files: Mapping[Path, bytes]) -> None:
     """Name the files that are not up to date, and exit with 1 if there are any."""
     stale = [path for path, data in files.items() if not path.exists() or read_bytes(path) != data]
     for path in stale:
-        other = is_other(path, files[path])
-        again = "it is another kind of file, which only --force replaces" if other else _AGAIN
+        again = _AGAIN
+        if path.is_symlink() or is_other(path, files[path]):
+            again = f"it is {'a link' if path.is_symlink() else 'another kind of file'}, which only --force replaces"
         typer.echo(f"{path} is not up to date: {again}", err=True)
     if stale:
         raise typer.Exit(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +10,8 @@ from rich.console import Console
 from syncedmem.model.exports.declared import MACHINE, machine_named
 
 from .display import table, widen
-from .output import check_place, place, write
+from .options import Force  # noqa: TC001 -- typer reads it
+from .output import as_text, check_report, write_report
 
 if TYPE_CHECKING:
     from syncedmem.model.difference import MachineDiff
@@ -32,6 +32,7 @@ def diff(
             "--json", metavar="FILE", help="Also write the result as JSON to this file; - is standard output."
         ),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Show where two machines differ, and by which calls.
 
@@ -45,15 +46,12 @@ def diff(
     """
     from syncedmem.model.difference import compare
 
-    data_file = None if json_path in (None, "-") else place("--json", json_path, "file")
-    if data_file:
-        check_place(data_file)
+    check_report("--json", json_path, "diff", force=force)
     found = compare(machine_named(one), machine_named(other))
     console = Console(stderr=json_path == "-", highlight=False, soft_wrap=True)
     widen(console)
     _print(console, found)
-    if json_path is not None:
-        write(data_file, json.dumps(found.as_json(), indent=2) + "\n")
+    write_report(json_path, as_text(found.as_json()), force=force)
     if not found.same:
         raise typer.Exit(1)
 

@@ -10,7 +10,8 @@ from syncedmem.model import EDITIONS, InvalidExportError
 from syncedmem.model.caffe import DEFAULT
 from syncedmem.model.exports.declared import MACHINE, machine_named
 
-from .output import file_place, write, write_over
+from .options import Force  # noqa: TC001 -- typer reads it
+from .output import check_place, file_place, write, write_over
 
 __all__ = ["explore"]
 
@@ -36,9 +37,7 @@ def explore(
             help="Write the page to this file; it is needed. Missing folders are created; - is standard output.",
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", metavar="", help="Replace the --out file, even if it is no page.")
-    ] = False,
+    force: Force = False,
 ) -> None:
     """Write a machine as a page to play with, call by call.
 
@@ -54,6 +53,8 @@ def explore(
     from syncedmem.explorer import explorer_page
 
     path = file_place(out)
+    if path is not None:
+        check_place(path, "explore", force=force)
     page = explorer_page(DEFAULT if edition is None else machine_named(edition))
     if path is None:
         write(None, page)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import threading
 import time
 from contextlib import contextmanager
@@ -18,14 +18,15 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
-from syncedmem.model import FileAccessError
+from syncedmem.interrupts import BY_SIGNAL
+from syncedmem.model import FileAccessError, SyncedMemoryError
 from syncedmem.model.defaults import FUZZ
 
 from .display import progress_bars
-from .options import JsonFile, JunitFile  # noqa: TC001 -- typer reads them
-from .output import check_places, write, write_reports
+from .options import Force, JsonFile, JunitFile  # noqa: TC001 -- typer reads them
+from .output import as_text, check_places, write_over, write_reports
 from .replay import replaying
-from .signals import BY_SIGNAL, interruptible
+from .signals import interruptible
 
 if TYPE_CHECKING:
     import signal
@@ -117,6 +118,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             "are created.",
         ),
     ] = DEFAULT_OUT,
+    force: Force = False,
 ) -> None:
     """Search an allocator for bugs.
 
@@ -144,8 +146,8 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
       130, 143  it was interrupted by Ctrl-C or SIGTERM
     """
     console = Console(stderr="-" in (json_path, junit), emoji=False)
-    check_places(json_path, junit, out)
-    files = _FindingFiles(out, console)
+    check_places("fuzz", json_path, junit, out, force=force)
+    files = _FindingFiles(out, console, force=force)
     with progress_bars(console, MofNCompleteColumn()) as progress, _signs_of_life(console, progress) as follow:
         from syncedmem.spec.fuzz import EngineError, TargetError
         from syncedmem.spec.fuzz import fuzz as run_fuzz
@@ -177,11 +179,17 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             except EngineError as error:
                 typer.echo(f"syncedmem: {error}", err=True)
                 raise typer.Exit(_FAILED) from None
-    _finish(console, files, json_path, junit, signals)
+    _finish(console, files, json_path, junit, signals, force=force)
 
 
-def _finish(
-    console: Console, files: _FindingFiles, json_path: str | None, junit: str | None, signals: list[signal.Signals]
+def _finish(  # noqa: PLR0913 -- the options of the command
+    console: Console,
+    files: _FindingFiles,
+    json_path: str | None,
+    junit: str | None,
+    signals: list[signal.Signals],
+    *,
+    force: bool,
 ) -> None:
     """Print the report, write what is still to be written, and exit."""
     report = files.report
@@ -189,7 +197,7 @@ def _finish(
         console.print(f"interrupted by {signals[0].name} before anything was tested.", style="bold red")
         raise typer.Exit(BY_SIGNAL + signals[0])
     files.keep(report)
-    unwritten = [*filter(None, [files.error]), *write_reports(report, json_path, junit)]
+    unwritten = [*filter(None, [files.error]), *write_reports(report, json_path, junit, force=force)]
     _print_report(console, report)
     paths = iter(files.paths(report))
     for finding in report.findings:
@@ -219,6 +227,8 @@ class _FindingFiles:
     out : Path
     console : Console
         Where a finding is told at once.
+    force : bool
+        Whether a report that another program wrote is replaced.
 
     Attributes
     ----------
@@ -230,16 +240,19 @@ class _FindingFiles:
         Why the run ended before all generators had run: the target cannot be used by one; empty if it came to its end.
     """
 
-    def __init__(self, out: Path, console: Console) -> None:
+    def __init__(self, out: Path, console: Console, *, force: bool = False) -> None:
         self.report: Report | None = None
         self.error = ""
         self.refused = ""
-        self._out = out
+        self._out, self._force = out, force
         self._written: dict[Path, str] = {}
         self._console, self._told = console, set[tuple[str, str, int]]()
 
     def paths(self, report: Report) -> list[Path]:
-        """The file for the replay of each finding, and after it of its consequences: one of another target stays."""
+        """The file for the replay of each finding, and after it of its consequences.
+
+        Of each name the first number is taken that neither a replay of another target has nor any other file.
+        """
         paths: list[Path] = []
         for finding in report.with_consequences:
             names = (finding.requirement if n == 1 else f"{finding.requirement}-{n}" for n in count(1))
@@ -248,13 +261,15 @@ class _FindingFiles:
         return paths
 
     def _is_of_another(self, path: Path, target: str) -> bool:
-        """Whether a file of an earlier run has a finding of another target."""
-        if path in self._written or not path.exists():
+        """Whether a file is there that is no replay for this target."""
+        if path in self._written or not os.path.lexists(path):
             return False
+        from syncedmem.spec.fuzz import Replay
+
         try:
-            return bool(json.loads(path.read_text(encoding="utf-8"))["target"] != target)
-        except (OSError, ValueError, KeyError, TypeError):
-            return False
+            return path.is_symlink() or Replay.read(path).target != target
+        except SyncedMemoryError:
+            return True
 
     def keep(self, report: Report) -> None:
         """Tell and write what has changed; if that fails, the run goes on, and the error is told at the end."""
@@ -267,7 +282,7 @@ class _FindingFiles:
                 self._console.print(text, markup=False, highlight=False, soft_wrap=True)
         findings = zip(self.paths(report), report.with_consequences, strict=True)
         texts = {path: report.replay(finding).text() for path, finding in findings}
-        texts[self._out / "report.json"] = json.dumps(report.as_json(), indent=2) + "\n"
+        texts[self._out / "report.json"] = as_text(report.as_json())
         self.error = ""
         try:
             for path in self._written.keys() - texts.keys():
@@ -275,7 +290,7 @@ class _FindingFiles:
                 del self._written[path]
             for path, text in texts.items():
                 if self._written.get(path) != text:
-                    write(path, text)
+                    write_over({path: text.encode()}, force=self._force, within=self._out)
                     self._written[path] = text
         except (FileAccessError, OSError) as error:
             self.error = str(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +18,7 @@ from .options import (
     TIMEOUT,
     Command,
     Edition,
+    Force,
     JsonFile,
     Memory,
     OwnMachine,
@@ -28,7 +28,7 @@ from .options import (
     limits_of,
     one_of,
 )
-from .output import check_place, write
+from .output import as_text, check_place, check_report, write_each, write_over, write_report
 from .targets import port_target, program_file, running
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress
 
+    from syncedmem.model import FileAccessError
     from syncedmem.spec.learning.report import LearnFinding, LearnReport, LearnWanted
     from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
 
@@ -43,6 +44,7 @@ __all__ = ["learn"]
 
 DEFAULT_OUT = Path("build/learn")
 STEPS = 2000
+_DRAWINGS = {"machine.svg": "svg", "machine.mmd": "mermaid", "machine.dot": "dot"}
 _LEVELS = ("L0", "L1", "L2")
 _INTERRUPTED = 130
 """As a shell has it of a program that an interrupt has ended."""
@@ -85,6 +87,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
     memory: Memory = MEMORY,
     json_path: JsonFile = None,
     out: ReportFolder = DEFAULT_OUT,
+    force: Force = False,
 ) -> None:
     """Learn the machine of a port, and where it differs.
 
@@ -116,21 +119,23 @@ def learn(  # noqa: PLR0913 -- the options of the command
     wanted = _wanted(level, edition, states, steps, seed)
     limits = limits_of(timeout, memory)
     found = port_target(target, command, machine)
-    for text in (json_path, str(out / "report.json")):
-        if text not in (None, "-"):
-            check_place(Path(str(text)))
+    check_report("--json", json_path, "learn", force=force)
+    for name, kind in {"report.json": "learn", **_DRAWINGS}.items():
+        check_place(out / name, kind, force=force, within=out)
     try:
         with progress_bars(console, TextColumn("{task.fields[calls]} calls")) as progress:
             report = learned(found, wanted, limits, progress=_follow(progress))
     except Violation as violation:
-        write(out / _file("new", violation.statements), "\n".join(violation.statements) + "\n")
+        program = {out / _file("new", violation.statements): "\n".join(violation.statements).encode() + b"\n"}
+        write_over(program, force=force, within=out)
         say(violation.sentence, style="red")
         say("not learned: no memory can be made", style="bold red")
         raise typer.Exit(1) from violation
-    drawn = _keep(report, out)
+    drawn, unwritten = _keep(report, out, force=force)
     _print(console, report, out, found, drawn)
-    if json_path is not None:
-        write(None if json_path == "-" else Path(json_path), json.dumps(report.as_json(), indent=2) + "\n")
+    for error in unwritten:
+        raise error
+    write_report(json_path, as_text(report.as_json()), force=force)
     say(report.line, style="green" if report.passed else "bold red")
     if not report.passed:
         raise typer.Exit(_INTERRUPTED if report.learned.interrupted else 1)
@@ -166,18 +171,20 @@ def _files(report: LearnReport) -> list[tuple[LearnFinding, str]]:
     return [(it, _file(f"{number}-{it.name}", it.statements)) for number, it in enumerate(report.findings, 1)]
 
 
-def _keep(report: LearnReport, out: Path) -> list[str]:
-    """Write the report, the program of each finding, and the drawings; return the names of these."""
+def _keep(report: LearnReport, out: Path, *, force: bool) -> tuple[list[str], list[FileAccessError]]:
+    """Write the report, the program of each finding, and the drawings.
+
+    Return the names of the drawings, and why a file was not written.
+    """
     from syncedmem.spec.learning.drawing import drawings
 
-    write(out / "report.json", json.dumps(report.as_json(), indent=2) + "\n")
+    texts = {"report.json": as_text(report.as_json())}
     for finding, name in _files(report):
         comment = [f"# {line}" for line in (finding.name, *finding.lines)] if name.endswith(".py") else []
-        write(out / name, "\n".join((*comment, *finding.statements)) + "\n")
+        texts[name] = "\n".join((*comment, *finding.statements)) + "\n"
     drawn = {f"machine.{ending}": text for ending, text in drawings(report).items()}
-    for name, text in drawn.items():
-        write(out / name, text)
-    return [*drawn]
+    files = {out / name: text.encode() for name, text in (texts | drawn).items()}
+    return [*drawn], write_each(files, force=force, within=out)
 
 
 def _print(

@@ -21,6 +21,7 @@ __all__ = [
     "TIMEOUT",
     "Command",
     "Edition",
+    "Force",
     "JsonFile",
     "JunitFile",
     "Memory",
@@ -40,6 +41,15 @@ JunitFile = Annotated[
     str | None,
     typer.Option(
         "--junit", metavar="FILE", help="Also write the report as JUnit XML to this file; - is standard output."
+    ),
+]
+
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        metavar="",
+        help="Replace also files that this command did not write, and symbolic links. Default: they are refused.",
     ),
 ]
 

@@ -1,39 +1,83 @@
-"""Where commands write: a file or standard output, and one clear error where that does not work."""
+"""Where commands write: a file or standard output, and one clear error where that does not work.
+
+A file that no command of the same kind made is replaced only with ``--force``: `refuse_others` is the one rule.
+"""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
+import re
 import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
-from syncedmem.model.errors import FileAccessError, InvalidArgumentError, InvalidExportError
+from syncedmem.model.errors import FileAccessError, InvalidArgumentError
 from syncedmem.model.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
 __all__ = [
+    "SIGNS",
+    "as_text",
     "check_place",
     "check_places",
+    "check_report",
     "file_place",
     "is_other",
     "name_standard_output",
     "named",
     "place",
     "read_bytes",
+    "refuse_others",
     "write",
+    "write_each",
     "write_over",
+    "write_report",
     "write_reports",
 ]
 
 STANDARD_OUTPUT = "standard output"
 _BEGIN = 16
-"""So many bytes at the beginning are enough to know a file of a format again."""
+"""So many bytes at the beginning are enough to know a file of a format without a sign again."""
+_READ = 1 << 16
+"""So many bytes at both ends of a file are looked at: a PDF says at its end who made it."""
+
+SIGNS: Mapping[str, re.Pattern[bytes]] = {
+    kind: re.compile(pattern, re.DOTALL)
+    for kind, pattern in {
+        # Reports: their first keys, in our layout.
+        "fuzz": rb'\{\n  "format": \d+,\n  "target": [^\n]*,\n  "kind": ',
+        "conform": rb'\{\n  ("target": [^\n]*,\n  "files": \[|"name": [^\n]*,\n  "profile": )',
+        "learn": rb'\{\n  "name": [^\n]*,\n  "edition": [^\n]*,\n  "level": ',
+        "verify": rb'\{\n  "format": \d+,\n  "syncedmem": ',
+        "verify --model": rb'\{\n  "machine": [^\n]*,\n  "counts": \{',
+        "diff": rb'\{\n  "machines": \[\n    [^\n]*,\n    [^\n]*\n  \],\n  "same": ',
+        "junit of fuzz": rb'<\?xml [^\n]*>\n<testsuite [^\n]*>\n  <testcase classname="syncedmem\.fuzz"',
+        "junit of conform": rb'<\?xml [^\n]*>\n<testsuite [^\n]*>\n  <testcase classname="syncedmem\.conform"',
+        "replay": rb'\{\s*"format": \d+,\s*"kind": "syncedmem allocator replay"',
+        # Pages: "data-theme-key" is the explorer's own.
+        "explore": rb'<!doctype html>\n<html lang="en" data-theme-key="',
+        "page of verify": rb"<!doctype html>\n<html [^\n]*\n<head>\n<meta [^\n]*\n<meta [^\n]*\n<title>syncedmem: ",
+        "vectors": rb'\{"format":\d+,"id":"[0-9a-f]+","suite":',
+        "schema of vectors": rb'\{\n  "\$schema": [^\n]*,\n  "title": "A test vector of syncedmem',
+        # Formats of which others have files that begin with the same bytes, or the beginning of which has the title.
+        "svg": rb'<svg xmlns="http://www\.w3\.org/2000/svg" class="smd"',
+        "png": rb"\x89PNG\r\n\x1a\n.{25}....tEXtSoftware\0syncedmem",
+        "pdf": rb"%PDF-.*/Creator \(syncedmem\)",
+        "mermaid": rb'%%\{init: \{"state": \{"nodeSpacing": ',
+        "dot": rb"digraph machine \{\n  label=",
+        "plantuml": rb'@startuml\ntitle [^\n]*\nhide empty description\nstate "',
+        "c and promela": rb"/\* [^\n]*\. Made by syncedmem diagram\.",
+        "rust": rb"//! [^\n]*\. Made by syncedmem diagram\.",
+        "tla": rb"---- MODULE \w+ ----\n\\\* [^\n]*\. Made by syncedmem diagram\.",
+    }.items()
+}
+"""How the files of a kind begin, whatever is in them.  By that a command knows its own files again."""
 
 
 def place(option: str, text: str, kind: str) -> Path:
@@ -60,8 +104,16 @@ def file_place(text: str) -> Path | None:
     return None if text == "-" else place("--out", text, "file")
 
 
-def check_place(path: Path) -> None:
-    """Refuse a path now that `write` would refuse later, after work that would be lost.  Nothing is made.
+def check_place(path: Path, kind: str, *, force: bool, within: Path | None = None) -> None:
+    """Refuse a path now that `write_over` would refuse later, after work that would be lost.  Nothing is made.
+
+    Parameters
+    ----------
+    path : Path
+    kind : str
+        Of `SIGNS`: what will be written there.
+    force, within
+        As for `refuse_others`.
 
     Raises
     ------
@@ -70,16 +122,68 @@ def check_place(path: Path) -> None:
     with named(str(path)):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if path.exists() and not path.is_file():
+        refuse_others(path, SIGNS[kind], force=force, within=within)
+        if _is_special(path):
             return
         folder = next(it for it in path.absolute().parents if it.exists())
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    try:
         with tempfile.TemporaryFile(dir=folder):
             return
+    except OSError as error:  # which names a file that nobody asked for
+        raise FileAccessError(str(path.parent), error.strerror or str(error), error.errno) from error
 
 
-def write(path: Path | None, content: str | bytes) -> None:
+def refuse_others(path: Path, like: bytes | re.Pattern[bytes], *, force: bool, within: Path | None = None) -> None:
+    """Refuse to replace what no command has made: a file that somebody wrote, and a symbolic link.
+
+    What is no file, such as a pipe or a device, is not replaced by `write`, and so it is not refused.  Nor is a name
+    that the system has for an open file, such as ``/dev/stdout``, for being a link.
+
+    Parameters
+    ----------
+    path : Path
+    like : bytes or pattern
+        What would be written there, or the sign of its kind.
+    force : bool
+        Whether a file and a link are replaced all the same; what a link leads to stays.
+    within : Path, optional
+        The folder that was named, if ``path`` was not: below it no folder may be a link, whatever ``force`` says.
+
+    Raises
+    ------
+    FileAccessError
+    """
+    below = path.parents[: path.parents.index(within)] if within in path.parents else ()
+    if linked := next((str(it) for it in below if it.is_symlink()), ""):
+        raise FileAccessError(linked, "it is a symbolic link, and none is followed below the folder that is named")
+    if force or _is_special(path):
+        return
+    if path.is_symlink() and not _is_open(path):
+        raise FileAccessError(str(path), "it is a symbolic link, which is not followed; --force replaces the link")
+    if is_other(path, like):
+        raise FileAccessError(
+            str(path),
+            "it is there, and does not begin like a file that this command writes, so somebody else may have written "
+            "it; --force replaces it",
+        )
+
+
+def _is_special(path: Path) -> bool:
+    """Whether there is something that is written to as it is, and never replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+_OPEN = re.compile(r"/dev/(stdin|stdout|stderr|fd/\d+)|/proc/(self|thread-self|\d+)(/task/\d+)?/fd/\d+")
+
+
+def _is_open(path: Path) -> bool:
+    """Whether it is a name by which the system has an open file; such a name is a link only for the system."""
+    return bool(_OPEN.fullmatch(os.path.abspath(path)))  # noqa: PTH100 -- Path.resolve would follow it
+
+
+def write(path: Path | None, content: str | bytes, *, follow: bool = True) -> None:
     """Write a file as a whole, in a folder that is made where there is none; without a path, to standard output.
 
     Parameters
@@ -87,6 +191,8 @@ def write(path: Path | None, content: str | bytes) -> None:
     path : Path or None
         What is there and is no file, such as a pipe or a device, is written to as it is.
     content : str or bytes
+    follow : bool
+        Whether the file is put where a symbolic link leads, as for a page that is edited; otherwise in its place.
 
     Raises
     ------
@@ -99,10 +205,10 @@ def write(path: Path | None, content: str | bytes) -> None:
             _write_out(data)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists() and not path.is_file() and not path.is_dir():
+            if _is_special(path):
                 path.write_bytes(data)
             else:
-                write_whole(path, lambda file: file.write(data))
+                write_whole(path, lambda file: file.write(data), follow=follow or _is_open(path))
 
 
 class _Report(Protocol):
@@ -113,7 +219,7 @@ class _Report(Protocol):
     def as_junit(self) -> str: ...
 
 
-def check_places(json_path: str | None, junit: str | None, out: Path) -> None:
+def check_places(command: str, json_path: str | None, junit: str | None, out: Path, *, force: bool) -> None:
     """Refuse places of reports that cannot be written to, before anything is tested.
 
     Raises
@@ -124,48 +230,105 @@ def check_places(json_path: str | None, junit: str | None, out: Path) -> None:
     """
     if json_path is not None and json_path == junit:
         raise InvalidArgumentError("--junit", junit, "another place than that of --json")
-    for text in (json_path, junit, str(out / "report.json")):
-        if text not in (None, "-"):
-            check_place(Path(str(text)))
+    check_report("--json", json_path, command, force=force)
+    check_report("--junit", junit, f"junit of {command}", force=force)
+    check_place(out / "report.json", command, force=force, within=out)
 
 
-def write_reports(report: _Report, json_path: str | None, junit: str | None) -> list[FileAccessError]:
+def check_report(option: str, where: str | None, kind: str, *, force: bool) -> None:
+    """Refuse a place for a report, as `check_place` does; without one, and for ``-``, there is nothing to refuse.
+
+    Raises
+    ------
+    InvalidArgumentError
+        See `place`.
+    FileAccessError
+    """
+    if where not in (None, "-"):
+        check_place(place(option, str(where), "file"), kind, force=force)
+
+
+def write_reports(report: _Report, json_path: str | None, junit: str | None, *, force: bool) -> list[FileAccessError]:
     """Write the reports that were asked for; return why one could not be written."""
     errors: list[FileAccessError] = []
-    texts = {json_path: json.dumps(report.as_json(), indent=2) + "\n", junit: report.as_junit()}
+    texts = {json_path: as_text(report.as_json()), junit: report.as_junit()}
     for where, text in texts.items():
         try:
-            if where is not None:
-                write(None if where == "-" else Path(where), text)
+            write_report(where, text, force=force)
         except FileAccessError as error:
             errors.append(error)
     return errors
 
 
-def write_over(files: Mapping[Path, bytes], *, force: bool) -> None:
-    """Write all of some files, or none if one would replace a file that somebody wrote by hand.
+def write_report(where: str | None, text: str, *, force: bool) -> None:
+    """Write a report where it was asked for, which ``-`` is for standard output; without a place, nowhere.
 
     Raises
     ------
-    InvalidExportError
-        If one would, without ``force``.
     FileAccessError
-        See `write`.
+        See `write_over`.
+    """
+    if where == "-":
+        write(None, text)
+    elif where is not None:
+        write_over({Path(where): text.encode()}, force=force)
+
+
+def as_text(data: dict[str, Any]) -> str:
+    """A report as the text of a file."""
+    return json.dumps(data, indent=2) + "\n"
+
+
+def write_over(files: Mapping[Path, bytes], *, force: bool, within: Path | None = None) -> None:
+    """Write all of some files, or none if one of them is refused by `refuse_others`, which has the parameters.
+
+    Raises
+    ------
+    FileAccessError
+        See `refuse_others` and `write`.
     """
     for path, data in files.items():
-        if not force and is_other(path, data):
-            raise InvalidExportError(
-                f"{path} is there, and does not begin like the file that would replace it; --force replaces it, and "
-                "diagram --insert writes into a page of Markdown"
-            )
+        with named(str(path)):
+            refuse_others(path, data, force=force, within=within)
     for path, data in files.items():
-        write(path, data)
+        write(path, data, follow=False)
 
 
-def is_other(path: Path, data: bytes) -> bool:
+def write_each(files: Mapping[Path, bytes], *, force: bool, within: Path | None = None) -> list[FileAccessError]:
+    """Write those of some files that are not refused, as by `write_over`; return why the others were not written."""
+    errors: list[FileAccessError] = []
+    for path, data in files.items():
+        try:
+            write_over({path: data}, force=force, within=within)
+        except FileAccessError as error:
+            errors.append(error)
+    return errors
+
+
+def is_other(path: Path, like: bytes | re.Pattern[bytes]) -> bool:
     """Whether there is a file that does not begin like what it would be replaced by."""
-    there = read_bytes(path) if path.is_file() else b""
-    return bool(there.strip()) and not there.startswith(data[:_BEGIN])
+    there = _ends(path) if path.is_file() else b""
+    return bool(there.strip()) and not _sign(like).match(there)
+
+
+def _sign(like: bytes | re.Pattern[bytes]) -> re.Pattern[bytes]:
+    """How files of the kind of one begin."""
+    if isinstance(like, re.Pattern):
+        return like
+    return next((it for it in SIGNS.values() if it.match(like)), re.compile(re.escape(like[:_BEGIN])))
+
+
+def _ends(path: Path) -> bytes:
+    """The beginning of a file, and its end.
+
+    Raises
+    ------
+    FileAccessError
+    """
+    with named(str(path)), path.open("rb") as file:
+        begin = file.read(_READ)
+        file.seek(max(file.seek(0, os.SEEK_END) - _READ, len(begin)))
+        return begin + file.read(_READ)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -11,22 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import FrameType
 
-__all__ = ["BY_SIGNAL", "interruptible"]
-
-BY_SIGNAL = 128
-"""The exit status of a command that a signal ended, without the number of the signal; as a shell has it."""
+__all__ = ["interruptible"]
 
 
 @contextmanager
 def interruptible() -> Generator[list[signal.Signals]]:
-    """Have SIGINT and SIGTERM raise ``KeyboardInterrupt``, the first of them; they come into the list."""
+    """Have SIGINT and SIGTERM raise ``KeyboardInterrupt(number)``, the first of them; all come into the list."""
     signals: list[signal.Signals] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame
         signals.append(signal.Signals(number))
         if not signals[1:]:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(number)
 
     if threading.current_thread() is not threading.main_thread():  # only that one may have handlers
         yield signals

@@ -10,7 +10,8 @@ from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
 from syncedmem.model.exports.declared import MACHINE
 
 from .machines import POLICY, machine_and_policy
-from .output import named, place
+from .options import Force  # noqa: TC001 -- typer reads it
+from .output import check_place, named, place, write_over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["vectors"]
 
 
-def vectors(
+def vectors(  # noqa: PLR0913 -- the options of the command
     *,
     out: Annotated[
         str,
         typer.Option(
             metavar="FOLDER",
-            help="Folder for the files, which are replaced if they exist. Missing folders are created.",
+            help="Folder for the files, which replace those of an earlier run. Missing folders are created.",
         ),
     ],
     suite: Annotated[
@@ -55,6 +56,7 @@ def vectors(
         str | None,
         typer.Option(metavar="POLICY", help=f"{POLICY} Without one, what is expected follows from its table."),
     ] = None,
+    force: Force = False,
 ) -> None:
     """Write test vectors for ports to other languages.
 
@@ -67,7 +69,7 @@ def vectors(
       2  the command line is wrong, or a file cannot be read or written
     """
     from syncedmem.spec.engine.violation import UnfitPolicyError
-    from syncedmem.spec.vectors import write
+    from syncedmem.spec.vectors import suite_files
 
     folder = place("--out", out, "folder")
     of = machine_and_policy("--machine", machine, policy)
@@ -77,11 +79,22 @@ def vectors(
         if check:
             _compare(folder, wanted, *of)
         else:
-            with named(out):
-                files = write(folder, wanted, *of)
+            _check_places(folder, wanted, of[0], force=force)
+            files = {folder / path: text.encode() for path, text in suite_files(*of, wanted)}
+            write_over(files, force=force, within=folder)
             typer.echo(f"{len(files)} files in {folder}")
     except UnfitPolicyError as error:
         raise InvalidExportError(str(error)) from error
+
+
+def _check_places(folder: Path, wanted: Sequence[str], machine: Machine | None, *, force: bool) -> None:
+    """Refuse a folder in which something else is in the place of a file, before vectors are computed."""
+    from syncedmem.spec.vectors.files import SCHEMA, is_chosen
+
+    check_place(folder / SCHEMA, "schema of vectors", force=force, within=folder)
+    for name in _names(machine):
+        if is_chosen(f"{name}.jsonl", wanted):
+            check_place(folder / f"{name}.jsonl", "vectors", force=force, within=folder)
 
 
 def _compare(folder: Path, wanted: Sequence[str], machine: Machine | None, policy: Policy | None) -> None:
@@ -97,10 +110,17 @@ def _compare(folder: Path, wanted: Sequence[str], machine: Machine | None, polic
 
 def _check_names(wanted: Sequence[str], machine: Machine | None) -> None:
     from syncedmem.spec.vectors import SUITES
-    from syncedmem.spec.vectors.files import folder_of
 
-    folders = EDITIONS if machine is None else (folder_of(machine),)
-    known = {*SUITES, *(f"{folder}/{name}" for folder in folders for name in SUITES)}
+    known = {*SUITES, *_names(machine)}
     for name in wanted:
         if name not in known:
             raise InvalidArgumentError("suite", name, f"one of {', '.join(SUITES)}, alone or as EDITION/NAME")
+
+
+def _names(machine: Machine | None) -> list[str]:
+    """All suites with their folders, as in ``caffe/tour``."""
+    from syncedmem.spec.vectors import SUITES
+    from syncedmem.spec.vectors.files import folder_of
+
+    folders = EDITIONS if machine is None else (folder_of(machine),)
+    return [f"{folder}/{name}" for folder in folders for name in SUITES]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +17,8 @@ from syncedmem.model.interface import DeviceType
 
 from .display import progress_bars, table, widen
 from .machines import POLICY, machine_and_policy
-from .output import check_place, place, write
+from .options import Force  # noqa: TC001 -- typer reads it
+from .output import as_text, check_place, check_report, write_over, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -72,7 +72,7 @@ def verify(  # noqa: PLR0913 -- options
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Folder for index.html and report.json, which are replaced if they exist. Missing folders are "
+            help="Folder for index.html and report.json, which replace those of an earlier run. Missing folders are "
             f"created. Default: {DEFAULT_OUT}, or "
             f"{DEFAULT_OUT}-NAME+NAME if not all devices are checked.",
         ),
@@ -87,6 +87,7 @@ def verify(  # noqa: PLR0913 -- options
     policy: Annotated[
         str | None, typer.Option(metavar="POLICY", help=f"{POLICY} With --model, its table is compared with this.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Check the model and all devices against the specification.
 
@@ -111,15 +112,15 @@ def verify(  # noqa: PLR0913 -- options
         for option, value in {"--device": device, "--out": out}.items():
             if value:
                 raise InvalidArgumentError(option, value, "left out, because --model checks a machine alone")
-        _verify_machine(machine, decided, json_path)
+        _verify_machine(machine, decided, json_path, force=force)
         return
     console = Console(stderr=json_path == "-")
     names = tuple(dict.fromkeys(device or CHECKED))
     # The report of some devices does not pass for that of all, nor take its place.
     folder = out or (DEFAULT_OUT if set(names) == set(CHECKED) else Path(f"{DEFAULT_OUT}-{'+'.join(names)}"))
-    data_file = None if json_path in (None, "-") else place("--json", json_path, "file")
-    for path in (folder / "index.html", folder / "report.json", *([data_file] if data_file else [])):
-        check_place(path)
+    check_place(folder / "index.html", "page of verify", force=force, within=folder)
+    check_place(folder / "report.json", "verify", force=force, within=folder)
+    check_report("--json", json_path, "verify", force=force)
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         result = run_verification(
             names,
@@ -129,24 +130,23 @@ def verify(  # noqa: PLR0913 -- options
             watch=lambda name: _followed(progress, name),
         )
     result.named = tuple(device or ())
-    data = json.dumps(result.as_json(), indent=2) + "\n"
-    write(folder / "index.html", page(result))
-    write(folder / "report.json", data)
+    data = as_text(result.as_json())
+    files = {folder / "index.html": page(result).encode(), folder / "report.json": data.encode()}
+    write_over(files, force=force, within=folder)
     widen(console)
     _print_verification(console, result)
     console.print(f"Report: {folder / 'index.html'}", highlight=False, soft_wrap=True)
-    if json_path is not None:
-        write(data_file, data)
+    write_report(json_path, data, force=force)
     if not result.passed:
         raise typer.Exit(1)
 
 
-def _verify_machine(machine: Machine, policy: Policy | None, json_path: str | None) -> None:
+def _verify_machine(machine: Machine, policy: Policy | None, json_path: str | None, *, force: bool) -> None:
     """Check the table of one machine, and say what was found."""
     from syncedmem.spec import UnfitPolicyError
     from syncedmem.verification import verify_machine
 
-    data_file = None if json_path in (None, "-") else place("--json", json_path, "file")
+    check_report("--json", json_path, "verify --model", force=force)
     try:
         verdict = verify_machine(machine, policy)
     except UnfitPolicyError as error:
@@ -161,9 +161,8 @@ def _verify_machine(machine: Machine, policy: Policy | None, json_path: str | No
     unproved = "Without a policy nothing else says what its calls must do: name one with --policy."
     for line in verdict.problems or [verdict.proved if judged else unproved]:
         typer.echo(line, err=json_path == "-")
-    if json_path is not None:
-        report = {"machine": machine.name, "counts": dict(counts), "problems": verdict.problems}
-        write(data_file, json.dumps(report, indent=2) + "\n")
+    report = {"machine": machine.name, "counts": dict(counts), "problems": verdict.problems}
+    write_report(json_path, as_text(report), force=force)
     if verdict.problems:
         raise typer.Exit(1)
 

@@ -94,16 +94,16 @@ def test_what_is_no_replay_is_said(tmp_path: Path, text: str, said: str) -> None
 
 
 WRONG: dict[str, list[Any]] = {
-    "target": [1, None],
+    "target": [1, None, "x" * ((1 << 20) + 1)],
     "promises": [["ab"], {"alignment": 64}],
     "property": ["A99", []],
     "message": [0],
     "repeats": [1],
     "program": [{}, "fly"],
     "seed": [True, 0.5],
-    "steps": [-1, "1"],
-    "threads": [0, 1.0],
-    "hang": [0, -1.0, "5"],
+    "steps": [-1, "1", 1 << 64],
+    "threads": [0, 1.0, 1 << 64],
+    "hang": [0, -1.0, "5", 86_401, float("inf")],
     "named": ["yes"],
     "skip": ["A01", ["A99"], [1]],
 }
@@ -116,7 +116,7 @@ def test_a_field_that_cannot_be_is_named(tmp_path: Path, field: str, values: lis
     good = Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
     file = tmp_path / "replay.json"
     for value in values:
-        file.write_text(json.dumps(good | {field: value}), encoding="utf-8")
+        file.write_text(json.dumps(good | {field: value}).replace("Infinity", "1e999"), encoding="utf-8")
         with pytest.raises(TargetError, match=f"is no replay: it has a wrong '{field}': "):
             Replay.read(file)
 

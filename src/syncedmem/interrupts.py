@@ -1,0 +1,53 @@
+"""What Ctrl-C and SIGTERM do before a command begins, and after it has ended: one line, and the status of a shell.
+
+It imports next to nothing, so that it comes before everything that takes long to import.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["BY_SIGNAL", "end_at_once", "say"]
+
+BY_SIGNAL = 128
+"""The exit status of a command that a signal ended, without the number of the signal; as a shell has it."""
+
+_told: list[int] = []
+"""The signals of which something was said: another one then ends the process without a second line."""
+
+
+def end_at_once() -> None:
+    """Have SIGINT and SIGTERM end this process from now on, while nothing has been started that must end before it.
+
+    A signal that is ignored, as in a job of `nohup`, and one that somebody else handles, stays as it is.
+    """
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+        if signal.getsignal(number) == usual:
+            signal.signal(number, _end)
+
+
+def say(number: int) -> int:
+    """Say by which signal a command was interrupted; return its exit status."""
+    _told.append(number)
+    sys.stderr.write(_line(number))
+    return BY_SIGNAL + number
+
+
+def _line(number: int) -> str:
+    return f"syncedmem: interrupted by {signal.Signals(number).name}\n"
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    del frame
+    if not _told:
+        _told.append(number)
+        with suppress(OSError):  # not by sys.stderr, which may be in the middle of something, or not be there any more
+            os.write(2, _line(number).encode())
+    os._exit(BY_SIGNAL + number)
