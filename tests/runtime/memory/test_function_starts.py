@@ -102,7 +102,8 @@ class World:
         """How many blocks are lent, and how many a pool has lost: all that nobody has given back."""
         for pool in (self.host, self.device):
             pool.close()
-        return self.real_host.live_blocks + self.real.live_blocks
+        left: int = self.real_host.live_blocks + self.real.live_blocks
+        return left
 
 
 @dataclass(frozen=True)
