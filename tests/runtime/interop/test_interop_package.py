@@ -44,7 +44,12 @@ def test_an_unknown_library_is_an_attribute_error() -> None:
 
 @pytest.mark.deep
 def test_importing_the_package_imports_no_library() -> None:
-    program = "import sys; before = {*sys.modules}; from syncedmem import interop; print({'rmm', 'cupy', 'cuda'} & {*sys.modules} - before)"
+    program = """
+import sys
+before = {*sys.modules}
+from syncedmem import interop
+print({'rmm', 'cupy', 'cuda'} & {*sys.modules} - before)
+"""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert "set()\n" == done.stdout
