@@ -9,15 +9,21 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["adopt_orphans", "end_children", "end_descendants"]
+__all__ = ["adopt_orphans", "end_children", "end_descendants", "end_with_parent"]
 
-_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+_PARENT_DEATH, _SUBREAPER = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
 
 
 def adopt_orphans() -> None:
     """Have this process become the parent of all its descendants that lose theirs."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_with_parent() -> None:
+    """Have this process end when the thread ends that has started it, however that happens."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
 
 
 def end_children() -> None:

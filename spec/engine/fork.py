@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from .descendants import end_with_parent
 from .supervisor import Death, limit_memory
 from .tail import Tail
 
@@ -108,6 +109,7 @@ def serve(job: Callable[[], Any], answer: Path, output: int) -> NoReturn:
     output : int
         The file for all that the job prints.
     """
+    end_with_parent()
     process = os.getpid()
     status = 0
     try:

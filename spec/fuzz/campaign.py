@@ -46,7 +46,7 @@ class Stage(NamedTuple):
 
 
 def stages(steps: int) -> list[Stage]:
-    """The stages of a run: the fixed rounds, sixteen young processes, and an old one with half of the steps.
+    """The stages of a run: fixed rounds, sixteen young processes, an old one with half of the steps, and late rounds.
 
     A process is young in its own process only if the target has a name; an object stays in this process.
     """
@@ -56,6 +56,7 @@ def stages(steps: int) -> list[Stage]:
         Stage("fixed", 0, steps, ages=False),
         *(Stage("drawn", (1 + index) * _ROUNDS_OF_A_STAGE, each, ages=False) for index in range(young)),
         Stage("drawn", 0, -(-steps // 2), ages=True),
+        Stage("late", 0, steps, ages=False),
     ]
 
 

@@ -16,6 +16,7 @@ from syncedmem.model.interface import MemcpyKind
 from .capabilities import Capabilities
 from .finding import TargetError
 from .handles import address_of
+from .streams import Stream
 from .targets import Target
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class _Signature:
             names = ", ".join(wanted) or "no argument"
             raise TargetError(f"{self.name} wants {names}; the fuzzer has a {what}{' and a size' * (most > 1)}")
         called = function or self._function
-        return partial(called, stream=None) if "stream" in self.required else called
+        return partial(called, stream=Stream(0)) if "stream" in self.required else called
 
 
 def _methods(take_name: str, give_name: str, subject: Any) -> Target | None:

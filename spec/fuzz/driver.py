@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from .shadow_heap import Intervals
     from .targets import Target
 
-__all__ = ["ATTEMPTS", "PLAIN", "RESIZED", "ZEROED", "Driver"]
+__all__ = ["ATTEMPTS", "PLAIN", "RESIZED", "SHRUNK", "ZEROED", "Driver"]
 
-PLAIN, RESIZED, ZEROED = range(3)
+PLAIN, RESIZED, ZEROED, SHRUNK = range(4)
 """How a `cycle` allocates its blocks."""
 
 _ALLOCATE, _FREE, _CHECK = code("allocate"), code("free"), code("check")
@@ -110,7 +110,7 @@ class Driver:
         self._look = self.oracle.look
         self._forget = self.oracle.heap.remove
         self._zeroed = capabilities.zeroed
-        self._streams: dict[int, Stream] = {}
+        self._streams = self.oracle.streams
         self._freed: OrderedDict[int, Block] | None = None if capabilities.double_free == "undefined" else OrderedDict()
         self._foreign = bytearray(4096)
 
@@ -288,10 +288,12 @@ class Driver:
         Parameters
         ----------
         size, count : int
-        how : {PLAIN, RESIZED, ZEROED}
-            Whether the block is allocated plainly, with half the size and then resized, or with zeros.
+        how : {PLAIN, RESIZED, ZEROED, SHRUNK}
+            Whether the block is allocated plainly, with half the size and then resized, with zeros, or resized to an
+            eighth, and freed as a block of that size.
         """
-        if (how == RESIZED and self.target.resize is None) or (how == ZEROED and self.target.take_zeroed is None):
+        needed = {RESIZED: self.target.resize, ZEROED: self.target.take_zeroed, SHRUNK: self.target.resize}
+        if needed.get(how, True) is None:
             return False
         self._note(code("cycle"), size, count, how)
         if size <= _SMALL and self._comes_again(size, min(count, _REUSED), how):
@@ -331,12 +333,13 @@ class Driver:
         """Allocate and free a block this many times, and note its addresses; False if it is refused."""
         take: Any = self.target.take_zeroed if how == ZEROED else self._take
         first = max(size // 2, 1) if how == RESIZED else size
+        last = max(size // 8, 1) if how == SHRUNK else size
         for _ in range(count):
             if not self._obtain(take, -1, first, 0, 0, zeroed=how == ZEROED):
                 return False
             if addresses is not None:
                 addresses.add(self.blocks[-1].address)
-            resized = how != RESIZED or self._resize(self.blocks[-1], size)
+            resized = first == last or self._resize(self.blocks[-1], last)
             self._give_back(self.blocks[-1], 0)
             if not resized:
                 return False
@@ -384,6 +387,8 @@ class Driver:
         block = Block(number, handle, address, size, number * _KEYS & 0xFFFF, stream)
         if zeroed or self._zeroed:
             self.oracle.judge_zeros(block)
+        if alignment:
+            block.alignment = alignment
         self._admit(block, alignment)
         return True
 
@@ -459,8 +464,9 @@ class Driver:
             return False
         heap.drop(old)
         new = Block(old.number, handle, address_of(handle), size, old.key, old.stream)
+        new.alignment = old.alignment if self.target.keeps_alignment else 0
         oracle.judge_resize(old, new)
-        oracle.admit(new)
+        oracle.admit(new, new.alignment)
         return True
 
     def _give_back(self, block: Block, stream: int) -> None:
@@ -478,6 +484,8 @@ class Driver:
                 self.target.give_on(block.handle, block.size, on)
             else:
                 self._give(block.handle, block.size)
+                if self._streams:
+                    self.oracle.order_after_all(block)
         except Exception as error:  # noqa: BLE001 -- anything may come from a target
             self.oracle.judge_free(block, error)
         self.oracle.accepted += 1
@@ -503,6 +511,26 @@ class Driver:
         """Take one step; False if its object does not exist."""
         done: bool = getattr(self, step.operation)(*step.numbers)
         return done
+
+    def ask_for_the_largest(self) -> None:
+        """Free everything, and ask once more for the largest size that was met: no fragment may be lost.
+
+        These are steps, which a program that shows a violation has too.
+
+        Raises
+        ------
+        Violation
+            If it is not met any more.
+        """
+        self.oracle.compare(at_end=False)
+        for number, stream in self._streams.items():
+            if not stream.done:
+                self.finish(number)
+        for number in list(self.blocks):
+            self.free(number)
+        size = self.oracle.largest
+        if size and self.oracle.heap.alone and self.allocate(0, size):
+            self.free(0)
 
     def end(self) -> None:
         """Free everything, compare, and close a target that was made for this run.

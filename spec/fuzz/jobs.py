@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ..engine.descendants import adopt_orphans, end_children
+from ..engine.descendants import adopt_orphans, end_children, end_with_parent
 from ..engine.fork import in_fork
 from ..engine.supervisor import Death, Limits
 from ..engine.violation import Violation
@@ -235,5 +235,6 @@ def answer_to(job: Job) -> Answer:
 def main() -> None:
     """Answer jobs from standard input; the output of targets goes elsewhere."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
+    end_with_parent()
     adopt_orphans()
     serve(sys.stdin, sys.stdout, end_children)

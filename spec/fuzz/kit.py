@@ -38,6 +38,8 @@ SHORTENING_SECONDS, LAST_SECONDS = 10.0, 5.0
 """The seconds after the end of the time in which what was found last may be shortened, and then be looked at again."""
 BEAT = 1.0
 """The seconds after which progress is told again."""
+_LATE_SHARE = 1 / 4
+"""The share of the late rounds in the time, where the others have 1 each."""
 _PATIENCE, _PATIENCE_FOR_A_HANG = 24, 6
 """After so many failing jobs in a row with nothing new, a generator ends; a hang counts for several."""
 _MOST_OF_ONE = 4
@@ -239,30 +241,31 @@ class _Campaigns:
         self._until = time.perf_counter() + seconds
 
     def run(self) -> None:
-        """Test the target with every generator, each for an equal share of the time that is left."""
+        """Test the target with every generator, each for its share of the time that is left."""
         self._changed(self._report)
         generators = list(self._generators())
-        for index, generator in enumerate(generators):
+        for index, (share, generator) in enumerate(generators):
             left = max(self._until - time.perf_counter(), 0.0)
             try:
-                generator(left / len(generators[index:]))
+                generator(left * share / sum(later for later, _ in generators[index:]))
             except EngineError as error:
                 self._note_failure(error)
             self._changed(self._report)
             if self._is_over():
                 break
 
-    def _generators(self) -> Iterable[Callable[[float], object]]:
-        """Each generator, which takes its time in seconds."""
-        fixed, *drawn = stages(self._report.steps)
+    def _generators(self) -> Iterable[tuple[float, Callable[[float], object]]]:
+        """The share of each generator, and the generator, which takes its time in seconds."""
+        fixed, *drawn, late = stages(self._report.steps)
         self._tallies["fast"] = _Tally(sum(stage.steps for stage in drawn))
-        yield partial(self._take_stages, "fast", [fixed])
+        yield 1, partial(self._take_stages, "fast", [fixed])
         # A race is looked for early.  What one thread shows alone is known by then in most cases.
         if self._report.threads > 1:
-            yield self._take_threads
-        yield partial(self._take_stages, "fast", drawn)
+            yield 1, self._take_threads
+        yield 1, partial(self._take_stages, "fast", drawn)
         if self._symbols:
-            yield partial(self._take_natively, 1)
+            yield 1, partial(self._take_natively, 1)
+        yield _LATE_SHARE, partial(self._take_stages, "fast", [late])
 
     def _is_over(self) -> bool:
         return time.perf_counter() >= self._until or (self._first and bool(self._report.violating))

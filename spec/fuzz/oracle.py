@@ -70,6 +70,7 @@ class HeapOracle:
         self.largest: int = 0  # that was met, as far as refusals are judged by it
         self._nothings = 0
         self.suspects: dict[tuple[int, bool], None] = {}  # refused sizes, and whether zeros were requested
+        self.streams: dict[int, Stream] = {}  # by number
         self._pending: list[tuple[int, int, Stream, int]] = []
         self._device = device_of(target.subject)
 
@@ -190,8 +191,9 @@ class HeapOracle:
     def _check_streams(self, block: Block) -> None:
         self._pending = [it for it in self._pending if it[2].finished < it[3]]
         start, end = block.address, block.address + block.size
-        busy = (it[2] for it in self._pending if it[0] < end and start < it[1] and it[2].number != block.stream)
-        stream = next(busy, None)
+        own = self.streams.get(block.stream)
+        there = ((it[2], it[3]) for it in self._pending if it[0] < end and start < it[1])
+        stream = next((stream for stream, queued in there if own is None or not own.is_after(stream, queued)), None)
         problem = stream and f"{block} for stream {block.stream} is memory that {stream} still writes to"
         self._check("A19-stream-order", problem)
 
@@ -307,6 +309,11 @@ class HeapOracle:
     def judge_until_done(self, block: Block, stream: Stream) -> None:
         """Note that a block was freed before the work on it is done; until then only its stream may get the memory."""
         self._pending.append((block.address, block.address + block.size, stream, stream.queued))
+
+    def order_after_all(self, block: Block) -> None:
+        """Note that a block was freed on no stream: a device does that after all work, and anybody may get it then."""
+        start, end = block.address, block.address + block.size
+        self._pending = [it for it in self._pending if it[1] <= start or end <= it[0]]
 
     def judge_free(self, block: Block, error: Exception) -> NoReturn:
         """Judge an error of a free of a live block."""

@@ -28,6 +28,7 @@ def resource_target(functions: Functions) -> Target:
         take_aligned=resource.take,
         take_zeroed=resource.take_zeroed if resource.zeroed is not None else None,
         resize=resource.resized if resource.resize is not None else None,
+        keeps_alignment=True,
         owned=True,
     )
 

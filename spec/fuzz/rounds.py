@@ -14,7 +14,7 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .driver import PLAIN, RESIZED, ZEROED
+from .driver import PLAIN, RESIZED, SHRUNK, ZEROED
 from .finding import HeapStep
 from .residence import MOST_TOUCHED, may_reserve
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DRAWN", "TOO_MUCH", "Drawn", "Kind", "Round", "take_round"]
 
-Kind = Literal["fixed", "drawn"]
+Kind = Literal["fixed", "drawn", "late"]
 
 KIB, MIB = 1 << 10, 1 << 20
 _WORD = 8 * ctypes.sizeof(ctypes.c_size_t)
@@ -118,6 +118,14 @@ _CYCLES = ((2 * MIB, 48), (64 * KIB, 512))
 _CLASSES, _CLASS_BYTES = (16, 32, 48, 64, 96, 128, 256, 512, 1024, 4096), 8 * MIB
 """Sizes of which each is in a class of its own in many allocators, and the bytes after which a class that is never used
 again shows."""
+_OTHER_CLASSES = [
+    size for size in (*range(8, 512, 8), *range(512, 4096, 64), *range(5 * KIB, 33 * KIB, KIB)) if size not in _CLASSES
+]
+"""Sizes of further classes: a class that is used again takes only a few calls."""
+_SHRUNK = (64, 256, 1024, 4096, 64 * KIB, 2 * MIB)
+"""Sizes of blocks that are resized to an eighth, and freed as such."""
+_PROBED, _PROBE_BITS = range(24, 10, -1), 6
+"""The powers of two from which the largest size that is met is looked for, and so many bits of it."""
 _REFUSALS = 256
 """So many that a leak in each is noticed."""
 _LARGEST_FILLED = 256 * MIB
@@ -136,23 +144,26 @@ _YOUNG = 8
 """The number of newest blocks from which one is freed, if blocks die young."""
 _KINDS_OF_SIZES = ("small", "small", "small", "alike", "mixed", "mixed", "classes", "large", "wide")
 _HEIGHTS = range(21, 48)
+_SLOW = 1.0
+"""The seconds after which a size takes too long to try larger ones."""
 _RESERVED = range(26, 33)
 _WRAP = 1 << 32
 
 
 def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, deadline: float) -> bool:  # noqa: PLR0913 -- what a round depends on
     """Take one round to its end; False if there is no such round."""
-    if kind == "fixed":
-        fixed = fixed_rounds(driver)
-        if number >= len(fixed):
+    if kind != "drawn":
+        rounds = fixed_rounds(driver) if kind == "fixed" else late_rounds(driver, deadline)
+        if number >= len(rounds):
             return False
-        fixed[number]()
+        rounds[number]()
     else:
         rng = random.Random(f"{seed}:{number}")  # noqa: S311 -- replayable
         crowded = number % _CROWDED == 0 and most >= _CROWD_STEPS
         length = min(_SHORTEST << rng.randrange(7), _LONGEST, most)
         mix = Round(driver, rng, crowd=rng.randint(*_CROWD) if crowded else 0)
         mix.take(_CROWD_STEPS if crowded else length, deadline)
+    driver.ask_for_the_largest()
     driver.end()
     return True
 
@@ -195,7 +206,15 @@ def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
         part = max(limit // 64, 1)
         rounds.append([HeapStep("fill", (part,)), HeapStep("fill", (part,)), HeapStep("allocate", (0, part, 0, 0))])
     rounds.append(large)
-    return [*(partial(_take_all, driver, steps) for steps in rounds), partial(_climb, driver)]
+    return [partial(_take_all, driver, steps) for steps in rounds]
+
+
+def late_rounds(driver: Driver, deadline: float) -> Sequence[Callable[[], None]]:
+    """The rounds that are taken last: cycles in more classes, those that shrink, and giant sizes, which take long."""
+    cycles = [(size, _CLASS_BYTES // size, PLAIN) for size in _OTHER_CLASSES]
+    cycles += [(size, max(_CLASS_BYTES // size, 48), SHRUNK) for size in _SHRUNK]
+    rounds = [partial(_take_all, driver, [HeapStep("cycle", it)]) for it in cycles]
+    return [*rounds, partial(_climb, driver, deadline)]
 
 
 def _take_all(driver: Driver, steps: Sequence[HeapStep]) -> None:
@@ -203,13 +222,18 @@ def _take_all(driver: Driver, steps: Sequence[HeapStep]) -> None:
         driver.perform(step)
 
 
-def _climb(driver: Driver) -> None:
-    """Request two blocks of each large power of two and its neighbours; each may be met or refused."""
+def _climb(driver: Driver, deadline: float) -> None:
+    """Request two blocks of each large power of two and its neighbours; each may be met or refused.
+
+    It ends at the deadline, and with a size that takes longer than a second: those beyond it take longer still.
+    """
     driver.allocate(0, KIB)
     number = 1
     for power in _HEIGHTS:
         for more in (-1, 0, 1, 64):
-            size = (1 << power) + more
+            size, began = (1 << power) + more, time.perf_counter()
+            if began > deadline:
+                return
             if size > MOST_TOUCHED and not may_reserve(driver, number):
                 return
             if driver.allocate(number, size):
@@ -217,6 +241,8 @@ def _climb(driver: Driver) -> None:
                 driver.check(number)
                 driver.free(number)
                 driver.free(number + 1)
+            if time.perf_counter() > began + _SLOW:
+                return
             number += 2
 
 
@@ -247,10 +273,27 @@ class Round:
 
     def take(self, steps: int, deadline: float = float("inf")) -> None:
         """Take steps, until the deadline at most."""
+        if self._alone and self._rng.random() < 1 / 8:
+            self._probe()
         for start in range(0, steps, _CHUNK):
             self._take(range(start, min(start + _CHUNK, steps)))
             if time.perf_counter() > deadline:
                 return
+
+    def _probe(self) -> None:
+        """Look for the largest size that is met with nothing in use: at the end of the round it is asked for again."""
+        size = next((1 << power for power in _PROBED if self._comes_and_goes(1 << power)), 0)
+        for bit in range(1, _PROBE_BITS + 1):
+            more = size >> bit
+            if more and size < 1 << _PROBED.start and self._comes_and_goes(size + more):
+                size += more
+
+    def _comes_and_goes(self, size: int) -> bool:
+        """Whether a block of a size is served; it is freed at once."""
+        number = self._new()
+        served = self._driver.allocate(number, size)
+        self._driver.free(number)
+        return served
 
     def _take(self, steps: range) -> None:
         driver, live, sizes = self._driver, self._live, self._sizes

@@ -18,7 +18,7 @@ __all__ = ["Block", "Intervals", "ShadowHeap", "SharedIntervals"]
 class Block:
     """A live block, as the shadow heap records it."""
 
-    __slots__ = ("address", "extent", "handle", "key", "number", "size", "stream")
+    __slots__ = ("address", "alignment", "extent", "handle", "key", "number", "size", "stream")
 
     def __init__(self, number: int, handle: Any, address: int, size: int, key: int, stream: int) -> None:  # noqa: PLR0913 -- a record; by keyword it takes twice as long
         self.number: int = number
@@ -28,6 +28,7 @@ class Block:
         self.extent: int = size  # the bytes that are written: these, or all that are usable
         self.key: int = key  # of its contents
         self.stream: int = stream
+        self.alignment: int = 0  # that was asked for, beyond what every block has
 
     def __str__(self) -> str:
         place = f" at {self.address:#x}" if self.address else ""

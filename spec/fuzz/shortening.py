@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from heapq import heappop, heappush
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..engine.shrinking import shrink
@@ -34,6 +35,8 @@ _LONG = 24
 """Only longer programs are tried from a later start, as loops, and with all sizes alike."""
 _FEW = 128
 """So many steps can be left out one by one, also those of loops."""
+_LAST_SIZES = 3
+"""How many of the last sizes are tried in loops."""
 _TAILS = (0, 1, 2, 4, 8, 16)
 """So many of the last steps are tried after a loop that makes a process old."""
 _SIZE = 64
@@ -204,8 +207,10 @@ def _loops(program: Program) -> Iterator[Repeat]:
     example = {step.operation: step for step in program}  # the last of each
     times = Counter(step.operation for step in program)
     blocks = sum(times[operation] for operation in TAKES)
-    if "allocate" in example:  # its size may be the one that shows the bug
-        yield from _of_blocks(blocks, example["allocate"].numbers[1])
+    # One of the last sizes may be the one that shows the bug: that of the last block, or of the one that it meets.
+    sizes = dict.fromkeys(step.numbers[1] for step in reversed(program) if step.operation == "allocate")
+    for size in islice(sizes, _LAST_SIZES):
+        yield from _of_blocks(blocks, size)
     for operation, step in example.items():
         if operation not in {"allocate", "free", "check", "compare", "cycle", "fill"}:
             yield Repeat(times[operation], _around(step))

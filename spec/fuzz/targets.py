@@ -42,6 +42,8 @@ class Target:
         ``read(handle, size)`` and ``write(handle, data)``, if the allocator has them.
     usable_size : callable or None
         ``usable_size(handle)`` is the number of bytes that may be used, if the allocator says it.
+    keeps_alignment : bool
+        Whether `resize` is told the alignment that was asked for, so that the block must have it afterwards too.
     most : int
         The largest size that its functions can be told.
     owned : bool
@@ -63,6 +65,7 @@ class Target:
     read: Callable[[Any, int], bytes] | None = None
     write: Callable[[Any, bytes], Any] | None = None
     usable_size: Callable[[Any], int] | None = None
+    keeps_alignment: bool = False
     most: int = 2 * sys.maxsize + 1
     owned: bool = False
 

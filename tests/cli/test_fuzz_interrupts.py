@@ -59,6 +59,21 @@ def test_an_interrupted_run_ends_with_a_report(number: signal.Signals, status: i
     assert [] == processes(mark)
 
 
+def test_a_run_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    """Nobody can end what it has started, so each process ends with the one that has started it."""
+    mark, out = f"{MARK}={tmp_path}", tmp_path / "out"
+    words = [sys.executable, "-m", "syncedmem", "fuzz", BUG, "--steps", "1000000000", "--seconds", "3600"]
+    run = subprocess.Popen([*words, "--out", str(out)], env={**os.environ, MARK: str(tmp_path)}, stdout=subprocess.PIPE)
+    while not (out / "A02-no-overlap.json").exists():
+        assert run.poll() is None
+        time.sleep(0.05)
+    assert len(processes(mark)) > 1
+    run.kill()
+    run.communicate(timeout=120)
+    while processes(mark):
+        time.sleep(0.05)
+
+
 def interrupted_in(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """Send SIGTERM to this process as soon as a function is called."""
 

@@ -11,12 +11,14 @@ from mutants.allocator import CachingPool, Pool
 
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
+    Capabilities,
     Driver,
     TargetSource,
     driver_of,
     fuzz,
 )
 from syncedmem.spec.fuzz.streams import Stream
+from syncedmem.spec.fuzz.targets import Target
 
 
 def test_steps_with_nothing_to_act_on_do_nothing() -> None:
@@ -215,18 +217,117 @@ class Keeps(Pool):
 @pytest.mark.parametrize(("make", "requirement"), [(Pool, None), (Keeps, "A16-no-leaks")])
 def test_memory_that_queued_work_uses_is_not_free(make: type, requirement: str | None) -> None:
     """Until the work is done the pool may refuse what it has served before."""
-    with driver_of(make, stream_ordered="yes") as driver:
-        assert driver.allocate(0, 16 << 20)
-        driver.work(0, 1)
-        driver.free(0, 1)
-        assert not driver.allocate(1, 12 << 20)
-        driver.finish(1)
-        if requirement is None:
+    found = None
+    try:
+        with driver_of(make, stream_ordered="yes") as driver:
+            assert driver.allocate(0, 16 << 20)
+            driver.work(0, 1)
+            driver.free(0, 1)
+            assert not driver.allocate(1, 12 << 20)
+            driver.finish(1)
             assert driver.allocate(1, 12 << 20)
-        else:
-            with pytest.raises(Violation, match="with nothing in use") as caught:
-                driver.allocate(1, 12 << 20)
-            assert requirement == caught.value.requirement
+    except Violation as violation:
+        found = violation.requirement
+
+    assert requirement == found
+
+
+class Fragments(Pool):
+    """Loses a fragment at a resize: what is left is enough for every size but the largest."""
+
+    lost = False
+
+    def allocate(self, size: int, alignment: int = 16, stream: Any = None) -> int:
+        if self.lost and size > 1 << 19:
+            raise MemoryError
+        return super().allocate(size, alignment, stream)
+
+    def lose(self) -> None:
+        """Lose it."""
+        self.lost = True
+
+
+def test_the_largest_size_is_asked_for_again_at_the_end() -> None:
+    """A fragment that is lost shows in no size that is asked for meanwhile."""
+    pool = Fragments()
+    driver = Driver(TargetSource(pool).open(), Capabilities())
+    assert driver.allocate(0, 1_048_000)
+    driver.free(0)
+    pool.lose()
+    assert driver.allocate(1, 1000)
+    with pytest.raises(Violation, match="1048000 bytes are refused with nothing in use"):
+        driver.ask_for_the_largest()
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_resized_block_has_the_alignment_that_was_asked_for_where_resize_is_told_it(keeps: bool) -> None:
+    """C's realloc is not told it, and promises none."""
+    heap = (ctypes.c_char * (1 << 16))()
+    start = (ctypes.addressof(heap) + 4095) & -4096
+    places = iter((start, start + 4096 + 16))
+
+    def take(*_: int) -> int:
+        return next(places)
+
+    def resize(handle: int, size: int, old: int) -> int:
+        place = next(places)
+        ctypes.memmove(place, handle, min(size, old))
+        return place
+
+    target = Target(
+        "a test",
+        None,
+        Capabilities(),
+        take=take,
+        give=print,
+        take_aligned=take,
+        resize=resize,
+        keeps_alignment=keeps,
+    )
+    driver = Driver(target, Capabilities())
+    assert driver.allocate(0, 64, 256)
+    if not keeps:
+        assert driver.resize(0, 128)
+        return
+    with pytest.raises(Violation, match="is not at a multiple of 256"):
+        driver.resize(0, 128)
+
+
+def test_a_stream_that_waits_for_an_event_comes_after_it() -> None:
+    """Also after what the other stream waits for; and a free on no stream comes after all work."""
+    first, second, third = Stream(1), Stream(2), Stream(3)
+    first.queued = 2
+    second.wait_event(first.record())
+    third.wait_event(second.record())
+    assert (third.is_after(first, 2), third.is_after(first, 3), first.is_after(third, 1)) == (True, False, False)
+    third.synchronize()
+    assert first.done
+
+
+class Shelf:
+    """Lends one block again at once, whatever work there is on it; a free on no stream is a free after all work."""
+
+    def __init__(self) -> None:
+        self._memory = (ctypes.c_char * 64)()
+
+    def allocate(self, size: int, stream: Any = None) -> int:  # noqa: ARG002 -- the stream does not matter to it
+        """Lend it."""
+        if size > 64:
+            raise MemoryError
+        return ctypes.addressof(self._memory)
+
+    def deallocate(self, pointer: int, size: int, stream: Any = None) -> None:
+        """Take it back."""
+
+
+def test_memory_that_was_freed_on_no_stream_may_go_to_any_stream() -> None:
+    with driver_of(Shelf, stream_ordered="yes") as driver:
+        driver.allocate(0, 16, 0, 2)
+        driver.work(0, 2)
+        driver.free(0, 2)
+        driver.allocate(1, 16, 0, 2)
+        driver.free(1)
+        assert driver.allocate(2, 16, 0, 3)
 
 
 def test_only_fresh_memory_has_to_be_zero() -> None:
