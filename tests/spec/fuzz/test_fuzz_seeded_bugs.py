@@ -33,7 +33,7 @@ SECONDS = 600.0
 
 LOOPS = {
     "FailsAtVeryManyBlocks": "repeat 65537 with i: allocate(i, 1)",
-    "GrowsOld": "repeat 25001: allocate(0, 129); allocate(1, 129); free(0); free(1)",
+    "GrowsOld": "repeat 25001: allocate(0, 193); allocate(1, 193); free(0); free(1)",
 }
 """The seeded bugs that show only after very many calls, each with the loop that its program becomes."""
 
