@@ -79,9 +79,13 @@ class adopting:  # noqa: N801 -- as above
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if isinstance(error, ValueError) and not isinstance(error, SyncedMemoryError):
-            refused = BufferMismatchError(where_of(self.where), self.buffer, words(error))
-            refused.call = "adopt"
-            raise refused from None
+            raise self._refused(error) from None
+
+    # Not where it is raised: a variable with the error would make a cycle with its traceback, and keep the buffer.
+    def _refused(self, error: ValueError) -> BufferMismatchError:
+        refused = BufferMismatchError(where_of(self.where), self.buffer, words(error))
+        refused.call = "adopt"
+        return refused
 
 
 def attempt(act: Callable[..., object], *arguments: object) -> str:

@@ -53,7 +53,8 @@ class Locks:
 
     def hold(self) -> None:
         """Before a fork: take all locks; those that cannot be had stay with the threads that have them."""
-        wanted = [lock for it in reversed(self._known) if (lock := it()) is not None]
+        known = self._known[::-1]  # in one step, because another thread may forget locks meanwhile
+        wanted = [lock for it in known if (lock := it()) is not None]
         for _ in range(self._TRIES):
             missing = self._take(wanted, self._patience)
             if not missing:

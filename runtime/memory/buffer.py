@@ -348,7 +348,7 @@ class Buffer:
         for flight in self._owned.flights:
             if not flight.failed:
                 flight.wait()
-        self._owned.flights = []
+        self._fly([])
 
     def __enter__(self) -> Self:
         if self._held.closed:

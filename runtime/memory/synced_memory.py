@@ -586,7 +586,11 @@ class SyncedMemory:
             if takes_effect and owned is not None:
                 push = transaction.push or pending
                 owned.blocks = transaction.own_cpu, transaction.own_gpu
-                owned.flights = () if push is None else (push,)
+                owned.flights = flights = () if push is None else (push,)
+                if transaction.own_cpu is not None:  # no call: an interrupt finds all of this or nothing
+                    transaction.own_cpu.flights = flights
+                if transaction.own_gpu is not None:
+                    transaction.own_gpu.flights = flights
                 self._owned = owned
                 self._cpu = transaction.cpu
                 self._gpu = transaction.gpu

@@ -171,6 +171,6 @@ class Transaction:
         """
         stuck = "" if self.push is None else self.push.end()
         if not stuck:
-            self.push = None
+            self.keep(None)
         for block in self.new:
             block.give_back(error, stuck)
