@@ -1,6 +1,7 @@
 """The rounds of the fast generator.
 
 *Fixed* rounds are the same for every seed: limits of sizes, many live blocks, long cycles, and the limit of memory.
+*Late* rounds are the same for every seed too, and come last: cycles in many more classes, and giant sizes.
 A *drawn* round first draws its own mix: the calls, the sizes, the number of live blocks, and how long they live.
 Rounds that differ find more than rounds that are all the same mixture (Groce et al., Swarm Testing, 2012).
 """

@@ -690,11 +690,12 @@ def test_an_interrupt_wherever_cpython_delivers_one_also_while_a_call_is_undone(
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("device", [it.name.partition(":")[0] for it in devices()[1:]])
 @pytest.mark.parametrize("kind", ["memory", "blob", "buffer", "pool"])
 @pytest.mark.usefixtures("_nothing_kept")
-def test_an_interrupt_over_another_device(kind: str, device: str) -> None:
-    assert check_all(kind, STARTS | {"c_return"}, type(named_device(device))) > 40
+def test_an_interrupt_over_opencl(kind: str) -> None:
+    if not any(it.name.startswith("opencl") for it in devices()):
+        pytest.skip("there is no opencl here")
+    assert check_all(kind, STARTS | {"c_return"}, type(named_device("opencl"))) > 40
 
 
 @pytest.mark.parametrize("kind", [SyncedMemory, Blob, Buffer, PoolAllocator, GuardingAllocator])
