@@ -14,6 +14,7 @@ import time
 import traceback
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .descendants import end_with_parent
@@ -22,7 +23,6 @@ from .tail import Tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from .supervisor import Limits
 
@@ -30,6 +30,8 @@ __all__ = ["failure", "in_fork", "serve"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05
 _LONGEST_LINE = 200
+_ASLEEP, _MOST_TIMES = 0.02, 4
+"""A process that works less than this share of the time waits; one that works has so many times its processor time."""
 
 
 def in_fork(
@@ -81,6 +83,7 @@ def in_fork(
 def _ended(process: int, limits: Limits, moved: Callable[[], object]) -> Death:
     """Wait for the end of a process, as long as it makes progress."""
     mark, since, patience = moved(), time.monotonic(), limits.first or limits.seconds
+    busy, used = limits.busy or patience, _processor_seconds(process)
     end = None if limits.whole is None else since + limits.whole
     pause = _FIRST_PAUSE
     while True:
@@ -90,13 +93,32 @@ def _ended(process: int, limits: Limits, moved: Callable[[], object]) -> Death:
         now, found = time.monotonic(), moved()
         if found != mark:
             mark, since, patience = found, now, limits.seconds
+            busy, used = limits.busy or patience, _processor_seconds(process)
         late, hangs = end is not None and now >= end, patience is not None and now - since >= patience
+        if hangs and not late and patience is not None and busy is not None:
+            # One that works has had little of a busy machine; one that waits will wait.
+            hangs = _is_over(now - since, _processor_seconds(process) - used, patience, busy)
         if late or hangs:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
             return Death("late", f"{limits.whole:g}") if late else Death("hang", f"{patience:g}")
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _is_over(seconds: float, worked: float, patience: float, busy: float) -> bool:
+    """Whether a process without progress for so many seconds, of which it worked so many, has had its time."""
+    waits = worked < _ASLEEP * seconds
+    return waits or worked >= busy or seconds >= _MOST_TIMES * max(busy, patience)
+
+
+def _processor_seconds(process: int) -> float:
+    """The processor time that a process has had; 0 if it is not known."""
+    try:
+        _, *numbers = Path(f"/proc/{process}/stat").read_text("ascii", errors="replace").rpartition(")")[2].split()
+        return (int(numbers[10]) + int(numbers[11])) / os.sysconf("SC_CLK_TCK")
+    except OSError:
+        return 0.0
 
 
 def serve(job: Callable[[], Any], answer: Path, output: int) -> NoReturn:

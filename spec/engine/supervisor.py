@@ -115,6 +115,8 @@ class Limits:
     ----------
     seconds : float or None
         The longest time without progress.
+    busy : float or None
+        The most processor time of a fork without progress, if it works all the time; None for as much as `seconds`.
     first : float or None
         The longest time before its first progress, which includes imports; None for the same limit as later.
     whole : float or None
@@ -128,6 +130,7 @@ class Limits:
     seconds: float | None = None
     first: float | None = None
     whole: float | None = None
+    busy: float | None = None
     memory: int | None = None
     answer: int | None = None
 

@@ -6,7 +6,7 @@ import ctypes
 import sys
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p, sizeof
 from dataclasses import replace
-from errno import ENOMEM
+from errno import EINVAL, ENOMEM
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,13 +18,29 @@ from .targets import Target
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["C_RECORD", "Abi", "Functions", "Instance", "calls_of", "malloc_target", "plain_target"]
+__all__ = [
+    "C_RECORD",
+    "RESET",
+    "Abi",
+    "CContracts",
+    "Functions",
+    "Instance",
+    "calls_of",
+    "malloc_target",
+    "plain_target",
+]
 
 C_RECORD = Capabilities(alignment=8, thread_safe=True, out_of_memory=("null",), host_readable=True)
 """What a function in C promises by default."""
 
 _TYPES: dict[str, Any] = {"": None, "s": c_size_t, "1": c_size_t, "i": c_int, "t": c_char_p}
 """The types of arguments and results, by their letters in `Abi.calls`; all others are pointers."""
+
+RESET = "reset"
+"""The part of a function ``void reset(void)``, which frees all blocks; it is never guessed."""
+
+_UNTOUCHED, _ERRNO = 0x5A5A0, 4242
+"""A pointer that nobody returns, and an errno that nobody sets."""
 
 _NATIVE = {"malloc": "p", "free": "", "calloc": "p", "realloc": "p"}
 """The parts that the native driver calls, in its order, and the results that it takes."""
@@ -77,6 +93,18 @@ class Functions:
         """The function for a part; None if the library has none."""
         return self.bind_symbol(self.symbols[part], self.abi.calls.get(part, "")) if part in self.symbols else None
 
+    def bind_with_errno(self, part: str) -> Any:
+        """The function for a part, which sets and leaves the errno of ctypes; None if the library has none."""
+        if part not in self.symbols:
+            return None
+        library = ctypes.CDLL(self._library._name, use_errno=True)  # noqa: SLF001 -- its name, as it was loaded
+        return Functions(library, self.symbols, self.abi).bind(part)
+
+    def resetting(self, forget: Callable[[], object] = lambda: None) -> Callable[[], Any] | None:
+        """The function that frees all blocks, and then forgets what was known of them; None without it."""
+        reset = self.bind(RESET)
+        return None if reset is None else lambda: (reset(), forget())
+
     def bind_symbol(self, symbol: str, call: str) -> Any:
         """The function with a symbol; None if the library has none."""
         if not hasattr(self._library, symbol):
@@ -101,6 +129,50 @@ class Instance:
         """Destroy the object."""
         if self._drop is not None:
             self._drop(self.address)
+
+
+class CContracts:
+    """Calls of which C and POSIX say more than that they allocate; each is None if the library lacks its function.
+
+    Each returns what is wrong, or an empty text; a resize returns its result.
+    """
+
+    def __init__(self, functions: Functions) -> None:
+        self._free, self._realloc, self._memalign = map(functions.bind, ("free", "realloc", "posix_memalign"))
+        self._free_with_errno = functions.bind_with_errno("free")
+        self.resizes: bool = self._realloc is not None
+        self.aligns: bool = self._memalign is not None
+
+    def free_null(self) -> None:
+        """``free(NULL)``, which does nothing."""
+        self._free(None)
+
+    def free_with_errno(self, handle: int) -> str:
+        """``free``, which leaves errno as it was."""
+        ctypes.set_errno(_ERRNO)
+        self._free_with_errno(handle)
+        now = ctypes.get_errno()
+        return "" if now == _ERRNO else f"a free has set errno to {now}"
+
+    def resize_null(self, size: int) -> int | None:
+        """``realloc(NULL, size)``, which is ``malloc(size)``."""
+        address: int | None = self._realloc(None, size)
+        return address
+
+    def resize_to_nothing(self, handle: int) -> int | None:
+        """``realloc(handle, 0)``, which frees the block, or returns a block of nothing."""
+        address: int | None = self._realloc(handle, 0)
+        return address
+
+    def request_bad_alignment(self, alignment: int, size: int) -> str:
+        """``posix_memalign`` with what is no alignment: it returns EINVAL, and leaves the pointer as it was."""
+        place = c_void_p(_UNTOUCHED)
+        status: int = self._memalign(byref(place), alignment, size)
+        if status != EINVAL:
+            return f"posix_memalign with an alignment of {alignment} returned {status}, and not EINVAL"
+        return (
+            "" if place.value == _UNTOUCHED else f"posix_memalign returned EINVAL, and changed the pointer to {place}"
+        )
 
 
 def plain_target(functions: Functions) -> Target:
@@ -136,6 +208,7 @@ def plain_target(functions: Functions) -> Target:
         take_zeroed=call("calloc", "s"),
         take_many=call("calloc", "s1"),
         resize=call("realloc", "ps_"),
+        reset=functions.resetting(),
         most=abi.most,
         owned=context is not None,
     )
@@ -155,6 +228,8 @@ def malloc_target(functions: Functions) -> Target:
         take_zeroed=None if calloc is None else partial(calloc, 1),
         resize=relatives.resize if relatives.realloc or relatives.reallocarray else None,
         usable_size=functions.bind("malloc_usable_size"),
+        reset=functions.resetting(relatives.forget),
+        contracts=CContracts(functions),
     )
 
 
@@ -201,6 +276,10 @@ class _Relatives:
         if status or (size and not place.value):
             raise OSError(f"posix_memalign returned {status}, and the pointer {place.value}")
         return place.value
+
+    def forget(self) -> None:
+        """Forget all requests."""
+        self._requests.clear()
 
     def resize(self, handle: int, size: int, _: int) -> int | None:
         """Change the size of a block."""

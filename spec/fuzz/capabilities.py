@@ -27,7 +27,9 @@ _MISUSES = {choice: choice for choice in get_args(Misuse)}
 _SPELLINGS: dict[str, dict[str, Any]] = {
     "zero_size": {choice: choice for choice in get_args(ZeroSize)},
     **dict.fromkeys(("wrong_size", "foreign_free", "double_free"), _MISUSES),
-    **dict.fromkeys(("sized_free", "zeroed", "stream_ordered", "thread_safe"), _YES_NO),
+    **dict.fromkeys(
+        ("sized_free", "zeroed", "reuse", "stream_ordered", "thread_safe", "fork_safe", "errno_kept"), _YES_NO
+    ),
     "host_readable": {**_YES_NO, "ask": None},
 }
 """The values of the promises that have a choice, as a command line spells them; the others are numbers and names."""
@@ -52,10 +54,16 @@ class Capabilities:
         free.  If undefined, the fuzzer does not try it.
     zeroed : bool
         Whether new memory is zero.
+    reuse : bool
+        Whether freed memory is lent again.  An arena lends it only after a reset.
     stream_ordered : bool
         Whether memory goes to another stream only after the work on it is done.
     thread_safe : bool
         Whether several threads may call at the same time.
+    fork_safe : bool
+        Whether a forked child may call, even if another thread was calling.
+    errno_kept : bool
+        Whether a free in C leaves ``errno`` as it was.
     out_of_memory : tuple of str
         The names of the exceptions that mean out of memory; ``"null"`` if a null pointer means it.
     host_readable : bool or None
@@ -71,8 +79,11 @@ class Capabilities:
     foreign_free: Misuse = "undefined"
     double_free: Misuse = "undefined"
     zeroed: bool = False
+    reuse: bool = True
     stream_ordered: bool = False
     thread_safe: bool = False
+    fork_safe: bool = False
+    errno_kept: bool = False
     out_of_memory: tuple[str, ...] = ("MemoryError",)
     host_readable: bool | None = None
     limit: int = 0

@@ -40,15 +40,19 @@ _CAUSES = frozenset(chain.from_iterable(family.causes for family in _FAMILIES))
 
 _AS_OPERATIONS = {
     "free": (), "check": (), "compare": (),  # every program ends with them
-    "fill": ("allocate",), "request_too_much": ("allocate",), "request_too_many": ("calloc",),
-    "resize_too_much": ("allocate", "resize"),
+    "reset": (), "fill": ("allocate",), "reuse": ("allocate",), "request_too_much": ("allocate",),
+    "request_too_many": ("calloc",), "resize_too_much": ("allocate", "resize"),
 }  # fmt: skip
-_AS_CYCLES = (("allocate",), ("allocate", "resize"), ("calloc",))
+_AS_CYCLES = (("allocate",), ("allocate", "resize"), ("calloc",), ("allocate", "resize"), ("allocate",))
 """What a cycle does, for each of its ways to allocate."""
 
 
 def group_by_cause(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings that no other one explains, in their order, each with its consequences."""
+    """One finding for each bug, with its consequences.
+
+    Of those that belong together the one with the shortest program that repeats stands for all, whatever it breaks: it
+    is where to look first.  So are the groups in order.  That a target is an arena comes last.
+    """
     groups: list[list[Finding]] = []
     for finding in findings:
         group = next((it for it in groups if any(_explains(cause, finding) for cause in it)), None)
@@ -58,7 +62,9 @@ def group_by_cause(findings: Iterable[Finding]) -> list[Finding]:
         explained = [it for it in groups if _explains(finding, it[0])]
         groups = [it for it in groups if it not in explained]
         groups.append([finding, *chain.from_iterable(explained)])
-    return [replace(first, consequences=tuple(others)) for first, *others in groups]
+    headed = [sorted(group, key=lambda it: it.effort) for group in groups]
+    headed.sort(key=lambda group: (group[0].is_arena, group[0].effort))
+    return [replace(first, consequences=tuple(others)) for first, *others in headed]
 
 
 def _explains(cause: Finding, effect: Finding) -> bool:

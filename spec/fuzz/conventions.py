@@ -110,6 +110,7 @@ def _methods(take_name: str, give_name: str, subject: Any) -> Target | None:
         read=getattr(subject, "read", None),
         write=getattr(subject, "write", None),
         usable_size=getattr(subject, "usable_size", None),
+        reset=_resetting(subject),
     )
 
 
@@ -121,6 +122,12 @@ def _closing(give: Callable[..., Any]) -> Callable[..., Any]:
         return give(handle, *arguments, stream=stream) if closing is None else closing(stream)
 
     return close
+
+
+def _resetting(subject: Any) -> Callable[[], Any] | None:
+    """The method that makes an arena as new; it is called only if the arena is promised to be one."""
+    reset: Any = getattr(subject, "reset", None)
+    return reset if callable(reset) and not _Signature(reset).required else None
 
 
 def _copying(subject: Any) -> Callable[[Any, Any, int], Any] | None:

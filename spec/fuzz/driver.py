@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..engine.violation import Violation
 from .access import WHOLE
+from .forking import fork_often
 from .handles import address_of, is_null
 from .journal import Journal, code
 from .oracle import HeapOracle
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from .shadow_heap import Intervals
     from .targets import Target
 
-__all__ = ["ATTEMPTS", "PLAIN", "RESIZED", "SHRUNK", "ZEROED", "Driver"]
+__all__ = ["ATTEMPTS", "PAIRED", "PLAIN", "RESIZED", "SHRUNK", "ZEROED", "Driver"]
 
-PLAIN, RESIZED, ZEROED, SHRUNK = range(4)
+PLAIN, RESIZED, ZEROED, SHRUNK, PAIRED = range(5)
 """How a `cycle` allocates its blocks."""
 
 _ALLOCATE, _FREE, _CHECK = code("allocate"), code("free"), code("check")
@@ -55,6 +56,13 @@ _MEASUREMENTS = 3
 
 _SMALL, _REUSED = 4096, 256
 """Up to this size, blocks of twice the size are of another class; and of so many blocks, one has an address again."""
+
+_MOST_RESETS = 1024
+_LENT = 16
+"""So many blocks are allocated to see whether one that was freed is lent again."""
+
+_FEWEST_TURNS = 64
+"""After so many turns in which no memory was lent again, none will be: a quarantine may keep some blocks."""
 
 _MOST_BLOCKS = 4096
 """The most blocks of a `fill`."""
@@ -97,10 +105,9 @@ class Driver:
         self.target = target
         self.capabilities = capabilities
         self.journal: Journal = journal if journal is not None else Journal(capacity=1 << 16)
-        self.oracle: HeapOracle = HeapOracle(target, capabilities, intervals, access)
-        if mask:
-            mask.ease(self.oracle)
-            mask.narrow(self)
+        passed_over = frozenset[str]() if mask is None else mask.passed_over
+        self.oracle: HeapOracle = HeapOracle(target, capabilities, intervals, access, passed_over)
+        self._leaves_out = None if mask is None or not mask.without else mask.leaves_out
         self.blocks: dict[int, Block] = self.oracle.heap.blocks
         self.reserves: bool | None = None
         self._note = self.journal.note
@@ -249,6 +256,86 @@ class Driver:
     def _misuse(self, requirement: str, promised: Misuse, handle: Any, size: int, what: str) -> None:
         self.oracle.judge_misuse(requirement, promised, what, _error_of(lambda: self._give(handle, size)))
 
+    # --- what C and POSIX say
+
+    def free_null(self) -> bool:
+        """Free null, which does nothing."""
+        contracts = self.target.contracts
+        if contracts is None:
+            return False
+        self._note(code("free_null"))
+        contracts.free_null()
+        self.oracle.judge_contract("")
+        return True
+
+    def free_with_errno(self, size: int) -> bool:
+        """Allocate and free a block; if that is promised, errno stays as it was."""
+        contracts = self.target.contracts
+        if contracts is None or not self.capabilities.errno_kept or not size:
+            return False
+        self._note(code("free_with_errno"), size)
+        if self._obtain(self._take, -1, size, 0, 0):
+            block = self.blocks[-1]
+            self._look(block)
+            self._forget(block)
+            self.oracle.judge_contract(contracts.free_with_errno(block.handle))
+        return True
+
+    def resize_null(self, block: int, size: int) -> bool:
+        """Resize null, which allocates; it may refuse only what a plain request may refuse."""
+        contracts = self.target.contracts
+        if contracts is None or not contracts.resizes or block in self.blocks or not size:
+            return False
+        self._note(code("resize_null"), block, size)
+        for _ in range(ATTEMPTS):
+            if self._obtain(contracts.resize_null, block, size, 0, 0):
+                self.oracle.judge_contract("")
+                return True
+            if not self._is_served(self._take, size):
+                return False
+        self.oracle.judge_contract(f"realloc(NULL, {size}) is null each time, and malloc({size}) is not")
+        return False
+
+    def resize_to_nothing(self, block: int) -> bool:
+        """Resize a block to zero bytes: it is freed, or it stays, but a freed block is not returned."""
+        contracts, live = self.target.contracts, self.blocks.get(block)
+        if contracts is None or not contracts.resizes or live is None or not live.size:
+            return False
+        self._note(code("resize_to_nothing"), block)
+        self._look(live)
+        self._forget(live)
+        self.oracle.resized = True
+        kept = contracts.resize_to_nothing(live.handle)
+        if kept is None:
+            self.oracle.judge_contract("")
+            return True
+        sizes = (*[live.size] * _LENT, 1, 16, 64)
+        numbers = [-1 - at for at, size in enumerate(sizes) if self._obtain(self._take, -1 - at, size, 0, 0)]
+        owner = self.oracle.heap.at(kept)
+        freed = f"realloc({live}, 0) returned {kept:#x}, which it had freed: it is lent again, as {owner}"
+        self.oracle.judge_contract(freed if owner is not None else "")
+        for number in numbers:
+            self._give_back(self.blocks[number], 0)
+        self._give(kept, 0)
+        return True
+
+    def request_bad_alignment(self, alignment: int, size: int) -> bool:
+        """Request what is no alignment, which is refused with EINVAL."""
+        contracts = self.target.contracts
+        if contracts is None or not contracts.aligns:
+            return False
+        self._note(code("request_bad_alignment"), alignment, size)
+        self.oracle.judge_contract(contracts.request_bad_alignment(alignment, size))
+        return True
+
+    def fork(self, count: int) -> bool:
+        """Fork many times while another thread allocates: each child must be able to allocate and free."""
+        if not self.capabilities.fork_safe or not self.oracle.heap.alone:
+            return False
+        self._note(code("fork"), count)
+        self.oracle.judge_fork(fork_often(self.target, count, self.journal.move))
+        return True
+
     # --- requests that are too large, many requests, and requests up to the limit
 
     def request_too_much(self, size: int) -> bool:
@@ -288,14 +375,18 @@ class Driver:
         Parameters
         ----------
         size, count : int
-        how : {PLAIN, RESIZED, ZEROED, SHRUNK}
-            Whether the block is allocated plainly, with half the size and then resized, with zeros, or resized to an
-            eighth, and freed as a block of that size.
+        how : {PLAIN, RESIZED, ZEROED, SHRUNK, PAIRED}
+            Whether the block is allocated plainly, with half the size and then resized, with zeros, resized to an
+            eighth, and freed as a block of that size, or freed before a younger block.
         """
         needed = {RESIZED: self.target.resize, ZEROED: self.target.take_zeroed, SHRUNK: self.target.resize}
         if needed.get(how, True) is None:
             return False
+        if not (self.capabilities.reuse or self.target.reset):
+            return False
         self._note(code("cycle"), size, count, how)
+        if not self.capabilities.reuse:
+            count = min(count, _MOST_RESETS)  # each may lose much more than a block
         if size <= _SMALL and self._comes_again(size, min(count, _REUSED), how):
             return True
         measured = count - count // 4
@@ -339,8 +430,15 @@ class Driver:
                 return False
             if addresses is not None:
                 addresses.add(self.blocks[-1].address)
+            if how == PAIRED and not self._obtain(take, -2, first, 0, 0):
+                self._give_back(self.blocks[-1], 0)
+                return False
             resized = first == last or self._resize(self.blocks[-1], last)
             self._give_back(self.blocks[-1], 0)
+            if how == PAIRED:
+                self._give_back(self.blocks[-2], 0)
+            if not self.capabilities.reuse and self.target.reset is not None:
+                self.oracle.judge_reset(_error_of(self.target.reset))
             if not resized:
                 return False
             self.journal.move()
@@ -358,6 +456,50 @@ class Driver:
         for number in range(-count, 0):
             self._give_back(self.blocks[number], 0)
         return True
+
+    def reset(self) -> bool:
+        """Have an arena take all its blocks back; what was served once must be served again."""
+        reset = self.target.reset
+        if reset is None or self.capabilities.reuse or not self.oracle.heap.alone:
+            return False
+        self._note(code("reset"))
+        for live in list(self.blocks.values()):
+            self._look(live)
+            self._forget(live)
+        if self._freed is not None:
+            self._freed.clear()
+        self.oracle.judge_reset(_error_of(reset))
+        size = self.oracle.largest
+        if size and not any(self._obtain(self._take, -1, size, 0, 0) for _ in range(ATTEMPTS)):
+            self.oracle.judge_exhausted(size)
+        if -1 in self.blocks:
+            self._give_back(self.blocks[-1], 0)
+            self.oracle.judge_reset(_error_of(reset))
+        return True
+
+    def reuse(self, size: int, count: int) -> bool:
+        """Allocate two blocks and free them, the older one first, many times; some memory must be lent again."""
+        if not (self.capabilities.reuse and size and count):
+            return False
+        self._note(code("reuse"), size, count)
+        gone: set[int] = set()
+        for _ in range(count):
+            if not all(self._obtain(self._take, number, size, 0, 0) for number in (-1, -2)):
+                break
+            first, second = self.blocks[-1], self.blocks[-2]
+            lent_again = not first.address or first.address in gone or second.address in gone
+            gone.add(first.address)
+            for block in (first, second):
+                self._give_back(block, 0)
+            if lent_again:
+                return True
+            self.journal.move()
+        for number in (-1, -2):
+            if number in self.blocks:
+                self._give_back(self.blocks[number], 0)
+        if len(gone) >= min(count, _FEWEST_TURNS):
+            self.oracle.judge_arena()
+        return bool(gone)
 
     # --- allocating, resizing and freeing a block
 
@@ -395,7 +537,7 @@ class Driver:
     def _refused(self, size: int, zeroed: bool) -> Literal[False]:
         """Note a refusal, and repeat the request if it must be met."""
         self.oracle.note_refusal(size, zeroed=zeroed)
-        if size and self._is_unused() and self.oracle.must_serve(size):
+        if size and self.capabilities.reuse and self._is_unused() and self.oracle.must_serve(size):
             self._try_again(size)
         return False
 
@@ -410,7 +552,7 @@ class Driver:
 
     def _ask_again(self) -> None:
         """Ask again, without live blocks, for sizes that were refused although larger ones were met."""
-        suspects, largest = list(self.oracle.suspects), self.oracle.largest
+        suspects, largest = list(self.oracle.suspects) if self.capabilities.reuse else [], self.oracle.largest
         self.oracle.suspects.clear()
         for size, zeroed in suspects if self.oracle.heap.alone else ():
             take: Any = self.target.take_zeroed if zeroed else self._take
@@ -508,7 +650,9 @@ class Driver:
         self.end()
 
     def perform(self, step: HeapStep) -> bool:
-        """Take one step; False if its object does not exist."""
+        """Take one step; False if its object does not exist, or if it is left out."""
+        if self._leaves_out is not None and self._leaves_out(step):
+            return False
         done: bool = getattr(self, step.operation)(*step.numbers)
         return done
 
@@ -529,7 +673,9 @@ class Driver:
         for number in list(self.blocks):
             self.free(number)
         size = self.oracle.largest
-        if size and self.oracle.heap.alone and self.allocate(0, size):
+        if not self.capabilities.reuse:
+            self.reset()
+        elif size and self.oracle.heap.alone and self.allocate(0, size):
             self.free(0)
 
     def end(self) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCKS_OF",
+    "MOST_STEPS",
+    "NEVER_REUSES",
     "OPERATIONS",
     "TAKES",
     "EngineError",
@@ -47,17 +49,24 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "work": ("block", "stream"),
     "finish": ("stream",),
     "use_all": ("block",),
+    "reset": (),
+    "reuse": ("size", "count"),
+    "free_null": (),
+    "free_with_errno": ("size",),
+    "resize_null": ("block", "size"),
+    "resize_to_nothing": ("block",),
+    "request_bad_alignment": ("alignment", "size"),
+    "fork": ("count",),
 }
 """The operations on an allocator, with the names of the numbers that each takes."""
 
-
+_BLOCKS = ("block", "source")
 BLOCKS_OF = {
-    operation: tuple(at for at, name in enumerate(names) if name in ("block", "source"))
-    for operation, names in OPERATIONS.items()
+    operation: tuple(at for at, name in enumerate(names) if name in _BLOCKS) for operation, names in OPERATIONS.items()
 }
 """The positions of the blocks among the numbers of each operation."""
 
-TAKES = ("allocate", "calloc")
+TAKES = ("allocate", "calloc", "resize_null")
 """The operations that make a new block."""
 
 _OPTIONAL = ("alignment", "stream", "how")
@@ -67,8 +76,14 @@ _OPTIONAL = ("alignment", "stream", "how")
 _LARGEST = {"size": (1 << 64) - 1, "count": (1 << 64) - 1}
 """The largest numbers of a step, as a journal holds them; of others `_MOST`."""
 _MOST = (1 << 32) - 1
+MOST_STEPS = 5 << 18
+"""The most steps of a program, and of a journal: those of the longest job, a million, with the frees at its ends."""
 _MOST_TURNS = 1 << 20
-"""The most blocks of a ``cycle``, one after the other, which is one step."""
+"""The most turns of a ``cycle`` or a ``reuse``, which are one step."""
+
+
+NEVER_REUSES = "it never lends again what was freed"
+"""How the message about an arena begins, which has to be told of."""
 
 
 class HeapStep(NamedTuple):
@@ -101,15 +116,29 @@ class HeapStep(NamedTuple):
             raise TargetError(
                 f"not a step: {shown(cast('object', data))}; {operation} takes {', '.join(names) or 'nothing'}"
             )
-        limits = {**_LARGEST, "count": _MOST_TURNS} if operation == "cycle" else _LARGEST
+        limits = {**_LARGEST, "count": _MOST_TURNS} if operation in {"cycle", "reuse"} else _LARGEST
         for name, number in zip(names, numbers, strict=False):
             if number > (most := limits.get(name, _MOST)):
                 raise TargetError(f"not a step: {shown(cast('object', data))}; {name} must be at most {most:,}")
         return cls(operation, tuple(numbers) + (0,) * (len(names) - len(numbers)))
 
+    def call(self, moving: str = "") -> str:
+        """The step as a call in Python: blocks and their size by position, each other number by its name.
+
+        In a loop ``moving`` is what comes to the numbers of blocks.
+        """
+        names, numbers = OPERATIONS[self.operation], self.as_json()[1:]
+        texts: list[str] = []
+        for name, number in zip(names, numbers, strict=False):
+            if name in _BLOCKS:
+                texts.append(f"{moving} + {number}" if moving and number else moving or str(number))
+            else:
+                by_position = name == "size" and names[0] in _BLOCKS
+                texts.append(str(number) if by_position else f"{name}={number}")
+        return f"{self.operation}({', '.join(texts)})"
+
     def __str__(self) -> str:
-        _, *numbers = self.as_json()
-        return f"{self.operation}({', '.join(map(str, numbers))})"
+        return self.call()
 
 
 class _OneLineError(SyncedMemoryError):
@@ -149,6 +178,8 @@ class Finding:
         that ended the process was done long before, or by another program.
     after : tuple of str
         Requirements that the program breaks before this one, and that are left unjudged to see this one.
+    elsewhere : bool
+        Whether the program showed the same in a new process with another heap.
     times : int
         How often it was found.
     known : str or None
@@ -165,6 +196,7 @@ class Finding:
     shrunk: bool = False
     repeats: bool = True
     after: tuple[str, ...] = ()
+    elsewhere: bool = True
     times: int = 1
     known: str | None = None
     consequences: tuple[Finding, ...] = ()
@@ -187,6 +219,16 @@ class Finding:
         program, consequences = map(HeapStep.from_json, data["program"]), map(cls.from_json, data["consequences"])
         fields = {"program": tuple(program), "after": tuple(data["after"]), "consequences": tuple(consequences)}
         return cls(**cast("Any", data | fields))
+
+    @property
+    def effort(self) -> tuple[bool, int]:
+        """What it takes to look into it: whether its steps do not repeat or are not kept, and how many they are."""
+        return not (self.repeats and self.program), len(self.program)
+
+    @property
+    def is_arena(self) -> bool:
+        """Whether it says only that the target is an arena."""
+        return self.message.startswith(NEVER_REUSES)
 
     @property
     def text(self) -> str:

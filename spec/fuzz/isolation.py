@@ -87,6 +87,7 @@ class Isolated:
 
     def __init__(self, target: str, hang: float) -> None:
         self._target = built(target)
+        self._named = {self._target.rpartition(":")[0] or self._target: target.rpartition(":")[0] or target}
         self._hang = hang
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
         self._path = Path(self._folder.name) / "journal"
@@ -120,7 +121,10 @@ class Isolated:
             )
         answer: Answer = json.loads(reply)
         if "error" in answer:
-            raise TargetError(answer["error"])
+            error: str = answer["error"]
+            for place, named in self._named.items():  # a source is what it was compiled to
+                error = error.replace(place, named)
+            raise TargetError(error)
         if "failed" in answer:
             raise EngineError(f"{_FAILED}: {answer['failed']}")
         return answer

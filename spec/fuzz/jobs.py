@@ -6,11 +6,14 @@ journal does.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import random
 import signal
 import sys
 import time
+from ctypes import c_size_t, c_void_p
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Job", "finding_of", "main", "perform", "serve"]
 
+_STIRRED, _LARGEST_STIRRED = 256, 4096
+"""The most blocks that change a heap, and their largest size."""
+
 Job = dict[str, Any]
 Answer = dict[str, Any]
 
@@ -60,6 +66,8 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Answer:
     TargetError
         If the target or the record cannot be used.
     """
+    if "heap" in job:
+        _stir(job["heap"])
     target = source.open()
     record = target.capabilities.with_promises(job["promises"])
     if job["job"] == "describe":
@@ -72,8 +80,18 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Answer:
             "calloc": target.take_zeroed is not None,
             "realloc": target.resize is not None,
             "symbols": source.symbols,
+            "parts": source.parts,
         }
     return _JOBS[job["job"]](source, record, job, journal)
+
+
+def _stir(seed: int) -> None:
+    """Leave another heap to the target than other processes have."""
+    library, rng = ctypes.CDLL(None), random.Random(seed)  # noqa: S311 -- replayable
+    library.malloc.restype, library.malloc.argtypes, library.free.argtypes = c_void_p, (c_size_t,), (c_void_p,)
+    blocks = [library.malloc(rng.randrange(1, _LARGEST_STIRRED)) for _ in range(rng.randrange(_STIRRED))]
+    for block in blocks[::2]:
+        library.free(block)
 
 
 def _check_promises(record: Capabilities, job: Job, target: Target) -> None:
@@ -198,7 +216,7 @@ def serve(requests: IO[str], replies: IO[str], clear: Callable[[], None] = lambd
 
 def _in_child(job: Job) -> Answer:
     """Do a job in a fork, and wait as long as it makes progress."""
-    limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE, whole=job.get("whole"))
+    limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE, whole=job.get("whole"), busy=job.get("busy"))
     journal = Path(job["journal"])
     if job["job"] == "native":
         return _natively(job, journal.with_name("answer"), limits)

@@ -10,7 +10,7 @@ import mmap
 import struct
 from typing import TYPE_CHECKING, ClassVar
 
-from .finding import OPERATIONS, HeapStep
+from .finding import MOST_STEPS, OPERATIONS, HeapStep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,6 @@ __all__ = ["Journal"]
 _HEADER = struct.Struct("<6Q")  # the program, the number of calls that returned inside long steps, and the round
 _COUNTS, _ROUND = struct.Struct("<QQ"), struct.Struct("<4Q")
 _RECORD = struct.Struct("<IQQII")
-_CAPACITY = 5 << 18
-"""More than the steps of the longest job, a million, with the frees at the ends of its rounds."""
 _NAMES = tuple(OPERATIONS)
 _CODES = {name: code for code, name in enumerate(_NAMES, 1)}
 _PROGRAMS = 1 << 24
@@ -32,10 +30,10 @@ _FACTORS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 class Journal:
     """The steps of one program after the other."""
 
-    SIZE: ClassVar[int] = _HEADER.size + (_CAPACITY + 1) * _RECORD.size
+    SIZE: ClassVar[int] = _HEADER.size + (MOST_STEPS + 1) * _RECORD.size
     """The bytes of a journal of the usual capacity."""
 
-    def __init__(self, path: Path | None = None, capacity: int = _CAPACITY) -> None:
+    def __init__(self, path: Path | None = None, capacity: int = MOST_STEPS) -> None:
         size = _HEADER.size + (capacity + 1) * _RECORD.size
         if path is None:
             self._memory = mmap.mmap(-1, size)

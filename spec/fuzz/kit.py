@@ -15,15 +15,15 @@ from syncedmem.model.defaults import FUZZ
 
 from .campaign import Stage, stages
 from .capabilities import Capabilities
-from .finding import EngineError, Finding, TargetError, kind_of
+from .finding import EngineError, Finding, HeapStep, TargetError, kind_of
 from .isolation import Inline, Isolated
 from .jobs import finding_of
 from .loops import folded, items_as_json
-from .mask import Mask, read_known, reason_of, requirement_named
+from .mask import NEEDED, Mask, read_known, reason_of, requirement_named
 from .native_driver.running import FROM_OUTSIDE, NativeDriver
 from .recognition import TargetSource, spelling
 from .report import Report
-from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, shortened
+from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, raised, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,6 +46,16 @@ _MOST_OF_ONE = 4
 """Of one requirement so many findings are shortened; further ones are only counted."""
 _ENOUGH = 2
 """If so many findings of one requirement in one kind of step were known ones, further ones are not shortened."""
+_ARENA = (64, 4096)
+"""Of so many bytes so many blocks are freed until an allocator that lends none of them again counts as an arena."""
+_SHORTENING_SHARE = 1 / 5
+"""The most of the time that one finding is shortened."""
+_HEAPS = (1, 2, 3)
+"""The heaps, by their seeds, with which a program has to show its finding."""
+_SLOWEST = 1_000
+"""The operations in a second of a slow target: a run that does less than half of them has not tried it."""
+_SLOW = 10
+"""What hangs is repeated with so many times its processor time."""
 _QUICK_HANG = 0.5
 """The limit of a call in seconds while a hang is shortened."""
 _SHORT = 10
@@ -143,6 +153,8 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             skipped=skipped,
             known=reasons,
             functions=tuple(name for name in ("calloc", "realloc") if described[name]),
+            parts=described["parts"],
+            planned=min(steps, int(seconds * _SLOWEST)),
         )
         options = _Options(seconds, tuple(described["symbols"]), described["fresh"], first)
         with _Progress(on_progress) as progress:
@@ -238,7 +250,11 @@ class _Campaigns:
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tallies: dict[str, _Tally] = {}
         self._since = 0
+        self._seconds = seconds
         self._until = time.perf_counter() + seconds
+        self._shorten_until = self._until
+        self._rounds: tuple[Job, Mask] = {}, _NO_MASK  # the last job of rounds
+        self._arena: bool | None = None  # None until somebody had to ask
 
     def run(self) -> None:
         """Test the target with every generator, each for its share of the time that is left."""
@@ -270,7 +286,7 @@ class _Campaigns:
     def _is_over(self) -> bool:
         return time.perf_counter() >= self._until or (self._first and bool(self._report.violating))
 
-    def _note_failure(self, error: EngineError) -> None:
+    def _note_failure(self, error: EngineError | TargetError) -> None:
         if str(error) not in self._report.errors:
             self._report.errors.append(str(error))
 
@@ -300,6 +316,7 @@ class _Campaigns:
     def _answer_of_rounds(self, job: Job, mask: Mask) -> Answer:
         """The answer to a job of rounds; if its process has ended, with the counts that are in the journal."""
         start = time.perf_counter()
+        self._rounds = job, mask
         answer = self._ask(job, mask)
         if "operations" in answer:
             return answer
@@ -392,9 +409,13 @@ class _Campaigns:
 
     def _ask(self, job: Job, mask: Mask) -> Answer:
         self._since = self._place.journal.moved()[0]
-        whole = max(self._end_of_shortening() + LAST_SECONDS - time.perf_counter(), 0.0)
-        promises, seed = self._report.promises, self._report.seed
-        return self._place.perform({**job, "promises": promises, "seed": seed, "mask": mask.as_json(), "whole": whole})
+        whole = max(self._until + SHORTENING_SECONDS + LAST_SECONDS - time.perf_counter(), 0.0)
+        return self._place.perform({**self._complete(job, mask), "whole": whole})
+
+    def _complete(self, job: Job, mask: Mask) -> Job:
+        """A job with what all jobs have."""
+        promises = self._report.promises | ({"reuse": "no"} if self._arena else {})
+        return {**job, "promises": promises, "seed": self._report.seed, "mask": mask.as_json()}
 
     def _count_steps(self) -> int:
         """The steps of the present job until now."""
@@ -403,7 +424,7 @@ class _Campaigns:
 
     def _end_of_shortening(self) -> float:
         """When nothing more is shortened."""
-        return self._until + SHORTENING_SECONDS
+        return min(self._until + SHORTENING_SECONDS, self._shorten_until)
 
     def _finding_in(self, answer: Answer, generator: str) -> Finding | None:
         """The finding of an answer; what it says of the target goes into the report."""
@@ -411,8 +432,7 @@ class _Campaigns:
         if answer.get("unread") is not None:
             self._report.unread = answer["unread"]
         if answer.get("spoilt"):
-            note = "the target has overwritten the record of its steps: the operations of that process are not counted"
-            self._report.notes += [note] if note not in self._report.notes else []
+            self._note("the target has overwritten the record of its steps: those of that process are not counted")
         finding = finding_of(answer, self._place.journal.steps() if "checked" not in answer else ())
         if finding is None:
             return None
@@ -439,29 +459,92 @@ class _Campaigns:
         report.violating.append(raw)  # it must not be lost if the run is interrupted now
         self._changed(report)
         try:
-            short = self._shrink(finding, last, mask)
-        except EngineError as error:
+            short = self._examined(finding, last, mask)
+        except (EngineError, TargetError) as error:
             self._note_failure(error)
             short = raw
         report.violating.remove(raw)
-        if short is None:
-            outside = "its steps, taken again, did not show it, so something outside has ended the process"
-            self._note_failure(EngineError(f"{finding.message}; {outside}"))
-            return False
-        dies = short.requirement in _DEATHS
-        if short.generator == "native" and not (short.repeats or dies):
-            report.notes.append(
-                f"the native driver saw this once, and its steps, taken again, did not show it: "
-                f"{short.requirement}: {short.message}"
-            )
-            return False
-        same = next((other for other in report.violating if other.key == short.key), None)
+        same = next((other for other in report.violating if short is not None and other.key == short.key), None)
         if same is not None:
             self._alike[look] += 1
             self._count_again(same)
+        elif short is not None:
+            self._add(short)
+        return short is not None and same is None
+
+    def _examined(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
+        """The finding with its shortest program; None, with a note, if it says nothing about the target."""
+        if finding.requirement == "A23-no-hang" and self._is_slow(finding, mask):
+            self._note(f"slow: {finding.message}; alone, and with {_SLOW} times as long, it came to its end")
+            return None
+        self._shorten_until = time.perf_counter() + self._seconds * _SHORTENING_SHARE
+        short = self._as_arena(finding, mask) or self._shrink(finding, last, mask)
+        if short is None:
+            outside = "its steps, taken again, did not show it, so something outside has ended the process"
+            self._note_failure(EngineError(f"{finding.message}; {outside}"))
+            return None
+        if short.generator == "native" and not short.repeats and short.requirement not in _DEATHS:
+            once = "the native driver saw this once, and its steps, taken again, did not show it"
+            self._note(f"{once}: {short.requirement}: {short.message}")
+            return None
+        return self._confirmed(short, mask)
+
+    def _note(self, note: str) -> None:
+        if note not in self._report.notes:
+            self._report.notes.append(note)
+
+    def _confirmed(self, finding: Finding, mask: Mask) -> Finding:
+        """The finding with a program that shows it with another heap too, or that says that it does not.
+
+        Steps that are as small as possible may show a bug only by where their blocks happen to lie; larger ones need no
+        luck.
+        """
+        if not (self._report.protected and finding.repeats and finding.program) or finding.requirement == "A23-no-hang":
+            return finding
+        with Isolated(self._report.target, self._report.hang) as elsewhere:
+            for program in [finding.program, *raised(finding.program)]:
+                shown = [self._shown(program, finding.requirement, mask, elsewhere, heap) for heap in _HEAPS]
+                if shown[0] is not None and None not in shown:
+                    return replace(finding, program=program, message=shown[0].message)
+                if time.perf_counter() > self._end_of_shortening() + LAST_SECONDS:
+                    break
+        return replace(finding, elsewhere=False)
+
+    def _shown(self, program: Program, requirement: str, mask: Mask, place: JobPlace, heap: int) -> Finding | None:
+        """The finding of a program in a place with another heap, if it breaks the requirement."""
+        job = self._complete(_program_job(program), mask) | {"heap": heap}
+        finding = finding_of(place.perform(job), place.journal.steps() or program)
+        return finding if finding is not None and finding.requirement == requirement else None
+
+    def _not_without(self, finding: Finding) -> str:
+        """What a crash that does not repeat needs: each kind of step without which the same rounds do not crash."""
+        job, mask = self._rounds
+        if finding.requirement != "A22-no-crash" or finding.generator != "fast" or not job:
+            return ""
+        needed: list[str] = []
+        for kind in sorted({kind_of(step) for step in finding.program} - NEEDED):
+            left = self._end_of_shortening() - time.perf_counter()
+            if left <= 0:
+                break
+            answer = self._ask(job | {"seconds": left}, mask | Mask(without=frozenset({kind})))
+            if answer.get("finding", True) is None and answer["seconds"] < left:
+                needed.append(kind)
+        return f"; not without {' and '.join(needed)}" if needed else ""
+
+    def _is_slow(self, finding: Finding, mask: Mask) -> bool:
+        """Whether what seems to hang comes to its end alone, if it may work ten times as long."""
+        if not finding.program:
             return False
-        self._add(short)
-        return True
+        job = _program_job(finding.program) | {"busy": self._report.hang * _SLOW}
+        return not {"hang", "late"} & self._ask(job, mask).keys()
+
+    def _as_arena(self, finding: Finding, mask: Mask) -> Finding | None:
+        """What seems to leak as what it is: an arena, of which reuse is not asked any more; None if it is none."""
+        if finding.requirement != "A16-no-leaks" or self._arena is not None:
+            return None
+        arena = self._repeat((HeapStep("reuse", _ARENA),), finding.requirement, mask)
+        self._arena = arena is not None
+        return arena and replace(finding, message=arena.message, program=arena.program, shrunk=True)
 
     def _count_again(self, finding: Finding) -> None:
         at = self._report.violating.index(finding)
@@ -494,7 +577,8 @@ class _Campaigns:
             return finding  # there was no time to look
         if any(f" {signal} " in f"{finding.message} " for signal in FROM_OUTSIDE):
             return None
-        return replace(finding, program=finding.program[-_LAST:], repeats=False)
+        message = finding.message + self._not_without(finding)
+        return replace(finding, message=message, program=finding.program[-_LAST:], repeats=False)
 
     def _shorten(self, requirement: str, program: Program, mask: Mask) -> Finding | None:
         """The shortest program that breaks a requirement; None if it does not do so again."""
@@ -519,7 +603,7 @@ class _Campaigns:
 
     def _repeat(self, program: Program, requirement: str, mask: Mask, hang: float | None = None) -> Finding | None:
         """The finding of a program in its own process, if it breaks the same requirement."""
-        job: Job = {"job": "program", "program": items_as_json(folded(program))}
+        job = _program_job(program)
         if requirement == "A23-no-hang" and hang is not None:
             job["hang"] = hang
         answer = self._ask(job, mask)
@@ -529,6 +613,10 @@ class _Campaigns:
         if finding is None or finding.requirement != requirement:
             return None
         return replace(finding, program=program)  # without the frees at its end
+
+
+def _program_job(program: Program) -> Job:
+    return {"job": "program", "program": items_as_json(folded(program))}
 
 
 def _as_data(program: Program) -> list[object]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from syncedmem.model.errors import shown
 
-from .finding import BLOCKS_OF, HeapStep, TargetError
+from .finding import BLOCKS_OF, MOST_STEPS, HeapStep, TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,8 +22,6 @@ _LONGEST_BODY = 6
 _FEWEST = 3
 """Two times are written out."""
 _MOST_FOLDED = 1 << 18
-_MOST_STEPS = 1 << 20
-"""The most steps of a program, as many as a journal holds."""
 _LOOP = (3, 4)
 """The lengths of a loop as data, with and without a stride."""
 
@@ -42,7 +40,8 @@ class Repeat(NamedTuple):
 
     def calls(self) -> list[str]:
         """The body as calls, with ``i`` for the number of the time."""
-        return [_call(step, self.stride) for step in self.body]
+        moving = "" if not self.stride else "i" if self.stride == 1 else f"{self.stride} * i"
+        return [step.call(moving) for step in self.body]
 
     def __str__(self) -> str:
         return f"repeat {self.times}{' with i' if self.stride else ''}: {'; '.join(self.calls())}"
@@ -118,18 +117,6 @@ def _moved(step: HeapStep, by: int) -> HeapStep:
     return HeapStep(step.operation, tuple(it + by if at in blocks else it for at, it in enumerate(step.numbers)))
 
 
-def _call(step: HeapStep, stride: int) -> str:
-    """A step of a loop as a call."""
-    if not stride:
-        return str(step)
-    _, *numbers = step.as_json()
-    index = "i" if stride == 1 else f"{stride} * i"
-    blocks = BLOCKS_OF[step.operation]
-    moving = (index if not number else f"{index} + {number}" for number in numbers)
-    texts = [text if at in blocks else str(numbers[at]) for at, text in enumerate(moving)]
-    return f"{step.operation}({', '.join(texts)})"
-
-
 def items_as_json(items: Iterable[Item]) -> list[Any]:
     """Steps and loops as data; a loop is ``["repeat", times, steps]`` or ``["repeat", times, steps, stride]``."""
     return [_item_as_json(it) for it in items]
@@ -149,8 +136,8 @@ def items_from_json(data: Iterable[Any]) -> tuple[HeapStep, ...]:
     for item in data:
         items.append(read := _item_from_json(item))
         steps += read.times * len(read.body) if isinstance(read, Repeat) else 1
-        if steps > _MOST_STEPS:
-            raise TargetError(f"a program has at most {_MOST_STEPS:,} steps, and this one has more")
+        if steps > MOST_STEPS:
+            raise TargetError(f"a program has at most {MOST_STEPS:,} steps, and this one has more")
     return unfolded(items)
 
 

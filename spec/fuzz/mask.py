@@ -7,25 +7,22 @@ findings about it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syncedmem.model.files import read_text
 
-from ..engine.violation import Violation
 from ..requirements import requirements_of
 from .finding import OPERATIONS, TargetError, kind_of
-from .oracle import HeapOracle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from .driver import Driver
-    from .finding import Finding
+    from .finding import Finding, HeapStep
 
-__all__ = ["DAMAGED", "Mask", "read_known", "reason_of", "requirement_named"]
+__all__ = ["DAMAGED", "NEEDED", "Mask", "read_known", "reason_of", "requirement_named"]
 
-_NEEDED = frozenset({"allocate", "free", "check", "compare"})
+NEEDED = frozenset({"allocate", "free", "check", "compare"})
 """What every round needs."""
 
 _ONLY_FOR: dict[str, tuple[str, ...]] = {
@@ -61,7 +58,7 @@ class Mask:
         for finding in findings:
             mask |= cls.of([finding.requirement])
             if finding.repeats and finding.requirement in {"A22-no-crash", "A23-no-hang"}:
-                mask |= cls(without=frozenset(map(kind_of, finding.program)) - _NEEDED)
+                mask |= cls(without=frozenset(map(kind_of, finding.program)) - NEEDED)
         return mask
 
     @classmethod
@@ -79,45 +76,15 @@ class Mask:
     def __bool__(self) -> bool:
         return bool(self.unjudged or self.without)
 
-    def ease(self, oracle: HeapOracle) -> None:
-        """Have an oracle let violations pass after which it can go on."""
-        let_pass = self.unjudged - DAMAGED
-        for name, method in vars(HeapOracle).items() if let_pass else ():
-            if callable(method) and name not in {"__init__", "admit", "_admit_nothing"}:
-                setattr(oracle, name, _tolerant(getattr(oracle, name), let_pass))
+    @property
+    def passed_over(self) -> frozenset[str]:
+        """What an oracle lets pass, because it can go on afterwards."""
+        return self.unjudged - DAMAGED
 
-    def narrow(self, driver: Driver) -> None:
-        """Have a driver leave operations out."""
-        for kind in self.without:
-            operation = kind.partition("-")[0]
-            setattr(driver, operation, _narrowed(getattr(driver, operation), kind))
-
-
-def _tolerant(method: Callable[..., Any], let_pass: frozenset[str]) -> Callable[..., Any]:
-    def call(*arguments: Any, **named: Any) -> Any:
-        try:
-            return method(*arguments, **named)
-        except Violation as wrong:
-            if wrong.requirement not in let_pass:
-                raise
-            return None
-
-    return call
-
-
-def _narrowed(method: Callable[..., bool], kind: str) -> Callable[..., bool]:
-    """The method of an operation that does nothing for one kind of steps."""
-    operation, *marks = kind.split("-")
-    if not marks:
-        return lambda *_: False
-
-    def call(block: int, size: int, alignment: int = 0, stream: int = 0) -> bool:
-        left_out = {"alignment": alignment, "stream": stream, "nothing": not size}
-        if all(left_out[mark] for mark in marks):
-            return False
-        return method(block, size, alignment, stream) if operation == "allocate" else method(block, size)
-
-    return call
+    def leaves_out(self, step: HeapStep) -> bool:
+        """Whether a step is left out: a kind without marks stands for all kinds of its operation."""
+        kind = kind_of(step)
+        return any(kind == it or kind.startswith(f"{it}-") for it in self.without)
 
 
 # --- findings that are known: a file with a key on each line, and the reason after #

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import re
+import shutil
+import subprocess
 import sys
 from ctypes import c_char_p, c_void_p
 from dataclasses import replace
@@ -11,14 +13,14 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .c_functions import C_RECORD, Abi, Functions, calls_of, malloc_target, plain_target
+from .c_functions import C_RECORD, RESET, Abi, Functions, calls_of, malloc_target, plain_target
 from .finding import TargetError
 from .resources import ALIGNMENT, resource_target
 
 if TYPE_CHECKING:
     from .targets import Target
 
-__all__ = ["ABIS", "LibraryAddress", "makes_fresh", "native_symbols", "open_library", "symbols_of"]
+__all__ = ["ABIS", "LibraryAddress", "makes_fresh", "native_symbols", "open_library", "parts_of", "symbols_of"]
 
 _ENDING = re.compile(r"\.(so|dylib)", re.IGNORECASE)
 _ABI = re.compile(r"abi=(\w*)", re.IGNORECASE)
@@ -27,7 +29,7 @@ _ABI = re.compile(r"abi=(\w*)", re.IGNORECASE)
 ABIS: dict[str, Abi] = {
     "malloc": Abi(
         "C functions (malloc)",
-        C_RECORD,
+        replace(C_RECORD, fork_safe=True),
         2,
         calls_of("malloc=s:p free=p calloc=1s:p realloc=ps:p aligned_alloc=ss:p posix_memalign=pss:i")
         | calls_of("malloc_usable_size=p:s reallocarray=pss:p free_sized=ps free_aligned_sized=pss"),
@@ -65,9 +67,9 @@ ABIS: dict[str, Abi] = {
 }
 """The conventions of functions in C, for Python and for the native driver."""
 
-_RESET = "reset"
-"""The part of a function ``void reset(void)`` that makes the state of a library as new; it is never guessed."""
 _MOST_BY_POSITION = 4
+_MOST_NAMED = 40
+"""A message names so many symbols of a library at most."""
 
 
 class LibraryAddress(NamedTuple):
@@ -114,7 +116,7 @@ def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
     for text in address.symbols:
         part, equals, symbol = (it.strip() for it in text.partition("="))
         if equals:
-            if part not in (*address.parts, _RESET):
+            if part not in (*address.parts, RESET):
                 raise TargetError(
                     f"{text}: {address.abi} has no part {part!r}; it has {', '.join(address.parts)}, reset"
                 )
@@ -128,8 +130,20 @@ def symbols_of(address: LibraryAddress, library: ctypes.CDLL) -> dict[str, str]:
     pattern = next((text for text in address.symbols if "*" in text), "*")
     missing += [pattern.replace("*", part) for part in address.parts[: ABIS[address.abi].needed] if part not in symbols]
     if missing:
-        raise TargetError(f"{address.path} has no symbol {', '.join(missing)}")
+        raise TargetError(f"{address.path} has no symbol {', '.join(missing)}{_what_it_has(address.path)}")
     return symbols
+
+
+def _what_it_has(path: str) -> str:
+    """The symbols that a library has itself, for a message; empty if there is no ``nm``, or if they are very many."""
+    nm = shutil.which("nm")
+    if nm is None:
+        return ""
+    run = subprocess.run([nm, "-D", "--defined-only", path], capture_output=True, text=True, check=False)  # noqa: S603 -- binutils
+    rows = [line.split() for line in run.stdout.splitlines()]
+    names = [row[-1].partition("@")[0] for row in rows if row[1:2] in (["T"], ["W"])]
+    names = [name for name in dict.fromkeys(names) if not name.startswith("_")]
+    return f"; it has {', '.join(names)}" if 0 < len(names) <= _MOST_NAMED else ""
 
 
 def native_symbols(address: LibraryAddress) -> tuple[str, ...]:
@@ -138,6 +152,11 @@ def native_symbols(address: LibraryAddress) -> tuple[str, ...]:
         return ()
     symbols = _load(address).symbols
     return tuple(takewhile(bool, (symbols.get(part, "") for part in ABIS[address.abi].native)))
+
+
+def parts_of(address: LibraryAddress) -> dict[str, str]:
+    """The symbol of each part that a library has."""
+    return dict(_load(address).symbols)
 
 
 def _fitting(library: ctypes.CDLL, symbols: dict[str, str]) -> dict[str, str]:
@@ -163,16 +182,17 @@ def _file_of(function: Any) -> bytes | None:
 
 def makes_fresh(address: LibraryAddress) -> bool:
     """Whether each target has a state of its own: a function makes it, or makes that of the library as new."""
-    return not _load(address).symbols.keys().isdisjoint(("make", _RESET))
+    return not _load(address).symbols.keys().isdisjoint(("make", RESET))
 
 
 def open_library(address: LibraryAddress) -> Target:
     """Load a library and bind its functions."""
     functions = _load(address)
-    reset = functions.bind(_RESET)
-    if reset is not None:
-        reset()
-    return functions.abi.target(functions)
+    target = functions.abi.target(functions)
+    if target.reset is None:
+        return target
+    target.reset()
+    return replace(target, capabilities=replace(target.capabilities, reuse=False))
 
 
 def _load(address: LibraryAddress) -> Functions:

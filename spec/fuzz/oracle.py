@@ -14,6 +14,7 @@ from syncedmem.model.errors import said
 
 from ..engine.violation import Violation
 from .access import HostAccess, access_to, contents
+from .finding import NEVER_REUSES
 from .handles import is_null, size_of
 from .shadow_heap import Block, ShadowHeap
 from .statistics import Gauge, device_of, gauges, limit_of
@@ -46,7 +47,7 @@ _SUSPECTS = 16
 
 
 class HeapOracle:
-    """The judge of one target in one run."""
+    """The judge of one target in one run; violations of what is `passed_over` are judged, and then let pass."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class HeapOracle:
         capabilities: Capabilities,
         intervals: Intervals | None = None,
         access: HostAccess | None = None,
+        passed_over: frozenset[str] = frozenset(),
     ) -> None:
         self.heap: ShadowHeap = ShadowHeap(intervals)
         self._add = self.heap.add
@@ -65,6 +67,7 @@ class HeapOracle:
         self._target = target
         self._capabilities = capabilities
         self._access: Access | None = access
+        self._passed_over = passed_over
         self._mask = capabilities.alignment - 1
         self.served: int = 0  # requests for at least one byte
         self.largest: int = 0  # that was met, as far as refusals are judged by it
@@ -156,7 +159,12 @@ class HeapOracle:
         """Count a check of a requirement, which is broken if there is a problem."""
         self.checked[requirement] += 1
         if problem:
-            raise Violation(requirement, str(problem)) from error
+            self._break(requirement, str(problem), error)
+
+    def _break(self, requirement: str, message: str, error: Exception | None = None) -> None:
+        """Raise the violation of a requirement, unless it is passed over."""
+        if requirement not in self._passed_over:
+            raise Violation(requirement, message) from error
 
     def _check_alignment(self, block: Block, alignment: int) -> None:
         wrong = block.address & self._mask or (alignment and block.address % alignment)
@@ -177,8 +185,8 @@ class HeapOracle:
         self.heap.extend(block, usable)
         try:
             self._reach(block).fill(block)
-        except Exception as error:
-            raise Violation("A08-size-known", f"{what}, which cannot be written: {said(error)}") from error
+        except Exception as error:  # noqa: BLE001 -- anything may come from a target
+            self._break("A08-size-known", f"{what}, which cannot be written: {said(error)}", error)
 
     def judge_zeros(self, block: Block) -> None:
         """Judge whether a new block is zero, as requested or as promised for new memory."""
@@ -186,7 +194,7 @@ class HeapOracle:
         for start, content in self._reach(block).parts(block) if block.size else ():
             if content.count(0) != len(content):
                 at = len(content) - len(content.lstrip(b"\0"))
-                raise Violation("A13-zeroed", f"byte {start + at} of {block} is {content[at]:02x}")
+                self._break("A13-zeroed", f"byte {start + at} of {block} is {content[at]:02x}")
 
     def _check_streams(self, block: Block) -> None:
         self._pending = [it for it in self._pending if it[2].finished < it[3]]
@@ -210,11 +218,10 @@ class HeapOracle:
             self.checked["A09-zero-size"] += 1
             promised = self._capabilities.zero_size in ("null", "unique")
             if promised or not (isinstance(error, ValueError) or out_of_memory):
-                raise Violation("A09-zero-size", f"a request for zero bytes: {said(error)}") from error
+                self._break("A09-zero-size", f"a request for zero bytes: {said(error)}", error)
         elif not out_of_memory:
-            raise Violation(
-                "A05-served", f"a request for {size} bytes: {said(error)}; {self._promised_errors()} was promised"
-            ) from error
+            what = f"a request for {size} bytes: {said(error)}; {self._promised_errors()} was promised"
+            self._break("A05-served", what, error)
 
     def judge_null(self, size: int) -> None:
         """Judge a null pointer."""
@@ -222,7 +229,7 @@ class HeapOracle:
             self._judge_nothing("gave null", ("unique", "error"))
         elif "null" not in self._capabilities.out_of_memory:
             what = f"a request for {size} bytes gave null; {self._promised_errors()} was promised"
-            raise Violation("A05-served", what)
+            self._break("A05-served", what)
 
     def note_refusal(self, size: int, *, zeroed: bool) -> None:
         """Note a refused request, which may be one that is refused for ever."""
@@ -233,15 +240,33 @@ class HeapOracle:
         """Whether a request must be met while no block is live: as many were met before, or the limit is far."""
         return size <= self.largest or size <= min(self.limit // 2, _JUDGED)
 
-    def judge_exhausted(self, size: int) -> NoReturn:
+    def judge_exhausted(self, size: int) -> None:
         """Judge a refusal that repeats, without live blocks, of a size that must be met."""
         if size <= self.largest:
-            raise Violation("A16-no-leaks", f"{size} bytes are refused with nothing in use; as many were served before")
-        raise Violation("A18-limit", f"{size} bytes are refused with nothing in use and a limit of {self.limit}")
+            self._break("A16-no-leaks", f"{size} bytes are refused with nothing in use; as many were served before")
+        else:
+            self._break("A18-limit", f"{size} bytes are refused with nothing in use and a limit of {self.limit}")
 
-    def judge_starved(self, size: int, asked: int, larger: int, met: int) -> NoReturn:
+    def judge_arena(self) -> None:
+        """Judge a target that lent no memory again, of many blocks that were freed."""
+        self.checked["A16-no-leaks"] += 1
+        self._break("A16-no-leaks", f"{NEVER_REUSES}, unless it is the last: is it an arena? then --promise reuse=no")
+
+    def judge_contract(self, problem: str) -> None:
+        """Judge a call of which C or POSIX says what it does."""
+        self._check("A26-c-contracts", problem)
+
+    def judge_fork(self, problem: str) -> None:
+        """Judge what forked children came to."""
+        self._check("A27-survives-fork", problem)
+
+    def judge_reset(self, error: Exception | None) -> None:
+        """Judge a reset, which takes all blocks back."""
+        self._check("A07-free-accepts", error and f"resetting: {said(error)}", error)
+
+    def judge_starved(self, size: int, asked: int, larger: int, met: int) -> None:
         """Judge a size that was refused each time, while a larger one was met many times."""
-        raise Violation(
+        self._break(
             "A25-no-starvation",
             f"with nothing in use, {size} bytes are refused {asked} times of {asked}, "
             f"and of the requests for {larger} bytes between them {met} are met",
@@ -253,13 +278,12 @@ class HeapOracle:
         if isinstance(answer, Exception):
             no_size = size >= _UNREPRESENTABLE and isinstance(answer, OverflowError | ValueError)
             if not no_size and not self._capabilities.is_out_of_memory(answer):
-                raise Violation(
-                    "A06-out-of-memory", f"{request}: {said(answer)}; {self._promised_errors()} was promised"
-                ) from answer
+                what = f"{request}: {said(answer)}; {self._promised_errors()} was promised"
+                self._break("A06-out-of-memory", what, answer)
         elif not is_null(answer):
-            raise Violation("A06-out-of-memory", f"{request} was met, with {answer!r:.60}")
+            self._break("A06-out-of-memory", f"{request} was met, with {answer!r:.60}")
         elif "null" not in self._capabilities.out_of_memory:
-            raise Violation("A06-out-of-memory", f"{request} gave null; {self._promised_errors()} was promised")
+            self._break("A06-out-of-memory", f"{request} gave null; {self._promised_errors()} was promised")
 
     def _promised_errors(self) -> str:
         return " or ".join(self._capabilities.out_of_memory)
@@ -273,10 +297,11 @@ class HeapOracle:
             return
         try:
             difference = access.differs(block, block.extent)
-        except Exception as error:
-            raise Violation("A04-contents-kept", f"{block} cannot be read: {said(error)}") from error
+        except Exception as error:  # noqa: BLE001 -- anything may come from a target
+            self._break("A04-contents-kept", f"{block} cannot be read: {said(error)}", error)
+            return
         if difference:
-            raise Violation("A04-contents-kept", f"{block}: {difference}")
+            self._break("A04-contents-kept", f"{block}: {difference}")
 
     def judge_resize(self, old: Block, new: Block) -> None:
         """Judge a resized block, which may have moved; call `admit` for it too."""
@@ -347,7 +372,7 @@ class HeapOracle:
         if self._device is not None:
             self.checked["A21-device-kept"] += 1
             if (device := device_of(self._target.subject)) != self._device:
-                raise Violation("A21-device-kept", f"device {device!r} is current, it was {self._device!r}")
+                self._break("A21-device-kept", f"device {device!r} is current, it was {self._device!r}")
 
     def _compare_gauge(self, gauge: Gauge, value: int, at_end: bool) -> None:
         heap, before = self.heap, self.baseline.get(gauge, 0)
@@ -365,7 +390,7 @@ class HeapOracle:
             wrong = value != expected if gauge.exact or not heap.bytes else value < expected
         if wrong:
             leaked = at_end and value > expected and not gauge.meaning.startswith("peak")
-            raise Violation(
+            self._break(
                 "A16-no-leaks" if leaked else "A17-statistics",
                 f"{gauge.name} is {value}, the shadow heap has {expected}",
             )

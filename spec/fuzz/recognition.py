@@ -15,7 +15,7 @@ from syncedmem.model.errors import said
 from ..engine.imports import module_at
 from .conventions import name_of, recognise
 from .finding import TargetError
-from .native import LibraryAddress, makes_fresh, native_symbols, open_library
+from .native import LibraryAddress, makes_fresh, native_symbols, open_library, parts_of
 from .native_driver.building import built
 
 if TYPE_CHECKING:
@@ -56,6 +56,11 @@ class TargetSource:
     def symbols(self) -> tuple[str, ...]:
         """The symbols of a library for the native driver; none if it could not call them."""
         return () if self._library is None else native_symbols(self._library)
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """The symbol of each part of the convention of a library; none of other targets."""
+        return {} if self._library is None else parts_of(self._library)
 
     def open(self) -> Target:
         """Open a target.

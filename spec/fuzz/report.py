@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.report import SuiteResult, Verdict, junit
 from ..requirements import REQUIREMENTS, requirements_of
+from .c_program import c_program
 from .causes import group_by_cause
 from .finding import EngineError
 from .loops import folded, items_as_json
@@ -16,6 +17,7 @@ from .replay import Replay
 
 if TYPE_CHECKING:
     from ..engine.violation import Violation
+    from .c_program import CProgram
     from .capabilities import Capabilities
     from .finding import Finding
 
@@ -59,6 +61,10 @@ class Report:
         The name of the signal that ended the run early; empty if it came to its end.
     notes : list of str
         What else is to be said about the run, each in a line.
+    parts : dict of str to str
+        The symbol of each part of the convention of a library.
+    planned : int
+        The operations of the fast generator without which the run is incomplete, if there are less than half of them.
     """
 
     target: str
@@ -82,6 +88,8 @@ class Report:
     errors: list[str] = field(default_factory=list[str])
     interrupted: str = ""
     notes: list[str] = field(default_factory=list[str])
+    parts: dict[str, str] = field(default_factory=dict[str, str])
+    planned: int = 0
 
     def ran(self, generator: str, cases: int, steps: int, seconds: float) -> None:
         """Record what a generator has done until now; its findings must be recorded before."""
@@ -94,7 +102,7 @@ class Report:
 
     @property
     def findings(self) -> list[Finding]:
-        """One finding for each bug, with its consequences."""
+        """One finding for each bug, with its consequences, as `group_by_cause` puts them in order."""
         return group_by_cause(self.violating)
 
     @property
@@ -104,8 +112,16 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether there are no findings but known ones, and the fuzzer itself did not fail."""
-        return not (self.failures or self.errors)
+        """Whether there are no findings but known ones, the fuzzer itself did not fail, and enough was done."""
+        return not (self.failures or self.errors or self.incomplete)
+
+    @property
+    def incomplete(self) -> str:
+        """Why nothing can be said of a target in which nothing was found; empty if enough was done."""
+        done = sum(suite.steps for suite in self.suites if suite.name == "fast")
+        if self.violating or self.errors or 2 * done >= self.planned:
+            return ""
+        return f"{done:,} of {self.planned:,} planned operations were done"
 
     @property
     def failures(self) -> list[Finding]:
@@ -140,11 +156,11 @@ class Report:
         ------
         Violation
         EngineError
-            If there is none, but the fuzzer itself failed.
+            If there is none, but the fuzzer itself failed, or the run was incomplete.
         """
         for violation in self.violations:
             raise violation
-        for error in self.errors:
+        for error in [*self.errors, *filter(None, [self.incomplete])]:
             raise EngineError(error)
 
     def replay(self, finding: Finding) -> Replay:
@@ -152,6 +168,10 @@ class Report:
         chosen = self.seed, self.steps, self.threads, self.hang
         skip = tuple(dict.fromkeys((*self.skipped, *finding.after)))
         return Replay(self.target, self.promises, finding, *chosen, named=self.named, skip=skip)
+
+    def c_program(self, finding: Finding, file: str) -> CProgram | None:
+        """The program of a finding in C, for a file of this name; None if it has no form in C."""
+        return c_program(finding, self.target, self.parts, file)
 
     def verdicts(self) -> list[Verdict]:
         """A verdict on every requirement, in the order of the requirements."""
@@ -201,6 +221,7 @@ class Report:
             "target": self.target,
             "kind": self.kind,
             "passed": self.passed,
+            "incomplete": self.incomplete,
             "interrupted": self.interrupted,
             "errors": self.errors,
             "seed": self.seed,
@@ -257,5 +278,7 @@ _REASONS = {
     "A22-no-crash": "it runs in this process",
     "A23-no-hang": "it runs in this process",
     "A24-closes": "it has no close, or was not made for this run",
+    "A26-c-contracts": "it is no set of C's functions",
+    "A27-survives-fork": "nothing is promised of a fork",
     "A25-no-starvation": "no request was refused while a larger one was met",
 }

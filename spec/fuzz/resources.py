@@ -1,6 +1,6 @@
 """Allocators that are objects, whose calls take an alignment: ``std::pmr::memory_resource`` and Rust's ``GlobalAlloc``.
 
-A library exports them through the functions of ``examples/fuzz_target.hpp`` and ``examples/fuzz_target.rs``; their
+A library exports them through the functions of ``shims/fuzz_target.hpp`` and ``shims/fuzz_target.rs``; their
 arguments are those of the row ``resource`` in `native.ABIS`.  After a null, ``error`` returns what the call threw, or
 null if memory was out.
 """
@@ -28,6 +28,7 @@ def resource_target(functions: Functions) -> Target:
         take_aligned=resource.take,
         take_zeroed=resource.take_zeroed if resource.zeroed is not None else None,
         resize=resource.resized if resource.resize is not None else None,
+        reset=functions.resetting(resource.forget),
         keeps_alignment=True,
         owned=True,
     )
@@ -69,6 +70,10 @@ class _Resource:
     def take_zeroed(self, size: int) -> int | None:
         """Allocate memory that must be zero."""
         return self._answer(self.zeroed(self._first.address, size, ALIGNMENT))
+
+    def forget(self) -> None:
+        """Forget the alignments of all blocks."""
+        self._alignments.clear()
 
     def resized(self, handle: int, size: int, old: int) -> int | None:
         """Change the size of a block; its alignment stays."""

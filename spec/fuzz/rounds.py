@@ -15,12 +15,12 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .driver import PLAIN, RESIZED, SHRUNK, ZEROED
+from .driver import PAIRED, PLAIN, RESIZED, SHRUNK, ZEROED
 from .finding import HeapStep
 from .residence import MOST_TOUCHED, may_reserve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from .driver import Driver
 
@@ -99,6 +99,7 @@ DRAWN = (
     Drawn("free", "leaving", 0, "stream_ordered", ("stream",)),
     Drawn("check", "live"),
     Drawn("compare", "", 1),
+    Drawn("reset", "", 1, "reset"),
     Drawn("request_too_much", "", 1, "", ("too_much",)),
     Drawn("request_too_many", "", 1, "take_many", ("too_many",)),
     Drawn("resize", "live", 4, "resize", ("size",)),
@@ -129,6 +130,11 @@ _SHRUNK = (64, 256, 1024, 4096, 64 * KIB, 2 * MIB)
 """Sizes of blocks that are resized to an eighth, and freed as such."""
 _PROBED, _PROBE_BITS = range(24, 10, -1), 6
 """The powers of two from which the largest size that is met is looked for, and so many bits of it."""
+_NO_ALIGNMENTS = (0, 1, 2, 3, 4, 12, 24, 48, 100)
+"""What is no alignment for ``posix_memalign``: no power of two, or not a multiple of the size of a pointer."""
+_FORKS = 32
+_ALIGNED = tuple(1 << power for power in range(5, 13))
+"""The alignments of blocks that are resized."""
 _REFUSALS = 256
 """So many that a leak in each is noticed."""
 _LARGEST_FILLED = 256 * MIB
@@ -198,11 +204,14 @@ def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
             *(HeapStep("resize_too_much", (0, size)) for size in TOO_MUCH),
             HeapStep("allocate", (1, 100, 0, 0)),
         ],
+        *([*_aligned_then_resized(it)] for it in (_ALIGNED if driver.target.take_aligned else ())),
+        *([*there, step] for there, step in _contracts()),
         [*many, *(HeapStep("free", (i, 0)) for i in range(0, _MANY, 2))],
         [*once, *(HeapStep("request_too_much", (TOO_MUCH[0],)) for _ in range(_REFUSALS)), *once],
         # Before blocks are large: memory that they leave would serve a class that grows.
         *([HeapStep("cycle", (size, _CLASS_BYTES // size, PLAIN))] for size in _CLASSES),
         *([HeapStep("cycle", (size, count, how))] for size, count in _CYCLES for how in (PLAIN, RESIZED, ZEROED)),
+        [HeapStep("cycle", (64 * KIB, _CLASS_BYTES // (64 * KIB), PAIRED))],
     ]
     limit = driver.oracle.limit
     if 0 < limit <= _LARGEST_FILLED:
@@ -210,6 +219,30 @@ def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
         rounds.append([HeapStep("fill", (part,)), HeapStep("fill", (part,)), HeapStep("allocate", (0, part, 0, 0))])
     rounds.append(large)
     return [partial(_take_all, driver, steps) for steps in rounds]
+
+
+def _contracts() -> Iterable[tuple[Sequence[HeapStep], HeapStep]]:
+    """What C and POSIX say, each with the blocks that must be there, because each call may end the process."""
+    blocks = [HeapStep("allocate", (number, size, 0, 0)) for number, size in enumerate((100, 5000, 200_000))]
+    yield (), HeapStep("free_null", ())
+    for number in range(len(blocks)):
+        yield blocks, HeapStep("resize_to_nothing", (number,))
+    for size in (1, 64, 5000, 200_000):
+        yield (), HeapStep("resize_null", (0, size))
+        yield (), HeapStep("free_with_errno", (size,))
+    for alignment in _NO_ALIGNMENTS:
+        yield (), HeapStep("request_bad_alignment", (alignment, 64))
+    yield (), HeapStep("fork", (_FORKS,))
+
+
+def _aligned_then_resized(alignment: int) -> Iterable[HeapStep]:
+    """Blocks with an alignment become larger, one after the other, so that they have to move; then smaller."""
+    blocks = range(_FEW)
+    for block in blocks:
+        yield HeapStep("allocate", (block, alignment << block % 2, alignment, 0))
+    for size in (2 * alignment + 24, 5 * alignment + 8, alignment, 8):
+        for block in blocks:
+            yield HeapStep("resize", (block, size + 16 * block))
 
 
 def late_rounds(driver: Driver, deadline: float) -> Sequence[Callable[[], None]]:
@@ -288,7 +321,8 @@ class Round:
     def take(self, steps: int, deadline: float = float("inf")) -> None:
         """Take steps, until the deadline at most."""
         # Not where the bytes of a block are copied to be checked, which takes long.
-        if self._alone and self._driver.oracle.host_access is not None and self._rng.random() < 1 / 8:
+        probes = self._alone and self._driver.capabilities.reuse and self._driver.oracle.host_access is not None
+        if probes and self._rng.random() < 1 / 8:
             self._probe()
         for start in range(0, steps, _CHUNK):
             self._take(range(start, min(start + _CHUNK, steps)))
@@ -369,6 +403,8 @@ class Round:
             self._note_new(number, done)
         elif row.block == "live" and number in live and number not in driver.blocks:
             live.remove(number)
+        elif row.operation == "reset" and done:
+            live.clear()
 
     def _new(self) -> int:
         self._next += 1
@@ -390,7 +426,7 @@ class Round:
             return
         size = _around(self._rng, _RESERVED) if self._rng.random() < 1 / 2 else _WRAP + self._size()
         if self._rng.random() < 1 / 4:
-            self._driver.resize(self._some(), size)
+            self._driver.perform(HeapStep("resize", (self._some(), size)))
         else:
             self._note_new(number := self._new(), self._driver.allocate(number, size))
         self._note_new(number := self._new(), self._driver.allocate(number, self._size()))
@@ -400,12 +436,13 @@ class Round:
         driver, rng, size = self._driver, self._rng, self._size()
         first, second = rng.sample(_AMONG["stream"], 2)
         number = self._new()
-        if driver.allocate(number, size, 0, first):
-            driver.work(number, first)
+        if driver.perform(HeapStep("allocate", (number, size, 0, first))):
+            driver.perform(HeapStep("work", (number, first)))
             driver.free(number, first)
-            self._note_new(number := self._new(), driver.allocate(number, size, 0, rng.choice((first, second))))
+            on = rng.choice((first, second))
+            self._note_new(number := self._new(), driver.perform(HeapStep("allocate", (number, size, 0, on))))
         if rng.random() < 1 / 2:
-            driver.finish(first)
+            driver.perform(HeapStep("finish", (first,)))
 
 
 def draw_sizes(rng: random.Random, most: int) -> list[int]:

@@ -22,7 +22,7 @@ from .loops import Item, Repeat, folded, unfolded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["DEATH_TRIES", "HANG_TRIES", "TRIES", "shortened"]
+__all__ = ["DEATH_TRIES", "HANG_TRIES", "TRIES", "raised", "shortened"]
 
 Program = tuple[HeapStep, ...]
 Items = tuple[Item, ...]
@@ -42,6 +42,8 @@ _TAILS = (0, 1, 2, 4, 8, 16)
 _SIZE = 64
 _SIZED = ("allocate", "calloc", "resize")
 _SMALLEST_ALIGNMENT = 16
+_RAISED_ALIGNMENTS, _RAISED_SIZES = (256, 4096, 65536), (0, 15, 255)
+"""Larger alignments, and bytes that are added to sizes, for programs that show a bug only by luck."""
 _ROUND = (1, 8, 64, 4096)
 """Sizes that are tried first, because they are easy to read."""
 
@@ -146,13 +148,15 @@ def _effective(program: Program) -> Program:
             continue
         elif operation == "free":
             there.remove(numbers[0])
+        elif operation == "reset":
+            there.clear()
         steps.append(step)
     return tuple(steps)
 
 
 def _calls(program: Program) -> int:
     """The number of calls of a program, with those in its cycles."""
-    return sum(step.numbers[1] if step.operation == "cycle" else 1 for step in program)
+    return sum(step.numbers[1] if step.operation in {"cycle", "reuse"} else 1 for step in program)
 
 
 # --- long programs
@@ -212,7 +216,7 @@ def _loops(program: Program) -> Iterator[Repeat]:
     for size in islice(sizes, _LAST_SIZES):
         yield from _of_blocks(blocks, size)
     for operation, step in example.items():
-        if operation not in {"allocate", "free", "check", "compare", "cycle", "fill"}:
+        if operation not in {"allocate", "free", "check", "compare", "cycle", "fill", "reset", "reuse"}:
             yield Repeat(times[operation], _around(step))
     yield from _of_blocks(blocks, _SIZE)
 
@@ -308,6 +312,22 @@ def _smaller_alignments(number: int) -> Iterator[int]:
 
 
 # --- numbers of blocks
+
+
+def raised(program: Program) -> Iterator[Program]:
+    """The program with larger alignments, then with larger sizes too."""
+    for alignment in _RAISED_ALIGNMENTS:
+        for more in _RAISED_SIZES:
+            yield tuple(_raised_step(step, alignment, more) for step in program)
+
+
+def _raised_step(step: HeapStep, alignment: int, more: int) -> HeapStep:
+    named = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
+    if named.get("alignment"):
+        named["alignment"] = max(named["alignment"], alignment)
+    if step.operation in _SIZED and named["size"]:
+        named["size"] += more
+    return HeapStep(step.operation, tuple(named.values()))
 
 
 def _renumbered(program: Program) -> Program:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .c_functions import CContracts
     from .capabilities import Capabilities
 
 __all__ = ["Target"]
@@ -38,10 +39,14 @@ class Target:
         ``take_aligned(size, alignment)``, ``take_on(size, stream)``, ``give_on(handle, size, stream)``,
         ``take_zeroed(size)``, ``take_many(count, size)``, ``resize(handle, size, old_size)``,
         ``copy(source, destination, size)``, if the allocator has them.
+    reset : callable or None
+        ``reset()`` frees all blocks, and makes the allocator as new.
     read, write : callable or None
         ``read(handle, size)`` and ``write(handle, data)``, if the allocator has them.
     usable_size : callable or None
         ``usable_size(handle)`` is the number of bytes that may be used, if the allocator says it.
+    contracts : CContracts or None
+        The calls of which C and POSIX say more than that they allocate, if the target has C's functions.
     keeps_alignment : bool
         Whether `resize` is told the alignment that was asked for, so that the block must have it afterwards too.
     most : int
@@ -62,9 +67,11 @@ class Target:
     take_many: Callable[[int, int], Any] | None = None
     resize: Callable[[Any, int, int], Any] | None = None
     copy: Callable[[Any, Any, int], Any] | None = None
+    reset: Callable[[], Any] | None = None
     read: Callable[[Any, int], bytes] | None = None
     write: Callable[[Any, bytes], Any] | None = None
     usable_size: Callable[[Any], int] | None = None
+    contracts: CContracts | None = None
     keeps_alignment: bool = False
     most: int = 2 * sys.maxsize + 1
     owned: bool = False

@@ -1,6 +1,6 @@
 """What an allocator must do, sentence by sentence.
 
-A1 to A25 are about any allocator, whatever convention it follows; D1 to D21 about one with the interface of
+A1 to A27 are about any allocator, whatever convention it follows; D1 to D21 about one with the interface of
 `syncedmem.model.interface`.  Sources: where the sentence is written down, or where somebody got it wrong.
 """
 
@@ -52,6 +52,11 @@ ALLOCATOR: tuple[tuple[str, str, str], ...] = (
     ("A25-no-starvation",
      "No size is refused for ever while memory is free: a larger one is met with nothing in use.",
      "memcached, slab calcification"),
+    ("A26-c-contracts",
+     "Functions of C keep what C and POSIX say of null, of nothing, of bad alignments, and, if promised, of errno.",
+     "C17 7.22.3; POSIX posix_memalign and free"),
+    ("A27-survives-fork", "A forked child can allocate and free, although another thread was allocating.",
+     "POSIX pthread_atfork; a lock of an allocator that is held over a fork"),
 )  # fmt: skip
 
 ALLOCATOR_NEEDS: dict[str, str] = {
@@ -61,6 +66,7 @@ ALLOCATOR_NEEDS: dict[str, str] = {
     "A12": "double_free",
     "A19": "stream_ordered",
     "A20": "thread_safe",
+    "A27": "fork_safe",
 }
 """The entry of the capability record without which a requirement is not checked."""
 

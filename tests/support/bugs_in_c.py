@@ -48,5 +48,11 @@ IN_C = (
     BugInC("early_malloc,early_free", "A01-distinct-pointers", "a table that is filled while the first calls run", {}),
     BugInC("aging_malloc,aging_free", "A01-distinct-pointers", "a counter of frees that runs over", {}),
     BugInC("leaving_malloc,leaving_free", "A22-no-crash", "a limit of requests that ends the process", {}),
+    BugInC("fussy_malloc,fussy_free", "A22-no-crash", "C17 7.22.3.3: a free of null does nothing", {}),
+    BugInC("null_malloc,null_free,realloc=null_realloc", "A26-c-contracts", "C17 7.22.3.5: a null that is resized", {}),
+    BugInC("kept_malloc,kept_free,realloc=kept_realloc", "A26-c-contracts", "C17 7.22.3.5: a size of 0", {}),
+    BugInC("lax_malloc,lax_free,posix_memalign=lax_memalign", "A26-c-contracts", "POSIX: EINVAL", {}),
+    BugInC("loud_malloc,loud_free", "A26-c-contracts", "POSIX 2024: free keeps errno", {"errno_kept": "yes"}),
+    BugInC("locked_malloc,locked_free", "A27-survives-fork", "POSIX pthread_atfork: a mutex", {}),
     BugInC("stuck_malloc,stuck_free", "A23-no-hang", "a wait that nobody ends", {}),
 )

@@ -1,6 +1,8 @@
 /* Seeded bugs in C: pairs of malloc and free, each with one thing done wrong.  tests/spec/fuzz/test_fuzz_seeded_bugs.py compiles
    this file, and says of each pair which property it breaks.  All of them stand on the C library's allocator. */
 
+#include <errno.h>
+#include <pthread.h>
 #include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -275,3 +277,58 @@ void *leaving_malloc(size_t size) {
     return malloc(size);
 }
 void leaving_free(void *pointer) { free(pointer); }
+
+/* Null is not freed in silence. */
+void *fussy_malloc(size_t size) { return malloc(size); }
+void fussy_free(void *pointer) {
+    if (!pointer) abort();
+    free(pointer);
+}
+
+/* Null is not resized. */
+void *null_malloc(size_t size) { return malloc(size); }
+void null_free(void *pointer) { free(pointer); }
+void *null_realloc(void *pointer, size_t size) { return pointer ? realloc(pointer, size) : NULL; }
+
+/* A block that is resized to nothing is freed, and returned. */
+void *kept_malloc(size_t size) { return malloc(size); }
+void kept_free(void *pointer) { free(pointer); }
+void *kept_realloc(void *pointer, size_t size) {
+    if (pointer && !size) {
+        free(pointer);
+        return pointer;
+    }
+    return realloc(pointer, size);
+}
+
+/* Every alignment is taken. */
+void *lax_malloc(size_t size) { return malloc(size); }
+void lax_free(void *pointer) { free(pointer); }
+int lax_memalign(void **place, size_t alignment, size_t size) {
+    size_t power = sizeof(void *);
+    while (power < alignment) power *= 2;
+    return posix_memalign(place, power, size);
+}
+
+/* A free sets errno. */
+void *loud_malloc(size_t size) { return malloc(size); }
+void loud_free(void *pointer) {
+    free(pointer);
+    errno = EBUSY;
+}
+
+/* A lock that nobody takes over a fork. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile int spent;
+void *locked_malloc(size_t size) {
+    pthread_mutex_lock(&lock);
+    void *pointer = malloc(size);
+    for (int i = 0; i < 100; i++) spent += i;
+    pthread_mutex_unlock(&lock);
+    return pointer;
+}
+void locked_free(void *pointer) {
+    pthread_mutex_lock(&lock);
+    free(pointer);
+    pthread_mutex_unlock(&lock);
+}

@@ -217,9 +217,26 @@ static const struct record *met(const struct block *block, int only_taking, uint
     return found;
 }
 
+/* The last free of memory of a block, which may have given it to two threads. */
+static const struct record *blamed(const struct block *block, uint64_t *thread) {
+    const struct record *found = NULL;
+    uint64_t nearest = ~(uint64_t)0;
+    for (uint64_t i = 0; i < options.threads; i++) {
+        uint64_t steps = workers[i].counts->steps, oldest = steps > options.capacity ? steps - options.capacity : 0;
+        for (uint64_t at = steps; at > oldest && steps - at < nearest; at--) {
+            const struct record *record = &workers[i].records[(at - 1) % options.capacity];
+            if (record->operation != FREE || record->address >= block->address + block->size) continue;
+            if (block->address >= record->address + record->size) continue;
+            found = record, nearest = steps - at, *thread = i;
+            break;
+        }
+    }
+    return found;
+}
+
 static void wrong(const char *requirement, const struct block *block, const char *what) {
     static int taken;
-    char call[96], other[96] = "";
+    char call[96], other[96] = "", cause[96] = "";
     uint64_t me = (uint64_t)(self - workers), thread = 0;
     if (strstr(options.unjudged, requirement)) return;
     if (!__atomic_exchange_n(&taken, 1, __ATOMIC_ACQ_REL)) {
@@ -229,10 +246,13 @@ static void wrong(const char *requirement, const struct block *block, const char
         if (overlap && before && before->address == block->address) requirement = "A01-distinct-pointers";
         describe_call(call, sizeof call, &self->records[(self->counts->steps - 1) % options.capacity], me);
         if (before) describe_call(other, sizeof other, before, thread);
+        const struct record *blame = options.threads > 1 ? blamed(block, &thread) : NULL;
+        if (blame && blame != before) describe_call(cause, sizeof cause, blame, thread);
         snprintf(header->requirement, sizeof header->requirement, "%s", requirement);
         snprintf(
-            header->message, sizeof header->message, "block %u of %zu bytes at 0x%zx: %s; in %s%s%s", block->number,
-            block->size, (size_t)block->address, what, call, before ? ", which met " : "", other
+            header->message, sizeof header->message, "block %u of %zu bytes at 0x%zx: %s; in %s%s%s%s%s", block->number,
+            block->size, (size_t)block->address, what, call, before ? ", which met " : "", other,
+            *cause ? "; its memory was last given back by " : "", cause
         );
         header->finder = me;
         __atomic_store_n(&header->state, WRONG, __ATOMIC_RELEASE);

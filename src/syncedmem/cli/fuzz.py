@@ -7,6 +7,7 @@ import threading
 import time
 from contextlib import contextmanager
 from functools import partial
+from importlib.resources import files
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,12 +20,12 @@ from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
 from syncedmem.interrupts import BY_SIGNAL
-from syncedmem.model import FileAccessError, SyncedMemoryError
+from syncedmem.model import FileAccessError, InvalidArgumentError, SyncedMemoryError
 from syncedmem.model.defaults import FUZZ
 
 from .display import progress_bars
 from .options import Force, JsonFile, JunitFile  # noqa: TC001 -- typer reads them
-from .output import as_text, check_places, write_over, write_reports
+from .output import as_text, check_places, place, write_over, write_reports
 from .replay import replaying
 from .signals import interruptible
 
@@ -47,6 +48,10 @@ _HURT = (
     "What ended the process may have been hurt long before. A library built with -fsanitize=address, run with "
     "LD_PRELOAD=libasan.so, says where."
 )
+_HEADERS = {"cpp": "fuzz_target.hpp", "rust": "fuzz_target.rs"}
+"""The headers of languages whose allocators are objects."""
+_MOST_CALLS = 12
+"""So many calls of a program in C are shown."""
 _MARKS = {
     "passed": "[green]✓ passed[/]",
     "failed": "[bold red]✗ failed[/]",
@@ -118,6 +123,17 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             "are created.",
         ),
     ] = DEFAULT_OUT,
+    write_target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LANGUAGE",
+            help="Write the header that exports an allocator in cpp or rust to the file TARGET, and test nothing.",
+            show_default=False,
+        ),
+    ] = None,
+    table: Annotated[
+        bool, typer.Option("--table", metavar="", help="Print the verdict on each requirement as a table too.")
+    ] = False,
     force: Force = False,
 ) -> None:
     """Search an allocator for bugs.
@@ -139,15 +155,19 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
 
     Exit status:
       0  no bug was found, or only known ones
-      1  a bug was found
+      1  a bug was found, whatever else happened; or none, but the run did less
+         than half of what it should do, so that it says little
       2  the command line is wrong, the target or a promise cannot be used, or a
          file cannot be written
       3  the fuzzer itself failed, which says nothing about the target
       130, 143  it was interrupted by Ctrl-C or SIGTERM
     """
+    if write_target is not None:
+        _write_header(write_target, target, force=force)
+        return
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     check_places("fuzz", json_path, junit, out, force=force)
-    files = _FindingFiles(out, console, force=force)
+    found = _FindingFiles(out, console, force=force)
     with progress_bars(console, MofNCompleteColumn()) as progress, _signs_of_life(console, progress) as follow:
         from syncedmem.spec.fuzz import EngineError, TargetError
         from syncedmem.spec.fuzz import fuzz as run_fuzz
@@ -166,52 +186,66 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
                     skip=skip or (),
                     known=known,
                     on_progress=follow,
-                    on_change=files.keep,
+                    on_change=found.keep,
                 )
             except KeyboardInterrupt:
-                if files.report is not None:
-                    files.report.interrupted = signals[0].name
+                if found.report is not None:
+                    found.report.interrupted = signals[0].name
             except TargetError as error:
-                if files.report is None:
+                if found.report is None:
                     raise
-                files.refused = str(error)
-                files.report.errors.append(files.refused)
+                found.refused = str(error)
+                found.report.errors.append(found.refused)
             except EngineError as error:
                 typer.echo(f"syncedmem: {error}", err=True)
                 raise typer.Exit(_FAILED) from None
-    _finish(console, files, json_path, junit, signals, force=force)
+    _finish(console, found, json_path, junit, signals, force=force, table=table)
+
+
+def _write_header(language: str, target: str, *, force: bool) -> None:
+    """Write the header by which allocators of a language are exported."""
+    if language not in _HEADERS:
+        raise InvalidArgumentError("--write-target", language, f"one of {', '.join(_HEADERS)}")
+    path = place("TARGET", target, "header")
+    shims = files("syncedmem.spec.fuzz.shims")
+    write_over({path: shims.joinpath(_HEADERS[language]).read_bytes()}, force=force)
+    typer.echo(f"{path}: its first lines say how to use it")
 
 
 def _finish(  # noqa: PLR0913 -- the options of the command
     console: Console,
-    files: _FindingFiles,
+    found: _FindingFiles,
     json_path: str | None,
     junit: str | None,
     signals: list[signal.Signals],
     *,
     force: bool,
+    table: bool,
 ) -> None:
     """Print the report, write what is still to be written, and exit."""
-    report = files.report
+    report = found.report
     if report is None:
         console.print(f"interrupted by {signals[0].name} before anything was tested.", style="bold red")
         raise typer.Exit(BY_SIGNAL + signals[0])
-    files.keep(report)
-    unwritten = [*filter(None, [files.error]), *write_reports(report, json_path, junit, force=force)]
-    _print_report(console, report)
-    paths = iter(files.paths(report))
+    found.keep(report)
+    unwritten = [*filter(None, [found.error]), *write_reports(report, json_path, junit, force=force)]
+    paths = iter(found.paths(report))
     for finding in report.findings:
         _print_finding(console, report, finding, next(paths))
         _print_consequences(console, report, finding, paths)
+    if table:
+        _print_table(console, report)
     _print_verdict(console, report)
     for error in [*report.errors, *unwritten]:
         typer.echo(f"syncedmem: {error}", err=True)
-    raise typer.Exit(_status(report, bool(unwritten or files.refused), signals))
+    raise typer.Exit(_status(report, bool(unwritten or found.refused), signals))
 
 
 def _status(report: Report, unusable: bool, signals: list[signal.Signals]) -> int:
     if signals:
         return BY_SIGNAL + signals[0]
+    if report.failures:
+        return 1  # whatever else has happened
     if unusable:
         return 2
     if report.errors:
@@ -280,8 +314,11 @@ class _FindingFiles:
                 self._told.add(what)
                 text = f"found by {finding.generator}: {finding.requirement}: {finding.message}"
                 self._console.print(text, markup=False, highlight=False, soft_wrap=True)
-        findings = zip(self.paths(report), report.with_consequences, strict=True)
-        texts = {path: report.replay(finding).text() for path, finding in findings}
+        texts: dict[Path, str] = {}
+        for path, finding in zip(self.paths(report), report.with_consequences, strict=True):
+            texts[path] = report.replay(finding).text()
+            in_c = report.c_program(finding, path.with_suffix(".c").name)
+            texts |= {} if in_c is None else {path.with_suffix(".c"): in_c.text}
         texts[self._out / "report.json"] = as_text(report.as_json())
         self.error = ""
         try:
@@ -339,8 +376,8 @@ def _signs_of_life(console: Console, progress: Progress) -> Generator[Callable[[
         ended.set()
 
 
-def _print_report(console: Console, report: Report) -> None:
-    console.print(f"{report.target}: {report.kind}", markup=False, highlight=False, soft_wrap=True)
+def _print_table(console: Console, report: Report) -> None:
+    """The verdict on each requirement, and how fast the generators were."""
     table = Table("requirement", "verdict", "checked", "", box=SIMPLE, pad_edge=False)
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
     table.columns[2].justify = "right"
@@ -349,8 +386,6 @@ def _print_report(console: Console, report: Report) -> None:
         status = "known" if verdict.detail.startswith("known") else verdict.status
         table.add_row(verdict.requirement, _MARKS[status], times, escape(verdict.detail))
     console.print(table)
-    for note in report.notes:
-        console.print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)
     for run in report.suites:
         console.print(
             f"{run.name}: {run.steps:,} operations in {run.seconds:.1f} s, {run.rate:,.0f} a second",
@@ -384,6 +419,13 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
     if not replay.shows_steps:
         console.print("These lines make the whole run again:\n", highlight=False)
     say(replay.python())
+    in_c = report.c_program(finding, path.with_suffix(".c").name)
+    if in_c is not None:
+        say(f"The same in C; {path.with_suffix('.c')} is the whole program, and says how to compile it:\n")
+        shown = in_c.calls if len(in_c.calls) <= _MOST_CALLS else (*in_c.calls[:_MOST_CALLS], "...")
+        say("".join(f"    {line}\n" for line in shown))
+    if not finding.elsewhere:
+        say("It repeats only where its heap is as it was here: with another one the bug does not show.")
     say(f"Replay it: {replaying(path, report.target)}")
     say(f"If it is known, a line for --known: {finding.key}  # why")
 
@@ -400,13 +442,29 @@ def _print_consequences(console: Console, report: Report, finding: Finding, path
 
 
 def _print_verdict(console: Console, report: Report) -> None:
-    """The last lines: what is not as usual, and the verdict."""
+    """What was checked and what was not, each in a line, what is not as usual, and the verdict."""
     say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
     if report.findings:
         say()
+    else:
+        say(f"{'passed' if report.passed else 'nothing was found'}: {report.target}", style="green" * report.passed)
+    say(f"{report.operations:,} operations in {report.seconds:.1f} s on {report.kind}")
+    verdicts = report.verdicts()
+    say(f"checked: {', '.join(it.requirement[:3] for it in verdicts if it.status != 'not checked') or 'nothing'}")
+    reasons: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        if verdict.status == "not checked":
+            reasons.setdefault(verdict.detail, []).append(verdict.requirement[:3])
+    texts = [f"{', '.join(names)} ({why})" for why, names in reasons.items()]
+    say(f"not checked: {'; '.join(texts) or 'nothing'}")
+    for note in report.notes:
+        say(note, style="yellow")
     for key in report.unseen:
         say(f"Known, and not found this time: {key}", style="yellow")
     if report.interrupted:
         say(f"Interrupted by {report.interrupted}: this is a report of what was done until then.", style="yellow")
-    console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")
-    console.print(f"Seed {report.seed}.", highlight=False)
+    if report.incomplete:
+        say(f"incomplete: {report.incomplete}, so this says little. Seed {report.seed}.", style="bold red")
+    else:
+        console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")
+        console.print(f"Seed {report.seed}.", highlight=False)

@@ -59,6 +59,8 @@ SIGNS: Mapping[str, re.Pattern[bytes]] = {
         "diff": rb'\{\n  "machines": \[\n    [^\n]*,\n    [^\n]*\n  \],\n  "same": ',
         "junit of fuzz": rb'<\?xml [^\n]*>\n<testsuite [^\n]*>\n  <testcase classname="syncedmem\.fuzz"',
         "junit of conform": rb'<\?xml [^\n]*>\n<testsuite [^\n]*>\n  <testcase classname="syncedmem\.conform"',
+        "header of fuzz": rb"// Exports [^\n]*, so that `syncedmem fuzz` can call ",
+        "c of fuzz": rb"/\* Found by syncedmem fuzz: ",
         "replay": rb'\{\s*"format": \d+,\s*"kind": "syncedmem allocator replay"',
         # Pages: "data-theme-key" is the explorer's own.
         "explore": rb'<!doctype html>\n<html lang="en" data-theme-key="',

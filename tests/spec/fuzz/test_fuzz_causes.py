@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from syncedmem.cli import app
 from syncedmem.spec.fuzz import Finding, HeapStep, fuzz
 from syncedmem.spec.fuzz.causes import group_by_cause
+from syncedmem.spec.fuzz.finding import NEVER_REUSES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +73,11 @@ def finding(requirement: str, *operations: str, message: str = "", **fields: Any
         # A crash that did not repeat, after damage; and what several threads break as one does.
         (finding("A04-contents-kept", "allocate"), finding("A22-no-crash", "calloc", repeats=False), ["A04"]),
         (finding("A20-threads", message="A01: x"), finding("A01-distinct-pointers", "allocate"), ["A01"]),
-        (finding("A20-threads", message="A23: x"), finding("A17-statistics", "allocate"), ["A20", "A17"]),
+        # What has no program comes after what has one, and of several programs the shortest is first.
+        (finding("A20-threads", message="A23: x"), finding("A17-statistics", "allocate"), ["A17", "A20"]),
+        (finding("A22-no-crash", "calloc", repeats=False), finding("A17-statistics", "resize"), ["A17", "A22"]),
+        (finding("A17-statistics", "calloc", "resize"), finding("A03-aligned", "allocate"), ["A03", "A17"]),
+        (finding("A16-no-leaks", message=NEVER_REUSES), finding("A03-aligned", "allocate"), ["A03", "A16"]),
     ],
 )  # fmt: skip
 def test_what_may_follow_from_the_same_bug(first: Finding, second: Finding, requirements: list[str]) -> None:

@@ -80,7 +80,7 @@ NO_LOOPS: list[tuple[list[Any], str]] = [
     (["allocate", 1 << 32, 8], "block must be at most 4,294,967,295"),
     (["free", 0, 1 << 32], "stream must be at most 4,294,967,295"),
     (["cycle", 8, 1 << 40], "count must be at most 1,048,576"),
-    (["repeat", 1 << 40, [["compare"]]], "a program has at most 1,048,576 steps"),
+    (["repeat", 1 << 40, [["compare"]]], "a program has at most 1,310,720 steps"),
 ]
 
 

@@ -1,0 +1,1 @@
+"""The headers by which C++ and Rust export an allocator."""

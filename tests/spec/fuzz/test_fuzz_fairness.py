@@ -1,0 +1,144 @@
+"""Right allocators that are unusual are told as what they are: an arena, a slow one, and one that was hardly tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from syncedmem.spec import Violation
+from syncedmem.spec.fuzz import EngineError, HeapStep, driver_of, fuzz
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ARENA = """
+import ctypes, time
+
+class Arena:
+    \"\"\"Frees only the last block; a reset frees all.\"\"\"
+
+    def __init__(self):
+        self.chunks, self.at, self.left, self.last = [], 0, 0, 0
+
+    def allocate(self, size):
+        if size > 1 << 40:
+            raise MemoryError
+        size = -(-size // 16) * 16 or 16
+        if size > self.left:
+            self.chunks.append(ctypes.create_string_buffer(max(size, 1 << 14) + 16))
+            self.at, self.left = -(-ctypes.addressof(self.chunks[-1]) // 16) * 16, max(size, 1 << 14)
+        self.last, self.at, self.left = self.at, self.at + size, self.left - size
+        return self.last
+
+    def deallocate(self, pointer, size):
+        if pointer == self.last:
+            self.left, self.at, self.last = self.left + self.at - pointer, pointer, 0
+
+    def reset(self):
+        self.__init__()
+
+class Keeps(Arena):
+    \"\"\"A reset goes on in the memory that it has freed.\"\"\"
+
+    def reset(self):
+        self.chunks.clear()
+
+class Leaks(Arena):
+    \"\"\"A reset keeps all that it has, and begins with new memory.\"\"\"
+
+    def reset(self):
+        self.at = self.left = self.last = 0
+
+class Slow:
+    \"\"\"Some calls work for longer than the limit of a hang.\"\"\"
+
+    calls = 0
+
+    def allocate(self, size):
+        Slow.calls += 1
+        if size > 1 << 40:
+            raise MemoryError
+        if Slow.calls % 4001 == 4000:
+            end = time.process_time() + 0.6
+            while time.process_time() < end:
+                pass
+        buffer = ctypes.create_string_buffer(size or 1)
+        self.live = getattr(self, "live", {})
+        self.live[ctypes.addressof(buffer)] = buffer
+        return ctypes.addressof(buffer)
+
+    def deallocate(self, pointer):
+        del self.live[pointer]
+
+class Waits(Slow):
+    \"\"\"Each call waits for something else.\"\"\"
+
+    def allocate(self, size):
+        time.sleep(0.01)
+        Slow.calls = 0
+        return super().allocate(size)
+"""
+
+
+@pytest.fixture(scope="module")
+def arenas(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("arenas") / "arenas.py"
+    file.write_text(ARENA, encoding="utf-8")
+    return file
+
+
+def test_an_arena_is_told_as_what_it_is_and_once(arenas: Path) -> None:
+    report = fuzz(f"{arenas}:Arena", steps=20_000)
+
+    assert [("A16-no-leaks", True)] == [(it.requirement, it.is_arena) for it in report.findings]
+    assert "--promise reuse=no" in report.findings[0].message
+    assert (HeapStep("reuse", (64, 4096)),) == report.findings[0].program
+
+
+def test_an_arena_that_says_so_passes_and_its_resets_are_tried(arenas: Path) -> None:
+    report = fuzz(f"{arenas}:Arena", steps=4_000, promises={"reuse": "no"})
+
+    assert report.passed, [it.message for it in report.findings]
+    assert report.checked["A07-free-accepts"]
+
+
+@pytest.mark.parametrize(
+    ("name", "requirements"), [("Keeps", {"A04-contents-kept", "A22-no-crash"}), ("Leaks", {"A16-no-leaks"})]
+)
+def test_a_reset_that_is_wrong_is_found(arenas: Path, name: str, requirements: set[str]) -> None:
+    report = fuzz(f"{arenas}:{name}", steps=4_000, promises={"reuse": "no"}, seconds=60, first=True)
+
+    assert report.findings
+    assert {it.requirement for it in report.findings} <= requirements | {"A01-distinct-pointers", "A02-no-overlap"}
+
+
+def test_what_was_served_before_a_reset_is_asked_for_again(arenas: Path) -> None:
+    with driver_of(f"{arenas}:Arena", reuse="no") as driver:
+        driver.allocate(0, 5000)
+        assert driver.reset()
+        assert not driver.blocks
+    with driver_of(f"{arenas}:Arena") as driver:
+        assert not driver.reset()
+
+
+def test_slow_is_not_wrong(arenas: Path) -> None:
+    report = fuzz(f"{arenas}:Slow", steps=6_000, hang=0.4)
+
+    assert ([], True) == ([it.message for it in report.findings], report.passed)
+    assert any(note.startswith("slow: ") for note in report.notes)
+
+
+def test_a_run_that_did_little_is_incomplete(arenas: Path) -> None:
+    report = fuzz(f"{arenas}:Waits", seconds=2)
+
+    assert not report.findings
+    assert not report.passed
+    assert report.incomplete
+    with pytest.raises(EngineError):
+        report.require()
+
+
+def test_what_contradicts_it_is_refused() -> None:
+    with pytest.raises(Violation, match="A16"), driver_of("libc.so.6:malloc,free") as driver:
+        driver.oracle.judge_arena()
