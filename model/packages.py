@@ -25,6 +25,7 @@ LIBRARIES: Final[dict[str, tuple[str, ...]]] = {
     "rmm": ("rmm-cu12",),
     "cuda-core": ("cuda-core",),
     "learn": ("aalpy",),
+    "cluster": ("distributed",),
 }
 """The libraries of each extra."""
 

@@ -180,6 +180,8 @@ class Finding:
         Requirements that the program breaks before this one, and that are left unjudged to see this one.
     elsewhere : bool
         Whether the program showed the same in a new process with another heap.
+    seed : int or None
+        The seed of the run that found it, if that is another than the one of the report.
     times : int
         How often it was found.
     known : str or None
@@ -197,6 +199,7 @@ class Finding:
     repeats: bool = True
     after: tuple[str, ...] = ()
     elsewhere: bool = True
+    seed: int | None = None
     times: int = 1
     known: str | None = None
     consequences: tuple[Finding, ...] = ()
@@ -221,9 +224,9 @@ class Finding:
         return cls(**cast("Any", data | fields))
 
     @property
-    def effort(self) -> tuple[bool, int]:
-        """What it takes to look into it: whether its steps do not repeat or are not kept, and how many they are."""
-        return not (self.repeats and self.program), len(self.program)
+    def effort(self) -> tuple[bool, bool, int]:
+        """What it takes to look into it: whether its steps do not repeat, or not elsewhere, and how many they are."""
+        return not (self.repeats and self.program), not self.elsewhere, len(self.program)
 
     @property
     def is_arena(self) -> bool:

@@ -165,7 +165,7 @@ class Report:
 
     def replay(self, finding: Finding) -> Replay:
         """The replay of a finding."""
-        chosen = self.seed, self.steps, self.threads, self.hang
+        chosen = self.seed if finding.seed is None else finding.seed, self.steps, self.threads, self.hang
         skip = tuple(dict.fromkeys((*self.skipped, *finding.after)))
         return Replay(self.target, self.promises, finding, *chosen, named=self.named, skip=skip)
 
@@ -279,6 +279,5 @@ _REASONS = {
     "A23-no-hang": "it runs in this process",
     "A24-closes": "it has no close, or was not made for this run",
     "A26-c-contracts": "it is no set of C's functions",
-    "A27-survives-fork": "nothing is promised of a fork",
     "A25-no-starvation": "no request was refused while a larger one was met",
 }

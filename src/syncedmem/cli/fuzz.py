@@ -123,6 +123,23 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
             "are created.",
         ),
     ] = DEFAULT_OUT,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Number of runs with seeds that follow each other, each in a process of its own, or on the workers of "
+            "--scheduler. It needs the package distributed.",
+            show_default=False,
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address of a scheduler of Dask, for example tcp://host:8786, whose workers make the runs.",
+            show_default=False,
+        ),
+    ] = None,
     write_target: Annotated[
         str | None,
         typer.Option(
@@ -170,8 +187,12 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
     found = _FindingFiles(out, console, force=force)
     with progress_bars(console, MofNCompleteColumn()) as progress, _signs_of_life(console, progress) as follow:
         from syncedmem.spec.fuzz import EngineError, TargetError
-        from syncedmem.spec.fuzz import fuzz as run_fuzz
+        from syncedmem.spec.fuzz import fuzz as run_here
+        from syncedmem.spec.fuzz.cluster import fuzz_on_cluster
 
+        run_fuzz: Callable[..., object] = run_here
+        if jobs is not None or scheduler is not None:
+            run_fuzz = partial(fuzz_on_cluster, jobs=jobs or 0, scheduler=scheduler)
         with interruptible() as signals:
             try:
                 run_fuzz(

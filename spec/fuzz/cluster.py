@@ -1,0 +1,238 @@
+"""Runs of the fuzzer on many processes and machines: one job for each seed, dealt out by Dask.
+
+A job is `fuzz` with a seed of its own.  While it runs it sends its report whenever that changes, and at the end it
+returns it.  Reports are joined by the key of a finding; the one with the shortest program stays.  Dask deals the job of
+a worker that is lost to another one.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from syncedmem.model import MissingPackageError
+from syncedmem.model.defaults import FUZZ
+from syncedmem.model.errors import said
+
+from ..engine.report import SuiteResult
+from .finding import EngineError, TargetError
+from .kit import fuzz
+from .recognition import TargetSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Sequence
+
+    from .finding import Finding
+    from .report import Report
+
+__all__ = ["fuzz_on_cluster", "joined"]
+
+_PAUSE = 0.2
+_SECONDS = 20.0
+"""The time in which a scheduler has to answer."""
+_MOST_JOBS = 10_000
+
+
+def fuzz_on_cluster(  # noqa: PLR0913 -- all options are given by keyword
+    target: str,
+    *,
+    jobs: int = 0,
+    scheduler: str | None = None,
+    seed: int = FUZZ.seed,
+    on_progress: Callable[[str, int, int], None] | None = None,
+    on_change: Callable[[Report], None] | None = None,
+    **options: Any,
+) -> Report:
+    """Search for bugs in an allocator with many seeds at the same time.
+
+    Parameters
+    ----------
+    target : str
+        As for `fuzz`; a file must be in the same place on each machine.
+    jobs : int
+        The number of runs; their seeds follow each other.  If 0, as many as the scheduler has workers.
+    scheduler : str or None
+        The address of a scheduler of Dask, as ``tcp://HOST:PORT``; if None, the processes are here.
+    seed : int
+        The first seed.
+    on_progress, on_change : callable or None
+        As for `fuzz`, with the runs that have ended, and with the joined report.
+    **options
+        As for `fuzz`, for each run.
+
+    Returns
+    -------
+    Report
+        The joined report.
+
+    Raises
+    ------
+    TargetError
+        If the target has no name, if a number is out of range, or if there is no scheduler at the address.
+    EngineError
+        If a run fails, or if workers are lost again and again.
+    MissingPackageError
+    """
+    if not isinstance(target, str):
+        raise TargetError(f"{TargetSource(target).name} is an object: name it, so that other processes can find it")
+    if not 0 <= jobs <= _MOST_JOBS or (scheduler is None and not jobs):
+        raise TargetError(f"jobs must be from 1 to {_MOST_JOBS:,}, got {jobs}")
+    with _client(jobs, scheduler) as client:
+        seeds = range(seed, seed + (jobs or len(client.scheduler_info(n_workers=-1)["workers"])))
+        if not seeds:
+            raise TargetError(f"the scheduler at {scheduler} has no workers")
+        return _Runs(client, seeds, on_progress or (lambda *_: None), on_change or id).take(target, options)
+
+
+@contextmanager
+def _client(jobs: int, scheduler: str | None) -> Generator[Any]:
+    """A client of a cluster on this machine, which ends with it, or of one that is there."""
+    try:
+        distributed: Any = import_module("distributed")
+    except Exception as error:
+        raise MissingPackageError("fuzzing with many processes", "distributed", "cluster", error) from error
+    if scheduler is None:
+        with (
+            distributed.LocalCluster(
+                n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            ) as own,
+            distributed.Client(own) as client,
+        ):
+            yield client
+        return
+    try:
+        client = distributed.Client(scheduler, timeout=_SECONDS)
+    except (OSError, ValueError) as error:
+        raise TargetError(f"there is no scheduler at {scheduler}: {said(error)}") from error
+    with client:
+        yield client
+
+
+class _Runs:
+    """The runs of one call, with the latest report of each."""
+
+    def __init__(
+        self,
+        client: Any,
+        seeds: Sequence[int],
+        on_progress: Callable[[str, int, int], None],
+        on_change: Callable[[Report], object],
+    ) -> None:
+        self._client, self._seeds = client, seeds
+        self._on_progress, self._on_change = on_progress, on_change
+        self._topic = f"syncedmem-{uuid4().hex}"
+        self._reports: dict[int, Report] = {}
+        self._arrived: SimpleQueue[bytes] = SimpleQueue()
+
+    def take(self, target: str, options: dict[str, Any]) -> Report:
+        """Have all runs made; whatever happens, they end with this."""
+        distributed: Any = import_module("distributed")
+        stop = distributed.Event(self._topic, client=self._client)
+        self._client.subscribe_topic(self._topic, lambda event: self._arrived.put(event[1]))
+        futures = {
+            it: self._client.submit(_run, target, it, self._topic, options, pure=False, key=f"{self._topic}-{it}")
+            for it in self._seeds
+        }
+        try:
+            while futures:
+                ended = [it for it, future in futures.items() if future.done()]
+                self._take_arrived()
+                for seed in ended:
+                    self._reports[seed] = _result_of(futures.pop(seed))
+                if ended:
+                    self._on_change(joined(self._reports.values()))
+                self._on_progress("runs", len(self._seeds) - len(futures), len(self._seeds))
+                time.sleep(_PAUSE)
+        finally:
+            stop.set()
+            self._client.cancel(list(futures.values()))
+        return joined(self._reports.values())
+
+    def _take_arrived(self) -> None:
+        """Take the reports of runs that go on."""
+        changed = False
+        while not self._arrived.empty():
+            seed, report = pickle.loads(self._arrived.get())  # noqa: S301 -- from a worker of ours
+            self._reports[seed] = report
+            changed = True
+        if changed:
+            self._on_change(joined(self._reports.values()))
+
+
+def _result_of(future: Any) -> Report:
+    """The report of a run."""
+    try:
+        report: Report = future.result()
+    except (TargetError, EngineError):
+        raise
+    except Exception as error:
+        raise EngineError(f"a run of the cluster failed: {said(error)}") from error
+    return report
+
+
+def _run(target: str, seed: int, topic: str, options: dict[str, Any]) -> Report:
+    """The job of a worker: a run with one seed, which ends when nobody waits for it any more."""
+    distributed: Any = import_module("distributed")
+    worker = distributed.get_worker()
+    stop, own = distributed.Event(topic), threading.get_ident()
+
+    def tell(report: Report) -> None:
+        worker.log_event(topic, pickle.dumps((seed, report)))
+
+    def look(*_: object) -> None:
+        if threading.get_ident() == own and stop.is_set():  # a thread of its own tells the progress too
+            raise KeyboardInterrupt
+
+    report = fuzz(target, seed=seed, on_change=tell, on_progress=look, **options)
+    return _with_seed(seed, report)
+
+
+def _with_seed(seed: int, report: Report) -> Report:
+    """The report, with findings that say with which seed they were found."""
+    return replace(report, violating=[replace(finding, seed=seed) for finding in report.violating])
+
+
+def joined(reports: Iterable[Report]) -> Report:
+    """One report of several: of findings with the same key the shortest, counted together."""
+    every = list(reports)
+    first = every[0]
+    findings: dict[str, Finding] = {}
+    for report in every:
+        for finding in _with_seed(report.seed, report).violating:
+            other = findings.get(finding.key)
+            best = finding if other is None else min(other, finding, key=lambda it: it.effort)
+            findings[finding.key] = replace(best, times=finding.times + (other.times if other else 0))
+    suites: dict[str, SuiteResult] = {}
+    for suite in (suite for report in every for suite in report.suites):
+        suites[suite.name] = _sum(suites[suite.name], suite) if suite.name in suites else suite
+    union = partial(_union, every)
+    return replace(
+        first,
+        violating=list(findings.values()),
+        suites=list(suites.values()),
+        checked=sum((report.checked for report in every), Counter()),
+        lost=any(report.lost for report in every),
+        errors=union("errors"),
+        notes=union("notes"),
+        planned=sum(report.planned for report in every),
+    )
+
+
+def _sum(one: SuiteResult, other: SuiteResult) -> SuiteResult:
+    violation = one.violation or other.violation
+    return SuiteResult(
+        one.name, one.cases + other.cases, one.steps + other.steps, one.seconds + other.seconds, violation
+    )
+
+
+def _union(reports: Sequence[Report], name: str) -> list[str]:
+    return list(dict.fromkeys(text for report in reports for text in getattr(report, name)))
