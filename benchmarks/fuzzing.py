@@ -80,7 +80,8 @@ def native_rate(seed: int) -> float:
     """Operations a second of the native driver on the C library's allocator."""
     target = "libc.so.6:malloc,free,calloc,realloc"
     with Isolated(target, 5.0) as place:
-        driver = NativeDriver.of(place, target, TargetSource(target).open().capabilities, 5.0)
+        source = TargetSource(target)
+        driver = NativeDriver.of(place, target, source.open().capabilities, 5.0, source.parts)
         if driver is None:
             raise SystemExit(f"{target} has no native driver")
         answers = list(driver.answers(seed=seed, steps=NATIVE_STEPS, seconds=60))

@@ -8,7 +8,6 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p, sizeof
 from dataclasses import replace
 from errno import EINVAL, ENOMEM
 from functools import partial
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .capabilities import Capabilities
@@ -33,7 +32,9 @@ __all__ = [
 C_RECORD = Capabilities(alignment=8, thread_safe=True, out_of_memory=("null",), host_readable=True)
 """What a function in C promises by default."""
 
-_TYPES: dict[str, Any] = {"": None, "s": c_size_t, "1": c_size_t, "i": c_int, "t": c_char_p}
+_TYPES: dict[str, Any] = {
+    "": None, "s": c_size_t, "l": c_size_t, "a": c_size_t, "1": c_size_t, "i": c_int, "t": c_char_p,
+}  # fmt: skip
 """The types of arguments and results, by their letters in `Abi.calls`; all others are pointers."""
 
 RESET = "reset"
@@ -42,16 +43,18 @@ RESET = "reset"
 _UNTOUCHED, _ERRNO = 0x5A5A0, 4242
 """A pointer that nobody returns, and an errno that nobody sets."""
 
-_NATIVE = {"malloc": "p", "free": "", "calloc": "p", "realloc": "p"}
-"""The parts that the native driver calls, in its order, and the results that it takes."""
-_NATIVE_ARGUMENTS = frozenset("csp01")
+_NATIVE = ("malloc", "free", "calloc", "realloc")
+"""The parts that the native driver calls, in its order."""
+_NATIVE_RESULTS = ("p", "", "p", "p")
+_NATIVE_ARGUMENTS = frozenset("csp01oal")
 
 
 class Abi(NamedTuple):
     """A convention of functions in C: its kind and record, how many of its parts are needed, and a call for each part.
 
-    A call is the letters of its arguments, and after a colon that of its result: s is a size, p a pointer, c a context
-    or null, i an int, t a text, 0 and 1 are numbers.
+    A call is the letters of its arguments, and after a colon that of its result: s is a size, l the last size of a block,
+    a an alignment, p a pointer, o an object that the library made, c a context or null, i an int, t a text, 0 and 1 are
+    numbers.
     """
 
     kind: str
@@ -60,20 +63,25 @@ class Abi(NamedTuple):
     calls: dict[str, str]
     target: Callable[[Functions], Target]
     most: int = 2 * sys.maxsize + 1
+    native: tuple[str, ...] = _NATIVE
 
-    @property
-    def native(self) -> dict[str, str]:
-        """The arguments of each part that the native driver can call, in its order; none if it can call none."""
-        parts = tuple(takewhile(self._is_native, _NATIVE))
-        return {part: self.arguments(part) for part in parts} if "free" in parts else {}
+    def native_calls(self, parts: Mapping[str, str]) -> dict[str, str]:
+        """The arguments of each symbol that the native driver can call, in its order; none if it cannot use them.
+
+        An object that the library makes is one for each process; a context or a state that begins anew is not for it.
+        """
+        fresh = parts.keys() & ({"make", RESET} if "allocate" not in self.calls else {RESET})
+        calls: dict[str, str] = {}
+        for part, result in zip(self.native, _NATIVE_RESULTS, strict=True):
+            arguments, _, returned = self.calls.get(part, ":none").partition(":")
+            if fresh or part not in parts or returned != result or not _NATIVE_ARGUMENTS.issuperset(arguments):
+                break
+            calls[parts[part]] = arguments
+        return calls if len(calls) > 1 else {}
 
     def arguments(self, part: str) -> str:
         """The letters of the arguments of a part."""
         return self.calls[part].partition(":")[0]
-
-    def _is_native(self, part: str) -> bool:
-        arguments, _, result = self.calls.get(part, ":none").partition(":")
-        return set(arguments) <= _NATIVE_ARGUMENTS and result == _NATIVE[part]
 
 
 def calls_of(text: str) -> dict[str, str]:

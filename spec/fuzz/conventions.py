@@ -163,10 +163,7 @@ def _pair(subject: Any) -> Target | None:
     take, give = subject
     taking, giving = _arguments(take), _arguments(give)
     sized = any("size" in name or "bytes" in name for name in giving[1:])
-    # A device is 0; of a stream, or of what is not known, there is none.
-    extra_take, extra_give = (
-        [0 if "dev" in name else None for name in names] for names in (taking[1:], giving[1 + sized :])
-    )
+    extra_take, extra_give = (list(map(_value_of, names)) for names in (taking[1:], giving[1 + sized :]))
     return Target(
         kind="a pair of callables",
         subject=None,
@@ -174,6 +171,11 @@ def _pair(subject: Any) -> Target | None:
         take=(lambda size: take(size, *extra_take)) if extra_take else take,
         give=give if sized and not extra_give else lambda handle, size: give(handle, *[size] * sized, *extra_give),
     )
+
+
+def _value_of(name: str) -> object:
+    """What is passed for a further argument: device 0, the default stream, or none of what is not known."""
+    return Stream(0) if "stream" in name else 0 if "dev" in name else None
 
 
 def _arguments(function: Callable[..., Any]) -> list[str]:

@@ -79,7 +79,6 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Answer:
             "limit": record.limit or limit_of(target.subject),
             "calloc": target.take_zeroed is not None,
             "realloc": target.resize is not None,
-            "symbols": source.symbols,
             "parts": source.parts,
         }
     return _JOBS[job["job"]](source, record, job, journal)

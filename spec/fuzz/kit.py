@@ -156,7 +156,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             parts=described["parts"],
             planned=min(steps, int(seconds * _SLOWEST)),
         )
-        options = _Options(seconds, tuple(described["symbols"]), described["fresh"], first)
+        options = _Options(seconds, described["fresh"], first)
         with _Progress(on_progress) as progress:
             _Campaigns(place, report, options, progress, on_change or id).run()
         return report
@@ -171,10 +171,9 @@ def _check_numbers(**numbers: float) -> None:
 
 
 class _Options(NamedTuple):
-    """The time, the symbols for the native driver, whether each target is new, and whether one finding is enough."""
+    """The time, whether each target is new, and whether one finding is enough."""
 
     seconds: float
-    symbols: tuple[str, ...]
     fresh: bool
     first: bool
 
@@ -243,7 +242,7 @@ class _Campaigns:
     ) -> None:
         self._place = place
         self._report = report
-        seconds, self._symbols, self._fresh, self._first = options
+        seconds, self._fresh, self._first = options
         self._progress = progress
         self._changed = changed
         self._skipped = Mask.of(report.skipped)
@@ -279,7 +278,7 @@ class _Campaigns:
         if self._report.threads > 1:
             yield 1, self._take_threads
         yield 1, partial(self._take_stages, "fast", drawn)
-        if self._symbols:
+        if self._report.parts:
             yield 1, partial(self._take_natively, 1)
         yield _LATE_SHARE, partial(self._take_stages, "fast", [late])
 
@@ -348,7 +347,8 @@ class _Campaigns:
         tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
         try:
-            options = self._place, report.target, report.capabilities, report.hang, self._symbols
+            capabilities = replace(report.capabilities, reuse=report.capabilities.reuse and not self._arena)
+            options = self._place, report.target, capabilities, report.hang, report.parts
             driver = NativeDriver.of(*options) if report.protected else None
             if driver is None:
                 return False

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from ctypes import c_char_p, c_void_p
 from dataclasses import replace
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +19,7 @@ from .resources import ALIGNMENT, resource_target
 if TYPE_CHECKING:
     from .targets import Target
 
-__all__ = ["ABIS", "LibraryAddress", "makes_fresh", "native_symbols", "open_library", "parts_of", "symbols_of"]
+__all__ = ["ABIS", "LibraryAddress", "makes_fresh", "open_library", "parts_of", "symbols_of"]
 
 _ENDING = re.compile(r"\.(so|dylib)", re.IGNORECASE)
 _ABI = re.compile(r"abi=(\w*)", re.IGNORECASE)
@@ -61,8 +60,9 @@ ABIS: dict[str, Abi] = {
         "an object of a library (resource)",
         replace(C_RECORD, alignment=ALIGNMENT, sized_free=True, thread_safe=False),
         3,
-        calls_of("make=:p allocate=pss:p deallocate=ppss drop=p zeroed=pss:p resize=ppsss:p is_equal=pp:i error=:t"),
+        calls_of("make=:p allocate=osa:p deallocate=opsa drop=o zeroed=osa:p resize=oplas:p is_equal=oo:i error=:t"),
         resource_target,
+        native=("allocate", "deallocate", "zeroed", "resize"),
     ),
 }
 """The conventions of functions in C, for Python and for the native driver."""
@@ -144,14 +144,6 @@ def _what_it_has(path: str) -> str:
     names = [row[-1].partition("@")[0] for row in rows if row[1:2] in (["T"], ["W"])]
     names = [name for name in dict.fromkeys(names) if not name.startswith("_")]
     return f"; it has {', '.join(names)}" if 0 < len(names) <= _MOST_NAMED else ""
-
-
-def native_symbols(address: LibraryAddress) -> tuple[str, ...]:
-    """The symbols of the functions that the native driver calls, in its order; none if it could not call them."""
-    if makes_fresh(address):
-        return ()
-    symbols = _load(address).symbols
-    return tuple(takewhile(bool, (symbols.get(part, "") for part in ABIS[address.abi].native)))
 
 
 def parts_of(address: LibraryAddress) -> dict[str, str]:

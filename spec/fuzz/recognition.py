@@ -15,7 +15,7 @@ from syncedmem.model.errors import said
 from ..engine.imports import module_at
 from .conventions import name_of, recognise
 from .finding import TargetError
-from .native import LibraryAddress, makes_fresh, native_symbols, open_library, parts_of
+from .native import LibraryAddress, makes_fresh, open_library, parts_of
 from .native_driver.building import built
 
 if TYPE_CHECKING:
@@ -51,11 +51,6 @@ class TargetSource:
     def makes_fresh(self) -> bool:
         """Whether each target is new, with nothing left from the last one."""
         return _is_factory(self._subject) if self._library is None else makes_fresh(self._library)
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """The symbols of a library for the native driver; none if it could not call them."""
-        return () if self._library is None else native_symbols(self._library)
 
     @property
     def parts(self) -> dict[str, str]:

@@ -47,7 +47,7 @@ static struct target target;
 static struct promises promises = {.alignment = 1};
 static struct {
     uint64_t seed, first_round, rounds, steps, threads, capacity, milliseconds, interrupts, attempts;
-    const char *journal, *library, *symbols, *calls, *unjudged;
+    const char *journal, *library, *symbols, *calls, *unjudged, *make;
     size_t too_much[128], too_many;
 } options = {.rounds = ~(uint64_t)0, .steps = ~(uint64_t)0, .threads = 1, .capacity = 1 << 14};
 
@@ -277,7 +277,7 @@ static struct record *note(enum operation operation, uint32_t number, size_t siz
 static void judge_refusal(const struct block *asked) {
     if (!asked->size) self->counts->nothings++;
     judge_null(&promises, asked);
-    if (!asked->size || options.threads > 1 || self->first != self->last || asked->size > self->largest) return;
+    if (!asked->size || !promises.reuse || options.threads > 1 || self->first != self->last || asked->size > self->largest) return;
     for (uint64_t i = 0; i < options.attempts; i++) {
         if (must_stop()) return;
         void *pointer = target_take(&target, asked->size);
@@ -322,7 +322,7 @@ static void allocate(size_t size) {
 static void allocate_zeroed(size_t size) {
     struct block block = {.size = size, .number = self->next++, .key = drawn(&self->random)};
     struct record *record = note(CALLOC, block.number, size, 0);
-    admit(&block, called(&target.take_zeroed, NULL, size), record, 1);
+    admit(&block, called(&target.take_zeroed, NULL, size, 0), record, 1);
 }
 
 static void give_back(const struct block *block) {
@@ -340,7 +340,7 @@ static void resize(struct block *block, size_t size) {
     struct block moved = *block;
     judge_contents("A04-contents-kept", block, block->size);
     unclaim(block->address, block->size);
-    void *pointer = called(&target.change, (void *)block->address, size);
+    void *pointer = called(&target.change, (void *)block->address, size, block->size);
     record->address = (uintptr_t)pointer;
     if (!pointer) {
         judge_null(&promises, &(struct block){.size = size, .number = block->number});
@@ -547,7 +547,7 @@ static void read_option(const char *name, char *value) {
         const char *name, **place;
     } texts[] = {
         {"journal", &options.journal}, {"library", &options.library}, {"symbols", &options.symbols},
-        {"calls", &options.calls}, {"unjudged", &options.unjudged},
+        {"calls", &options.calls}, {"unjudged", &options.unjudged}, {"make", &options.make},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(name, numbers[i].name)) *numbers[i].place = number;
@@ -589,9 +589,14 @@ static void open_target(void) {
         if (length && !(places[i]->address = dlsym(library, name))) unusable(dlerror());
         rest += length + (rest[length] == ',');
         for (; *call && *call != ','; call++)
-            places[i]->arguments[places[i]->count++] = *call == 'p' ? 3 : *call == 's' ? 2 : *call == '1';
+            places[i]->arguments[places[i]->count++] = strchr(ARGUMENTS, *call) ? strchr(ARGUMENTS, *call) - ARGUMENTS : 0;
         call += *call == ',';
     }
+    if (!options.make || !*options.make) return;
+    void *(*make)(void) = (void *(*)(void))dlsym(library, options.make);
+    if (!make) unusable(dlerror());
+    object = (uintptr_t)make();
+    if (!object) unusable("the library made no allocator");
 }
 
 int main(int count, char **arguments) {

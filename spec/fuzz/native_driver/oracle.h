@@ -15,31 +15,37 @@
 
 /* ---------------------------------------------------------------------------------------------- the target */
 
-/* A function and what it is called with, in its order: 0, 1, the size or the pointer of a block.  An argument that a
-   function does not have lies in a register that it does not look at. */
+/* What a function may be called with: the letters are those of the calls of c_functions.py. */
+enum argument { NUMBER_0, NUMBER_1, SIZE, POINTER, OBJECT, ALIGNMENT_16, OLD_SIZE };
+#define ARGUMENTS "01spoal"
+
+/* A function and what it is called with, in its order.  An argument that a function does not have lies in a register that
+   it does not look at. */
 struct function {
     void *address; /* null if the target has none */
-    unsigned count, arguments[4];
+    unsigned count, arguments[5];
 };
 
 struct target {
     struct function take, give, take_zeroed, change;
 };
 
-static void *called(const struct function *function, void *pointer, size_t size) {
+static uintptr_t object; /* that the library made, if its functions take one */
+
+static void *called(const struct function *function, void *pointer, size_t size, size_t old) {
     const unsigned *at = function->arguments;
     if (function->count == 1) /* nearly always */
-        return ((void *(*)(uintptr_t))function->address)(at[0] == 2 ? size : (uintptr_t)pointer);
-    uintptr_t values[] = {0, 1, size, (uintptr_t)pointer};
-    return ((void *(*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t))function->address)(
-        values[at[0]], values[at[1]], values[at[2]], values[at[3]]
+        return ((void *(*)(uintptr_t))function->address)(at[0] == SIZE ? size : (uintptr_t)pointer);
+    uintptr_t values[] = {0, 1, size, (uintptr_t)pointer, object, 16, old};
+    return ((void *(*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t))function->address)(
+        values[at[0]], values[at[1]], values[at[2]], values[at[3]], values[at[4]]
     );
 }
 
-static void *target_take(const struct target *target, size_t size) { return called(&target->take, NULL, size); }
+static void *target_take(const struct target *target, size_t size) { return called(&target->take, NULL, size, 0); }
 
 static void target_give(const struct target *target, void *pointer, size_t size) {
-    called(&target->give, pointer, size);
+    called(&target->give, pointer, size, 0);
 }
 
 /* ------------------------------------------------------------------------------------------------ promises */
@@ -52,6 +58,7 @@ enum zero_size { ZERO_ANY, ZERO_NULL, ZERO_UNIQUE, ZERO_ERROR };
     PROMISE(alignment) /* a power of two */ \
     PROMISE(zero_size) /* an enum zero_size */ \
     PROMISE(zeroed) /* whether all memory is zero when it comes */ \
+    PROMISE(reuse) /* whether freed memory is lent again */ \
     PROMISE(null) /* whether null means that there is no memory */
 
 struct promises {

@@ -17,7 +17,7 @@ from .building import built, compiled_driver, requirements_judged
 from .journal import RUNNING, UNUSABLE, WRONG, Header, NativeJournal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..capabilities import Capabilities
     from ..isolation import JobPlace
@@ -46,25 +46,31 @@ _PATIENCE = 3
 class NativeDriver:
     """Runs the native driver on one target."""
 
-    def __init__(self, place: JobPlace, library: LibraryAddress, capabilities: Capabilities, hang: float) -> None:
+    def __init__(  # noqa: PLR0913 -- what a run is made of
+        self,
+        place: JobPlace,
+        library: LibraryAddress,
+        capabilities: Capabilities,
+        hang: float,
+        calls: Mapping[str, str],
+        parts: Mapping[str, str],
+    ) -> None:
         self._place, self._library, self._capabilities, self._hang = place, library, capabilities, hang
+        self._calls, self._make = calls, parts.get("make", "")
         self._program = compiled_driver()
         self._journal: NativeJournal | None = None
 
     @classmethod
     def of(
-        cls, place: JobPlace, target: str, capabilities: Capabilities, hang: float, symbols: Sequence[str] | None = None
+        cls, place: JobPlace, target: str, capabilities: Capabilities, hang: float, parts: Mapping[str, str]
     ) -> Self | None:
-        """The driver for a target; None if the target is no library with a convention that the driver can call.
+        """The driver for a target; None if the target is no library with functions that the driver can call.
 
-        The symbols are those by position, none if the driver cannot call them; without them, those of the target.
+        The parts are those of the library, each with its symbol.
         """
         library = LibraryAddress.parse(built(target))
-        if library is not None and symbols is not None:
-            library = library._replace(symbols=tuple(symbols))
-        if library is None or not ABIS[library.abi].native or not library.symbols:
-            return None
-        return cls(place, library, capabilities, hang)
+        calls = {} if library is None else ABIS[library.abi].native_calls(parts)
+        return cls(place, library, capabilities, hang, calls, parts) if library is not None and calls else None
 
     def answers(
         self, *, seed: int, steps: int, seconds: float, threads: int = 1, unjudged: Callable[[], Iterable[str]] = tuple
@@ -114,8 +120,9 @@ class NativeDriver:
             "readable": {None: 2, False: 0, True: 1}[record.host_readable],
             "journal": journal.path,
             "library": library.path,
-            "symbols": ",".join(library.symbols),
-            "calls": ",".join(abi.native.values()),
+            "symbols": ",".join(self._calls),
+            "calls": ",".join(self._calls.values()),
+            "make": self._make,
         }
         arguments = [str(self._program), *(f"{name}={value}" for name, value in options.items())]
         answer = self._place.perform(

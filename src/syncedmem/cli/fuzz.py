@@ -445,6 +445,8 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
         say(f"The same in C; {path.with_suffix('.c')} is the whole program, and says how to compile it:\n")
         shown = in_c.calls if len(in_c.calls) <= _MOST_CALLS else (*in_c.calls[:_MOST_CALLS], "...")
         say("".join(f"    {line}\n" for line in shown))
+    if report.parts and finding.requirement == "A22-no-crash" and len(finding.program) == 1:
+        say("If the library has to be initialised first, name a function that does so: ,reset=INIT is called first.")
     if not finding.elsewhere:
         say("It repeats only where its heap is as it was here: with another one the bug does not show.")
     say(f"Replay it: {replaying(path, report.target)}")

@@ -67,7 +67,7 @@ def answers(  # noqa: PLR0913 -- the options of a run
     source = TargetSource(target)
     record = source.open().capabilities.with_promises(promises or {})
     with Isolated("libc.so.6:malloc,free", hang) as place:
-        driver = NativeDriver.of(place, target, record, hang, source.symbols)
+        driver = NativeDriver.of(place, target, record, hang, source.parts)
         assert driver is not None
         found: list[Any] = []
         for answer in driver.answers(seed=0, steps=steps, seconds=60, threads=threads, unjudged=lambda: unjudged):
@@ -175,7 +175,7 @@ def test_a_driver_that_cannot_begin_says_why(text: str, said: str, tmp_path: Pat
     """If something outside has ended it, memory was short, perhaps."""
     target = source(tmp_path, text)
     with Isolated("libc.so.6:malloc,free", 1.0) as place:
-        driver = NativeDriver.of(place, target, Capabilities(), 1.0)
+        driver = NativeDriver.of(place, target, Capabilities(), 1.0, {"malloc": "take", "free": "give"})
         assert driver is not None
         with pytest.raises(TargetError, match=f"the native driver .*{said}"):
             list(driver.answers(seed=0, steps=10, seconds=1))
@@ -297,3 +297,35 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch:
 
     assert built(source(tmp_path, "int take, give;")).endswith(".so:take,give")
     assert tmp_path not in building.folder().parents
+
+
+def test_an_object_whose_calls_take_an_alignment_is_driven(tmp_path: Path) -> None:
+    """The old size and the alignment come with each call, as the convention says."""
+    text = """
+        #include <string.h>
+        struct pool { int magic; } only = {4711};
+        void *my_make(void) { return &only; }
+        void my_drop(struct pool *pool) { pool->magic = 4711; }
+        void *my_allocate(struct pool *pool, size_t size, size_t alignment) {
+            return pool->magic == 4711 && alignment == 16 && size < (size_t)1 << 40 ? malloc(size ? size : 1) : NULL;
+        }
+        void my_deallocate(struct pool *pool, void *pointer, size_t size, size_t alignment) {
+            if (pool->magic != 4711 || alignment != 16) abort();
+            free(pointer);
+        }
+        void *my_zeroed(struct pool *pool, size_t size, size_t alignment) {
+            void *pointer = my_allocate(pool, size, alignment);
+            return pointer ? memset(pointer, 0, size) : NULL;
+        }
+        void *my_resize(struct pool *pool, void *pointer, size_t old, size_t alignment, size_t size) {
+            void *other = my_allocate(pool, size, alignment);
+            if (other) memcpy(other, pointer, old < size ? old : size WRONG), my_deallocate(pool, pointer, old, alignment);
+            return other;
+        }
+    """
+    for wrong, requirement in (("", None), (" / 2", "A14-resize-keeps")):
+        target = source(tmp_path, text.replace("WRONG", wrong)).replace("take,give", "my_*") + "?abi=resource"
+        found = answers(target, steps=40_000)[-1]
+
+        assert requirement == (found["finding"] and found["finding"]["requirement"])
+        assert found["checked"]["A14-resize-keeps"]

@@ -207,4 +207,7 @@ def test_a_copy_is_called_as_its_parameters_say() -> None:
     ],
 )
 def test_only_what_the_driver_can_call_is_given_to_it(calls: str, native: list[str]) -> None:
-    assert native == list(ABIS["malloc"]._replace(calls=calls_of(calls)).native)
+    abi = ABIS["malloc"]._replace(calls=calls_of(calls))
+
+    assert native == list(abi.native_calls({part: part for part in abi.calls}))
+    assert not abi.native_calls({part: part for part in (*abi.calls, "make")})
