@@ -52,7 +52,7 @@ _NATIVE_ARGUMENTS = frozenset("csp01oal")
 class Abi(NamedTuple):
     """A convention of functions in C: its kind and record, how many of its parts are needed, and a call for each part.
 
-    A call is the letters of its arguments, and after a colon that of its result: s is a size, l the last size of a block,
+    A call is the letters of its arguments, and after a colon that of its result: s is a size, l the size of before,
     a an alignment, p a pointer, o an object that the library made, c a context or null, i an int, t a text, 0 and 1 are
     numbers.
     """

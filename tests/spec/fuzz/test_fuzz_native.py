@@ -319,7 +319,9 @@ def test_an_object_whose_calls_take_an_alignment_is_driven(tmp_path: Path) -> No
         }
         void *my_resize(struct pool *pool, void *pointer, size_t old, size_t alignment, size_t size) {
             void *other = my_allocate(pool, size, alignment);
-            if (other) memcpy(other, pointer, old < size ? old : size WRONG), my_deallocate(pool, pointer, old, alignment);
+            if (!other) return NULL;
+            memcpy(other, pointer, old < size ? old : size WRONG);
+            my_deallocate(pool, pointer, old, alignment);
             return other;
         }
     """
