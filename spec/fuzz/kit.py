@@ -499,7 +499,8 @@ class _Campaigns:
         Steps that are as small as possible may show a bug only by where their blocks happen to lie; larger ones need no
         luck.
         """
-        if not (self._report.protected and finding.repeats and finding.program) or finding.requirement == "A23-no-hang":
+        by_time = finding.requirement in {"A23-no-hang", "A27-survives-fork"}
+        if by_time or not (self._report.protected and finding.repeats and finding.program):
             return finding
         with Isolated(self._report.target, self._report.hang) as elsewhere:
             for program in [finding.program, *raised(finding.program)]:

@@ -132,7 +132,7 @@ _PROBED, _PROBE_BITS = range(24, 10, -1), 6
 """The powers of two from which the largest size that is met is looked for, and so many bits of it."""
 _NO_ALIGNMENTS = (0, 1, 2, 3, 4, 12, 24, 48, 100)
 """What is no alignment for ``posix_memalign``: no power of two, or not a multiple of the size of a pointer."""
-_FORKS = 32
+_FORKS = 100
 _ALIGNED = tuple(1 << power for power in range(5, 13))
 """The alignments of blocks that are resized."""
 _REFUSALS = 256
