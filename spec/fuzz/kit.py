@@ -54,8 +54,8 @@ _HEAPS = (1, 2, 3)
 """The heaps, by their seeds, with which a program has to show its finding."""
 _SLOWEST = 1_000
 """The operations in a second of a slow target: a run that does less than half of them has not tried it."""
-_SLOW = 10
-"""What hangs is repeated with so many times its processor time."""
+_SLOW, _SLOW_AT_LEAST = 10, 2
+"""What hangs is repeated with so many times its processor time, or with less if that takes too much of the run."""
 _QUICK_HANG = 0.5
 """The limit of a call in seconds while a hang is shortened."""
 _SHORT = 10
@@ -475,7 +475,7 @@ class _Campaigns:
     def _examined(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
         """The finding with its shortest program; None, with a note, if it says nothing about the target."""
         if finding.requirement == "A23-no-hang" and self._is_slow(finding, mask):
-            self._note(f"slow: {finding.message}; alone, and with {_SLOW} times as long, it came to its end")
+            self._note(f"slow: {finding.message}; alone, and with more time, it came to its end")
             return None
         self._shorten_until = time.perf_counter() + self._seconds * _SHORTENING_SHARE
         short = self._as_arena(finding, mask) or self._shrink(finding, last, mask)
@@ -533,10 +533,12 @@ class _Campaigns:
         return f"; not without {' and '.join(needed)}" if needed else ""
 
     def _is_slow(self, finding: Finding, mask: Mask) -> bool:
-        """Whether what seems to hang comes to its end alone, if it may work ten times as long."""
+        """Whether what seems to hang comes to its end alone, if it may work ten times as long, or a part of the run."""
         if not finding.program:
             return False
-        job = _program_job(finding.program) | {"busy": self._report.hang * _SLOW}
+        hang = self._report.hang
+        most = max(_SLOW_AT_LEAST * hang, self._seconds * _SHORTENING_SHARE)
+        job = _program_job(finding.program) | {"busy": min(_SLOW * hang, most)}
         return not {"hang", "late"} & self._ask(job, mask).keys()
 
     def _as_arena(self, finding: Finding, mask: Mask) -> Finding | None:
