@@ -15,27 +15,24 @@ from syncedmem.model.defaults import FUZZ
 
 from .campaign import Stage, stages
 from .capabilities import Capabilities
-from .finding import EngineError, Finding, HeapStep, TargetError, kind_of
+from .examiner import Examiner, unrepeated
+from .finding import EngineError, Finding, TargetError, kind_of
 from .isolation import Inline, Isolated
 from .jobs import finding_of
-from .loops import folded, items_as_json
-from .mask import NEEDED, Mask, read_known, reason_of, requirement_named
-from .native_driver.running import FROM_OUTSIDE, NativeDriver
+from .loops import folded
+from .mask import Mask, read_known, reason_of, requirement_named
+from .native_driver.running import NativeDriver
 from .recognition import TargetSource, spelling
 from .report import Report
-from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, raised, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from .isolation import JobPlace
     from .jobs import Answer, Job
-    from .shortening import Program
 
 __all__ = ["fuzz"]
 
-SHORTENING_SECONDS, LAST_SECONDS = 10.0, 5.0
-"""The seconds after the end of the time in which what was found last may be shortened, and then be looked at again."""
 BEAT = 1.0
 """The seconds after which progress is told again."""
 _LATE_SHARE = 1 / 4
@@ -46,28 +43,13 @@ _MOST_OF_ONE = 4
 """Of one requirement so many findings are shortened; further ones are only counted."""
 _ENOUGH = 2
 """If so many findings of one requirement in one kind of step were known ones, further ones are not shortened."""
-_ARENA = (64, 4096)
-"""Of so many bytes so many blocks are freed until an allocator that lends none of them again counts as an arena."""
-_SHORTENING_SHARE = 1 / 5
-"""The most of the time that one finding is shortened."""
-_HEAPS = (1, 2, 3)
-"""The heaps, by their seeds, with which a program has to show its finding."""
 _SLOWEST = 1_000
 """The operations in a second of a slow target: a run that does less than half of them has not tried it."""
-_SLOW, _SLOW_AT_LEAST = 10, 2
-"""What hangs is repeated with so many times its processor time, or with less if that takes too much of the run."""
-_QUICK_HANG = 0.5
-"""The limit of a call in seconds while a hang is shortened."""
-_SHORT = 10
-"""So many steps and loops are short enough."""
 MOST_KEPT = 10_000
 """A program of more steps and loops is not kept: the seed of the run takes its steps again."""
-_LAST = 200
-"""The number of steps that are kept of a finding that did not repeat."""
 _MOST_THREADS = 256
 _NATIVELY, _IN_NATIVE_THREADS = 2, 25
 """The operations of the native driver for each of the fast generator: with one thread, and with several."""
-_DEATHS = ("A22-no-crash", "A23-no-hang")
 _NO_MASK = Mask()
 
 
@@ -242,18 +224,13 @@ class _Campaigns:
     ) -> None:
         self._place = place
         self._report = report
-        seconds, self._fresh, self._first = options
+        seconds, fresh, self._first = options
         self._progress = progress
         self._changed = changed
-        self._skipped = Mask.of(report.skipped)
+        self._examiner = Examiner(place, report, seconds, progress.show, fresh=fresh)
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tallies: dict[str, _Tally] = {}
-        self._since = 0
-        self._seconds = seconds
         self._until = time.perf_counter() + seconds
-        self._shorten_until = self._until
-        self._rounds: tuple[Job, Mask] = {}, _NO_MASK  # the last job of rounds
-        self._arena: bool | None = None  # None until somebody had to ask
 
     def run(self) -> None:
         """Test the target with every generator, each for its share of the time that is left."""
@@ -264,7 +241,7 @@ class _Campaigns:
             try:
                 generator(left * share / sum(later for later, _ in generators[index:]))
             except EngineError as error:
-                self._note_failure(error)
+                self._examiner.note_failure(error)
             self._changed(self._report)
             if self._is_over():
                 break
@@ -285,10 +262,6 @@ class _Campaigns:
     def _is_over(self) -> bool:
         return time.perf_counter() >= self._until or (self._first and bool(self._report.violating))
 
-    def _note_failure(self, error: EngineError | TargetError) -> None:
-        if str(error) not in self._report.errors:
-            self._report.errors.append(str(error))
-
     # --- the generators
 
     def _take_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> None:
@@ -306,7 +279,7 @@ class _Campaigns:
             while failed and steps > 0 and time.perf_counter() < end:
                 chosen = stage._replace(first_round=number, steps=steps)
                 job: Job = {"job": "campaign", **chosen._asdict(), "seconds": end - time.perf_counter()}
-                self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), self._count_steps)
+                self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), self._examiner.count_steps)
                 answer = self._answer_of_rounds(job, self._next_mask(tally))
                 steps, number = steps - answer["operations"], number + answer["rounds"]
                 failed = answer.get("finding", True) is not None
@@ -315,8 +288,8 @@ class _Campaigns:
     def _answer_of_rounds(self, job: Job, mask: Mask) -> Answer:
         """The answer to a job of rounds; if its process has ended, with the counts that are in the journal."""
         start = time.perf_counter()
-        self._rounds = job, mask
-        answer = self._ask(job, mask)
+        self._examiner.rounds = job, mask
+        answer = self._examiner.ask(job, mask)
         if "operations" in answer:
             return answer
         self._report.lost = True
@@ -336,7 +309,7 @@ class _Campaigns:
             return
         steps = self._report.steps * 4  # two threads must meet, which is rare
         self._tallies["threads"] = tally = _Tally(steps)
-        self._progress.show("threads", 0, steps, self._count_steps)
+        self._progress.show("threads", 0, steps, self._examiner.count_steps)
         job: Job = {"job": "campaign", "steps": steps, "seconds": seconds, "first_round": 0}
         answer = self._answer_of_rounds({**job, "threads": self._report.threads}, self._next_mask(tally))
         self._take("threads", [answer])
@@ -347,7 +320,7 @@ class _Campaigns:
         tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
         try:
-            capabilities = replace(report.capabilities, reuse=report.capabilities.reuse and not self._arena)
+            capabilities = replace(report.capabilities, reuse=report.capabilities.reuse and not self._examiner.arena)
             options = self._place, report.target, capabilities, report.hang, report.parts
             driver = NativeDriver.of(*options) if report.protected else None
             if driver is None:
@@ -402,29 +375,10 @@ class _Campaigns:
         findings = self._report.violating if self._report.protected else []
         if tally.failures % 2 == 0:
             findings = [finding for finding in findings if finding.requirement in self._report.known]
-        tally.mask = self._skipped | Mask.after(findings)
+        tally.mask = self._examiner.skipped | Mask.after(findings)
         return tally.mask
 
     # --- answers
-
-    def _ask(self, job: Job, mask: Mask) -> Answer:
-        self._since = self._place.journal.moved()[0]
-        whole = max(self._until + SHORTENING_SECONDS + LAST_SECONDS - time.perf_counter(), 0.0)
-        return self._place.perform({**self._complete(job, mask), "whole": whole})
-
-    def _complete(self, job: Job, mask: Mask) -> Job:
-        """A job with what all jobs have."""
-        promises = self._report.promises | ({"reuse": "no"} if self._arena else {})
-        return {**job, "promises": promises, "seed": self._report.seed, "mask": mask.as_json()}
-
-    def _count_steps(self) -> int:
-        """The steps of the present job until now."""
-        program, steps = self._place.journal.moved()
-        return steps if program != self._since else 0
-
-    def _end_of_shortening(self) -> float:
-        """When nothing more is shortened."""
-        return min(self._until + SHORTENING_SECONDS, self._shorten_until)
 
     def _finding_in(self, answer: Answer, generator: str) -> Finding | None:
         """The finding of an answer; what it says of the target goes into the report."""
@@ -432,7 +386,9 @@ class _Campaigns:
         if answer.get("unread") is not None:
             self._report.unread = answer["unread"]
         if answer.get("spoilt"):
-            self._note("the target has overwritten the record of its steps: those of that process are not counted")
+            self._examiner.note(
+                "the target has overwritten the record of its steps: those of that process are not counted"
+            )
         finding = finding_of(answer, self._place.journal.steps() if "checked" not in answer else ())
         if finding is None:
             return None
@@ -455,13 +411,13 @@ class _Campaigns:
         if len(alike) >= _MOST_OF_ONE or self._alike[look] >= _ENOUGH or any(not other.repeats for other in alike):
             self._count_again(alike[0])
             return False
-        raw = replace(finding, program=finding.program[-_LAST:], repeats=False)
+        raw = unrepeated(finding)
         report.violating.append(raw)  # it must not be lost if the run is interrupted now
         self._changed(report)
         try:
-            short = self._examined(finding, last, mask)
+            short = self._examiner.examined(finding, last, mask)
         except (EngineError, TargetError) as error:
-            self._note_failure(error)
+            self._examiner.note_failure(error)
             short = raw
         report.violating.remove(raw)
         same = next((other for other in report.violating if short is not None and other.key == short.key), None)
@@ -472,83 +428,6 @@ class _Campaigns:
             self._add(short)
         return short is not None and same is None
 
-    def _examined(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
-        """The finding with its shortest program; None, with a note, if it says nothing about the target."""
-        if finding.requirement == "A23-no-hang" and self._is_slow(finding, mask):
-            self._note(f"slow: {finding.message}; alone, and with more time, it came to its end")
-            return None
-        self._shorten_until = time.perf_counter() + self._seconds * _SHORTENING_SHARE
-        short = self._as_arena(finding, mask) or self._shrink(finding, last, mask)
-        if short is None:
-            outside = "its steps, taken again, did not show it, so something outside has ended the process"
-            self._note_failure(EngineError(f"{finding.message}; {outside}"))
-            return None
-        if short.generator == "native" and not short.repeats and short.requirement not in _DEATHS:
-            once = "the native driver saw this once, and its steps, taken again, did not show it"
-            self._note(f"{once}: {short.requirement}: {short.message}")
-            return None
-        return self._confirmed(short, mask)
-
-    def _note(self, note: str) -> None:
-        if note not in self._report.notes:
-            self._report.notes.append(note)
-
-    def _confirmed(self, finding: Finding, mask: Mask) -> Finding:
-        """The finding with a program that shows it with another heap too, or that says that it does not.
-
-        Steps that are as small as possible may show a bug only by where their blocks happen to lie; larger ones need no
-        luck.
-        """
-        by_time = finding.requirement in {"A23-no-hang", "A27-survives-fork"}
-        if by_time or not (self._report.protected and finding.repeats and finding.program):
-            return finding
-        with Isolated(self._report.target, self._report.hang) as elsewhere:
-            for program in [finding.program, *raised(finding.program)]:
-                shown = [self._shown(program, finding.requirement, mask, elsewhere, heap) for heap in _HEAPS]
-                if shown[0] is not None and None not in shown:
-                    return replace(finding, program=program, message=shown[0].message)
-                if time.perf_counter() > self._end_of_shortening() + LAST_SECONDS:
-                    break
-        return replace(finding, elsewhere=False)
-
-    def _shown(self, program: Program, requirement: str, mask: Mask, place: JobPlace, heap: int) -> Finding | None:
-        """The finding of a program in a place with another heap, if it breaks the requirement."""
-        job = self._complete(_program_job(program), mask) | {"heap": heap}
-        finding = finding_of(place.perform(job), place.journal.steps() or program)
-        return finding if finding is not None and finding.requirement == requirement else None
-
-    def _not_without(self, finding: Finding) -> str:
-        """What a crash that does not repeat needs: each kind of step without which the same rounds do not crash."""
-        job, mask = self._rounds
-        if finding.requirement != "A22-no-crash" or finding.generator != "fast" or not job:
-            return ""
-        needed: list[str] = []
-        for kind in sorted({kind_of(step) for step in finding.program} - NEEDED):
-            left = self._end_of_shortening() - time.perf_counter()
-            if left <= 0:
-                break
-            answer = self._ask(job | {"seconds": left}, mask | Mask(without=frozenset({kind})))
-            if answer.get("finding", True) is None and answer["seconds"] < left:
-                needed.append(kind)
-        return f"; not without {' and '.join(needed)}" if needed else ""
-
-    def _is_slow(self, finding: Finding, mask: Mask) -> bool:
-        """Whether what seems to hang comes to its end alone, if it may work ten times as long, or a part of the run."""
-        if not finding.program:
-            return False
-        hang = self._report.hang
-        most = max(_SLOW_AT_LEAST * hang, self._seconds * _SHORTENING_SHARE)
-        job = _program_job(finding.program) | {"busy": min(_SLOW * hang, most)}
-        return not {"hang", "late"} & self._ask(job, mask).keys()
-
-    def _as_arena(self, finding: Finding, mask: Mask) -> Finding | None:
-        """What seems to leak as what it is: an arena, of which reuse is not asked any more; None if it is none."""
-        if finding.requirement != "A16-no-leaks" or self._arena is not None:
-            return None
-        arena = self._repeat((HeapStep("reuse", _ARENA),), finding.requirement, mask)
-        self._arena = arena is not None
-        return arena and replace(finding, message=arena.message, program=arena.program, shrunk=True)
-
     def _count_again(self, finding: Finding) -> None:
         at = self._report.violating.index(finding)
         self._report.violating[at] = replace(finding, times=finding.times + 1)
@@ -558,69 +437,3 @@ class _Campaigns:
             finding = replace(finding, program=())
         self._report.violating.append(replace(finding, known=reason_of(self._report.known, finding)))
         self._changed(self._report)
-
-    def _shrink(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
-        """The finding with the shortest program; None if it is not one, because something outside ended the process."""
-        begun = self._place.journal.moved()[0]
-        count_programs = lambda: self._place.journal.moved()[0] - begun  # noqa: E731 -- one of a few lines is a riddle
-        self._progress.show(f"shortening {finding.requirement.partition('-')[0]}", 0, TRIES, count_programs)
-        finding = replace(finding, after=tuple(sorted(mask.unjudged - self._skipped.unjudged - {finding.requirement})))
-        for program in (finding.program[last:], finding.program) if last else (finding.program,):
-            short = self._shorten(finding.requirement, program, mask)
-            if short is None:
-                continue
-            plain = self._repeat(short.program, finding.requirement, self._skipped) if finding.after else short
-            after = () if plain is not None else finding.after
-            return replace(finding, message=(plain or short).message, program=short.program, shrunk=True, after=after)
-        return self._judge_unseen(finding)
-
-    def _judge_unseen(self, finding: Finding) -> Finding | None:
-        """A finding that was not seen again, unless something outside has ended the process."""
-        if time.perf_counter() > self._end_of_shortening():
-            return finding  # there was no time to look
-        if any(f" {signal} " in f"{finding.message} " for signal in FROM_OUTSIDE):
-            return None
-        message = finding.message + self._not_without(finding)
-        return replace(finding, message=message, program=finding.program[-_LAST:], repeats=False)
-
-    def _shorten(self, requirement: str, program: Program, mask: Mask) -> Finding | None:
-        """The shortest program that breaks a requirement; None if it does not do so again."""
-        if self._fresh and requirement not in _DEATHS:
-            left = self._end_of_shortening() - time.perf_counter()
-            job: Job = {"job": "shorten", "requirement": requirement, "program": _as_data(program), "seconds": left}
-            short = finding_of(self._ask(job, mask), ())
-            # If it shows only after the programs before it, or they hinder, it is made short in processes of their own.
-            if short is not None and self._repeat(short.program, requirement, mask) is not None:
-                if len(folded(short.program)) <= _SHORT:
-                    return short
-                program = short.program
-        quick = min(self._report.hang, _QUICK_HANG)
-        shortest = shortened(
-            program,
-            lambda shorter: self._repeat(shorter, requirement, mask, quick) is not None,
-            HANG_TRIES if requirement == "A23-no-hang" else DEATH_TRIES,
-            self._place.journal.calls,
-            self._end_of_shortening(),
-        )
-        return self._repeat(shortest, requirement, mask)
-
-    def _repeat(self, program: Program, requirement: str, mask: Mask, hang: float | None = None) -> Finding | None:
-        """The finding of a program in its own process, if it breaks the same requirement."""
-        job = _program_job(program)
-        if requirement == "A23-no-hang" and hang is not None:
-            job["hang"] = hang
-        answer = self._ask(job, mask)
-        if "hang" in answer:
-            answer["hang"] = self._report.hang
-        finding = finding_of(answer, self._place.journal.steps() or program)
-        if finding is None or finding.requirement != requirement:
-            return None
-        return replace(finding, program=program)  # without the frees at its end
-
-
-def _program_job(program: Program) -> Job:
-    return {"job": "program", "program": items_as_json(folded(program))}
-
-
-def _as_data(program: Program) -> list[object]:
-    return [step.as_json() for step in program]

@@ -219,8 +219,8 @@ def test_a_long_program_is_replayed_by_the_seed(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.deep
 def test_a_slow_target_does_not_hold_the_run_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round is taken to its end, and one of them takes more than two thousand steps."""
-    monkeypatch.setattr("syncedmem.spec.fuzz.kit.SHORTENING_SECONDS", 0.1)
-    monkeypatch.setattr("syncedmem.spec.fuzz.kit.LAST_SECONDS", 0.1)
+    monkeypatch.setattr("syncedmem.spec.fuzz.examiner.SHORTENING_SECONDS", 0.1)
+    monkeypatch.setattr("syncedmem.spec.fuzz.examiner.LAST_SECONDS", 0.1)
     file = tmp_path / "slow.py"
     file.write_text(
         "import time\nfrom mutants.allocator import Pool\n\nclass Slow(Pool):\n"

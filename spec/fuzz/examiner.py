@@ -1,0 +1,253 @@
+"""Examines a finding: makes its program short, confirms it, and looks whether it says something about the target."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .finding import EngineError, Finding, HeapStep, TargetError, kind_of
+from .isolation import Isolated
+from .jobs import finding_of
+from .loops import folded, items_as_json
+from .mask import NEEDED, Mask
+from .native_driver.running import FROM_OUTSIDE
+from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, raised, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .isolation import JobPlace
+    from .jobs import Answer, Job
+    from .report import Report
+    from .shortening import Program
+
+__all__ = ["LAST_SECONDS", "SHORTENING_SECONDS", "Examiner", "unrepeated"]
+
+SHORTENING_SECONDS, LAST_SECONDS = 10.0, 5.0
+"""The seconds after the end of the time in which what was found last may be shortened, and then be looked at again."""
+_ARENA = (64, 4096)
+"""Of so many bytes so many blocks are freed until an allocator that lends none of them again counts as an arena."""
+_SHORTENING_SHARE = 1 / 5
+"""The most of the time that one finding is shortened."""
+_HEAPS = (1, 2, 3)
+"""The heaps, by their seeds, with which a program has to show its finding."""
+_SLOW, _SLOW_AT_LEAST = 10, 2
+"""What hangs is repeated with so many times its processor time, or with less if that takes too much of the run."""
+_QUICK_HANG = 0.5
+"""The limit of a call in seconds while a hang is shortened."""
+_SHORT = 10
+"""So many steps and loops are short enough."""
+_LAST = 200
+"""The number of steps that are kept of a finding that did not repeat."""
+_DEATHS = ("A22-no-crash", "A23-no-hang")
+
+
+class Examiner:
+    """Asks about the findings of one run.
+
+    Parameters
+    ----------
+    place : JobPlace
+    report : Report
+        Gets what is to be noted.
+    fresh : bool
+        Whether each target is new.
+    seconds : float
+        The time of the run, which begins now.
+    show : callable
+        Tells the progress.
+
+    Attributes
+    ----------
+    skipped : Mask
+        What the user left unjudged.
+    rounds : tuple of Job and Mask
+        The last job of rounds.
+    arena : bool or None
+        Whether the target is an arena; None until somebody had to ask.
+    """
+
+    def __init__(
+        self, place: JobPlace, report: Report, seconds: float, show: Callable[..., None], *, fresh: bool
+    ) -> None:
+        self._place, self._report, self._seconds, self._show, self._fresh = place, report, seconds, show, fresh
+        self.skipped: Mask = Mask.of(report.skipped)
+        self.rounds: tuple[Job, Mask] = {}, Mask()
+        self.arena: bool | None = None
+        self._since = 0
+        self._until = self._shorten_until = time.perf_counter() + seconds
+
+    def ask(self, job: Job, mask: Mask) -> Answer:
+        """The answer to a job, with what all jobs have."""
+        self._since = self._place.journal.moved()[0]
+        whole = max(self._until + SHORTENING_SECONDS + LAST_SECONDS - time.perf_counter(), 0.0)
+        return self._place.perform({**self._complete(job, mask), "whole": whole})
+
+    def _complete(self, job: Job, mask: Mask) -> Job:
+        """A job with what all jobs have."""
+        promises = self._report.promises | ({"reuse": "no"} if self.arena else {})
+        return {**job, "promises": promises, "seed": self._report.seed, "mask": mask.as_json()}
+
+    def count_steps(self) -> int:
+        """The steps of the present job until now."""
+        program, steps = self._place.journal.moved()
+        return steps if program != self._since else 0
+
+    def _end_of_shortening(self) -> float:
+        """When nothing more is shortened."""
+        return min(self._until + SHORTENING_SECONDS, self._shorten_until)
+
+    def examined(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
+        """The finding with its shortest program; None, with a note, if it says nothing about the target."""
+        if finding.requirement == "A23-no-hang" and self._is_slow(finding, mask):
+            self.note(f"slow: {finding.message}; alone, and with more time, it came to its end")
+            return None
+        self._shorten_until = time.perf_counter() + self._seconds * _SHORTENING_SHARE
+        short = self._as_arena(finding, mask) or self._shrink(finding, last, mask)
+        if short is None:
+            outside = "its steps, taken again, did not show it, so something outside has ended the process"
+            self.note_failure(EngineError(f"{finding.message}; {outside}"))
+            return None
+        if short.generator == "native" and not short.repeats and short.requirement not in _DEATHS:
+            once = "the native driver saw this once, and its steps, taken again, did not show it"
+            self.note(f"{once}: {short.requirement}: {short.message}")
+            return None
+        return self._confirmed(short, mask)
+
+    def note(self, note: str) -> None:
+        """Put a note into the report, once."""
+        if note not in self._report.notes:
+            self._report.notes.append(note)
+
+    def note_failure(self, error: EngineError | TargetError) -> None:
+        """Put a failure of the fuzzer itself into the report, once."""
+        if str(error) not in self._report.errors:
+            self._report.errors.append(str(error))
+
+    def _confirmed(self, finding: Finding, mask: Mask) -> Finding:
+        """The finding with a program that shows it with another heap too, or that says that it does not.
+
+        Steps that are as small as possible may show a bug only by where their blocks happen to lie; larger ones need no
+        luck.
+        """
+        by_time = finding.requirement in {"A23-no-hang", "A27-survives-fork"}
+        if by_time or not (self._report.protected and finding.repeats and finding.program):
+            return finding
+        with Isolated(self._report.target, self._report.hang) as elsewhere:
+            for program in [finding.program, *raised(finding.program)]:
+                shown = [self._shown(program, finding.requirement, mask, elsewhere, heap) for heap in _HEAPS]
+                if shown[0] is not None and None not in shown:
+                    return replace(finding, program=program, message=shown[0].message)
+                if time.perf_counter() > self._end_of_shortening() + LAST_SECONDS:
+                    break
+        return replace(finding, elsewhere=False)
+
+    def _shown(self, program: Program, requirement: str, mask: Mask, place: JobPlace, heap: int) -> Finding | None:
+        """The finding of a program in a place with another heap, if it breaks the requirement."""
+        job = self._complete(_program_job(program), mask) | {"heap": heap}
+        finding = finding_of(place.perform(job), place.journal.steps() or program)
+        return finding if finding is not None and finding.requirement == requirement else None
+
+    def _not_without(self, finding: Finding) -> str:
+        """What a crash that does not repeat needs: each kind of step without which the same rounds do not crash."""
+        job, mask = self.rounds
+        if finding.requirement != "A22-no-crash" or finding.generator != "fast" or not job:
+            return ""
+        needed: list[str] = []
+        for kind in sorted({kind_of(step) for step in finding.program} - NEEDED):
+            left = self._end_of_shortening() - time.perf_counter()
+            if left <= 0:
+                break
+            answer = self.ask(job | {"seconds": left}, mask | Mask(without=frozenset({kind})))
+            if answer.get("finding", True) is None and answer["seconds"] < left:
+                needed.append(kind)
+        return f"; not without {' and '.join(needed)}" if needed else ""
+
+    def _is_slow(self, finding: Finding, mask: Mask) -> bool:
+        """Whether what seems to hang comes to its end alone, if it may work ten times as long, or a part of the run."""
+        if not finding.program:
+            return False
+        hang = self._report.hang
+        most = max(_SLOW_AT_LEAST * hang, self._seconds * _SHORTENING_SHARE)
+        job = _program_job(finding.program) | {"busy": min(_SLOW * hang, most)}
+        return not {"hang", "late"} & self.ask(job, mask).keys()
+
+    def _as_arena(self, finding: Finding, mask: Mask) -> Finding | None:
+        """What seems to leak as what it is: an arena, of which reuse is not asked any more; None if it is none."""
+        if finding.requirement != "A16-no-leaks" or self.arena is not None:
+            return None
+        arena = self._repeat((HeapStep("reuse", _ARENA),), finding.requirement, mask)
+        self.arena = arena is not None
+        return arena and replace(finding, message=arena.message, program=arena.program, shrunk=True)
+
+    def _shrink(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
+        """The finding with the shortest program; None if it is not one, because something outside ended the process."""
+        begun = self._place.journal.moved()[0]
+        count_programs = lambda: self._place.journal.moved()[0] - begun  # noqa: E731 -- one of a few lines is a riddle
+        self._show(f"shortening {finding.requirement.partition('-')[0]}", 0, TRIES, count_programs)
+        finding = replace(finding, after=tuple(sorted(mask.unjudged - self.skipped.unjudged - {finding.requirement})))
+        for program in (finding.program[last:], finding.program) if last else (finding.program,):
+            short = self._shorten(finding.requirement, program, mask)
+            if short is None:
+                continue
+            plain = self._repeat(short.program, finding.requirement, self.skipped) if finding.after else short
+            after = () if plain is not None else finding.after
+            return replace(finding, message=(plain or short).message, program=short.program, shrunk=True, after=after)
+        return self._judge_unseen(finding)
+
+    def _judge_unseen(self, finding: Finding) -> Finding | None:
+        """A finding that was not seen again, unless something outside has ended the process."""
+        if time.perf_counter() > self._end_of_shortening():
+            return finding  # there was no time to look
+        if any(f" {signal} " in f"{finding.message} " for signal in FROM_OUTSIDE):
+            return None
+        message = finding.message + self._not_without(finding)
+        return replace(unrepeated(finding), message=message)
+
+    def _shorten(self, requirement: str, program: Program, mask: Mask) -> Finding | None:
+        """The shortest program that breaks a requirement; None if it does not do so again."""
+        if self._fresh and requirement not in _DEATHS:
+            left = self._end_of_shortening() - time.perf_counter()
+            job: Job = {"job": "shorten", "requirement": requirement, "program": _as_data(program), "seconds": left}
+            short = finding_of(self.ask(job, mask), ())
+            # If it shows only after the programs before it, or they hinder, it is made short in processes of their own.
+            if short is not None and self._repeat(short.program, requirement, mask) is not None:
+                if len(folded(short.program)) <= _SHORT:
+                    return short
+                program = short.program
+        quick = min(self._report.hang, _QUICK_HANG)
+        shortest = shortened(
+            program,
+            lambda shorter: self._repeat(shorter, requirement, mask, quick) is not None,
+            HANG_TRIES if requirement == "A23-no-hang" else DEATH_TRIES,
+            self._place.journal.calls,
+            self._end_of_shortening(),
+        )
+        return self._repeat(shortest, requirement, mask)
+
+    def _repeat(self, program: Program, requirement: str, mask: Mask, hang: float | None = None) -> Finding | None:
+        """The finding of a program in its own process, if it breaks the same requirement."""
+        job = _program_job(program)
+        if requirement == "A23-no-hang" and hang is not None:
+            job["hang"] = hang
+        answer = self.ask(job, mask)
+        if "hang" in answer:
+            answer["hang"] = self._report.hang
+        finding = finding_of(answer, self._place.journal.steps() or program)
+        if finding is None or finding.requirement != requirement:
+            return None
+        return replace(finding, program=program)  # without the frees at its end
+
+
+def unrepeated(finding: Finding) -> Finding:
+    """The finding as one that was not seen again, with its last steps."""
+    return replace(finding, program=finding.program[-_LAST:], repeats=False)
+
+
+def _program_job(program: Program) -> Job:
+    return {"job": "program", "program": items_as_json(folded(program))}
+
+
+def _as_data(program: Program) -> list[object]:
+    return [step.as_json() for step in program]
