@@ -43,7 +43,7 @@ _MOST_JOBS = 10_000
 
 
 def fuzz_on_cluster(  # noqa: PLR0913 -- all options are given by keyword
-    target: str,
+    target: object,
     *,
     jobs: int = 0,
     scheduler: str | None = None,
@@ -57,7 +57,7 @@ def fuzz_on_cluster(  # noqa: PLR0913 -- all options are given by keyword
     Parameters
     ----------
     target : str
-        As for `fuzz`; a file must be in the same place on each machine.
+        As for `fuzz`; a file must be in the same place on each machine.  An object is refused, because it has no name.
     jobs : int
         The number of runs; their seeds follow each other.  If 0, as many as the scheduler has workers.
     scheduler : str or None
@@ -90,7 +90,7 @@ def fuzz_on_cluster(  # noqa: PLR0913 -- all options are given by keyword
         seeds = range(seed, seed + (jobs or len(client.scheduler_info(n_workers=-1)["workers"])))
         if not seeds:
             raise TargetError(f"the scheduler at {scheduler} has no workers")
-        return _Runs(client, seeds, on_progress or (lambda *_: None), on_change or id).take(target, options)
+        return _Runs(client, seeds, on_progress or _tell_nobody, on_change or id).take(target, options)
 
 
 @contextmanager
@@ -137,7 +137,7 @@ class _Runs:
         """Have all runs made; whatever happens, they end with this."""
         distributed: Any = import_module("distributed")
         stop = distributed.Event(self._topic, client=self._client)
-        self._client.subscribe_topic(self._topic, lambda event: self._arrived.put(event[1]))
+        self._client.subscribe_topic(self._topic, self._arrive)
         futures = {
             it: self._client.submit(_run, target, it, self._topic, options, pure=False, key=f"{self._topic}-{it}")
             for it in self._seeds
@@ -157,6 +157,10 @@ class _Runs:
             self._client.cancel(list(futures.values()))
         return joined(self._reports.values())
 
+    def _arrive(self, event: tuple[object, bytes]) -> None:
+        """Keep the report of a run that goes on; another thread takes it."""
+        self._arrived.put(event[1])
+
     def _take_arrived(self) -> None:
         """Take the reports of runs that go on."""
         changed = False
@@ -166,6 +170,10 @@ class _Runs:
             changed = True
         if changed:
             self._on_change(joined(self._reports.values()))
+
+
+def _tell_nobody(*_: object) -> None:
+    """Tell no progress."""
 
 
 def _result_of(future: Any) -> Report:
@@ -219,7 +227,7 @@ def joined(reports: Iterable[Report]) -> Report:
         first,
         violating=list(findings.values()),
         suites=list(suites.values()),
-        checked=sum((report.checked for report in every), Counter()),
+        checked=sum((report.checked for report in every), Counter[str]()),
         lost=any(report.lost for report in every),
         errors=union("errors"),
         notes=union("notes"),

@@ -80,7 +80,7 @@ def test_numbers_out_of_range_are_refused(jobs: int) -> None:
 
 def test_an_object_without_a_name_is_refused() -> None:
     with pytest.raises(TargetError, match="is an object"):
-        fuzz_on_cluster(object(), jobs=1)  # type: ignore[arg-type]
+        fuzz_on_cluster(object(), jobs=1)
 
 
 def test_a_scheduler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -32,10 +33,10 @@ SECONDS = 600.0
 
 
 LOOPS = {
-    "FailsAtVeryManyBlocks": "repeat 65537 with i: allocate(i, 1)",
-    "GrowsOld": "repeat 25001: allocate(0, 193); allocate(1, 193); free(0); free(1)",
+    "FailsAtVeryManyBlocks": r"repeat 65537 with i: allocate\(i, 1\)",
+    "GrowsOld": r"repeat 25001: allocate\(0, (\d+)\); allocate\(1, \1\); free\(0\); free\(1\)",
 }
-"""The seeded bugs that show only after very many calls, each with the loop that its program becomes."""
+"""The seeded bugs that show only after very many calls, each with the loop, of any size, that its program becomes."""
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +83,8 @@ def test_the_fuzzer_catches_what_takes_very_many_calls_and_shows_a_loop(name: st
     finding = catch(name, bug.target, bug.requirement, bug.promises, bug.threads)
     refuse("allocators", bug.name, finding.requirement)
 
-    assert [LOOPS[name]] == [str(it) for it in folded(finding.program)]
+    (loop,) = folded(finding.program)
+    assert re.fullmatch(LOOPS[name], str(loop))
 
 
 @pytest.mark.deep
