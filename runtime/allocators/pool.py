@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from syncedmem.model import (
     AllocationError,
     ClosedAllocatorError,
+    InvalidArgumentError,
     InvalidPointerError,
     ReentrantCallError,
     ReleaseError,
@@ -278,9 +279,12 @@ class PoolAllocator(Adaptor):
 
         Raises
         ------
+        InvalidArgumentError
+            If `event` is no event.
         InvalidPointerError
             If `ptr` is in no live block of this pool.
         """
+        _check_event(event)
         blocks = self._blocks_under(ptr)
         if not blocks:
             raise InvalidPointerError(self.name, ptr, "it is not in a live block of this pool")
@@ -377,6 +381,21 @@ class PoolAllocator(Adaptor):
         """How many bytes are idle."""
         with self._lock:
             return sum(block.size for block in self._idle.everything())
+
+
+def _check_event(event: Any) -> None:
+    """Refuse an object that is no event of any device: the block would wait for it for ever, or not at all.
+
+    A method ``done``, as futures have, is no answer: as an object it is always true.
+    """
+    try:
+        known = callable(event.synchronize) and not callable(event.done)
+    except AttributeError:
+        known = False
+    except Exception:  # noqa: BLE001 -- an event that cannot be asked now is asked again later
+        known = True
+    if not known or isinstance(event, type):
+        raise InvalidArgumentError("event", event, "an event, as record() returns")
 
 
 class _Left:
