@@ -405,6 +405,16 @@ def test_need_sync_waits_for_all_work_of_the_device(streaming: TrackingAllocator
     assert done
 
 
+def test_a_copy_that_is_refused_is_not_queued(streaming: TrackingAllocator) -> None:
+    target = holding(7, streaming)
+    wrong: Any = "yes"
+    with pytest.raises(InvalidArgumentError, match="need_sync"):
+        target.copy_from(patterned(1, streaming), stream=streaming.stream(), need_sync=wrong)
+    streaming.memcpy(None, None, 0, need_sync=True)
+
+    assert [7] * SIZE == shown(target)
+
+
 # --- the object
 
 
