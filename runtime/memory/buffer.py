@@ -149,6 +149,8 @@ class Buffer:
         try:
             # Adopting it checks the size, the kind and the device.
             view = (self._allocator or cpu_allocator()).adopt(ptr, self._byte_size)
+        except BufferMismatchError as error:
+            raise BufferMismatchError("Buffer", ptr, error.reason) from None
         except SyncedMemoryError:
             raise
         except ValueError as error:

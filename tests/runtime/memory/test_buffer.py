@@ -282,8 +282,10 @@ def test_wrong_arguments_are_refused(error: type[Exception], arguments: tuple[An
     ids=["object", "too small", "read-only", "with gaps"],
 )
 def test_unsuitable_memory_is_refused(memory: Any) -> None:
-    with pytest.raises(BufferMismatchError):
+    with pytest.raises(BufferMismatchError) as refused:
         Buffer(SIZE, cpu_allocator(), memory, use_external=True)
+
+    assert ("Buffer", memory) == (refused.value.call, refused.value.buffer)
 
 
 def test_a_source_that_is_no_buffer_is_refused(place: TrackingAllocator) -> None:
