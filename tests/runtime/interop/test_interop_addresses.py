@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import weakref
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -245,6 +246,20 @@ def test_giving_back_never_raises(error: BaseException, printed: list[BaseExcept
 
     assert error is printed[0]
     assert isinstance(printed[1], InvalidPointerError)
+
+
+def test_an_error_that_is_printed_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its traceback has the frames of the call, and in a cycle they would keep their objects."""
+    monkeypatch.setattr(sys, "unraisablehook", print)
+    exporter = Exporter(CPUDeviceAllocator())
+    gone = weakref.ref(exporter)
+    gc.disable()
+    try:
+        exporter.give_back(1)
+        del exporter
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_nothing_is_given_back_when_python_goes(cpu: CPUDeviceAllocator) -> None:
