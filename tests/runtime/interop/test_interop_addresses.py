@@ -176,6 +176,27 @@ def test_every_address_is_aligned(alignment: int) -> None:
     assert 0 == below.live_blocks
 
 
+def test_a_block_that_is_not_aligned_is_not_lost_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes back before a larger one is taken.  If that fails, it is tried again; after an interrupt it is told."""
+    below = ForeignHostAllocator(Source("a heap", Heap(shift=8).take))
+    exporter, release, errors = Exporter(below, alignment=16), below.release, list[BaseException]()
+
+    def fussy(ptr: Any) -> None:
+        if errors:
+            raise errors.pop()
+        release(ptr)
+
+    monkeypatch.setattr(below, "release", fussy)
+    errors.append(RuntimeError("not now"))
+    with pytest.raises(RuntimeError, match="not now"):
+        exporter.allocate(SIZE)
+    assert 0 == below.live_blocks
+    errors.append(KeyboardInterrupt())
+    with pytest.warns(ResourceWarning, match=f"^{SIZE} bytes on a heap may be lost"), pytest.raises(KeyboardInterrupt):
+        exporter.allocate(SIZE)
+    assert 1 == below.live_blocks
+
+
 def test_zero_bytes_are_at_address_zero(cpu: CPUDeviceAllocator) -> None:
     exporter = Exporter(cpu)
     assert 0 == exporter.allocate(0)
@@ -246,6 +267,19 @@ def test_giving_back_never_raises(error: BaseException, printed: list[BaseExcept
 
     assert error is printed[0]
     assert isinstance(printed[1], InvalidPointerError)
+
+
+def test_what_could_not_be_given_back_is_told_with_its_size_after_an_interrupt(
+    printed: list[BaseException | None],
+) -> None:
+    """Nobody gives it back again."""
+    fussy = Fussy()
+    block = Exporter(fussy).export(SIZE)
+    fussy.failing = interrupt = KeyboardInterrupt()
+    with pytest.warns(ResourceWarning, match=f"^{SIZE} bytes on cpu:0 may be lost"):
+        del block
+
+    assert [interrupt] == printed
 
 
 def test_an_error_that_is_printed_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

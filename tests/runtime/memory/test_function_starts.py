@@ -625,8 +625,10 @@ EXPORTER_CALLS: dict[str, Callable[[World], object]] = {
 
 
 def exporter_cases() -> Iterator[tuple[str, Case, int]]:
+    """Whoever exports an address has it in hand; an exported block is an owner, which tells what it loses."""
     for name, act in EXPORTER_CALLS.items():
-        yield f"exporter {name} 0", Case(new_exporter, act, state_of_exporter, exporter_works), 1
+        in_hand = int(name in {"allocate", "deallocate"})
+        yield f"exporter {name} 0", Case(new_exporter, act, state_of_exporter, exporter_works), in_hand
 
 
 CASES: dict[str, tuple[Case, int]] = {
