@@ -135,7 +135,7 @@ class PoolAllocator(Adaptor):
         try:
             return self._new(size)
         except MemoryError:
-            if not self._idle.give_back(self._idle.largest_first())[0]:
+            if not self._idle.give_back(self._idle.largest_first()):
                 raise
         return self._new(size)
 
@@ -295,6 +295,7 @@ class PoolAllocator(Adaptor):
 
     def _emptied(self, call: str, keep: int, *, closing: bool = False) -> int:
         """Give idle memory back until at most `keep` bytes are idle; returns how many bytes were given back."""
+        failures: list[Exception] = []
         with self._lock:
             if self._busy:
                 raise ReentrantCallError(call)
@@ -302,12 +303,13 @@ class PoolAllocator(Adaptor):
             try:
                 self._closed = self._closed or closing
                 self._idle.sort_in()
-                freed, failure = self._idle.give_back(self._idle.largest_first(), keep)
+                freed = self._idle.give_back(self._idle.largest_first(), keep, failures=failures)
             finally:
                 self._busy = False
         self._settle()
-        if failure is not None:
-            raise ReleaseError(call, self.name, failure) from failure
+        if failures:
+            del failures[1:]
+            raise ReleaseError(call, self.name, failures[0]) from failures.pop()
         return freed
 
     def trim(self, keep_bytes: int = 0) -> int:

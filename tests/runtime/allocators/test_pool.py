@@ -26,6 +26,7 @@ from syncedmem.model import (
 from syncedmem.runtime import (
     Buffer,
     CPUDeviceAllocator,
+    FailingAllocator,
     LimitingAllocator,
     MemcpyKind,
     PoolAllocator,
@@ -246,6 +247,21 @@ def test_what_cannot_be_asked_is_not_known_to_be_over() -> None:
         del pool
         gc.collect()
     assert [8] == paper.released
+
+
+def test_what_is_refused_once_goes_back_with_the_pool_itself() -> None:
+    """Its error keeps nothing: with its traceback in a cycle the block would wait for a garbage collection."""
+    device = SimulatedDeviceAllocator()
+    pool = PoolAllocator(FailingAllocator(device, operation="release", at=2))
+    for block in [pool.allocate(8) for _ in range(3)]:
+        pool.release(block)
+    del block
+    gc.disable()
+    try:
+        del pool
+        assert 0 == device.live_blocks
+    finally:
+        gc.enable()
 
 
 def test_holding_what_was_not_lent_is_refused() -> None:
