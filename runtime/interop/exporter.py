@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind, Pointer
 
-from ..allocators.failures import take_back, warn_of_interrupted_release, where_of
+from ..allocators.failures import take_back, told, warn_of_interrupted_release, warn_of_leak, where_of
 from ..allocators.pointers import check_byte_size
 from .unraisable import print_unraisable
 
@@ -177,8 +177,8 @@ class Exporter:
     ) -> None:
         """As `deallocate`, for callers that cannot handle an exception: Python prints it, as one of a finaliser.
 
-        After an interrupt nobody gives the memory back again, and a ``ResourceWarning`` says how many bytes may be
-        lost.  At the end of the process nothing happens: the memory goes with the process.
+        After an error or an interrupt nobody gives the memory back again, and a ``ResourceWarning`` says how many bytes
+        leaked or may be lost.  At the end of the process nothing happens: the memory goes with the process.
 
         Parameters
         ----------
@@ -202,6 +202,8 @@ class Exporter:
         except BaseException as error:  # noqa: BLE001 -- the caller is C, which cannot handle an exception
             if size and not isinstance(error, Exception):
                 warn_of_interrupted_release(self.allocator, size, error)
+            elif address in self._blocks:
+                warn_of_leak(f"{size} bytes leaked on {where_of(self.allocator)}: {told(error)}", error)
             print_unraisable(error)
 
     def wait_for_device(self, _address: int) -> None:

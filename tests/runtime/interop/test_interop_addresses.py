@@ -269,17 +269,24 @@ def test_giving_back_never_raises(error: BaseException, printed: list[BaseExcept
     assert isinstance(printed[1], InvalidPointerError)
 
 
-def test_what_could_not_be_given_back_is_told_with_its_size_after_an_interrupt(
-    printed: list[BaseException | None],
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (KeyboardInterrupt(), "on cpu:0 may be lost: their release was interrupted"),
+        (OSError("no"), "leaked on cpu:0: OSError: no"),
+    ],
+)
+def test_what_could_not_be_given_back_is_told_with_its_size(
+    error: BaseException, text: str, printed: list[BaseException | None]
 ) -> None:
     """Nobody gives it back again."""
     fussy = Fussy()
     block = Exporter(fussy).export(SIZE)
-    fussy.failing = interrupt = KeyboardInterrupt()
-    with pytest.warns(ResourceWarning, match=f"^{SIZE} bytes on cpu:0 may be lost"):
+    fussy.failing = error
+    with pytest.warns(ResourceWarning, match=f"^{SIZE} bytes {text}"):
         del block
 
-    assert [interrupt] == printed
+    assert [error] == printed
 
 
 def test_an_error_that_is_printed_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
