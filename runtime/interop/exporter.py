@@ -202,7 +202,7 @@ class Exporter:
         except BaseException as error:  # noqa: BLE001 -- the caller is C, which cannot handle an exception
             if size and not isinstance(error, Exception):
                 warn_of_interrupted_release(self.allocator, size, error)
-            elif address in self._blocks:
+            elif address in self._blocks and not isinstance(error, InvalidPointerError):  # a mistake can be mended
                 warn_of_leak(f"{size} bytes leaked on {where_of(self.allocator)}: {told(error)}", error)
             print_unraisable(error)
 

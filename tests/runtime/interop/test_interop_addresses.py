@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import warnings
 import weakref
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -267,6 +268,18 @@ def test_giving_back_never_raises(error: BaseException, printed: list[BaseExcept
 
     assert error is printed[0]
     assert isinstance(printed[1], InvalidPointerError)
+
+
+def test_what_a_library_gives_back_wrongly_is_not_lost(printed: list[BaseException | None]) -> None:
+    """So no warning says that it is: with the right size the library may give it back yet."""
+    exporter = Exporter(CPUDeviceAllocator())
+    address = exporter.allocate(SIZE)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        exporter.give_back(address, SIZE + 1)
+    exporter.give_back(address, SIZE)
+
+    assert ([InvalidPointerError], [], 0) == ([type(it) for it in printed], told, len(exporter))
 
 
 @pytest.mark.parametrize(
