@@ -253,9 +253,9 @@ def test_what_is_refused_once_goes_back_with_the_pool_itself() -> None:
     """Its error keeps nothing: with its traceback in a cycle the block would wait for a garbage collection."""
     device = SimulatedDeviceAllocator()
     pool = PoolAllocator(FailingAllocator(device, operation="release", at=2))
-    for block in [pool.allocate(8) for _ in range(3)]:
-        pool.release(block)
-    del block
+    blocks = [pool.allocate(8) for _ in range(3)]
+    while blocks:
+        pool.release(blocks.pop())
     gc.disable()
     try:
         del pool
