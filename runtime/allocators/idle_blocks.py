@@ -172,9 +172,17 @@ class IdleBlocks:
         small = sorted(self.small(), key=lambda block: -block.size)
         return [block for _, _, block in reversed(self._big)] + small
 
+    # Errors are in a list, which the caller empties.  A variable with an error would make a cycle with its traceback,
+    # which has the frames from here on, and the blocks would wait for the garbage collector.
+
     def give_back(
-        self, blocks: Iterable[PooledBlock], keep: int = 0, *, wait: bool = True
-    ) -> tuple[int, Exception | None]:
+        self,
+        blocks: Iterable[PooledBlock],
+        keep: int = 0,
+        *,
+        wait: bool = True,
+        failures: list[Exception] | None = None,
+    ) -> int:
         """Give blocks back to the upstream, until at most `keep` bytes are idle.
 
         Parameters
@@ -185,31 +193,27 @@ class IdleBlocks:
             In bytes.
         wait : bool
             Whether to wait for work on a block; otherwise a block with work in flight stays idle.
+        failures : list of Exception or None
+            Gets the reason of each block that could not be given back; these blocks stay idle.
 
         Returns
         -------
         int
             How many bytes were given back.
-        Exception or None
-            The reason of the first block that could not be given back, if there is one; that block stays idle.
         """
         idle, freed = self.total_bytes, 0
-        failure: Exception | None = None
         for block in blocks:
             if idle - freed <= keep:
                 break
             if not block.over and not (wait and block.wait()):
-                if wait:
-                    failure = failure or RuntimeError("work on a block cannot be waited for")
-                continue
-            problem = self._released(block)
-            failure = failure or problem
-            if problem is None:
+                if wait and failures is not None:
+                    failures.append(RuntimeError("work on a block cannot be waited for"))
+            elif self._released(block, failures):
                 freed += block.size
-        return freed, failure
+        return freed
 
-    def _released(self, block: PooledBlock) -> Exception | None:
-        """Give a block back to the upstream; returns the upstream's error, or None.
+    def _released(self, block: PooledBlock, failures: list[Exception] | None) -> bool:
+        """Give a block back to the upstream, unless that raises an error; returns whether it went.
 
         It is out of the idle blocks first: an interrupt finds it lost rather than released and still here.
         """
@@ -222,20 +226,24 @@ class IdleBlocks:
         except Exception as error:  # noqa: BLE001 -- the caller decides
             entries[position:position] = (entry,)
             self.small_bytes += small_bytes
-            return error
+            if failures is not None:
+                failures.append(error)
+            return False
         except BaseException as interrupt:
             warn_of_interrupted_release(self._upstream, block.size, interrupt)
             raise
-        return None
+        return True
 
     # The pool gives everything back when it is gone.  If an interrupt kept it from doing so, this does it.
     def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
         if hasattr(self, "returned") and not is_over():
             self.sort_in()
-            _, failure = self.give_back(self.largest_first())
-            if failure is not None:
-                where, size = where_of(self._upstream), self.total_bytes
-                warnings.warn(f"{size} bytes leaked on {where}: {said(failure)}", ResourceWarning, stacklevel=2)
+            failures: list[Exception] = []
+            self.give_back(self.largest_first(), failures=failures)
+            if failures:
+                text = f"{self.total_bytes} bytes leaked on {where_of(self._upstream)}: {said(failures[0])}"
+                failures.clear()
+                warnings.warn(text, ResourceWarning, stacklevel=2)
 
     @property
     def total_bytes(self) -> int:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from syncedmem.model import (
     AllocationError,
     ClosedAllocatorError,
+    InvalidArgumentError,
     InvalidPointerError,
     ReentrantCallError,
     ReleaseError,
@@ -134,7 +135,7 @@ class PoolAllocator(Adaptor):
         try:
             return self._new(size)
         except MemoryError:
-            if not self._idle.give_back(self._idle.largest_first())[0]:
+            if not self._idle.give_back(self._idle.largest_first()):
                 raise
         return self._new(size)
 
@@ -278,9 +279,12 @@ class PoolAllocator(Adaptor):
 
         Raises
         ------
+        InvalidArgumentError
+            If `event` is no event.
         InvalidPointerError
             If `ptr` is in no live block of this pool.
         """
+        _check_event(event)
         blocks = self._blocks_under(ptr)
         if not blocks:
             raise InvalidPointerError(self.name, ptr, "it is not in a live block of this pool")
@@ -291,6 +295,7 @@ class PoolAllocator(Adaptor):
 
     def _emptied(self, call: str, keep: int, *, closing: bool = False) -> int:
         """Give idle memory back until at most `keep` bytes are idle; returns how many bytes were given back."""
+        failures: list[Exception] = []
         with self._lock:
             if self._busy:
                 raise ReentrantCallError(call)
@@ -298,12 +303,13 @@ class PoolAllocator(Adaptor):
             try:
                 self._closed = self._closed or closing
                 self._idle.sort_in()
-                freed, failure = self._idle.give_back(self._idle.largest_first(), keep)
+                freed = self._idle.give_back(self._idle.largest_first(), keep, failures=failures)
             finally:
                 self._busy = False
         self._settle()
-        if failure is not None:
-            raise ReleaseError(call, self.name, failure) from failure
+        if failures:
+            del failures[1:]
+            raise ReleaseError(call, self.name, failures[0]) from failures.pop()
         return freed
 
     def trim(self, keep_bytes: int = 0) -> int:
@@ -377,6 +383,21 @@ class PoolAllocator(Adaptor):
         """How many bytes are idle."""
         with self._lock:
             return sum(block.size for block in self._idle.everything())
+
+
+def _check_event(event: Any) -> None:
+    """Refuse an object that is no event of any device: the block would wait for it for ever, or not at all.
+
+    A method ``done``, as futures have, is no answer: as an object it is always true.
+    """
+    try:
+        known = callable(event.synchronize) and not callable(event.done)
+    except AttributeError:
+        known = False
+    except Exception:  # noqa: BLE001 -- an event that cannot be asked now is asked again later
+        known = True
+    if not known or isinstance(event, type):
+        raise InvalidArgumentError("event", event, "an event, as record() returns")
 
 
 class _Left:

@@ -24,6 +24,7 @@ from ..allocators.pointers import (
     End,
     HostArray,
     LiveBlocks,
+    as_flag,
     check_byte_size,
     check_copy,
     check_host,
@@ -89,9 +90,10 @@ class CPUDeviceAllocator(DeviceAllocator):
         byte_size: int,
         kind: MemcpyKind = MemcpyKind.CPU2CPU,
         stream: Any = None,
-        need_sync: bool = False,  # noqa: ARG002 -- a copy on the host has always finished on return
+        need_sync: bool = False,
     ) -> None:
         self.check_stream(stream)
+        as_flag(need_sync, "need_sync")  # there is nothing to wait for
         kind = check_kind(kind)
         if kind is not MemcpyKind.CPU2CPU:
             raise InvalidArgumentError("kind", kind, "MemcpyKind.CPU2CPU on the host's own allocator")
@@ -100,8 +102,9 @@ class CPUDeviceAllocator(DeviceAllocator):
         if source is not None and target is not None:
             np.copyto(target[:size], source[:size])
 
-    def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:  # noqa: ARG002 -- as memcpy
+    def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
         self.check_stream(stream)
+        as_flag(need_sync, "need_sync")  # there is nothing to wait for
         target = check_host(self.name, ptr, _FILLED)
         size = check_copy(byte_size, target)
         if target is not None and not self._discard(target, size):

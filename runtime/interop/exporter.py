@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from syncedmem.model import InvalidArgumentError, InvalidPointerError
 from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind, Pointer
 
-from ..allocators.failures import take_back, where_of
+from ..allocators.failures import take_back, told, warn_of_interrupted_release, warn_of_leak, where_of
 from ..allocators.pointers import check_byte_size
 from .unraisable import print_unraisable
 
@@ -87,14 +87,21 @@ class Exporter:
         try:
             if gap := -self._start(block) % self._alignment:
                 whole, block = block, None
-                self.allocator.release(whole)
+                try:
+                    self.allocator.release(whole)
+                except Exception:
+                    block = whole
+                    raise
+                except BaseException as interrupt:
+                    warn_of_interrupted_release(self.allocator, size, interrupt)
+                    raise
                 block = self.allocator.allocate(size + self._alignment - 1)
                 gap = -self._start(block) % self._alignment
-            address = self._start(block) + gap
+            address, exported = self._start(block) + gap, _Block(block, gap, size)
         except BaseException as error:
             take_back(self.allocator, block, error)
             raise
-        self._blocks[address] = _Block(block, gap, size)
+        self._blocks[address] = exported
         return address
 
     def _start(self, block: Pointer) -> int:
@@ -170,7 +177,8 @@ class Exporter:
     ) -> None:
         """As `deallocate`, for callers that cannot handle an exception: Python prints it, as one of a finaliser.
 
-        At the end of the process nothing happens: the memory goes with the process.
+        After an error or an interrupt nobody gives the memory back again, and a ``ResourceWarning`` says how many bytes
+        leaked or may be lost.  At the end of the process nothing happens: the memory goes with the process.
 
         Parameters
         ----------
@@ -184,10 +192,18 @@ class Exporter:
         if self._is_over():
             return
         try:
+            size = self._blocks[address].size  # no call, so that no interrupt comes before it is known
+        except KeyError:
+            size = 0
+        try:
             if wait is not None and self.on_device and address:
                 wait(address)
             self.deallocate(address, byte_size)
         except BaseException as error:  # noqa: BLE001 -- the caller is C, which cannot handle an exception
+            if size and not isinstance(error, Exception):
+                warn_of_interrupted_release(self.allocator, size, error)
+            elif address in self._blocks and not isinstance(error, InvalidPointerError):  # a mistake can be mended
+                warn_of_leak(f"{size} bytes leaked on {where_of(self.allocator)}: {told(error)}", error)
             print_unraisable(error)
 
     def wait_for_device(self, _address: int) -> None:
@@ -204,6 +220,35 @@ class _Block(NamedTuple):
     array: Pointer
     gap: int
     size: int
+
+
+class _Owned:
+    """An address that has to be given back: at the latest when this object is gone.
+
+    Its owner gives it back.  If an interrupt keeps the owner from doing so, this does it.
+    """
+
+    __slots__ = ("address", "exporter", "wait")
+
+    def __init__(self, exporter: Exporter, wait: Callable[[int], object] | None) -> None:
+        self.exporter: Exporter = exporter
+        self.wait: Callable[[int], object] | None = wait
+        self.address: int = 0
+
+    def give_back(self) -> None:
+        # No call between the two, so that of two threads only one gives it back.
+        address, self.address = self.address, 0
+        if not address:
+            return
+        try:
+            self.exporter.give_back(address, None, self.wait)
+        except BaseException:  # an interrupt before it has done anything: it raises nothing after that
+            self.address = address
+            raise
+
+    def __del__(self) -> None:
+        if hasattr(self, "address"):
+            self.give_back()
 
 
 class ExportedBlock:
@@ -224,22 +269,17 @@ class ExportedBlock:
         In bytes.
     """
 
-    __slots__ = ("__weakref__", "_exporter", "_out", "_wait", "ptr", "size")
+    __slots__ = ("__weakref__", "_owned", "ptr", "size")
 
     def __init__(self, exporter: Exporter, byte_size: int, wait: Callable[[int], object] | None = None) -> None:
-        self._out = 0
-        self._exporter = exporter
-        self._wait = wait
+        self._owned = _Owned(exporter, wait)
         self.size: int = byte_size
-        self.ptr: int = exporter.allocate(byte_size)
-        self._out = self.ptr
+        self._owned.address = self.ptr = exporter.allocate(byte_size)
 
     def give_back(self) -> None:
         """Give the block back now.  Giving it back twice is harmless."""
-        address, self._out = self._out, 0
-        if address:
-            self._exporter.give_back(address, None, self._wait)
+        self._owned.give_back()
 
     def __del__(self) -> None:
-        if hasattr(self, "_out"):
+        if hasattr(self, "_owned"):
             self.give_back()

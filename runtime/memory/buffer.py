@@ -28,7 +28,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind, Pointer, is_host
 from ..allocators.base import DeviceAllocator, check_allocator
 from ..allocators.failures import reporting, where_of
 from ..allocators.forking import fork_safe_lock
-from ..allocators.pointers import check_byte_size
+from ..allocators.pointers import as_flag, check_byte_size
 from ..devices.host import cpu_allocator
 from .flight import queue_copy
 from .owned import Owned, OwnedBlock
@@ -76,8 +76,8 @@ class Buffer:
     Raises
     ------
     InvalidSizeError, InvalidArgumentError
-        If `byte_size` is not a size, `allocator` is no allocator, or `ptr` has to be released and there is no
-        allocator.
+        If `byte_size` is not a size, `allocator` is no allocator, `use_external` is no ``bool``, or `ptr` has to be
+        released and there is no allocator.
     BufferMismatchError
         If `ptr` is too small, read-only, not contiguous, or not memory of the allocator's device.
     AllocationError
@@ -107,6 +107,7 @@ class Buffer:
         if allocator is not None:
             check_allocator("allocator", allocator, "an allocator, or None")
         self._byte_size = check_byte_size(byte_size)
+        use_external = as_flag(use_external, "use_external")
         self._allocator = allocator
         # The block, if we own it, and the copies in flight.  After an interrupt there may be an older block before it.
         self._owned = Owned()
@@ -148,6 +149,8 @@ class Buffer:
         try:
             # Adopting it checks the size, the kind and the device.
             view = (self._allocator or cpu_allocator()).adopt(ptr, self._byte_size)
+        except BufferMismatchError as error:
+            raise BufferMismatchError("Buffer", ptr, error.reason) from None
         except SyncedMemoryError:
             raise
         except ValueError as error:
@@ -247,7 +250,7 @@ class Buffer:
         Raises
         ------
         InvalidArgumentError
-            If `source` is no buffer, or one of the two has no memory.
+            If `source` is no buffer, `need_sync` is no ``bool``, or one of the two has no memory.
         InvalidSizeError
             If `source` is longer than this buffer; KuiperLLama copies the part that fits, without an error.
         DeviceError
@@ -258,6 +261,7 @@ class Buffer:
         """
         if not isinstance(source, Buffer):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("source", source, "a Buffer")
+        need_sync = as_flag(need_sync, "need_sync")  # here, because a device would refuse it when the copy is queued
         size = source.byte_size
         if size > self._byte_size:
             raise InvalidSizeError(size, self._byte_size)

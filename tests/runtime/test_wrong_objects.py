@@ -169,9 +169,6 @@ CASES: dict[str, Case] = {name: Case(make, of_allocator, blocks_of) for name, ma
 
 # --- their calls
 
-TAKEN = {("hold", "event")}
-"""What a pool is told of work that is not its own, it believes, and waits for ever if it is no event."""
-
 VALUE = inspect.Parameter("value", inspect.Parameter.POSITIONAL_ONLY)
 
 
@@ -218,17 +215,21 @@ def use_result(owner: Any, call: str, result: Any) -> None:
             pass
 
 
-def attempt(case: Case, call: str, parameters: list[inspect.Parameter], name: str, wrong: Any) -> str:
-    """Make a call with one wrong argument; returns what is wrong with the answer."""
+def attempt(  # noqa: PLR0913 -- whose call, which, and with what
+    case: Case, call: str, parameters: list[inspect.Parameter], name: str, wrong: Any, *, taken: bool | None = None
+) -> str:
+    """Make a call with one wrong argument, which must be `taken` or not; returns what is wrong with the answer."""
     owner = case.make()
     fitting = case.fitting(owner, call)
-    before, fault = case.seen(owner, fitting), ""
+    before = case.seen(owner, fitting)
     try:
         perform(owner, call, parameters, fitting | {name: wrong})
     except SyncedMemoryError:
-        fault = "" if before == case.seen(owner, fitting) else "something has changed"
+        fault = "" if before == case.seen(owner, fitting) and not taken else "refused, or something has changed"
     except Exception as error:  # noqa: BLE001 -- all that it must not be
         fault = repr(error)
+    else:
+        fault = "taken" if taken is False else ""
     for block in (fitting.get("ptr"), fitting.get("src")):
         with suppress(SyncedMemoryError, AttributeError):
             owner.release(block)
@@ -250,13 +251,32 @@ def test_a_wrong_object_is_refused_by_name(name: str) -> None:
     faults: list[str] = []
     for call, parameters in public_calls(type(case.make())):
         for parameter in parameters:
-            for said, wrong in wrong_objects().items() if (call, parameter.name) not in TAKEN else ():
+            for said, wrong in wrong_objects().items():
                 tried += 1
                 if fault := attempt(case, call, parameters, parameter.name, wrong):
                     faults.append(f"{call}({parameter.name}={said}): {fault}")
 
     assert not faults
     assert tried
+
+
+@pytest.mark.usefixtures("_files")
+@pytest.mark.parametrize("name", CASES)
+def test_a_flag_is_true_or_false(name: str) -> None:
+    """On the host too, where nothing is waited for, so that ``need_sync`` makes no difference."""
+    case = CASES[name]
+    faults: list[str] = []
+    for call, parameters in public_calls(type(case.make())):
+        for parameter in (it for it in parameters if isinstance(it.default, bool)):
+            right = np.bool_(parameter.default)
+            values: list[Any] = [right, np.zeros(2), np.zeros(1), "yes", None, 2, []]
+            faults += [
+                f"{call}({parameter.name}={value!r}): {fault}"
+                for value in values
+                if (fault := attempt(case, call, parameters, parameter.name, value, taken=value is right))
+            ]
+
+    assert not faults
 
 
 @pytest.mark.parametrize(

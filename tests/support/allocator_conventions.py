@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from syncedmem.spec.fuzz.streams import Stream
+
 LIBC = "libc.so.6:malloc,free"
 
 
@@ -58,11 +60,11 @@ class CudaCore(Memory):
             self.handle, self.size = handle, size
 
     def allocate(self, size: int, *, stream: object) -> CudaCore.Buffer:
-        assert stream is None
+        assert isinstance(stream, Stream)
         return self.Buffer(self.take(size), size)
 
     def deallocate(self, ptr: CudaCore.Buffer, size: int, *, stream: object) -> None:
-        assert stream is None
+        assert isinstance(stream, Stream)
         assert ptr.size == size
         self.give(ptr.handle)
 

@@ -169,7 +169,8 @@ class Explorer:
 
     def picture(self, path: Path) -> None:
         """Write a picture of the whole page."""
-        size = self.command("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        # The page is asked, which makes it lay itself out; what the browser knows may be from before that, and empty.
+        width, height = self.run("const it = document.documentElement; return [it.scrollWidth, it.scrollHeight]")
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         data = self.command("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
         path.write_bytes(base64.b64decode(data))

@@ -464,7 +464,8 @@ static void take_round(uint64_t number) {
 static void *work(void *argument) {
     self = argument;
     for (uint64_t i = 0; i < options.rounds && meet(); i++) {
-        if (self == workers) __atomic_store_n(&header->rounds, i + 1, __ATOMIC_RELAXED);
+        /* By each thread, because any of them may end the process before another one has begun. */
+        __atomic_store_n(&header->rounds, i + 1, __ATOMIC_RELAXED);
         take_round(options.first_round + i);
         if (options.threads > 1) {
             if (!meet()) break;

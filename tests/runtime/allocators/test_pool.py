@@ -6,6 +6,7 @@ import gc
 import random
 import threading
 import warnings
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from syncedmem.model import (
 from syncedmem.runtime import (
     Buffer,
     CPUDeviceAllocator,
+    FailingAllocator,
     LimitingAllocator,
     MemcpyKind,
     PoolAllocator,
@@ -247,16 +249,48 @@ def test_what_cannot_be_asked_is_not_known_to_be_over() -> None:
     assert [8] == paper.released
 
 
+def test_what_is_refused_once_goes_back_with_the_pool_itself() -> None:
+    """Its error keeps nothing: with its traceback in a cycle the block would wait for a garbage collection."""
+    device = SimulatedDeviceAllocator()
+    pool = PoolAllocator(FailingAllocator(device, operation="release", at=2))
+    blocks = [pool.allocate(8) for _ in range(3)]
+    while blocks:
+        pool.release(blocks.pop())
+    gc.disable()
+    try:
+        del pool
+        assert 0 == device.live_blocks
+    finally:
+        gc.enable()
+
+
 def test_holding_what_was_not_lent_is_refused() -> None:
     device = SimulatedDeviceAllocator()
     pool = PoolAllocator(device)
-    event: Any = SimpleNamespace(done=True)
+    event = device.record(device.stream())
     block, lent = pool.allocate(4), pool.allocate(4)
     pool.release(block)
     for wrong in (block, None, np.zeros(4, np.uint8), device.empty(4)):
         with pytest.raises(InvalidPointerError, match="it is not in a live block of this pool"):
             pool.hold(wrong, event)
     pool.release(lent)
+
+
+def test_what_is_no_event_is_not_waited_for() -> None:
+    """A future has a method ``done``, which as an object is always true: its block would be lent too early."""
+    pool, paper = paper_pool()
+    block = pool.allocate(8)
+    future: Any = Future[None]()
+    future.synchronize = future.result
+    others: list[Any] = [Never, SimpleNamespace(done=False), SimpleNamespace(synchronize=print)]
+    for wrong in (future, *others):
+        with pytest.raises(InvalidArgumentError, match="event"):
+            pool.hold(block, wrong)
+    pool.release(block)
+    again = pool.allocate(8)
+
+    assert [8] == paper.allocated
+    pool.release(again)
 
 
 def no_events(stream: object) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import warnings
+import weakref
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +177,27 @@ def test_every_address_is_aligned(alignment: int) -> None:
     assert 0 == below.live_blocks
 
 
+def test_a_block_that_is_not_aligned_is_not_lost_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes back before a larger one is taken.  If that fails, it is tried again; after an interrupt it is told."""
+    below = ForeignHostAllocator(Source("a heap", Heap(shift=8).take))
+    exporter, release, errors = Exporter(below, alignment=16), below.release, list[BaseException]()
+
+    def fussy(ptr: Any) -> None:
+        if errors:
+            raise errors.pop()
+        release(ptr)
+
+    monkeypatch.setattr(below, "release", fussy)
+    errors.append(RuntimeError("not now"))
+    with pytest.raises(RuntimeError, match="not now"):
+        exporter.allocate(SIZE)
+    assert 0 == below.live_blocks
+    errors.append(KeyboardInterrupt())
+    with pytest.warns(ResourceWarning, match=f"^{SIZE} bytes on a heap may be lost"), pytest.raises(KeyboardInterrupt):
+        exporter.allocate(SIZE)
+    assert 1 == below.live_blocks
+
+
 def test_zero_bytes_are_at_address_zero(cpu: CPUDeviceAllocator) -> None:
     exporter = Exporter(cpu)
     assert 0 == exporter.allocate(0)
@@ -245,6 +268,52 @@ def test_giving_back_never_raises(error: BaseException, printed: list[BaseExcept
 
     assert error is printed[0]
     assert isinstance(printed[1], InvalidPointerError)
+
+
+def test_what_a_library_gives_back_wrongly_is_not_lost(printed: list[BaseException | None]) -> None:
+    """So no warning says that it is: with the right size the library may give it back yet."""
+    exporter = Exporter(CPUDeviceAllocator())
+    address = exporter.allocate(SIZE)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        exporter.give_back(address, SIZE + 1)
+    exporter.give_back(address, SIZE)
+
+    assert ([InvalidPointerError], [], 0) == ([type(it) for it in printed], told, len(exporter))
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (KeyboardInterrupt(), "on cpu:0 may be lost: their release was interrupted"),
+        (OSError("no"), "leaked on cpu:0: OSError: no"),
+    ],
+)
+def test_what_could_not_be_given_back_is_told_with_its_size(
+    error: BaseException, text: str, printed: list[BaseException | None]
+) -> None:
+    """Nobody gives it back again."""
+    fussy = Fussy()
+    block = Exporter(fussy).export(SIZE)
+    fussy.failing = error
+    with pytest.warns(ResourceWarning, match=f"^{SIZE} bytes {text}"):
+        del block
+
+    assert [error] == printed
+
+
+def test_an_error_that_is_printed_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its traceback has the frames of the call, and in a cycle they would keep their objects."""
+    monkeypatch.setattr(sys, "unraisablehook", print)
+    exporter = Exporter(CPUDeviceAllocator())
+    gone = weakref.ref(exporter)
+    gc.disable()
+    try:
+        exporter.give_back(1)
+        del exporter
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_nothing_is_given_back_when_python_goes(cpu: CPUDeviceAllocator) -> None:

@@ -282,8 +282,10 @@ def test_wrong_arguments_are_refused(error: type[Exception], arguments: tuple[An
     ids=["object", "too small", "read-only", "with gaps"],
 )
 def test_unsuitable_memory_is_refused(memory: Any) -> None:
-    with pytest.raises(BufferMismatchError):
+    with pytest.raises(BufferMismatchError) as refused:
         Buffer(SIZE, cpu_allocator(), memory, use_external=True)
+
+    assert ("Buffer", memory) == (refused.value.call, refused.value.buffer)
 
 
 def test_a_source_that_is_no_buffer_is_refused(place: TrackingAllocator) -> None:
@@ -403,6 +405,16 @@ def test_need_sync_waits_for_all_work_of_the_device(streaming: TrackingAllocator
     event.synchronize()
 
     assert done
+
+
+def test_a_copy_that_is_refused_is_not_queued(streaming: TrackingAllocator) -> None:
+    target = holding(7, streaming)
+    wrong: Any = "yes"
+    with pytest.raises(InvalidArgumentError, match="need_sync"):
+        target.copy_from(patterned(1, streaming), stream=streaming.stream(), need_sync=wrong)
+    streaming.memcpy(None, None, 0, need_sync=True)
+
+    assert [7] * SIZE == shown(target)
 
 
 # --- the object

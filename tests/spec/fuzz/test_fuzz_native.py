@@ -204,7 +204,7 @@ def test_what_is_known_hides_nothing_from_it_either(tmp_path: Path) -> None:
 
 
 def test_a_run_with_threads_uses_it() -> None:
-    target = f"{SUPPORT / 'racing_allocators.c'}:pop_malloc,pop_free"
+    target = f"{SUPPORT / 'racing_allocators.c'}:yield_malloc,pop_free"
     report = fuzz(target, threads=4, steps=400_000)
 
     assert ["A20-threads"] == [it.requirement for it in report.findings]
@@ -214,7 +214,8 @@ def test_a_run_with_threads_uses_it() -> None:
 
 @pytest.mark.parametrize(("skip", "findings"), [((), ["A20-threads"]), (("A20-threads",), [])])
 def test_one_finding_of_several_threads_is_enough(skip: tuple[str, ...], findings: list[str]) -> None:
-    target = f"{SUPPORT / 'racing_allocators.c'}:pop_malloc,pop_free"
+    """The window is wide: one of a few instructions is not met in so few steps where all threads share a processor."""
+    target = f"{SUPPORT / 'racing_allocators.c'}:yield_malloc,pop_free"
     report = fuzz(target, threads=4, steps=20_000, skip=skip)
 
     assert findings == [it.requirement for it in report.findings]
