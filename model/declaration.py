@@ -518,6 +518,11 @@ class Machine:
         return MappingProxyType(found)
 
     @property
+    def copies(self) -> bool:
+        """Whether one of its actions copies."""
+        return any(action.does == "copy" for action in self.actions.values())
+
+    @property
     def flags(self) -> tuple[Fact, ...]:
         """The facts that a memory can be asked for."""
         return tuple(fact for fact in self.facts.values() if fact.flag)

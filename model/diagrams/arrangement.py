@@ -90,10 +90,11 @@ class Arrangement(NamedTuple):
 
     @property
     def kinds(self) -> list[Kind]:
-        """The kinds that occur, in the order of `Kind`."""
+        """The kinds that the legend tells, in the order of `Kind`."""
         lines = [line for arrow in self.arrows for line in arrow.lines]
         lines += [line for box in self.boxes for line in box.stays]
-        return [kind for kind in Kind if kind in {line.kind for line in lines}]
+        found = {line.kind for line in lines}
+        return [kind for kind in Kind if kind in found and self.drawn.says(kind)]
 
 
 def taken(line: Line, sources: Collection[str], trace: Trace | None) -> list[int]:

@@ -23,7 +23,6 @@ from .svg import SvgWriter, framed
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ..declaration import Machine
     from ..opening import AnyCall, AnyMachine
     from .arrangement import Arrangement, Box
     from .drawing import Drawing
@@ -100,13 +99,13 @@ def painted(  # noqa: PLR0913 -- as `diagram_svg`
 ) -> str:
     """Any drawing with this detail as SVG; see `diagram_svg`."""
     laid = plan_of(drawn, detail, trace.room if trace else 0)
-    inscriber = Inscriber(SvgWriter(palette_of(theme)), covered, trace, at)
+    inscriber = Inscriber(SvgWriter(palette_of(theme)), laid.drawn, covered, trace, at)
     body = [_entry(laid.boxes[0], inscriber.writer), *map(inscriber.box, laid.boxes)]
     body += [inscriber.arrow(arrow) for arrow in laid.arrows]
     below = _below(laid.drawn, detail, inscriber)
     last = [*laid.abbreviations[-1:], *([] if covered is None else [_MARKS])]
     texts = [*laid.abbreviations[:-1], *([", ".join(last)] if last else [])]
-    widths = [*(item.width for item in below), *(width_of(text, "step") for text in texts)]
+    widths = [0, *(item.width for item in below), *(width_of(text, "step") for text in texts)]
     widths.append(sum(_BULLET + width_of(kind.said(laid.drawn.machine), "call") for kind in laid.kinds))
     width = max(max(widths) + 2 * MARGIN, laid.size[0])
     legend, height = _legend(laid, texts, below, width, inscriber)
@@ -124,21 +123,21 @@ def _entry(box: Box, writer: SvgWriter) -> str:
 
 def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
     """The steps of the trace, each with the mark of its copy; without a trace the notes, the destructor first."""
-    if inscriber.trace is not None:
-        *steps, sums = inscriber.trace.lines(detail)
-        marked = zip(inscriber.trace.steps, steps, strict=True)
-        return [*(_step(drawn.machine, step, text) for step, text in marked), Item([("note", sums)], "", "ink")]
+    if (trace := inscriber.trace) is not None:
+        said = trace.lines(detail)
+        items = [_step(inscriber, step, text) for step, text in zip(trace.steps, said, strict=False)]
+        return [*items, *(Item([("note", sums)], "", "ink") for sums in said[len(items) :])]
     return [
         Item([("note", note.text)], FINAL if note.final else REFUSED, "ink", inscriber.covers(note.identifiers))
         for note in sorted(drawn.notes, key=lambda note: not note.final)
     ]
 
 
-def _step(machine: Machine, step: TraceStep, text: str) -> Item:
+def _step(inscriber: Inscriber, step: TraceStep, text: str) -> Item:
     if step.refusal or step.asked.ends:
         return Item([("note", text)], REFUSED if step.refusal else FINAL, "ink")
-    kind = kind_of(machine, [step])
-    return Item([("note", text)], BULLETS[kind], COLOURS[kind])
+    kind = kind_of(inscriber.drawn.machine, [step])
+    return Item([("note", text)], inscriber.bullet(kind), COLOURS[kind])
 
 
 def _legend(
@@ -146,13 +145,15 @@ def _legend(
 ) -> tuple[list[str], int]:
     """The meaning of bullets and abbreviations, and below that the notes or the trace; also the height of all."""
     writer, y = inscriber.writer, laid.size[1]
+    if not (laid.kinds or texts or below):
+        return [], y - 12
     found = [writer.path(f"M{MARGIN} {y}H{width - MARGIN}", "ink", width=1, look="rule", more=' opacity="0.35"')]
     x = MARGIN
     for kind in laid.kinds:
         said = kind.said(laid.drawn.machine)
         found.append(inscriber.item((x, y + 12), Item([("call", said)], BULLETS[kind], COLOURS[kind])))
         x += _BULLET + width_of(said, "call")
-    y += 46
+    y += 46 if laid.kinds else 24
     for text in texts:
         found.append(writer.text((MARGIN, y), text, "step"))
         y += 20

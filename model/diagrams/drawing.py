@@ -77,9 +77,12 @@ class Kind(Spelled, enum.Enum):
     ADOPT = "adopt"
 
     def said(self, machine: Machine) -> str:
-        """The words of a legend: the host is the first side of a machine, and a device is each of the others."""
+        """The words of a legend; empty if a machine that copies nothing needs none.
+
+        The host is the first side of a machine, and a device is each of the others.
+        """
         if self is Kind.NONE:
-            return "no copy"
+            return "no copy" if machine.copies else ""
         if self is Kind.ADOPT:
             return "adopts a pointer"
         sides = machine.sides[:1] if self is Kind.HOST else machine.sides[1:]
@@ -252,6 +255,10 @@ class Drawing(NamedTuple):
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     notes: tuple[Note, ...]
+
+    def says(self, kind: Kind) -> bool:
+        """Whether a bullet and the legend tell this kind."""
+        return bool(kind.said(self.machine))
 
     @property
     def ends(self) -> dict[str, tuple[str, ...]]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .arrangement import taken
 from .drawing import Kind
-from .layout import INDENT, block_at, width_of
+from .layout import block_at, indent_of, width_of
 from .palette import COLOURS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from .arrangement import Arrow, Box
-    from .drawing import Line
+    from .drawing import Drawing, Line
     from .layout import Anchor, Point
     from .svg import SvgWriter
     from .trace import Trace
@@ -40,9 +40,14 @@ class Item(NamedTuple):
     seen: str = ""
 
     @property
+    def indent(self) -> int:
+        """How far to the right of the bullet the text begins."""
+        return indent_of(bullet=bool(self.bullet), mark=self.covered is not None)
+
+    @property
     def width(self) -> int:
         """The width of bullet and text, with the tick or the cross between them."""
-        return INDENT[self.covered is None] + max(width_of(text, look) for look, text in self.texts)
+        return self.indent + max(width_of(text, look) for look, text in self.texts)
 
     @property
     def height(self) -> int:
@@ -56,6 +61,7 @@ class Inscriber(NamedTuple):
     Attributes
     ----------
     writer : SvgWriter
+    drawn : Drawing
     covered : collection of str or None
         Transitions.
     trace : Trace or None
@@ -64,6 +70,7 @@ class Inscriber(NamedTuple):
     """
 
     writer: SvgWriter
+    drawn: Drawing
     covered: Collection[str] | None
     trace: Trace | None
     at: str = ""
@@ -96,13 +103,13 @@ class Inscriber(NamedTuple):
     def item(self, at: Point, item: Item) -> str:
         """Lines of text behind a bullet.  If coverage was requested: with a tick, or with a cross and a frame."""
         (x, y), missed = at, item.covered is False
-        start, colour, ink = x + INDENT[item.covered is None], item.colour, ""
+        start, colour, ink = x + item.indent, item.colour, ""
         if missed:
             colour, ink = "miss", "miss"
         place, fill = f' transform="translate({x} {y + 8})"', colour if item.bullet == BULLETS[Kind.DEVICE] else "none"
         drawn = self.writer.path(item.bullet, colour, fill=fill, look="tip", more=place) if item.bullet else ""
         if item.covered is not None:
-            drawn += self.writer.text((x + 14, y + 12), "✗" if missed else "✓", "call", fill=ink, bold=missed)
+            drawn += self.writer.text((start - 13, y + 12), "✗" if missed else "✓", "call", fill=ink, bold=missed)
         for k, (of, text) in enumerate(item.texts):
             bold = missed or (item.seen == "taken" and of != "step")
             drawn += self.writer.text((start, y + 12 + 13 * k), text, of, fill=ink, bold=bold)
@@ -117,7 +124,11 @@ class Inscriber(NamedTuple):
         texts = [(look, self.trace.numbered(line.call, numbers) if self.trace else line.call)]
         texts += [("step", step) for step in line.steps]
         covered = self.covers(line.identifiers)
-        return Item(texts, BULLETS[line.kind], COLOURS[line.kind], covered, self._seen(numbers))
+        return Item(texts, self.bullet(line.kind), COLOURS[line.kind], covered, self._seen(numbers))
+
+    def bullet(self, kind: Kind) -> str:
+        """The bullet of a kind; empty if the machine needs none."""
+        return BULLETS[kind] if self.drawn.says(kind) else ""
 
     def _seen(self, taken: Sequence[object]) -> str:
         """The look of something: ``taken`` if the trace took it, ``faint`` if not; empty without a trace."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .arrangement import Arrangement, Arrow, Box
 from .drawing import Kind, Line
-from .layout import INDENT, MARGIN, Anchor, width_of
+from .layout import MARGIN, Anchor, indent_of, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -114,8 +114,9 @@ def layered(drawn: Drawing, room: int = 0) -> Arrangement:
     stays = {node.name: _stays(drawn, node) for node in drawn.nodes}
     edges = _merged(drawn)
     layers = _layers(drawn)
-    boxes = {name: _box(name, lines, room) for name, lines in stays.items()}
-    ways = list(_ways(edges, layers, boxes, room))
+    boxes = {name: _box(drawn, name, lines, room) for name, lines in stays.items()}
+    labels = [_label(drawn, lines, room) for _, _, lines in edges]
+    ways = list(_ways(edges, layers, boxes, labels))
     rows = _rows([*boxes.values(), *(item for way in ways for item in way.items)])
     for row in _in_order(rows):
         _pack(row)
@@ -198,28 +199,34 @@ def _layers(drawn: Drawing) -> dict[str, int]:
     return {node.name: found.get(node.name, lowest) for node in drawn.nodes}
 
 
-def _box(name: str, stays: Sequence[Line], room: int) -> _Item:
+def _box(drawn: Drawing, name: str, stays: Sequence[Line], room: int) -> _Item:
     texts = [width_of(name, "name") + 20]
-    texts += [INDENT[0] + width_of(f"{line.call}{'m' * room}", "brief") + 10 for line in stays]
+    texts += [
+        indent_of(bullet=drawn.says(line.kind), mark=True) + width_of(f"{line.call}{'m' * room}", "brief") + 10
+        for line in stays
+    ]
     width = -(-max(texts) // 2) * 2
     return _Item(0, width, 36 if not stays else 28 + 16 * len(stays), width // 2)
 
 
-def _label(lines: Iterable[Line], room: int) -> _Item:
+def _label(drawn: Drawing, lines: Iterable[Line], room: int) -> _Item:
     """The room for a label to the right of its arrow."""
-    texts = [[(f"{line.call}{'m' * room}", "call"), *((step, "step") for step in line.steps)] for line in lines]
-    wide = max(width_of(text, look) for some in texts for text, look in some)
-    return _Item(0, _LANE + INDENT[1] + wide, sum(4 + 13 * len(some) for some in texts) + 4, _LANE // 2)
+    width, height = 0, 4
+    for line in lines:
+        texts = [(f"{line.call}{'m' * room}", "call"), *((step, "step") for step in line.steps)]
+        wide = max(width_of(text, look) for text, look in texts)
+        width = max(width, indent_of(bullet=drawn.says(line.kind)) + wide)
+        height += 4 + 13 * len(texts)
+    return _Item(0, _LANE + width, height, _LANE // 2)
 
 
 def _ways(
     edges: list[_Arrow],
     layers: dict[str, int],
     boxes: dict[str, _Item],
-    room: int,
+    labels: list[_Item],
 ) -> Iterator[_Way]:
     """Each arrow with what it passes.  Rows are numbered here, from the top: layers, and labels between them."""
-    labels = [_label(lines, room) for _, _, lines in edges]
     bands: dict[int, list[_Item]] = {layer: [] for layer in range(max(layers.values()) + 1)}
     for (sources, dest, _), label in zip(edges, labels, strict=True):
         bands[_band(sources, dest, layers)].append(label)

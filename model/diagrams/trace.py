@@ -97,12 +97,15 @@ class Trace(NamedTuple):
         return self.size * self.copies(side)
 
     def lines(self, detail: Detail = Detail.HEADS) -> tuple[str, ...]:
-        """The trace in words: a line for each step, with the states as drawn, and the sum of what was copied."""
+        """The trace in words: a line for each step, with the states as drawn, and the sum of what was copied.
+
+        A machine that copies nothing has no sum.
+        """
         said = [f"{number}. {self._said(step, detail)}" for number, step in enumerate(self.steps, 1)]
-        sums = ", ".join(
-            f"{self._amount(self.copies(side))} to {side.upper()}" for side in reversed(self.machine.sides)
-        )
-        return (*said, f"Copied: {sums}.") if sums else (*said,)
+        if not self.machine.copies:
+            return (*said,)
+        sums = (f"{self._amount(self.copies(side))} to {side.upper()}" for side in reversed(self.machine.sides))
+        return (*said, f"Copied: {', '.join(sums)}.")
 
     def _amount(self, times: int) -> str:
         """A number of copies, in bytes or in words."""
@@ -136,7 +139,7 @@ def _named(machine: Machine, state: State, detail: Detail) -> str:
 
 
 def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size: int | None = None) -> Trace:
-    """Take the trace of some calls, beginning with a new memory.
+    """Take the trace of some calls, from the first head on.
 
     Parameters
     ----------

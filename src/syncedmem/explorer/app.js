@@ -23,7 +23,7 @@ function draw() {
   for (const id of ["undo", "restart"]) at(id).disabled = !records.length;
   at("walk").disabled = memory.state === ENDED;
   at("glance").textContent = last ? `${last.number} ${last.entry.name}: ${summary(last)}` : verdict(machine, memory);
-  at("live").textContent = last ? `${last.entry.name}: ${summary(last)}. ${verdict(machine, memory)}` : "A fresh memory.";
+  at("live").textContent = last ? `${last.entry.name}: ${summary(last)}. ${verdict(machine, memory)}` : verdict(machine, memory);
   document.body.dataset.configuration = machine.nameOf(memory.state);
 }
 
