@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections import Counter
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -311,11 +312,13 @@ def drawing_of(machine: Machine, names: Collection[str] = (), detail: Detail = D
 
 def _head_edges(machine: Machine, calls: Collection[str], *, guarded: bool) -> tuple[Edge, ...]:
     found: list[Edge] = []
-    for (source, dest), rows_of in arrows(machine).items():
+    ways = arrows(machine)
+    counts = Counter((source, call) for (source, _), rows_of in ways.items() for call in rows_of)
+    for (source, dest), rows_of in ways.items():
         lines = [
             Line(
                 call,
-                _steps(machine, rows, guards := _guards(machine, rows) if guarded else ()),
+                _steps(machine, rows, guards := _guards(machine, rows, guarded, counts[source, call] > 1)),
                 kind_of(machine, rows),
                 tuple(row.identifier(source) for row in rows),
                 guards,
@@ -328,9 +331,13 @@ def _head_edges(machine: Machine, calls: Collection[str], *, guarded: bool) -> t
     return tuple(found)
 
 
-def _guards(machine: Machine, rows: list[Row]) -> tuple[str, ...]:
-    """The guards of each row; empty if the first has none, because there is only one then."""
-    return tuple(", ".join(guards_of(machine, row)) for row in rows) if guards_of(machine, rows[0]) else ()
+def _guards(machine: Machine, rows: list[Row], guarded: bool, chooses: bool) -> tuple[str, ...]:
+    """The guards of each row; empty if the first has none, because there is only one then.
+
+    A call that leads from one head to several has them always: without them it would look as if there were a choice.
+    """
+    found = [guards_of(machine, row, data=chooses) for row in rows] if guarded or chooses else [()]
+    return tuple(map(", ".join, found)) if found[0] else ()
 
 
 def _steps(machine: Machine, rows: list[Row], guards: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import accumulate, combinations, pairwise
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, NamedTuple
 
 from .arrangement import Arrangement, Arrow, Box
@@ -32,6 +33,8 @@ _WIDE = 640
 """How wide a row of labels may get before it becomes several."""
 _LONG = 18
 """A step of more letters takes several lines of text."""
+_LONG_NAMES = 32
+"""The letters of a line that names states."""
 _MOST_ROWS = 6
 _GAP = 14
 """Between two items of a row; a tick or a cross before a call fits in."""
@@ -161,19 +164,33 @@ def _merged(drawn: Drawing) -> list[_Arrow]:
         if len(names) > 3 and {source for source, _ in lines} | {dest} == set(names)  # noqa: PLR2004 -- fewer are read at once
     }
     merged: list[_Arrow] = [
-        ((edge.source,), edge.dest, tuple(line for line in edge.lines if (edge.dest, line.call) not in everywhere))
+        (
+            (edge.source,),
+            edge.dest,
+            tuple(_wrapped(line) for line in edge.lines if (edge.dest, line.call) not in everywhere),
+        )
         for edge in drawn.edges
         if edge.source != edge.dest
     ]
     for (dest, call), lines in everywhere.items():
         of_all = [line for source, line in lines if source != dest]
         kind = min((line.kind for line in of_all), key=[*Kind].index)
-        variants = list(dict.fromkeys("; ".join(line.steps) or "nothing" for line in of_all))
-        steps = () if variants == ["nothing"] else (variants[0], *(f"or {it}" for it in variants[1:]))
+        variants: dict[tuple[str, ...], list[str]] = {}
+        for source, line in lines:
+            if source != dest:
+                variants.setdefault(line.steps, []).append(source)
+        steps = next(iter(variants))
+        if len(variants) > 1:
+            named = (f"from {', '.join(some)}: {'; '.join(those) or 'nothing'}" for those, some in variants.items())
+            fitted = TextWrapper(
+                _LONG_NAMES, subsequent_indent="\N{NBSP}" * 2, break_long_words=False, break_on_hyphens=False
+            )
+            steps = tuple(text for line in named for text in fitted.wrap(line))
         identifiers = tuple(it for line in of_all for it in line.identifiers)
         sources = tuple(name for name in names if name != dest)
-        merged.append((sources, dest, (Line(call, steps, kind, identifiers),)))
-    return [(sources, dest, tuple(map(_wrapped, lines))) for sources, dest, lines in merged if lines]
+        line = Line(call, steps, kind, identifiers)
+        merged.append((sources, dest, (line if len(variants) > 1 else _wrapped(line),)))
+    return [arrow for arrow in merged if arrow[2]]
 
 
 def _wrapped(line: Line) -> Line:

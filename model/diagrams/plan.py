@@ -29,14 +29,16 @@ def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
         The number of letters before each call.
     """
     whole_heads = detail is not Detail.CONFIGURATIONS
-    laid = _diamond(drawn, detail, room) if whole_heads and _is_diamond(drawn) else layered(drawn, room)
+    laid = _diamond(drawn, detail, room) if whole_heads and _is_diamond(drawn, detail) else layered(drawn, room)
     texts = [*laid.abbreviations, *([", ".join(drawn.abbreviations)] if drawn.abbreviations else [])]
     return laid._replace(abbreviations=(*texts, *((NUMBERED,) if room else ())))
 
 
-def _is_diamond(drawn: Drawing) -> bool:
+def _is_diamond(drawn: Drawing, detail: Detail) -> bool:
     """Whether the diamond has a corner for each head, a way for each arrow, and room for its calls."""
     corners, room = corners_of(drawn.machine), _room_of_diamond()
+    if detail is Detail.HEADS and any(line.guards for edge in drawn.edges for line in edge.lines):
+        return False
     return all(node.head in corners for node in drawn.nodes) and all(
         len(edge.lines) <= room.get((edge.source, edge.dest), 0) for edge in drawn.edges
     )

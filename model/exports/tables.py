@@ -126,12 +126,12 @@ def _line(machine: Machine, row: Row, steps: str, head: str) -> CellLine:
 def _merged(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[CellLine, ...]:
     acting = [row for row in rows if not row.refusal]
     refused = [_line(machine, row, "", head) for row in rows if row.refusal]
-    done: list[CellLine] = []
-    for dest in dict.fromkeys(row.dest for row in acting):
-        alike = [row for row in acting if row.dest == dest]
-        line = _line(machine, alike[0], effect(machine, alike), head)
-        done.append(line._replace(guards=(), flags=()))
-    return (*refused, *done)
+    dests = dict.fromkeys(row.dest or head for row in acting)
+    if len(dests) > 1:  # without guards it would look as if there were a choice
+        done = [_line(machine, row, effect(machine, [row]), head) for row in acting]
+    else:
+        done = [_line(machine, acting[0], effect(machine, acting), head)._replace(guards=()) for _ in dests]
+    return (*refused, *(line._replace(flags=()) for line in done))
 
 
 def flag_changes(machine: Machine, actions: Iterable[str]) -> tuple[str, ...]:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from drawings import parsed, texts
 from exported import exported
 from machines import DOOR, EXAMPLES, MSI, TCP
-from pictured import PICTURED, SHOP
+from pictured import H11, OFFLOAD, PICTURED, SHOP, TLS
 
 from syncedmem.explorer import explorer_page
 from syncedmem.model import EDITIONS
+from syncedmem.model.declaration import Call, Machine, Row
 from syncedmem.model.diagrams.diagram import diagram_svg
+from syncedmem.model.diagrams.drawing import Detail, drawing
 from syncedmem.model.diagrams.trace import Trace, trace_of
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.states import space
-
-if TYPE_CHECKING:
-    from syncedmem.model.declaration import Machine
 
 ANY = (*EDITIONS.values(), *EXAMPLES, DOOR, *PICTURED)
 DRAWN = {name: it for name, it in FORMATS.items() if it.calls}
@@ -64,6 +64,31 @@ def test_what_is_no_memory_is_not_called_one(name: str, machine: Machine) -> Non
 @pytest.mark.parametrize("name", ["c", "rust"])
 def test_what_is_no_memory_is_not_called_one_in_code(name: str) -> None:
     assert [] == re.findall("memory|fresh", exported(name, TCP))
+
+
+@pytest.mark.parametrize("detail", [None, Detail.HEADS])
+@pytest.mark.parametrize("name", [it for it in DRAWN if it not in ("png", "pdf", "xstate")])
+def test_a_call_that_leads_to_two_heads_has_its_guards(name: str, detail: Detail | None) -> None:
+    """Without them it would look as if it could go either way."""
+    text = re.sub(r"\\|#\d+;|<U\+\w+>", "", exported(name, TLS, detail=detail))
+    for guard in ("early data", "client auth"):
+        found = re.findall(rf".?(?=\b{guard}[\]:])", text.replace("&#33;", "!"))
+        assert {True, False} == {it == "!" for it in found}
+
+
+def test_where_the_argument_decides_it_is_a_guard() -> None:
+    rows = [Row("put", "A", "B", when="data"), Row("put", "A", "C", unless="data"), Row("back", ["B", "C"], "A")]
+    machine = Machine("box", rows, calls=[Call("put", takes="data"), "back"])
+    assert ["put [data] / nothing", "put [!data] / nothing"] == [
+        it for edge in drawing(machine).edges[:2] for it in edge.labels
+    ]
+
+
+def test_an_arrow_of_all_states_names_those_that_do_something_else() -> None:
+    """Only the device copies to the host; a call that does the same everywhere names none."""
+    steps = texts(parsed(diagram_svg(OFFLOAD)), "smd-step")
+    assert {"from NEW, BOTH: nothing", "from GPU: copy to HOST", "from CPU: copy to DEVICE"} <= set(steps)
+    assert [] == [step for step in texts(parsed(diagram_svg(H11)), "smd-step") if step.startswith("from")]
 
 
 def test_a_page_to_play_with_begins_in_a_state() -> None:
