@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..caffe import DEFAULT
 from ..errors import InvalidExportError
-from .drawing import Detail, Kind, drawing, kind_of
+from .drawing import Detail, Direction, Kind, drawing, kind_of
 from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
 from .layout import MARGIN, width_of
 from .palette import COLOURS, Theme, palette_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..opening import AnyCall, AnyMachine
-    from .arrangement import Arrangement, Box
+    from .arrangement import Arrangement
     from .drawing import Drawing
     from .trace import Trace, TraceStep
 
@@ -43,6 +43,7 @@ def diagram_svg(  # noqa: PLR0913 -- what a drawing can show
     covered: Collection[str] | None = None,
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
+    direction: Direction = Direction.DOWN,
     at: str = "",
 ) -> str:
     """Draw the machine as SVG that can be inlined into a page.
@@ -62,6 +63,8 @@ def diagram_svg(  # noqa: PLR0913 -- what a drawing can show
         of the trace, with the bytes that they copy, instead of the refusals.
     theme : Theme
         ``AUTO`` is light, or dark if the reader's system is set to dark.
+    direction : Direction
+        Where the drawing leads; to the right it is always in layers.
     at : str
         The name of a state, as it is drawn.  It gets a thick border, and the title of the drawing names it.
 
@@ -85,7 +88,7 @@ def diagram_svg(  # noqa: PLR0913 -- what a drawing can show
         if at not in names:
             raise InvalidExportError.unknown("state", at, names)
         drawn = drawn._replace(title=f"{drawn.title}, at {at}")
-    return painted(drawn, detail, covered=covered, trace=trace, theme=theme, at=at)
+    return painted(drawn, detail, covered=covered, trace=trace, theme=theme, direction=direction, at=at)
 
 
 def painted(  # noqa: PLR0913 -- as `diagram_svg`
@@ -95,12 +98,13 @@ def painted(  # noqa: PLR0913 -- as `diagram_svg`
     covered: Collection[str] | None = None,
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
+    direction: Direction = Direction.DOWN,
     at: str = "",
 ) -> str:
     """Any drawing with this detail as SVG; see `diagram_svg`."""
-    laid = plan_of(drawn, detail, trace.room if trace else 0)
+    laid = plan_of(drawn, detail, trace.room if trace else 0, direction)
     inscriber = Inscriber(SvgWriter(palette_of(theme)), laid.drawn, covered, trace, at)
-    body = [_entry(laid.boxes[0], inscriber.writer), *map(inscriber.box, laid.boxes)]
+    body = [_entry(laid, inscriber.writer), *map(inscriber.box, laid.boxes)]
     body += [inscriber.arrow(arrow) for arrow in laid.arrows]
     below = _below(laid.drawn, detail, inscriber)
     last = [*laid.abbreviations[-1:], *([] if covered is None else [_MARKS])]
@@ -113,12 +117,16 @@ def painted(  # noqa: PLR0913 -- as `diagram_svg`
     return framed("\n".join([*body, *legend]), (width, height), laid.drawn.title, about, theme)
 
 
-def _entry(box: Box, writer: SvgWriter) -> str:
-    """The dot before the state in which a memory starts."""
-    x, top = box.centre[0], box.centre[1] - box.half[1]
-    way = writer.path(f"M{x} 14V{top}", "ink", look="start")
-    tip = writer.path(tip_at((x, top), (0, 1), Kind.NONE), "ink")
-    return way + tip + writer.path(f"M{x} 9A5 5 0 1 1 {x - 0.1:g} 9Z", "ink", fill="ink")
+def _entry(laid: Arrangement, writer: SvgWriter) -> str:
+    """The dot before the state in which the machine starts."""
+    (x, y), (wide, high) = laid.boxes[0].centre, laid.boxes[0].half
+    if laid.direction is Direction.RIGHT:
+        start, end, ahead = (14, y), (x - wide, y), (1, 0)
+    else:
+        start, end, ahead = (x, 14), (x, y - high), (0, 1)
+    way = writer.path(f"M{start[0]} {start[1]}L{end[0]} {end[1]}", "ink", look="start")
+    dot = f"M{start[0]} {start[1] - 5}A5 5 0 1 1 {start[0] - 0.1:g} {start[1] - 5}Z"
+    return way + writer.path(tip_at(end, ahead, Kind.NONE), "ink") + writer.path(dot, "ink", fill="ink")
 
 
 def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BRACKETS",
     "Detail",
+    "Direction",
     "Drawing",
     "Edge",
     "Kind",
@@ -57,6 +58,13 @@ class Detail(Spelled, enum.StrEnum):
     HEADS = "heads"
     GUARDS = "guards"
     CONFIGURATIONS = "configurations"
+
+
+class Direction(Spelled, enum.StrEnum):
+    """Where a drawing begins, and where it leads: from above to below, or from left to right."""
+
+    DOWN = "down"
+    RIGHT = "right"
 
 
 class Acting(Protocol):

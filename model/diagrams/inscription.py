@@ -83,9 +83,9 @@ class Inscriber(NamedTuple):
         """An arrow with its label."""
         items = [self._item_of(line, arrow.sources, "call") for line in arrow.lines]
         seen, kind = self._seen(arrow.taken(self.trace)), arrow.kind(self.trace)
-        way = self._way(arrow.points, kind, seen, missed=any(item.covered is False for item in items))
+        way = self._way(arrow, kind, seen, missed=any(item.covered is False for item in items))
         label = self._label(arrow.anchor, items)
-        source, dest = escape(" ".join(arrow.sources)), escape(arrow.dest)
+        source, dest = "&#10;".join(map(escape, arrow.sources)), escape(arrow.dest)
         return f'<g data-source="{source}" data-dest="{dest}">{way}\n{label}</g>'
 
     def box(self, box: Box) -> str:
@@ -143,18 +143,21 @@ class Inscriber(NamedTuple):
             y += item.height
         return "\n".join(drawn)
 
-    def _way(self, points: list[Point], kind: Kind, seen: str, *, missed: bool) -> str:
-        *_, (x, y), (tip_x, tip_y) = points
+    def _way(self, arrow: Arrow, kind: Kind, seen: str, *, missed: bool) -> str:
+        *_, (x, y), (tip_x, tip_y) = points = arrow.points
         ahead = ((tip_x > x) - (tip_x < x), (tip_y > y) - (tip_y < y))
         # An arrow must not cross its own hollow tip, so it ends at the base of the tip.
         short = 0 if kind is Kind.NONE else 8
         way = [*points[:-1], (tip_x - short * ahead[0], tip_y - short * ahead[1])]
         colour, width = "miss" if missed else COLOURS[kind], 2 if kind in (Kind.DEVICE, Kind.HOST) else 1.5
         dashes = ' stroke-dasharray="5 4"' if missed else ""
-        drawn = self.writer.path(_path(way), colour, width=4 if seen == "taken" else width, look="way", more=dashes)
+        wide = 4 if seen == "taken" else width
+        drawn = self.writer.path(_path(way), colour, width=wide, look="way", more=dashes)
         # Filled towards the device, hollow towards the host and for an adoption.
         fill = {Kind.DEVICE: colour, Kind.NONE: "none"}.get(kind, "paper")
         drawn += self.writer.path(tip_at((tip_x, tip_y), ahead, kind), colour, fill=fill, width=width, look="tip")
+        for some in arrow.joining:
+            drawn += self.writer.path(_path(some), colour, width=wide, look="way", more=dashes)
         return _group(drawn, kind.name.lower(), "miss" if missed else "", seen)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..caffe import EDITIONS
 from .arrangement import NUMBERED, Arrangement, Arrow, Box
-from .drawing import Detail, drawing
+from .drawing import Detail, Direction, drawing
 from .layered import layered
 from .layout import HALF_HEIGHT, HALF_WIDTH, MARGIN, corners_of, frame_of
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["plan_of"]
 
 
-def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
+def plan_of(drawn: Drawing, detail: Detail, room: int = 0, direction: Direction = Direction.DOWN) -> Arrangement:
     """Lay a drawing out; with room for the numbers of a trace, its legend explains them.
 
     Parameters
@@ -27,9 +27,12 @@ def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
     detail : Detail
     room : int
         The number of letters before each call.
+    direction : Direction
     """
-    whole_heads = detail is not Detail.CONFIGURATIONS
-    laid = _diamond(drawn, detail, room) if whole_heads and _is_diamond(drawn, detail) else layered(drawn, room)
+    if direction is Direction.DOWN and detail is not Detail.CONFIGURATIONS and _is_diamond(drawn, detail):
+        laid = _diamond(drawn, detail, room)
+    else:
+        laid = layered(drawn, room, direction)
     texts = [*laid.abbreviations, *([", ".join(drawn.abbreviations)] if drawn.abbreviations else [])]
     return laid._replace(abbreviations=(*texts, *((NUMBERED,) if room else ())))
 

@@ -104,7 +104,7 @@ function markDrawing() {
     }
   }
   for (const arrow of place.querySelectorAll("[data-source]")) {
-    const goes = source !== null && arrow.dataset.dest === head && arrow.dataset.source.split(" ").includes(source);
+    const goes = source !== null && arrow.dataset.dest === head && arrow.dataset.source.split("\n").includes(source);
     const names = [...arrow.querySelectorAll(".smd-call")];
     for (const name of names) name.parentElement.classList.toggle("called", goes && isCalled(name));
     arrow.classList.toggle("taken", goes && names.some(isCalled));
