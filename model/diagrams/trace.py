@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..caffe import DEFAULT
 from ..errors import InvalidExportError
 from ..opening import machine_of
+from ..spelling import names_in
 from ..states import space, stepper
 from .diagram import diagram_svg
 from .drawing import Detail, effect
@@ -144,8 +145,8 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
     Parameters
     ----------
     calls : str or iterable of str
-        Names of calls, at least one, separated by blanks or commas; ``set_cpu_data(NULL)`` and ``set_mode(CPU)`` are
-        calls too.  ``release`` can only be the last one.
+        Names of calls, at least one, separated by blanks or commas, see `names_in`; ``set_cpu_data(NULL)`` and
+        ``set_mode(CPU)`` are calls too.  ``release`` can only be the last one.
     edition : str or Machine
         A name from ``EDITIONS``, or any machine.
     size : int, optional
@@ -159,9 +160,9 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
     DeclarationError
         If there is no such edition, or if the machine is unsound.
     """
-    names = calls.replace(",", " ").split() if isinstance(calls, str) else list(calls)
     machine = machine_of(edition)
     known = {str(asked): asked for asked in stepper(machine).inputs(end=True)}
+    names = names_in(calls, known) if isinstance(calls, str) else list(calls)
     if not names:
         raise InvalidExportError("a trace has at least one call, got none")
     if size is not None and size < 0:

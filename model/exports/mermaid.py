@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ..caffe import DEFAULT
-from ..diagrams.drawing import BRACKETS, Detail, drawing
+from ..diagrams.drawing import BRACKETS, Detail, Direction, drawing
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,7 +21,13 @@ _ROOM = '%%{init: {"state": {"nodeSpacing": 150, "rankSpacing": 200}}}%%'
 """More room than is usual, so that no label lies on another.  For the same reason the end is told in the note only."""
 
 
-def mermaid(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.HEADS) -> str:
+def mermaid(
+    edition: AnyMachine = DEFAULT,
+    *,
+    calls: Collection[AnyCall] = (),
+    detail: Detail = Detail.HEADS,
+    direction: Direction = Direction.DOWN,
+) -> str:
     """Draw the machine as a Mermaid ``stateDiagram-v2``, which GitHub renders inside Markdown.
 
     Parameters
@@ -31,6 +37,7 @@ def mermaid(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), d
     calls : collection of str or Call
         Draw only these calls; if empty, all calls.
     detail : Detail
+    direction : Direction
 
     Returns
     -------
@@ -42,14 +49,16 @@ def mermaid(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), d
     DeclarationError
         If there is no such edition.
     """
-    return mermaid_of(drawing(edition, calls=calls, detail=detail))
+    return mermaid_of(drawing(edition, calls=calls, detail=detail), direction)
 
 
-def mermaid_of(drawn: Drawing) -> str:
+def mermaid_of(drawn: Drawing, direction: Direction = Direction.DOWN) -> str:
     """Any drawing in Mermaid; see `mermaid`."""
     names = {node.name: _identifier(node.name, k) for k, node in enumerate(drawn.nodes)}
     first = names[drawn.nodes[0].name]
     lines = [_ROOM, "stateDiagram-v2"]
+    if direction is Direction.RIGHT:
+        lines.append("    direction LR")
     lines += [f'    state "{_escaped(name)}" as {alias}' for name, alias in names.items() if name != alias]
     lines.append(f"    [*] --> {first}")
     lines += [

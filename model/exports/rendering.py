@@ -2,7 +2,7 @@
 
 A template looks like its format.  ``${...}`` is a value, because braces alone mean something in most formats, and
 ``{% ... %}`` is a statement.  A statement on a line of its own leaves no line.  A template gets its data through
-the names in `SOURCES`; the user's options are ``edition``, ``calls`` and ``detail``.
+the names in `SOURCES`; the user's options are ``edition``, ``calls``, ``detail`` and ``rightwards``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..caffe import CAFFE, EDITIONS, MODE, REFUSALS
-from ..diagrams.drawing import BRACKETS, drawing
+from ..diagrams.drawing import BRACKETS, Direction, drawing
 from ..errors import InvalidExportError
 from ..interface import BLOB_CALLS
 from ..opening import machine_of
@@ -144,7 +144,13 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
 words of all editions."""
 
 
-def rendered(template: str, edition: AnyMachine, calls: Collection[str], detail: Detail | None) -> str:
+def rendered(
+    template: str,
+    edition: AnyMachine,
+    calls: Collection[str] = (),
+    detail: Detail | None = None,
+    direction: Direction | None = None,
+) -> str:
     """The text that a template makes of an edition.
 
     Parameters
@@ -157,13 +163,18 @@ def rendered(template: str, edition: AnyMachine, calls: Collection[str], detail:
         Show only these calls; if empty, all calls.
     detail : Detail or None
         None for formats that have no details.
+    direction : Direction, optional
 
     Raises
     ------
     DeclarationError
         If there is no such edition.
     """
-    return templates().get_template(template).render(edition=edition, calls=calls, detail=detail)
+    return (
+        templates()
+        .get_template(template)
+        .render(edition=edition, calls=calls, detail=detail, rightwards=direction is Direction.RIGHT)
+    )
 
 
 @cache

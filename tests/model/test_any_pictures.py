@@ -12,12 +12,13 @@ from machines import DOOR, EXAMPLES, MSI, TCP
 from pictured import H11, OFFLOAD, PICTURED, SHOP, TLS
 
 from syncedmem.explorer import explorer_page
-from syncedmem.model import EDITIONS
+from syncedmem.model import EDITIONS, InvalidExportError
 from syncedmem.model.declaration import Call, Machine, Row
 from syncedmem.model.diagrams.diagram import diagram_svg
-from syncedmem.model.diagrams.drawing import Detail, drawing
+from syncedmem.model.diagrams.drawing import Detail, Direction, drawing
 from syncedmem.model.diagrams.trace import Trace, trace_of
 from syncedmem.model.exports.formats import FORMATS, export
+from syncedmem.model.exports.options import named_calls
 from syncedmem.model.states import space
 
 ANY = (*EDITIONS.values(), *EXAMPLES, DOOR, *PICTURED)
@@ -89,6 +90,25 @@ def test_an_arrow_of_all_states_names_those_that_do_something_else() -> None:
     steps = texts(parsed(diagram_svg(OFFLOAD)), "smd-step")
     assert {"from NEW, BOTH: nothing", "from GPU: copy to HOST", "from CPU: copy to DEVICE"} <= set(steps)
     assert [] == [step for step in texts(parsed(diagram_svg(H11)), "smd-step") if step.startswith("from")]
+
+
+@pytest.mark.parametrize("text", ["add, once more check out cancel", "add, once more, check out,cancel"])
+def test_names_with_blanks_and_commas_are_found_in_a_text(text: str) -> None:
+    """The longest first: of `check out` and `check` it is the longer one."""
+    machine = Machine("more", [*SHOP.rows, Row("check", "paying")])
+    calls = ("add, once more", "check out", "cancel")
+    assert calls == named_calls([text], machine)
+    assert [*calls] == [str(step.asked) for step in trace_of(text, edition=machine).steps]
+    with pytest.raises(InvalidExportError, match=r"^unknown call 'add'"):
+        named_calls(["add once more"], machine)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("mermaid", "direction LR"), ("dot", "rankdir=LR"), ("plantuml", "left to right direction")]
+)
+def test_a_drawing_that_others_lay_out_leads_to_the_right(name: str, words: str) -> None:
+    assert words in exported(name, direction=Direction.RIGHT)
+    assert words not in exported(name)
 
 
 def test_a_page_to_play_with_begins_in_a_state() -> None:
