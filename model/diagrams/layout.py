@@ -10,6 +10,7 @@ axis, so the tests can treat everything as rectangles and check that nothing ove
 from __future__ import annotations
 
 import enum
+import re
 from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -160,8 +161,8 @@ def frame_of(detail: Detail, room: int = 0) -> Frame:
 
 
 def width_of(text: str, look: str) -> int:
-    """The width of a text."""
-    return ceil(len(text) * SIZES[look] * _EM)
+    """The width of a text; joiners, which have no ink, have none."""
+    return ceil(len(re.sub("[\u200c\u200d]", "", text)) * SIZES[look] * _EM)
 
 
 def indent_of(*, bullet: bool, mark: bool = False) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncedmem.model.declaration import Action, Head, Machine, Row
 
-__all__ = ["H11", "LIFT", "OFFLOAD", "ORDER", "PICTURED", "SHOP", "TLS", "VENDING", "WORDS"]
+__all__ = ["H11", "LIFT", "OFFLOAD", "ORDER", "PICTURED", "SHOP", "SPELLING", "TLS", "VENDING", "WORDS"]
 
 SHOP = Machine(
     "web shop",
@@ -131,4 +131,19 @@ WORDS = Machine(
 )
 """Words that mean something to Mermaid, to Markdown, to JavaScript or to TeX."""
 
-PICTURED = (SHOP, TLS, H11, OFFLOAD, VENDING, LIFT, ORDER, WORDS)
+SPELLING = Machine(
+    "spelling",
+    [
+        Row(
+            "\u0645\u06cc\u200c\u0631\u0648\u0645",
+            "\u062e\u0627\u0646\u0647",
+            "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627",
+        ),
+        Row(
+            "\U0001f469\u200d\U0001f52c looks", "\u06a9\u062a\u0627\u0628\u200c\u0647\u0627", "\u062e\u0627\u0646\u0647"
+        ),
+    ],
+)
+"""Words with joiners, which have no ink."""
+
+PICTURED = (SHOP, TLS, H11, OFFLOAD, VENDING, LIFT, ORDER, WORDS, SPELLING)
