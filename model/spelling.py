@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Spelled", "names_in"]
+__all__ = ["Spelled", "identifier", "names_in"]
 
 
 class Spelled:
@@ -32,3 +32,9 @@ def names_in(text: str, known: Iterable[str]) -> list[str]:
         found.append(match[0])
         at = match.end()
     return found
+
+
+def identifier(text: str) -> str:
+    """A name in code that is like a text."""
+    plain = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+    return plain if plain[:1].isalpha() else f"m_{plain}".rstrip("_")
