@@ -93,6 +93,8 @@ FACT_MEANINGS: Mapping[str, str] = MappingProxyType(
 )
 """What a fact can say of its side."""
 
+_JOINERS = dict.fromkeys(map(ord, "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"))
+"""Letters without ink, which Persian has, and emoji."""
 _SHOWN = 3
 """How many words an error lists at most."""
 
@@ -518,6 +520,11 @@ class Machine:
         return MappingProxyType(found)
 
     @property
+    def copies(self) -> bool:
+        """Whether one of its actions copies."""
+        return any(action.does == "copy" for action in self.actions.values())
+
+    @property
     def flags(self) -> tuple[Fact, ...]:
         """The facts that a memory can be asked for."""
         return tuple(fact for fact in self.facts.values() if fact.flag)
@@ -705,7 +712,8 @@ class _Kinds:
         """Check that each word can be written on a line."""
         for kind in ("heads", "calls", "facts", "actions", "refusals", "settings", "sides"):
             for word in found[kind]:
-                if not (word and word.isprintable()):
+                inked = word.translate(_JOINERS)
+                if not (inked and inked.isprintable()):
                     raise DeclarationError(f"{self._name}: {word!r} among the {kind} cannot be written on a line")
 
     def check_cycles(self, machine: Machine) -> None:

@@ -1,10 +1,14 @@
-"""How enumerations of the package are printed."""
+"""How enumerations of the package are printed, and how names that were declared are read."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Spelled"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Spelled", "identifier", "names_in"]
 
 
 class Spelled:
@@ -13,3 +17,24 @@ class Spelled:
     def __repr__(self) -> str:
         member: Any = self
         return f"{type(self).__name__}.{member.name}"
+
+
+def names_in(text: str, known: Iterable[str]) -> list[str]:
+    """The names in a text, separated by commas or blanks, of which a known name may have some itself.
+
+    Of several that begin alike, it is the longest.  What is not known ends with the next comma or blank.
+    """
+    longest = sorted(map(re.escape, known), key=len, reverse=True)
+    name = re.compile("(?:" + "|".join([*longest, r"[^,\s]+"]) + r")(?=[,\s]|$)")
+    found: list[str] = []
+    at = 0
+    while match := name.search(text, at):
+        found.append(match[0])
+        at = match.end()
+    return found
+
+
+def identifier(text: str) -> str:
+    """A name in code that is like a text."""
+    plain = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+    return plain if plain[:1].isalpha() else f"m_{plain}".rstrip("_")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .drawing import Kind
+from .drawing import Direction, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -49,6 +49,8 @@ class Arrow(NamedTuple):
         The corners of the arrow; each stretch is parallel to an axis.
     anchor : Anchor
         The position of the label.
+    joining : tuple of list of Point
+        The corners of arrows from other sources that end on this one.
     """
 
     sources: tuple[str, ...]
@@ -56,6 +58,7 @@ class Arrow(NamedTuple):
     lines: tuple[Line, ...]
     points: list[Point]
     anchor: Anchor
+    joining: tuple[list[Point], ...] = ()
 
     def taken(self, trace: Trace | None) -> tuple[Line, ...]:
         """The lines that the trace takes at least once; without a trace, none."""
@@ -74,12 +77,13 @@ class Arrangement(NamedTuple):
     ----------
     drawn : Drawing
     boxes : tuple of Box
-        In the first box a memory starts: an arrow leads into it from above.
+        The machine starts in the first box: an arrow leads into it from outside.
     arrows : tuple of Arrow
     size : Point
         Width and height, without the legend below.
     abbreviations : tuple of str
         Texts of the legend besides the kinds.
+    direction : Direction
     """
 
     drawn: Drawing
@@ -87,13 +91,15 @@ class Arrangement(NamedTuple):
     arrows: tuple[Arrow, ...]
     size: Point
     abbreviations: tuple[str, ...]
+    direction: Direction = Direction.DOWN
 
     @property
     def kinds(self) -> list[Kind]:
-        """The kinds that occur, in the order of `Kind`."""
+        """The kinds that the legend tells, in the order of `Kind`."""
         lines = [line for arrow in self.arrows for line in arrow.lines]
         lines += [line for box in self.boxes for line in box.stays]
-        return [kind for kind in Kind if kind in {line.kind for line in lines}]
+        found = {line.kind for line in lines}
+        return [kind for kind in Kind if kind in found and self.drawn.says(kind)]
 
 
 def taken(line: Line, sources: Collection[str], trace: Trace | None) -> list[int]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..caffe import DEFAULT
 from ..errors import InvalidExportError
-from .drawing import Detail, Kind, drawing, kind_of
+from .drawing import Detail, Direction, Kind, drawing, kind_of
 from .inscription import BULLETS, FINAL, REFUSED, Inscriber, Item, tip_at
 from .layout import MARGIN, width_of
 from .palette import COLOURS, Theme, palette_of
@@ -23,9 +23,8 @@ from .svg import SvgWriter, framed
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ..declaration import Machine
     from ..opening import AnyCall, AnyMachine
-    from .arrangement import Arrangement, Box
+    from .arrangement import Arrangement
     from .drawing import Drawing
     from .trace import Trace, TraceStep
 
@@ -44,6 +43,7 @@ def diagram_svg(  # noqa: PLR0913 -- what a drawing can show
     covered: Collection[str] | None = None,
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
+    direction: Direction = Direction.DOWN,
     at: str = "",
 ) -> str:
     """Draw the machine as SVG that can be inlined into a page.
@@ -63,6 +63,8 @@ def diagram_svg(  # noqa: PLR0913 -- what a drawing can show
         of the trace, with the bytes that they copy, instead of the refusals.
     theme : Theme
         ``AUTO`` is light, or dark if the reader's system is set to dark.
+    direction : Direction
+        Where the drawing leads; to the right it is always in layers.
     at : str
         The name of a state, as it is drawn.  It gets a thick border, and the title of the drawing names it.
 
@@ -86,7 +88,7 @@ def diagram_svg(  # noqa: PLR0913 -- what a drawing can show
         if at not in names:
             raise InvalidExportError.unknown("state", at, names)
         drawn = drawn._replace(title=f"{drawn.title}, at {at}")
-    return painted(drawn, detail, covered=covered, trace=trace, theme=theme, at=at)
+    return painted(drawn, detail, covered=covered, trace=trace, theme=theme, direction=direction, at=at)
 
 
 def painted(  # noqa: PLR0913 -- as `diagram_svg`
@@ -96,17 +98,18 @@ def painted(  # noqa: PLR0913 -- as `diagram_svg`
     covered: Collection[str] | None = None,
     trace: Trace | None = None,
     theme: Theme = Theme.AUTO,
+    direction: Direction = Direction.DOWN,
     at: str = "",
 ) -> str:
     """Any drawing with this detail as SVG; see `diagram_svg`."""
-    laid = plan_of(drawn, detail, trace.room if trace else 0)
-    inscriber = Inscriber(SvgWriter(palette_of(theme)), covered, trace, at)
-    body = [_entry(laid.boxes[0], inscriber.writer), *map(inscriber.box, laid.boxes)]
+    laid = plan_of(drawn, detail, trace.room if trace else 0, direction)
+    inscriber = Inscriber(SvgWriter(palette_of(theme)), laid.drawn, covered, trace, at)
+    body = [_entry(laid, inscriber.writer), *map(inscriber.box, laid.boxes)]
     body += [inscriber.arrow(arrow) for arrow in laid.arrows]
     below = _below(laid.drawn, detail, inscriber)
     last = [*laid.abbreviations[-1:], *([] if covered is None else [_MARKS])]
     texts = [*laid.abbreviations[:-1], *([", ".join(last)] if last else [])]
-    widths = [*(item.width for item in below), *(width_of(text, "step") for text in texts)]
+    widths = [0, *(item.width for item in below), *(width_of(text, "step") for text in texts)]
     widths.append(sum(_BULLET + width_of(kind.said(laid.drawn.machine), "call") for kind in laid.kinds))
     width = max(max(widths) + 2 * MARGIN, laid.size[0])
     legend, height = _legend(laid, texts, below, width, inscriber)
@@ -114,31 +117,35 @@ def painted(  # noqa: PLR0913 -- as `diagram_svg`
     return framed("\n".join([*body, *legend]), (width, height), laid.drawn.title, about, theme)
 
 
-def _entry(box: Box, writer: SvgWriter) -> str:
-    """The dot before the state in which a memory starts."""
-    x, top = box.centre[0], box.centre[1] - box.half[1]
-    way = writer.path(f"M{x} 14V{top}", "ink", look="start")
-    tip = writer.path(tip_at((x, top), (0, 1), Kind.NONE), "ink")
-    return way + tip + writer.path(f"M{x} 9A5 5 0 1 1 {x - 0.1:g} 9Z", "ink", fill="ink")
+def _entry(laid: Arrangement, writer: SvgWriter) -> str:
+    """The dot before the state in which the machine starts."""
+    (x, y), (wide, high) = laid.boxes[0].centre, laid.boxes[0].half
+    if laid.direction is Direction.RIGHT:
+        start, end, ahead = (14, y), (x - wide, y), (1, 0)
+    else:
+        start, end, ahead = (x, 14), (x, y - high), (0, 1)
+    way = writer.path(f"M{start[0]} {start[1]}L{end[0]} {end[1]}", "ink", look="start")
+    dot = f"M{start[0]} {start[1] - 5}A5 5 0 1 1 {start[0] - 0.1:g} {start[1] - 5}Z"
+    return way + writer.path(tip_at(end, ahead, Kind.NONE), "ink") + writer.path(dot, "ink", fill="ink")
 
 
 def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
     """The steps of the trace, each with the mark of its copy; without a trace the notes, the destructor first."""
-    if inscriber.trace is not None:
-        *steps, sums = inscriber.trace.lines(detail)
-        marked = zip(inscriber.trace.steps, steps, strict=True)
-        return [*(_step(drawn.machine, step, text) for step, text in marked), Item([("note", sums)], "", "ink")]
+    if (trace := inscriber.trace) is not None:
+        said = trace.lines(detail)
+        items = [_step(inscriber, step, text) for step, text in zip(trace.steps, said, strict=False)]
+        return [*items, *(Item([("note", sums)], "", "ink") for sums in said[len(items) :])]
     return [
         Item([("note", note.text)], FINAL if note.final else REFUSED, "ink", inscriber.covers(note.identifiers))
         for note in sorted(drawn.notes, key=lambda note: not note.final)
     ]
 
 
-def _step(machine: Machine, step: TraceStep, text: str) -> Item:
+def _step(inscriber: Inscriber, step: TraceStep, text: str) -> Item:
     if step.refusal or step.asked.ends:
         return Item([("note", text)], REFUSED if step.refusal else FINAL, "ink")
-    kind = kind_of(machine, [step])
-    return Item([("note", text)], BULLETS[kind], COLOURS[kind])
+    kind = kind_of(inscriber.drawn.machine, [step])
+    return Item([("note", text)], inscriber.bullet(kind), COLOURS[kind])
 
 
 def _legend(
@@ -146,13 +153,15 @@ def _legend(
 ) -> tuple[list[str], int]:
     """The meaning of bullets and abbreviations, and below that the notes or the trace; also the height of all."""
     writer, y = inscriber.writer, laid.size[1]
+    if not (laid.kinds or texts or below):
+        return [], y - 12
     found = [writer.path(f"M{MARGIN} {y}H{width - MARGIN}", "ink", width=1, look="rule", more=' opacity="0.35"')]
     x = MARGIN
     for kind in laid.kinds:
         said = kind.said(laid.drawn.machine)
         found.append(inscriber.item((x, y + 12), Item([("call", said)], BULLETS[kind], COLOURS[kind])))
         x += _BULLET + width_of(said, "call")
-    y += 46
+    y += 46 if laid.kinds else 24
     for text in texts:
         found.append(writer.text((MARGIN, y), text, "step"))
         y += 20

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections import Counter
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BRACKETS",
     "Detail",
+    "Direction",
     "Drawing",
     "Edge",
     "Kind",
@@ -58,6 +60,13 @@ class Detail(Spelled, enum.StrEnum):
     CONFIGURATIONS = "configurations"
 
 
+class Direction(Spelled, enum.StrEnum):
+    """Where a drawing begins, and where it leads: from above to below, or from left to right."""
+
+    DOWN = "down"
+    RIGHT = "right"
+
+
 class Acting(Protocol):
     """Anything with actions, by their names: a row, or an entry of the matrix."""
 
@@ -77,9 +86,12 @@ class Kind(Spelled, enum.Enum):
     ADOPT = "adopt"
 
     def said(self, machine: Machine) -> str:
-        """The words of a legend: the host is the first side of a machine, and a device is each of the others."""
+        """The words of a legend; empty if a machine that copies nothing needs none.
+
+        The host is the first side of a machine, and a device is each of the others.
+        """
         if self is Kind.NONE:
-            return "no copy"
+            return "no copy" if machine.copies else ""
         if self is Kind.ADOPT:
             return "adopts a pointer"
         sides = machine.sides[:1] if self is Kind.HOST else machine.sides[1:]
@@ -253,6 +265,10 @@ class Drawing(NamedTuple):
     edges: tuple[Edge, ...]
     notes: tuple[Note, ...]
 
+    def says(self, kind: Kind) -> bool:
+        """Whether a bullet and the legend tell this kind."""
+        return bool(kind.said(self.machine))
+
     @property
     def ends(self) -> dict[str, tuple[str, ...]]:
         """The calls that end a memory, of each head from which there is one."""
@@ -304,11 +320,13 @@ def drawing_of(machine: Machine, names: Collection[str] = (), detail: Detail = D
 
 def _head_edges(machine: Machine, calls: Collection[str], *, guarded: bool) -> tuple[Edge, ...]:
     found: list[Edge] = []
-    for (source, dest), rows_of in arrows(machine).items():
+    ways = arrows(machine)
+    counts = Counter((source, call) for (source, _), rows_of in ways.items() for call in rows_of)
+    for (source, dest), rows_of in ways.items():
         lines = [
             Line(
                 call,
-                _steps(machine, rows, guards := _guards(machine, rows) if guarded else ()),
+                _steps(machine, rows, guards := _guards(machine, rows, guarded, counts[source, call] > 1)),
                 kind_of(machine, rows),
                 tuple(row.identifier(source) for row in rows),
                 guards,
@@ -321,9 +339,13 @@ def _head_edges(machine: Machine, calls: Collection[str], *, guarded: bool) -> t
     return tuple(found)
 
 
-def _guards(machine: Machine, rows: list[Row]) -> tuple[str, ...]:
-    """The guards of each row; empty if the first has none, because there is only one then."""
-    return tuple(", ".join(guards_of(machine, row)) for row in rows) if guards_of(machine, rows[0]) else ()
+def _guards(machine: Machine, rows: list[Row], guarded: bool, chooses: bool) -> tuple[str, ...]:
+    """The guards of each row; empty if the first has none, because there is only one then.
+
+    A call that leads from one head to several has them always: without them it would look as if there were a choice.
+    """
+    found = [guards_of(machine, row, data=chooses) for row in rows] if guarded or chooses else [()]
+    return tuple(map(", ".join, found)) if found[0] else ()
 
 
 def _steps(machine: Machine, rows: list[Row], guards: tuple[str, ...]) -> tuple[str, ...]:

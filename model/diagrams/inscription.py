@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .arrangement import taken
 from .drawing import Kind
-from .layout import INDENT, block_at, width_of
+from .layout import block_at, indent_of, width_of
 from .palette import COLOURS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from .arrangement import Arrow, Box
-    from .drawing import Line
+    from .drawing import Drawing, Line
     from .layout import Anchor, Point
     from .svg import SvgWriter
     from .trace import Trace
@@ -40,9 +40,14 @@ class Item(NamedTuple):
     seen: str = ""
 
     @property
+    def indent(self) -> int:
+        """How far to the right of the bullet the text begins."""
+        return indent_of(bullet=bool(self.bullet), mark=self.covered is not None)
+
+    @property
     def width(self) -> int:
         """The width of bullet and text, with the tick or the cross between them."""
-        return INDENT[self.covered is None] + max(width_of(text, look) for look, text in self.texts)
+        return self.indent + max(width_of(text, look) for look, text in self.texts)
 
     @property
     def height(self) -> int:
@@ -56,6 +61,7 @@ class Inscriber(NamedTuple):
     Attributes
     ----------
     writer : SvgWriter
+    drawn : Drawing
     covered : collection of str or None
         Transitions.
     trace : Trace or None
@@ -64,6 +70,7 @@ class Inscriber(NamedTuple):
     """
 
     writer: SvgWriter
+    drawn: Drawing
     covered: Collection[str] | None
     trace: Trace | None
     at: str = ""
@@ -76,9 +83,9 @@ class Inscriber(NamedTuple):
         """An arrow with its label."""
         items = [self._item_of(line, arrow.sources, "call") for line in arrow.lines]
         seen, kind = self._seen(arrow.taken(self.trace)), arrow.kind(self.trace)
-        way = self._way(arrow.points, kind, seen, missed=any(item.covered is False for item in items))
+        way = self._way(arrow, kind, seen, missed=any(item.covered is False for item in items))
         label = self._label(arrow.anchor, items)
-        source, dest = escape(" ".join(arrow.sources)), escape(arrow.dest)
+        source, dest = "&#10;".join(map(escape, arrow.sources)), escape(arrow.dest)
         return f'<g data-source="{source}" data-dest="{dest}">{way}\n{label}</g>'
 
     def box(self, box: Box) -> str:
@@ -96,13 +103,13 @@ class Inscriber(NamedTuple):
     def item(self, at: Point, item: Item) -> str:
         """Lines of text behind a bullet.  If coverage was requested: with a tick, or with a cross and a frame."""
         (x, y), missed = at, item.covered is False
-        start, colour, ink = x + INDENT[item.covered is None], item.colour, ""
+        start, colour, ink = x + item.indent, item.colour, ""
         if missed:
             colour, ink = "miss", "miss"
         place, fill = f' transform="translate({x} {y + 8})"', colour if item.bullet == BULLETS[Kind.DEVICE] else "none"
         drawn = self.writer.path(item.bullet, colour, fill=fill, look="tip", more=place) if item.bullet else ""
         if item.covered is not None:
-            drawn += self.writer.text((x + 14, y + 12), "✗" if missed else "✓", "call", fill=ink, bold=missed)
+            drawn += self.writer.text((start - 13, y + 12), "✗" if missed else "✓", "call", fill=ink, bold=missed)
         for k, (of, text) in enumerate(item.texts):
             bold = missed or (item.seen == "taken" and of != "step")
             drawn += self.writer.text((start, y + 12 + 13 * k), text, of, fill=ink, bold=bold)
@@ -117,7 +124,11 @@ class Inscriber(NamedTuple):
         texts = [(look, self.trace.numbered(line.call, numbers) if self.trace else line.call)]
         texts += [("step", step) for step in line.steps]
         covered = self.covers(line.identifiers)
-        return Item(texts, BULLETS[line.kind], COLOURS[line.kind], covered, self._seen(numbers))
+        return Item(texts, self.bullet(line.kind), COLOURS[line.kind], covered, self._seen(numbers))
+
+    def bullet(self, kind: Kind) -> str:
+        """The bullet of a kind; empty if the machine needs none."""
+        return BULLETS[kind] if self.drawn.says(kind) else ""
 
     def _seen(self, taken: Sequence[object]) -> str:
         """The look of something: ``taken`` if the trace took it, ``faint`` if not; empty without a trace."""
@@ -132,18 +143,21 @@ class Inscriber(NamedTuple):
             y += item.height
         return "\n".join(drawn)
 
-    def _way(self, points: list[Point], kind: Kind, seen: str, *, missed: bool) -> str:
-        *_, (x, y), (tip_x, tip_y) = points
+    def _way(self, arrow: Arrow, kind: Kind, seen: str, *, missed: bool) -> str:
+        *_, (x, y), (tip_x, tip_y) = points = arrow.points
         ahead = ((tip_x > x) - (tip_x < x), (tip_y > y) - (tip_y < y))
         # An arrow must not cross its own hollow tip, so it ends at the base of the tip.
         short = 0 if kind is Kind.NONE else 8
         way = [*points[:-1], (tip_x - short * ahead[0], tip_y - short * ahead[1])]
         colour, width = "miss" if missed else COLOURS[kind], 2 if kind in (Kind.DEVICE, Kind.HOST) else 1.5
         dashes = ' stroke-dasharray="5 4"' if missed else ""
-        drawn = self.writer.path(_path(way), colour, width=4 if seen == "taken" else width, look="way", more=dashes)
+        wide = 4 if seen == "taken" else width
+        drawn = self.writer.path(_path(way), colour, width=wide, look="way", more=dashes)
         # Filled towards the device, hollow towards the host and for an adoption.
         fill = {Kind.DEVICE: colour, Kind.NONE: "none"}.get(kind, "paper")
         drawn += self.writer.path(tip_at((tip_x, tip_y), ahead, kind), colour, fill=fill, width=width, look="tip")
+        for some in arrow.joining:
+            drawn += self.writer.path(_path(some), colour, width=wide, look="way", more=dashes)
         return _group(drawn, kind.name.lower(), "miss" if missed else "", seen)
 
 

@@ -10,6 +10,7 @@ axis, so the tests can treat everything as rectangles and check that nothing ove
 from __future__ import annotations
 
 import enum
+import re
 from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "HALF_HEIGHT",
     "HALF_WIDTH",
-    "INDENT",
     "MARGIN",
     "SIZES",
     "Anchor",
@@ -35,6 +35,7 @@ __all__ = [
     "block_at",
     "corners_of",
     "frame_of",
+    "indent_of",
     "width_of",
 ]
 
@@ -43,9 +44,6 @@ HALF_WIDTH, HALF_HEIGHT = 64, 18
 
 MARGIN = 18
 """The space around a drawing."""
-
-INDENT = (27, 14)
-"""The indent of text behind a bullet, with a mark between them and without."""
 
 SIZES: Mapping[str, int] = MappingProxyType({"call": 12, "brief": 11, "step": 11, "note": 11, "name": 13})
 """The sizes of the font, by what is written."""
@@ -163,8 +161,13 @@ def frame_of(detail: Detail, room: int = 0) -> Frame:
 
 
 def width_of(text: str, look: str) -> int:
-    """The width of a text."""
-    return ceil(len(text) * SIZES[look] * _EM)
+    """The width of a text; joiners, which have no ink, have none."""
+    return ceil(len(re.sub("[\u200c\u200d]", "", text)) * SIZES[look] * _EM)
+
+
+def indent_of(*, bullet: bool, mark: bool = False) -> int:
+    """The indent of a text behind a bullet and a mark."""
+    return 14 * bullet + 13 * mark
 
 
 def block_at(anchor: Anchor, width: int, height: int) -> Point:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..caffe import EDITIONS
 from .arrangement import NUMBERED, Arrangement, Arrow, Box
-from .drawing import Detail, drawing
+from .drawing import Detail, Direction, drawing
 from .layered import layered
 from .layout import HALF_HEIGHT, HALF_WIDTH, MARGIN, corners_of, frame_of
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["plan_of"]
 
 
-def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
+def plan_of(drawn: Drawing, detail: Detail, room: int = 0, direction: Direction = Direction.DOWN) -> Arrangement:
     """Lay a drawing out; with room for the numbers of a trace, its legend explains them.
 
     Parameters
@@ -27,16 +27,21 @@ def plan_of(drawn: Drawing, detail: Detail, room: int = 0) -> Arrangement:
     detail : Detail
     room : int
         The number of letters before each call.
+    direction : Direction
     """
-    whole_heads = detail is not Detail.CONFIGURATIONS
-    laid = _diamond(drawn, detail, room) if whole_heads and _is_diamond(drawn) else layered(drawn, room)
+    if direction is Direction.DOWN and detail is not Detail.CONFIGURATIONS and _is_diamond(drawn, detail):
+        laid = _diamond(drawn, detail, room)
+    else:
+        laid = layered(drawn, room, direction)
     texts = [*laid.abbreviations, *([", ".join(drawn.abbreviations)] if drawn.abbreviations else [])]
     return laid._replace(abbreviations=(*texts, *((NUMBERED,) if room else ())))
 
 
-def _is_diamond(drawn: Drawing) -> bool:
+def _is_diamond(drawn: Drawing, detail: Detail) -> bool:
     """Whether the diamond has a corner for each head, a way for each arrow, and room for its calls."""
     corners, room = corners_of(drawn.machine), _room_of_diamond()
+    if detail is Detail.HEADS and any(line.guards for edge in drawn.edges for line in edge.lines):
+        return False
     return all(node.head in corners for node in drawn.nodes) and all(
         len(edge.lines) <= room.get((edge.source, edge.dest), 0) for edge in drawn.edges
     )

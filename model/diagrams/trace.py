@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..caffe import DEFAULT
 from ..errors import InvalidExportError
 from ..opening import machine_of
+from ..spelling import names_in
 from ..states import space, stepper
 from .diagram import diagram_svg
 from .drawing import Detail, effect
@@ -97,12 +98,15 @@ class Trace(NamedTuple):
         return self.size * self.copies(side)
 
     def lines(self, detail: Detail = Detail.HEADS) -> tuple[str, ...]:
-        """The trace in words: a line for each step, with the states as drawn, and the sum of what was copied."""
+        """The trace in words: a line for each step, with the states as drawn, and the sum of what was copied.
+
+        A machine that copies nothing has no sum.
+        """
         said = [f"{number}. {self._said(step, detail)}" for number, step in enumerate(self.steps, 1)]
-        sums = ", ".join(
-            f"{self._amount(self.copies(side))} to {side.upper()}" for side in reversed(self.machine.sides)
-        )
-        return (*said, f"Copied: {sums}.") if sums else (*said,)
+        if not self.machine.copies:
+            return (*said,)
+        sums = (f"{self._amount(self.copies(side))} to {side.upper()}" for side in reversed(self.machine.sides))
+        return (*said, f"Copied: {', '.join(sums)}.")
 
     def _amount(self, times: int) -> str:
         """A number of copies, in bytes or in words."""
@@ -136,13 +140,13 @@ def _named(machine: Machine, state: State, detail: Detail) -> str:
 
 
 def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size: int | None = None) -> Trace:
-    """Take the trace of some calls, beginning with a new memory.
+    """Take the trace of some calls, from the first head on.
 
     Parameters
     ----------
     calls : str or iterable of str
-        Names of calls, at least one, separated by blanks or commas; ``set_cpu_data(NULL)`` and ``set_mode(CPU)`` are
-        calls too.  ``release`` can only be the last one.
+        Names of calls, at least one, separated by blanks or commas, see `names_in`; ``set_cpu_data(NULL)`` and
+        ``set_mode(CPU)`` are calls too.  ``release`` can only be the last one.
     edition : str or Machine
         A name from ``EDITIONS``, or any machine.
     size : int, optional
@@ -156,9 +160,9 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
     DeclarationError
         If there is no such edition, or if the machine is unsound.
     """
-    names = calls.replace(",", " ").split() if isinstance(calls, str) else list(calls)
     machine = machine_of(edition)
     known = {str(asked): asked for asked in stepper(machine).inputs(end=True)}
+    names = names_in(calls, known) if isinstance(calls, str) else list(calls)
     if not names:
         raise InvalidExportError("a trace has at least one call, got none")
     if size is not None and size < 0:

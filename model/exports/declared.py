@@ -21,7 +21,10 @@ __all__ = ["MACHINE", "machine_named", "object_in"]
 
 ObjectT = TypeVar("ObjectT")
 
-MACHINE = "FILE.py:NAME for a Machine in a Python file, which is run; FILE.json for one that was exported."
+MACHINE = (
+    "FILE.py:NAME for a Machine in a Python file, which is run (FILE.py is enough if it has one); "
+    "FILE.json for one that was exported."
+)
 """What a help text says of machines that are not ours."""
 
 
@@ -31,7 +34,8 @@ def machine_named(text: str, find: Callable[[str], str] = str) -> Machine:
     Parameters
     ----------
     text : str
-        The name of an edition, ``FILE.py:NAME``, ``FILE.json``, or ``FILE.json:NAME`` for a file with several editions.
+        The name of an edition, ``FILE.py:NAME``, ``FILE.py`` with one machine, ``FILE.json``, or ``FILE.json:NAME``
+        for a file with several editions.
     find : callable
         Takes the file as it is written, and returns its path.  It is called only if the text names a file.
 
@@ -58,7 +62,7 @@ def machine_named(text: str, find: Callable[[str], str] = str) -> Machine:
 
 
 def object_in(place: str, name: str, kind: type[ObjectT]) -> ObjectT:
-    """The object with this name in a Python file, which is run.
+    """The object with this name in a Python file, which is run; without a name, the only one of its kind.
 
     Raises
     ------
@@ -68,15 +72,20 @@ def object_in(place: str, name: str, kind: type[ObjectT]) -> ObjectT:
         If it cannot be read.
     """
     word = kind.__name__.lower()
-    if not name:
-        raise DeclarationError(f"{place} is a Python file: say which {word} in it is meant, {place}:NAME")
     read_text(place, f"a {word} in Python")  # so that a missing file is an error of the system
     try:
         names = runpy.run_path(place, run_name="syncedmem_declared")
     except (Exception, SystemExit) as error:  # whatever the file raises
         raise DeclarationError(f"{place} cannot be run: {said(error)}".partition("\n")[0]) from error
+    known = sorted(name for name, value in names.items() if isinstance(value, kind) and value not in EDITIONS.values())
+    if not name and len({id(names[it]) for it in known}) == 1:
+        name = known[0]
+    if not name:
+        raise DeclarationError(
+            f"{place} is a Python file: say which {word} in it is meant, {place}:NAME; "
+            f"it has {', '.join(known) or f'no {word} at all'}"
+        )
     if name not in names:
-        known = sorted(word for word, value in names.items() if isinstance(value, kind))
         near = get_close_matches(name, known, 1)
         listed = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or f'no {word} at all'}"
         raise DeclarationError(f"{place} has no {name}; {listed}")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from ..declaration import Machine
+    from ..diagrams.drawing import Direction
     from ..diagrams.palette import Theme
     from ..diagrams.trace import Trace
     from ..opening import AnyCall, AnyMachine
@@ -49,8 +50,8 @@ class Format(NamedTuple):
         Takes the edition, and the options by name; returns text or bytes.  If None, a template is used.
     details : tuple of Detail
         The details that it supports, its default first; empty if it has no choice of detail.
-    calls, trace, theme : bool
-        Whether it can show a choice of calls, can show a trace, and has colours.
+    calls, trace, theme, direction : bool
+        Whether it can show a choice of calls, can show a trace, has colours, and can lead to the right.
     every : bool
         Whether it exports every edition if none is named.
     also : tuple of str
@@ -64,42 +65,34 @@ class Format(NamedTuple):
     calls: bool = False
     trace: bool = False
     theme: bool = False
+    direction: bool = False
     every: bool = False
     also: tuple[str, ...] = ()
 
 
 _TABLES = (Detail.GUARDS, Detail.HEADS, Detail.CONFIGURATIONS)
+_PICTURE: dict[str, Any] = {"calls": True, "trace": True, "theme": True, "direction": True}
 _CHARTS = (Detail.CONFIGURATIONS, Detail.GUARDS)
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
         "mermaid": Format(
-            "state diagram, which GitHub draws in Markdown", "mmd", mermaid, _ALL, calls=True, also=("mermaid", "md")
-        ),
-        "dot": Format("state diagram for Graphviz", "dot", dot, _ALL, calls=True, also=("gv",)),
-        "svg": Format("state diagram as a picture", "svg", diagram_svg, _ALL, calls=True, trace=True, theme=True),
-        "png": Format(
-            "picture in pixels",
-            "png",
-            png_picture,
+            "state diagram, which GitHub draws in Markdown",
+            "mmd",
+            mermaid,
             _ALL,
             calls=True,
-            trace=True,
-            theme=True,
+            direction=True,
+            also=("mermaid", "md"),
         ),
-        "pdf": Format(
-            "picture for print",
-            "pdf",
-            pdf_picture,
-            _ALL,
-            calls=True,
-            trace=True,
-            theme=True,
-        ),
+        "dot": Format("state diagram for Graphviz", "dot", dot, _ALL, calls=True, direction=True, also=("gv",)),
+        "svg": Format("state diagram as a picture", "svg", diagram_svg, _ALL, **_PICTURE),
+        "png": Format("picture in pixels", "png", png_picture, _ALL, **_PICTURE),
+        "pdf": Format("picture for print", "pdf", pdf_picture, _ALL, **_PICTURE),
         "text": Format(
             "state diagram as plain text, for terminals and logs", "txt", text_diagram, _ALL, calls=True, trace=True
         ),
-        "plantuml": Format("state diagram for PlantUML", "puml", details=_ALL, calls=True),
+        "plantuml": Format("state diagram for PlantUML", "puml", details=_ALL, calls=True, direction=True),
         "markdown": Format("table of calls in Markdown", "md", markdown_table, _TABLES, calls=True),
         "html": Format("table of calls in HTML", "html", html_table, _TABLES, calls=True),
         "latex": Format("table of calls in LaTeX", "tex", latex_table, _TABLES, calls=True),
@@ -165,6 +158,7 @@ def export(  # noqa: PLR0913 -- the options of all formats
     detail: Detail | None = None,
     trace: Trace | None = None,
     theme: Theme | None = None,
+    direction: Direction | None = None,
 ) -> str | bytes:
     """The machine in one of the ``FORMATS``.
 
@@ -182,6 +176,8 @@ def export(  # noqa: PLR0913 -- the options of all formats
         A walk to draw.
     theme : Theme, optional
         Light, dark, or automatic (the default): as the reader's system is set, and light if it cannot be asked.
+    direction : Direction, optional
+        Where the drawing leads: down (the default), or to the right.
 
     Returns
     -------
@@ -207,10 +203,9 @@ def export(  # noqa: PLR0913 -- the options of all formats
     if names:
         options["calls"] = _had(found.calls, format_, "a choice of calls", names)
         _check_calls(format_, machine_of(edition or DEFAULT), names, trace)
-    if trace is not None:
-        options["trace"] = _had(found.trace, format_, "a trace", trace)
-    if theme is not None:
-        options["theme"] = _had(found.theme, format_, "a theme", theme)
+    for what, value in (("trace", trace), ("theme", theme), ("direction", direction)):
+        if value is not None:
+            options[what] = _had(getattr(found, what), format_, f"a {what}", value)
     if detail is not None and detail not in found.details:
         had = f"it has {', '.join(found.details)}" if found.details else "it has no details"
         raise InvalidExportError(f"the format {format_} has no detail {detail}; {had}")
@@ -218,7 +213,7 @@ def export(  # noqa: PLR0913 -- the options of all formats
         options["detail"] = detail
     if found.write is None:
         template, shown = f"{format_}.{found.extension}.jinja", detail or (found.details[0] if found.details else None)
-        return _rendered(format_, template, edition or DEFAULT.name, names, shown)
+        return _rendered(format_, template, edition or DEFAULT.name, calls=names, detail=shown, direction=direction)
     if edition is None and found.every:
         return found.write()
     return found.write(edition or DEFAULT.name, **options)
@@ -229,15 +224,13 @@ def tla_config(edition: AnyMachine = DEFAULT) -> str:
     return _rendered("tla", "tla.cfg.jinja", edition)
 
 
-def _rendered(
-    format_: str, template: str, edition: AnyMachine, calls: Collection[str] = (), detail: Detail | None = None
-) -> str:
+def _rendered(format_: str, template: str, edition: AnyMachine, **options: Any) -> str:  # noqa: ANN401 -- passed on
     """The text that a template of a format makes of an edition."""
     try:
         from .rendering import rendered  # noqa: PLC0415 -- it needs Jinja2, which the other formats do not need
     except Exception as error:
         raise MissingPackageError(f"the format {format_}", "jinja2", "exports", error) from error
-    return rendered(template, edition, calls, detail)
+    return rendered(template, edition, **options)
 
 
 def _check_calls(format_: str, machine: Machine, calls: Collection[str], trace: Trace | None) -> None:

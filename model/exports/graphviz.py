@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..caffe import DEFAULT
-from ..diagrams.drawing import BRACKETS, Detail, drawing
+from ..diagrams.drawing import BRACKETS, Detail, Direction, drawing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["dot", "dot_of"]
 
 
-def dot(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.HEADS) -> str:
+def dot(
+    edition: AnyMachine = DEFAULT,
+    *,
+    calls: Collection[AnyCall] = (),
+    detail: Detail = Detail.HEADS,
+    direction: Direction = Direction.DOWN,
+) -> str:
     """Draw the machine in DOT; parameters and errors are those of `mermaid`.
 
     Returns
@@ -24,13 +30,15 @@ def dot(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detai
     str
         A ``digraph`` with a newline at the end.
     """
-    return dot_of(drawing(edition, calls=calls, detail=detail))
+    return dot_of(drawing(edition, calls=calls, detail=detail), direction)
 
 
-def dot_of(drawn: Drawing) -> str:
+def dot_of(drawn: Drawing, direction: Direction = Direction.DOWN) -> str:
     """Any drawing in DOT; see `dot`."""
     texts = [drawn.title, *(note.text for note in drawn.notes), *(it for it in drawn.abbreviations if it == BRACKETS)]
     lines = ["digraph machine {", f"  label={_label(texts)};", "  node [shape=box, style=rounded];"]
+    if direction is Direction.RIGHT:
+        lines.append("  rankdir=LR;")
     # No state has an empty name, so this one is only where the first arrow starts.
     lines += ['  "" [shape=point];', f'  "" -> {_quoted(drawn.nodes[0].name)};']
     lines += [f"  {_quoted(node.name)};" for node in drawn.nodes]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..caffe import DEFAULT
-from ..diagrams.drawing import Detail
+from ..diagrams.drawing import Detail, Direction
 from ..diagrams.palette import Theme
 from ..diagrams.trace import trace_of
-from ..errors import InvalidExportError
+from ..errors import InvalidArgumentError, InvalidExportError
 from ..opening import machine_of
+from ..spelling import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,22 +19,22 @@ if TYPE_CHECKING:
 
 __all__ = ["OPTIONS", "export_options", "named_calls", "named_choice"]
 
-Choice = TypeVar("Choice", Detail, Theme)
+Choice = TypeVar("Choice", Detail, Direction, Theme)
 
-OPTIONS = ("calls", "detail", "theme", "trace", "size")
+OPTIONS = ("calls", "detail", "theme", "direction", "trace", "size")
 """The options of a diagram in a page."""
 
 
 def named_calls(texts: Sequence[str], edition: AnyMachine = DEFAULT) -> tuple[str, ...]:
-    """The calls in these texts; each may have several, separated by commas or blanks.
+    """The calls in these texts; each may have several, see `names_in`.
 
     Raises
     ------
     InvalidExportError
         If the machine has no such call, or a text has no name.
     """
-    names = [name for text in texts for name in text.replace(",", " ").split() or [text]]
     known = machine_of(edition).numbered_as.calls  # of a call that an edition lacks, `export` says so
+    names = [name for text in texts for name in names_in(text, known) or [text]]
     for name in names:
         if name not in known:
             raise InvalidExportError.unknown("call", name, known)
@@ -41,7 +42,7 @@ def named_calls(texts: Sequence[str], edition: AnyMachine = DEFAULT) -> tuple[st
 
 
 def named_choice(kind: type[Choice], name: str) -> Choice:
-    """The detail or the theme with this name.
+    """The detail, the theme or the direction with this name.
 
     Raises
     ------
@@ -53,35 +54,44 @@ def named_choice(kind: type[Choice], name: str) -> Choice:
     return kind(name)
 
 
-def export_options(edition: AnyMachine, given: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments of `export` for a diagram or a table in a page.
+def export_options(
+    edition: AnyMachine | None, given: Mapping[str, str | Sequence[str]], mark: str = ""
+) -> dict[str, Any]:
+    """The arguments of `export` for what a person asks for: in a page, on a command line.
 
     Parameters
     ----------
-    edition : str or Machine
+    edition : str or Machine, optional
+        If None, the default of the format.
     given : mapping of str to str
-        Some of the ``OPTIONS``, as text.
+        Some of the ``OPTIONS``, as text; there may be several texts with calls.
+    mark : str
+        What is before the names of options, for errors.
 
     Raises
     ------
     InvalidExportError
-        If there is no such call, detail or theme; a size that is no number of bytes, or has no trace; or a trace that
-        the edition does not take.
+        If there is no such call, detail, theme or direction; a size that has no trace; or a trace that the edition
+        does not take.
+    InvalidArgumentError
+        If the size is no number.
     DeclarationError
         If there is no such edition.
     """
     found: dict[str, Any] = {"edition": edition}
-    if "calls" in given:
-        found["calls"] = named_calls([given["calls"]], edition)
-    if "detail" in given:
-        found["detail"] = named_choice(Detail, given["detail"])
-    if "theme" in given:
-        found["theme"] = named_choice(Theme, given["theme"])
-    size = given.get("size")
-    if size is not None and not size.isdecimal():
-        raise InvalidExportError(f"size is a number of bytes, not {size!r}")
+    machine = DEFAULT if edition is None else edition
+    if calls := given.get("calls"):
+        found["calls"] = named_calls([calls] if isinstance(calls, str) else calls, machine)
+    kinds: dict[str, Any] = {"detail": Detail, "theme": Theme, "direction": Direction}
+    found |= {name: named_choice(kind, str(given[name])) for name, kind in kinds.items() if name in given}
+    size = None
+    if "size" in given:
+        try:
+            size = int(str(given["size"]))
+        except ValueError:
+            raise InvalidArgumentError(f"{mark}size", given["size"], "a whole number of bytes") from None
     if "trace" in given:
-        found["trace"] = trace_of(given["trace"], edition=edition, size=None if size is None else int(size))
+        found["trace"] = trace_of(str(given["trace"]), edition=machine, size=size)
     elif size is not None:
-        raise InvalidExportError("size needs trace: it is the size of the memory that the trace is about")
+        raise InvalidExportError(f"{mark}size needs {mark}trace: it is the size of the memory that the trace is about")
     return found

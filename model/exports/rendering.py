@@ -2,7 +2,7 @@
 
 A template looks like its format.  ``${...}`` is a value, because braces alone mean something in most formats, and
 ``{% ... %}`` is a statement.  A statement on a line of its own leaves no line.  A template gets its data through
-the names in `SOURCES`; the user's options are ``edition``, ``calls`` and ``detail``.
+the names in `SOURCES`; the user's options are ``edition``, ``calls``, ``detail`` and ``rightwards``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..caffe import CAFFE, EDITIONS, MODE, REFUSALS
-from ..diagrams.drawing import BRACKETS, drawing
+from ..diagrams.drawing import BRACKETS, Direction, drawing
 from ..errors import InvalidExportError
 from ..interface import BLOB_CALLS
 from ..opening import machine_of
+from ..spelling import identifier
 from ..states import stepper
 from .document import CONTENTS, VERSION
 from .formal import check_names, formal_model
@@ -59,6 +60,8 @@ class Code(NamedTuple):
 
     Attributes
     ----------
+    name : str
+        That of the machine.
     words : Machine
         The words in the order of their numbers: those of this machine, and of others that have the same numbers.
     bits : dict of str to int
@@ -68,10 +71,16 @@ class Code(NamedTuple):
     rows : list of Coded
     """
 
+    name: str
     words: Machine
     bits: dict[str, int]
     data: int
     rows: list[Coded]
+
+    @property
+    def prefix(self) -> str:
+        """What is before all names: that of the machine; of Caffe's editions, which have the same numbers, ``smd``."""
+        return "smd" if self.words is CAFFE.numbered_as else identifier(self.name).lower()
 
     @property
     def contents(self) -> tuple[str, ...]:
@@ -109,7 +118,7 @@ def coded(edition: AnyMachine) -> Code:
             raise InvalidExportError(f"{machine}: {both[0]} is a {kind} and a {other}, which have one name in code")
     arguments = dict.fromkeys(call.takes for call in words.calls.values() if call.takes)
     bits = {name: 1 << number for number, name in enumerate([*words.facts, *arguments])}
-    code = Code(words, bits, sum(bits[name] for name in arguments), [])
+    code = Code(machine.name, words, bits, sum(bits[name] for name in arguments), [])
     step, every = stepper(machine), frozenset(machine.facts)
     settings = list(product(*(setting.values for setting in machine.settings.values())))
     for row in machine.rows:
@@ -128,6 +137,7 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
     {
         "machine_of": machine_of,
         "coded": coded,
+        "identifier": identifier,
         "brackets": BRACKETS,
         "drawing": drawing,
         "formal_model": formal_model,
@@ -144,7 +154,13 @@ SOURCES: Mapping[str, Any] = MappingProxyType(
 words of all editions."""
 
 
-def rendered(template: str, edition: AnyMachine, calls: Collection[str], detail: Detail | None) -> str:
+def rendered(
+    template: str,
+    edition: AnyMachine,
+    calls: Collection[str] = (),
+    detail: Detail | None = None,
+    direction: Direction | None = None,
+) -> str:
     """The text that a template makes of an edition.
 
     Parameters
@@ -157,13 +173,18 @@ def rendered(template: str, edition: AnyMachine, calls: Collection[str], detail:
         Show only these calls; if empty, all calls.
     detail : Detail or None
         None for formats that have no details.
+    direction : Direction, optional
 
     Raises
     ------
     DeclarationError
         If there is no such edition.
     """
-    return templates().get_template(template).render(edition=edition, calls=calls, detail=detail)
+    return (
+        templates()
+        .get_template(template)
+        .render(edition=edition, calls=calls, detail=detail, rightwards=direction is Direction.RIGHT)
+    )
 
 
 @cache

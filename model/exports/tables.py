@@ -126,12 +126,12 @@ def _line(machine: Machine, row: Row, steps: str, head: str) -> CellLine:
 def _merged(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[CellLine, ...]:
     acting = [row for row in rows if not row.refusal]
     refused = [_line(machine, row, "", head) for row in rows if row.refusal]
-    done: list[CellLine] = []
-    for dest in dict.fromkeys(row.dest for row in acting):
-        alike = [row for row in acting if row.dest == dest]
-        line = _line(machine, alike[0], effect(machine, alike), head)
-        done.append(line._replace(guards=(), flags=()))
-    return (*refused, *done)
+    dests = dict.fromkeys(row.dest or head for row in acting)
+    if len(dests) > 1:  # without guards it would look as if there were a choice
+        done = [_line(machine, row, effect(machine, [row]), head) for row in acting]
+    else:
+        done = [_line(machine, acting[0], effect(machine, acting), head)._replace(guards=()) for _ in dests]
+    return (*refused, *(line._replace(flags=()) for line in done))
 
 
 def flag_changes(machine: Machine, actions: Iterable[str]) -> tuple[str, ...]:
@@ -184,10 +184,14 @@ class Markup(NamedTuple):
         return f"{asked}{steps}→ {code(line.end)}{flags}"
 
 
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "~": "&#126;", "$": "&#36;"})
+"""What some programs that read Markdown do not take with a backslash before it."""
+
+
 def _markdown(text: str) -> str:
     """A text whose letters mean nothing to Markdown, and are no tags."""
-    plain = re.sub(r"[\\`*|]|(?<!\w)_|_(?!\w)|_(?=_)|(?<=_)_", r"\\\g<0>", text)
-    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    plain = re.sub(r"[\\`*|[]|(?<!\w)_|_(?!\w)|_(?=_)|(?<=_)_", r"\\\g<0>", text)
+    return plain.translate(_ENTITIES)
 
 
 def _markdown_code(text: str) -> str:
@@ -298,15 +302,20 @@ _TEX = str.maketrans(
         "\\": "\\textbackslash{}",
         "~": "\\textasciitilde{}",
         "^": "\\textasciicircum{}",
+        "<": "\\textless{}",
+        ">": "\\textgreater{}",
+        "|": "\\textbar{}",
+        '"': "\\texttt{\\char34}",
     }
 )
-"""What has a meaning in TeX."""
+"""What has a meaning in TeX, or is another letter in one of its encodings."""
 
 _LATEX = Markup("\\texttt{{{}}}".format, "\\textbf{{{}}}".format)
 
 
 def _tex(text: str) -> str:
-    return text.translate(_TEX)
+    # A place to break keeps two letters apart that would become one, such as two hyphens.
+    return re.sub(r"([-`',?!])(?=[-`',])", r"\1\\allowbreak", text.translate(_TEX))
 
 
 def _tex_line(line: CellLine, *, coded: bool) -> str:
@@ -320,11 +329,11 @@ def latex_table(
 ) -> str:
     """A table as a ``tabularx`` of LaTeX, as wide as the text; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
-    columns = f"l*{{{len(table.header) - 1}}}{{>{{\\raggedright\\arraybackslash}}X}}"
+    columns = f"l*{{{len(table.header) - 1}}}{{>{{\\raggedright\\arraybackslash\\hspace{{0pt}}}}X}}"
     lines = [
         f"% {machine_of(edition).title}. In the preamble: \\usepackage{{tabularx}}",
-        # Long names may be broken after an underscore, so that no cell sticks out.
-        "{\\let\\plainunderscore\\_\\def\\_{\\plainunderscore\\allowbreak}%",
+        # Long names may be broken after an underscore and hyphenated after a space, so that no cell sticks out.
+        "{\\let\\plainunderscore\\_\\def\\_{\\plainunderscore\\hspace{0pt}}%",
         f"\\noindent\\begin{{tabularx}}{{\\linewidth}}{{{columns}}}",
         "\\hline",
         " & ".join(_tex(text).replace("(", "\\allowbreak(") for text in table.header) + " \\\\ \\hline",

@@ -29,7 +29,7 @@ __all__ = ["END", "xstate_json", "xstate_machine"]
 Json = dict[str, Any]
 
 END = "RELEASED"
-"""The final state, after ``release``."""
+"""The final state, after ``release``, of a machine that has such a call."""
 
 
 def xstate_machine(
@@ -55,7 +55,9 @@ def xstate_machine(
     machine, names = machine_of(edition), {*map(str, calls)}
     made = _flat(machine, names) if detail is Detail.CONFIGURATIONS else _guarded(machine, names)
     states: Json = made["states"]
-    return {"id": "syncedmem", **made, "states": {**states, END: {"type": "final"}}}
+    if any(call.ends and (not names or call.name in names) for call in machine.calls.values()):
+        states = {**states, END: {"type": "final"}}
+    return {"id": machine.name, **made, "states": states}
 
 
 def xstate_json(

@@ -77,11 +77,7 @@ class Diagram(_Exported):
     """``syncedmem-diagram``: a picture of a machine."""
 
     option_spec: ClassVar[dict[str, Callable[[str], Any]] | None] = {
-        "calls": directives.unchanged_required,
-        "detail": directives.unchanged_required,
-        "trace": directives.unchanged_required,
-        "size": directives.unchanged_required,
-        "theme": directives.unchanged_required,
+        **dict.fromkeys(OPTIONS, directives.unchanged_required),
         "alt": directives.unchanged_required,
         "caption": directives.unchanged_required,
         "name": directives.unchanged,

@@ -11,6 +11,7 @@ import pytest
 from syncedmem.cli import main
 from syncedmem.model import EDITIONS
 from syncedmem.model.exports.document import machine_json
+from syncedmem.model.exports.formats import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,25 @@ def test_a_machine_of_a_python_file_is_drawn_and_read_back(tmp_path: Path, monke
     assert "edition no_push" in tmp_path.joinpath("one.svg").read_text()
 
 
+def test_a_file_with_one_machine_is_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machines of ours that it imports do not count."""
+    text = "from syncedmem.model.caffe import CAFFE\nfrom syncedmem.model import Machine, Row\n"
+    tmp_path.joinpath("one.py").write_text(
+        f"{text}DOOR = Machine('door', [Row('open', 'SHUT', 'OPEN')])\nSAME = DOOR\n"
+    )
+    assert not run(monkeypatch, "diagram", "--machine", "one.py", "-o", "one.svg")
+    assert not run(monkeypatch, "diagram", "--machine", "one.py:DOOR", "-o", "one.svg", "--check")
+
+
+@pytest.mark.parametrize("name", ["mermaid", "dot", "svg", "plantuml", "xstate", "c", "rust", "tla", "promela"])
+def test_a_file_of_another_machine_is_known_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = f"x.{FORMATS[name].extension}"
+    for options in (("--machine", PETSC), ("--machine", TCP), ()):
+        assert not run(monkeypatch, "diagram", "--format", name, "-o", file, *options)
+    for _ in range(2) if FORMATS[name].direction else ():
+        assert not run(monkeypatch, "diagram", "--format", name, "-o", file, "--direction", "right")
+
+
 def test_a_run_of_a_machine_is_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,7 +94,7 @@ def test_a_run_of_a_machine_is_checked(
     assert not run(monkeypatch, "check-trace", "run.jsonl", "--edition", "mine.py:NO_PUSH")
 
 
-PETSC = f"{Path(__file__).parents[2]}/examples/machines/petsc.py"
+PETSC, TCP = (f"{Path(__file__).parents[2]}/examples/machines/{it}.py" for it in ("petsc", "tcp"))
 MAKERS = """
 from functools import partial
 from machines import PETSC

@@ -136,7 +136,7 @@ def test_pages_are_read_and_written_by_several_processes(project: Path) -> None:
         ("syncedmem-diagram::\n   :detail: all", "unknown detail 'all'"),
         ("syncedmem-diagram::\n   :theme: red", "unknown theme 'red'"),
         ("syncedmem-diagram::\n   :size: 4", "size needs trace"),
-        ("syncedmem-diagram::\n   :trace: cpu_data\n   :size: -4", "size is a number of bytes, not '-4'"),
+        ("syncedmem-diagram::\n   :trace: cpu_data\n   :size: -4", "a memory has at least 0 bytes, got -4"),
         ("syncedmem-table::\n   :calls: cpu_dato", "cpu_dato"),
         ("syncedmem-table:: coffee", "coffee"),
     ],

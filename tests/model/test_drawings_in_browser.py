@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from drawings import collisions, head_boxes, lying_on, parsed, stretches, within
 from machines import EXAMPLES, ODD
+from pictured import PICTURED
 from programs import npm_file
 
 from syncedmem.model import EDITIONS
 from syncedmem.model.diagrams.diagram import diagram_svg
-from syncedmem.model.diagrams.drawing import Detail, drawing
+from syncedmem.model.diagrams.drawing import Detail, Direction, drawing
 from syncedmem.model.diagrams.palette import DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.mermaid import mermaid
@@ -214,9 +215,13 @@ def test_mermaid_draws_no_label_on_another(browser: Explorer, tmp_path: Path, ed
     assert [] == lying(boxes)
 
 
-@pytest.mark.parametrize("machine", [*EXAMPLES, ODD], ids=str)
-def test_mermaid_shows_every_name_of_any_machine(browser: Explorer, tmp_path: Path, machine: Machine) -> None:
-    shown = "".join("".join(name.split()) for name, _ in drawn_by_mermaid(browser, tmp_path, mermaid(machine)))
+@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize("machine", [*EXAMPLES, ODD, *PICTURED], ids=str)
+def test_mermaid_shows_every_name_of_any_machine(
+    browser: Explorer, tmp_path: Path, machine: Machine, direction: Direction
+) -> None:
+    text = mermaid(machine, direction=direction)
+    shown = "".join("".join(name.split()) for name, _ in drawn_by_mermaid(browser, tmp_path, text))
     words = [*machine.heads, *(line.call for edge in drawing(machine).edges for line in edge.lines)]
 
     assert [] == [word for word in words if "".join(word.split()) not in shown]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from exported import exported
+from machines import PETSC, TCP
 from programs import program
 
 from syncedmem.model import DeclarationError
@@ -230,3 +231,20 @@ def test_the_header_of_ports_is_the_same_for_all_editions() -> None:
     assert {exported("port-header")} == {exported("port-header", edition) for edition in EDITIONS}
     with pytest.raises(DeclarationError):
         exported("port-header", "none")
+
+
+@pytest.mark.deep
+def test_headers_of_two_machines_go_into_one_file(tmp_path: Path) -> None:
+    """The second one is not left out.  Of two editions with the same names only one can be there, and is told."""
+    for machine in (TCP, PETSC):
+        (tmp_path / f"{machine}.h").write_text(exported("c", machine))
+    (tmp_path / "early.h").write_text(exported("c", "early"))
+    (tmp_path / "caffe.h").write_text(exported("c"))
+    includes = "".join(f'#include "{name}.h"\n' for name in ("tcp", "petsc", "caffe"))
+    main = f"{includes}int main(void) {{ return TCP_CLOSED + PETSC_CPU == 1 ? 0 : 1; }}\n"
+    for name, more in (("both", ""), ("same", '\n#include "caffe.h"\n'), ("wrong", '\n#include "early.h"\n')):
+        (tmp_path / f"{name}.c").write_text(more + main)
+        command = [program("cc"), "-std=c99", "-Wall", "-Werror", "-Wno-unused", "-o", name, f"{name}.c"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode == 0) == (name != "wrong"), done.stderr
+        assert name != "wrong" or "that of another edition" in done.stderr

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import xml.etree.ElementTree as ET
+from html import unescape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 from machines import ODD
+from markdown import markdown
+from markdown_it import MarkdownIt
 from programs import program, run_node, typeset
 
 from syncedmem.model import DeclarationError, Machine, Row
@@ -84,3 +87,58 @@ def test_latex_sets_every_name(tmp_path: Path) -> None:
         + [Row("on", a, b) for a, b in pairwise(names)],
     )
     assert typeset(tmp_path, str(export("latex", edition=machine, detail=Detail.HEADS)))
+
+
+def cells_of(page: str) -> set[str]:
+    """The texts of the cells of a table in HTML."""
+    cells = re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", page, re.DOTALL)
+    assert not [cell for cell in cells if re.search(r"<(?!br|/?code|/?strong)", cell)]
+    return {unescape(re.sub(r"<.*?>", "", cell)) for cell in cells}
+
+
+@pytest.mark.parametrize("of", ["GitHub", "MkDocs"])
+def test_markdown_shows_every_name(of: str) -> None:
+    """As the rules of CommonMark and Python-Markdown read it; GitHub has strikethrough and formulas besides."""
+    names = ["[e](f)", "![e](f)", "~~x~~", "$y$", "<b>", "a|b", "*c*", "_d_", "__e__", "`f`", "&lt;", "a_b_c"]
+    machine = Machine("odd", [Row(f"to {b}", a, b) for a, b in pairwise([*names, names[0]])])
+    text = str(export("markdown", edition=machine))
+    if of == "GitHub":
+        page = MarkdownIt("gfm-like", {"linkify": False}).render(text)
+    else:
+        page = markdown(text, extensions=["tables"])
+    assert {f"to {name}" for name in names} <= cells_of(page)
+    assert "$" not in text
+
+
+_INK = ["<<<->>>", "a--b---c", "``say'' ,,so''", "?`no!`", "x<y>z", "it's"]
+"""Letters of which TeX makes others, in one encoding or in both."""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("encoding", ["OT1", "T1"])
+def test_latex_changes_no_letter(encoding: str, tmp_path: Path) -> None:
+    """What is set has the same codes as the text, in which a quote of TeX is that of ASCII."""
+    rows = [Row("go", "A", "B", do=ink) for ink in _INK]
+    machine = Machine("ink", [*rows[:1], *(Row(f"go{k}", "A", "B", do=ink) for k, ink in enumerate(_INK[1:]))])
+    table = str(export("latex", edition=machine, detail=Detail.HEADS))
+    (tmp_path / "page.tex").write_text(
+        "\\documentclass[a3paper,landscape]{article}\\usepackage[margin=1cm]{geometry}\\usepackage{tabularx}\n"
+        f"\\usepackage[{encoding}]{{fontenc}}\\begin{{document}}\\pagestyle{{empty}}\n{table}\n\\end{{document}}\n"
+    )
+    subprocess.run(
+        [program("latex"), "-interaction=nonstopmode", "-halt-on-error", "page.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    )
+    read = subprocess.run([program("dvitype"), "page.dvi"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    shown = "".join(chr(int(code)) for code in re.findall(r"setchar(\d+)", read.stdout))
+    assert [] == [ink for ink in _INK if flat(ink) not in shown]
+
+
+@pytest.mark.deep
+def test_latex_breaks_long_words(tmp_path: Path) -> None:
+    rows = [Row("go", "A", f"cudaStreamCaptureStatusInvalidated{k}") for k in range(1)]
+    rows += [Row("back", "cudaStreamCaptureStatusInvalidated0", "A", do="EncryptedExtensions")]
+    table = str(export("latex", edition=Machine("long", rows), detail=Detail.HEADS))
+    assert "Overfull" not in typeset(tmp_path, f"\\begin{{minipage}}{{45mm}}\n{table}\\end{{minipage}}", size="small")

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from drawings import arrow_groups, collisions, head_boxes, overlap, parsed, stretches, text_boxes, texts, within
+from crossings import crossings, of_dot, of_ours
+from drawings import (
+    SVG,
+    arrow_groups,
+    classes,
+    collisions,
+    head_boxes,
+    overlap,
+    parsed,
+    points,
+    stretches,
+    text_boxes,
+    texts,
+    within,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from machines import DOOR, EXAMPLES, MSI, THIRD
+from pictured import H11, LIFT, OFFLOAD, PICTURED, TLS, VENDING
 
 from syncedmem.model import EDITIONS
 from syncedmem.model.declaration import Machine, Row
 from syncedmem.model.diagrams.diagram import diagram_svg, painted
-from syncedmem.model.diagrams.drawing import Detail, drawing, drawing_of
+from syncedmem.model.diagrams.drawing import Detail, Direction, drawing, drawing_of
+from syncedmem.model.diagrams.layered import layered
 from syncedmem.model.diagrams.trace import trace_of
 
 if TYPE_CHECKING:
@@ -97,18 +114,81 @@ OVERLAP = Machine(
 )
 
 
-@pytest.mark.deep
-@pytest.mark.xfail(reason="three tracks that must each be above the next are placed one on another", strict=True)
-def test_tracks_in_a_cycle_of_three_do_not_lie_on_each_other() -> None:
+def test_arrows_that_must_all_be_above_each_other_go_down_in_two_steps() -> None:
     assert [] == covered(parsed(painted(drawing_of(OVERLAP), Detail.HEADS)))
+
+
+@pytest.mark.parametrize("machine", [*PICTURED, OVERLAP, *DRAWN], ids=str)
+@pytest.mark.parametrize("direction", Direction)
+def test_no_arrow_moves_aside_by_a_little(machine: Machine, direction: Direction) -> None:
+    laid = layered(drawing_of(machine), direction=direction)
+    ways = [way for arrow in laid.arrows for way in (arrow.points, *arrow.joining)]
+    lengths = [abs(x - to_x) + abs(y - to_y) for way in ways for (x, y), (to_x, to_y) in pairwise(way)]
+    assert not [length for length in lengths if length < 9]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("machine", [*PICTURED, OVERLAP, *EXAMPLES], ids=str)
+def test_arrows_cross_no_more_often_than_in_graphviz(machine: Machine) -> None:
+    assert crossings(of_ours(machine)) <= crossings(of_dot(machine))
+
+
+def test_ends_are_below_and_mutual_neighbours_beside_each_other() -> None:
+    """The order of a machine that counts is that of its layers; two heads that lead to each other are side by side."""
+    tops = {name: box[1] for name, box in head_boxes(parsed(diagram_svg(VENDING))).items()}
+    in_order = ["0c", "5c", "10c", "15c", "20c", "25c", "PAID", "VENDING", "OUT OF ORDER"]
+    assert in_order == sorted(tops, key=tops.__getitem__)
+    boxes = head_boxes(parsed(diagram_svg(OFFLOAD)))
+    middles = {name: (box[1] + box[3]) / 2 for name, box in boxes.items()}
+    assert abs(middles["CPU"] - middles["GPU"]) < 1
+    assert middles["NEW"] < middles["CPU"] < middles["BOTH"]
+    lowest = head_boxes(parsed(diagram_svg(H11)))
+    assert max(lowest, key=lambda name: lowest[name][1]) == "ERROR"
+
+
+def test_equal_labels_to_one_head_join() -> None:
+    """The words are there once; each head has its own arrow, which ends on that of another."""
+    root = parsed(diagram_svg(LIFT))
+    ((sources, _), group), *others = [it for it in arrow_groups(root) if "timeout" in texts(it[1], "smd-call")]
+    assert not others
+    assert {"floor 2", "floor 3", "floor 4"} == set(sources.split("\n"))
+    first, *joining = [points(path) for path in group.iter(f"{SVG}path") if "smd-way" in classes(path)]
+    assert 2 == len(joining)
+    for way in joining:
+        (x, y), steps = way[-1], [*pairwise(first)]
+        assert any(a[0] == b[0] == x and min(a[1], b[1]) - 11 <= y <= max(a[1], b[1]) + 11 for a, b in steps)
+
+
+def test_no_arrows_join_in_a_drawing_with_a_trace() -> None:
+    """It takes one of them."""
+    trace = trace_of(["up", "up", "timeout"], edition=LIFT)
+    assert 3 == sum("timeout" in call for call in texts(parsed(diagram_svg(LIFT, trace=trace)), "smd-call"))
+
+
+@pytest.mark.parametrize("machine", [VENDING, TLS, MSI], ids=str)
+def test_a_drawing_to_the_right_is_wider_than_high(machine: Machine) -> None:
+    root = parsed(diagram_svg(machine, direction=Direction.RIGHT))
+    places = head_boxes(root)
+    first = places[machine.initial.name]
+    assert all(box[0] > first[0] for name, box in places.items() if name != machine.initial.name)
+    _, _, width, height = map(float, root.attrib["viewBox"].split())
+    assert width > height
+    assert [] == covered(root)
+    assert [] == [it for it in text_boxes(root) if not within(it[1], (0, 0, width, height))]
+
+
+def test_a_large_machine_is_drawn() -> None:
+    """100 heads and 500 rows."""
+    rows = [Row(f"call_{c}", f"H{k}", f"H{(3 * k + c) % 100}") for c in range(5) for k in range(100)]
+    assert 100 == len(layered(drawing_of(Machine("large", rows))).boxes)
 
 
 @st.composite
 def machines(draw: st.DrawFn) -> Machine:
     """A machine of some heads, of which nobody can be sure that all are reached."""
-    heads = [f"H{n}" for n in range(draw(st.integers(1, 7)))]
+    heads = [f"H{n}" for n in range(draw(st.integers(1, 14)))]
     rows = [
-        Row(f"call_{c}", head, draw(st.sampled_from(heads))) for c in range(draw(st.integers(1, 4))) for head in heads
+        Row(f"call_{c}", head, draw(st.sampled_from(heads))) for c in range(draw(st.integers(1, 6))) for head in heads
     ]
     return Machine("any", rows, heads=heads)
 
@@ -116,3 +196,22 @@ def machines(draw: st.DrawFn) -> Machine:
 @given(machines())
 def test_nothing_lies_on_anything_whatever_the_shape(machine: Machine) -> None:
     assert [] == covered(parsed(painted(drawing_of(machine), Detail.HEADS)))
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(20))
+def test_no_arrow_lies_on_another_in_many_machines(seed: int) -> None:
+    """10,000 in all, of 3 to 14 heads and 1 to 6 calls; one in a hundred had such arrows."""
+    drawn = Random(seed)  # noqa: S311 -- no secret
+    for _ in range(500):
+        heads = [f"H{n}" for n in range(drawn.randint(3, 14))]
+        calls = range(drawn.randint(1, 6))
+        rows = [Row(f"call_{c}", head, drawn.choice(heads)) for c in calls for head in heads]
+        laid = layered(drawing_of(Machine("any", rows, heads=heads)))
+        lines = [
+            (number, (min(x, to_x), min(y, to_y), max(x, to_x), max(y, to_y)))
+            for number, arrow in enumerate(laid.arrows)
+            for way in (arrow.points, *arrow.joining)
+            for (x, y), (to_x, to_y) in pairwise(way)
+        ]
+        assert [] == [(a, b) for (one, a), (other, b) in combinations(lines, 2) if one != other and lie_on(a, b)]

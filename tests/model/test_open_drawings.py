@@ -87,7 +87,7 @@ def test_formal_models_have_the_invariants_that_a_machine_has_words_for(machine:
 def test_words_with_one_name_cannot_be_told_apart_in_code() -> None:
     with pytest.raises(InvalidExportError, match=r"^door: OPEN is a call and a head, which have one name in code$"):
         export("c", edition=DOOR)
-    assert "SMD_CLOSE_WAIT" in str(export("c", edition=TCP))
+    assert "TCP_CLOSE_WAIT" in str(export("c", edition=TCP))
 
 
 @pytest.mark.parametrize("format_", ["c", "rust", "tla", "promela"])
@@ -129,6 +129,13 @@ def test_a_chart_with_guards_has_the_facts_that_actions_change() -> None:
     assert ["open", "open[locked]", "close"] == [
         *json.loads(str(export("xstate", edition=DOOR)))["states"]["SHUT"]["on"]
     ]
+
+
+def test_a_chart_has_the_name_of_its_machine_and_an_end_only_if_something_ends() -> None:
+    charts = {machine: xstate_machine(machine) for machine in (TCP, EDITIONS["caffe"])}
+    assert ["tcp", "caffe"] == [chart["id"] for chart in charts.values()]
+    assert [False, True] == ["RELEASED" in chart["states"] for chart in charts.values()]
+    assert "MODULE tcp" in str(export("tla", edition=TCP))
 
 
 def test_an_unsound_machine_is_not_drawn() -> None:

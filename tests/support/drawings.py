@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -92,11 +92,11 @@ def head_boxes(root: ET.Element) -> dict[str, Box]:
 
 
 def stretches(root: ET.Element) -> list[tuple[str, Box]]:
-    """The straight parts of every arrow, as rectangles without thickness."""
+    """The straight parts of every arrow and of those that join it, as rectangles without thickness."""
     found: list[tuple[str, Box]] = []
     for pair, group in arrow_groups(root):
-        way = points(next(group.iter(f"{SVG}path")))
-        for (x, y), (to_x, to_y) in pairwise(way):
+        ways = (points(path) for path in group.iter(f"{SVG}path") if "smd-way" in classes(path))
+        for (x, y), (to_x, to_y) in chain.from_iterable(map(pairwise, ways)):
             box = (min(x, to_x), min(y, to_y), max(x, to_x), max(y, to_y))
             found.append((f"arrow {' to '.join(pair)}", box))
     return found

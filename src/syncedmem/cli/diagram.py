@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from syncedmem.model import EDITIONS, InvalidArgumentError, InvalidExportError
+from syncedmem.model import EDITIONS, InvalidExportError
 from syncedmem.model.caffe import DEFAULT
-from syncedmem.model.diagrams.drawing import Detail
+from syncedmem.model.diagrams.drawing import Detail, Direction
 from syncedmem.model.diagrams.palette import Theme
-from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.blocks import END, MARK, fill_blocks
 from syncedmem.model.exports.declared import MACHINE, machine_named
 from syncedmem.model.exports.formats import ENDINGS, FORMATS, export, format_of, tla_config
-from syncedmem.model.exports.options import named_calls, named_choice
+from syncedmem.model.exports.options import export_options
 from syncedmem.model.files import read_text
 
 from .options import Force  # noqa: TC001 -- typer reads it
@@ -85,6 +84,10 @@ def diagram(  # noqa: PLR0913 -- the options of the command
             "where the page or the reader's system is.",
         ),
     ] = None,
+    direction: Annotated[
+        str | None,
+        typer.Option(metavar="DIRECTION", help=f"Where a drawing leads: {', '.join(Direction)}. Default: down."),
+    ] = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -111,31 +114,22 @@ def diagram(  # noqa: PLR0913 -- the options of the command
     force: Force = False,
 ) -> None:
     """Draw the head machine, or write it in another format."""
+    given = {"calls": calls, "detail": detail, "trace": trace, "size": size, "theme": theme, "direction": direction}
     if insert:
-        options: dict[str, object] = {"--format": format_, "--machine": edition, "--calls": calls, "--detail": detail}
-        options |= {"--trace": trace, "--size": size, "--theme": theme, "--out": out, "--force": force}
+        options = {"format": format_, "machine": edition, **given, "out": out, "force": force}
         _insert(insert, options, check=check)
         return
     path = None if out is None else file_place(out)
     if check and path is None:
         raise InvalidExportError("--check needs a file to compare with: -o FILE")
-    if size is not None and trace is None:
-        raise InvalidExportError("--size needs --trace: it is the size of the memory that the trace is about")
     machine = None if edition is None else machine_named(edition)
-    walk = None if trace is None else trace_of(trace, edition=machine or DEFAULT, size=_bytes(size))
+    asked = export_options(machine, {name: value for name, value in given.items() if value is not None}, "--")
     name = format_of("" if path is None else str(path), format_)
     if check and name == "pdf":
         raise InvalidExportError(
             "a PDF has the date at which it was made, so --check cannot compare it; use svg or png"
         )
-    found = export(
-        name,
-        edition=machine,
-        calls=named_calls(calls or [], machine or DEFAULT),
-        detail=None if detail is None else named_choice(Detail, detail),
-        trace=walk,
-        theme=None if theme is None else named_choice(Theme, theme),
-    )
+    found = export(name, **asked)
     if path is None:
         write(None, found)
         return
@@ -168,7 +162,7 @@ def _beside(page: Path) -> Callable[[str], str]:
 def _insert(pages: Sequence[str], others: Mapping[str, object], *, check: bool) -> None:
     """Write the blocks of pages again: all of them, or none if one is wrong."""
     if given := [option for option, value in others.items() if value]:
-        raise InvalidExportError(f"with --insert the marks have the options, so {given[0]} cannot be given")
+        raise InvalidExportError(f"with --insert the marks have the options, so --{given[0]} cannot be given")
     paths = [place("--insert", page, "page of Markdown") for page in pages]
     texts = {path: read_text(path, "a page of Markdown") for path in paths}
     results = {path: fill_blocks(text, str(path), _beside(path)) for path, text in texts.items()}
@@ -198,10 +192,3 @@ Exit status:
   1  with --check, a file is missing or not up to date
   2  the command line is wrong, or a file cannot be read or written
 """
-
-
-def _bytes(text: str | None) -> int | None:
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        raise InvalidArgumentError("--size", text, "a whole number of bytes") from None

@@ -23,7 +23,7 @@ function draw() {
   for (const id of ["undo", "restart"]) at(id).disabled = !records.length;
   at("walk").disabled = memory.state === ENDED;
   at("glance").textContent = last ? `${last.number} ${last.entry.name}: ${summary(last)}` : verdict(machine, memory);
-  at("live").textContent = last ? `${last.entry.name}: ${summary(last)}. ${verdict(machine, memory)}` : "A fresh memory.";
+  at("live").textContent = last ? `${last.entry.name}: ${summary(last)}. ${verdict(machine, memory)}` : verdict(machine, memory);
   document.body.dataset.configuration = machine.nameOf(memory.state);
 }
 
@@ -104,7 +104,7 @@ function markDrawing() {
     }
   }
   for (const arrow of place.querySelectorAll("[data-source]")) {
-    const goes = source !== null && arrow.dataset.dest === head && arrow.dataset.source.split(" ").includes(source);
+    const goes = source !== null && arrow.dataset.dest === head && arrow.dataset.source.split("\n").includes(source);
     const names = [...arrow.querySelectorAll(".smd-call")];
     for (const name of names) name.parentElement.classList.toggle("called", goes && isCalled(name));
     arrow.classList.toggle("taken", goes && names.some(isCalled));

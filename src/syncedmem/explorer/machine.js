@@ -96,7 +96,7 @@ class Session {
     const { machine, memory: before } = this;
     const [{ state }, number] = [before, this.records.length + 1];
     const record = { entry, number, before, fail, after: before, row: null, actions: [], reason: "", written: "" };
-    if (state === ENDED) return { ...record, reason: entry.ends ? "" : "the memory is released" };
+    if (state === ENDED) return { ...record, reason: entry.ends ? "" : endOf(machine) };
     const step = machine.step(state, entry);
     if (!step) return { ...record, reason: `there is no row for ${entry.name} in ${machine.head(state).name}` };
     const { row, actions, reason } = step;

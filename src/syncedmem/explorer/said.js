@@ -21,9 +21,12 @@ function summary({ reason, fail, actions, entry, before, after }) {
   return done || (entry.setting ? `${entry.setting} is ${entry.value}` : before.state === after.state ? "nothing to do" : "no action");
 }
 
+/** Only a machine with sides is about a memory. */
+const endOf = ({ sides }) => (sides.length ? "the memory is released" : "this is the end");
+
 /** Which head it is, and which sides are fresh, in a sentence. */
 function verdict(machine, { state }) {
-  if (state === ENDED) return "The memory is released.";
+  if (state === ENDED) return `${endOf(machine)}.`.replace(/^t/, "T");
   const { name, fresh } = machine.head(state);
   return machine.asks ? `${name}. Fresh: ${listed(fresh, "no side")}.` : `${name}.`;
 }
@@ -49,7 +52,7 @@ function drawStep(place, machine, last) {
 
 /** The row that fired, and why it did and no other. */
 function because(machine, { entry, row, before }) {
-  if (before.state === ENDED) return "the memory is released";
+  if (before.state === ENDED) return endOf(machine);
   if (entry.setting) return `${entry.setting} is set, which every state allows`;
   const head = ["the head is ", make("span.mono", {}, machine.head(before.state).name)];
   if (!row) return [head, ", where the machine has no row for the call"].flat();

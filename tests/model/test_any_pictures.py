@@ -1,0 +1,128 @@
+"""Any machine, in every format that draws or tabulates: plain, with each detail, with some calls, with a trace."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from drawings import parsed, texts
+from exported import exported
+from machines import DOOR, EXAMPLES, MSI, TCP
+from pictured import H11, OFFLOAD, PICTURED, SHOP, TLS
+
+from syncedmem.explorer import explorer_page
+from syncedmem.model import EDITIONS, InvalidExportError
+from syncedmem.model.declaration import Call, Machine, Row
+from syncedmem.model.diagrams.diagram import diagram_svg
+from syncedmem.model.diagrams.drawing import Detail, Direction, drawing
+from syncedmem.model.diagrams.trace import Trace, trace_of
+from syncedmem.model.exports.formats import FORMATS, export
+from syncedmem.model.exports.options import named_calls
+from syncedmem.model.states import space
+
+ANY = (*EDITIONS.values(), *EXAMPLES, DOOR, *PICTURED)
+DRAWN = {name: it for name, it in FORMATS.items() if it.calls}
+OF_MEMORIES = re.compile(r"\b(?:memory|memories|copy|copies|copied|fresh|sides?)\b", re.IGNORECASE)
+
+
+def walk_of(machine: Machine) -> Trace:
+    """The first calls of a machine, as long as there are some that do something new."""
+    names, state, seen = list[str](), space(machine).start, set[Any]()
+    while state not in seen and len(names) < 6:
+        seen.add(state)
+        steps = space(machine).steps[state]
+        entry = next((it for it, step in steps.items() if step.after not in seen and not step.refusal), None)
+        if entry is None:
+            break
+        names.append(str(entry))
+        state = steps[entry].after
+    return trace_of(names, edition=machine)
+
+
+def cases(name: str, machine: Machine) -> list[dict[str, Any]]:
+    """The options of a format that are tried."""
+    found: list[dict[str, Any]] = [{}, *({"detail": detail} for detail in DRAWN[name].details)]
+    found.append({"calls": [next(call.name for call in machine.calls.values() if not call.ends)]})
+    return [*found, {"trace": walk_of(machine)}] if DRAWN[name].trace else found
+
+
+@pytest.mark.parametrize("machine", ANY, ids=str)
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.deep(quick=30)
+def test_every_machine_is_drawn_and_tabulated(name: str, machine: Machine) -> None:
+    for options in cases(name, machine):
+        assert export(name, edition=machine, **options)
+
+
+@pytest.mark.parametrize("machine", [TCP, DOOR, SHOP], ids=str)
+@pytest.mark.parametrize("name", [it for it in DRAWN if it not in ("png", "pdf")])
+def test_what_is_no_memory_is_not_called_one(name: str, machine: Machine) -> None:
+    for options in [{}, {"trace": walk_of(machine)}] if FORMATS[name].trace else [{}]:
+        assert [] == OF_MEMORIES.findall(exported(name, machine, **options))
+
+
+@pytest.mark.parametrize("name", ["c", "rust"])
+def test_what_is_no_memory_is_not_called_one_in_code(name: str) -> None:
+    assert [] == re.findall("memory|fresh", exported(name, TCP))
+
+
+@pytest.mark.parametrize("detail", [None, Detail.HEADS])
+@pytest.mark.parametrize("name", [it for it in DRAWN if it not in ("png", "pdf", "xstate")])
+def test_a_call_that_leads_to_two_heads_has_its_guards(name: str, detail: Detail | None) -> None:
+    """Without them it would look as if it could go either way."""
+    text = re.sub(r"\\|#\d+;|<U\+\w+>", "", exported(name, TLS, detail=detail))
+    for guard in ("early data", "client auth"):
+        found = re.findall(rf".?(?=\b{guard}[\]:])", text.replace("&#33;", "!"))
+        assert {True, False} == {it == "!" for it in found}
+
+
+def test_where_the_argument_decides_it_is_a_guard() -> None:
+    rows = [Row("put", "A", "B", when="data"), Row("put", "A", "C", unless="data"), Row("back", ["B", "C"], "A")]
+    machine = Machine("box", rows, calls=[Call("put", takes="data"), "back"])
+    assert ["put [data] / nothing", "put [!data] / nothing"] == [
+        it for edge in drawing(machine).edges[:2] for it in edge.labels
+    ]
+
+
+def test_an_arrow_of_all_states_names_those_that_do_something_else() -> None:
+    """Only the device copies to the host; a call that does the same everywhere names none."""
+    steps = texts(parsed(diagram_svg(OFFLOAD)), "smd-step")
+    assert {"from NEW, BOTH: nothing", "from GPU: copy to HOST", "from CPU: copy to DEVICE"} <= set(steps)
+    assert [] == [step for step in texts(parsed(diagram_svg(H11)), "smd-step") if step.startswith("from")]
+
+
+@pytest.mark.parametrize("text", ["add, once more check out cancel", "add, once more, check out,cancel"])
+def test_names_with_blanks_and_commas_are_found_in_a_text(text: str) -> None:
+    """The longest first: of `check out` and `check` it is the longer one."""
+    machine = Machine("more", [*SHOP.rows, Row("check", "paying")])
+    calls = ("add, once more", "check out", "cancel")
+    assert calls == named_calls([text], machine)
+    assert [*calls] == [str(step.asked) for step in trace_of(text, edition=machine).steps]
+    with pytest.raises(InvalidExportError, match=r"^unknown call 'add'"):
+        named_calls(["add once more"], machine)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("mermaid", "direction LR"), ("dot", "rankdir=LR"), ("plantuml", "left to right direction")]
+)
+def test_a_drawing_that_others_lay_out_leads_to_the_right(name: str, words: str) -> None:
+    assert words in exported(name, direction=Direction.RIGHT)
+    assert words not in exported(name)
+
+
+def test_a_page_to_play_with_begins_in_a_state() -> None:
+    assert not re.search("fresh memory", explorer_page(SHOP), re.IGNORECASE)
+
+
+def test_a_trace_of_a_machine_without_sides_has_no_sum() -> None:
+    trace = trace_of("open close", edition=DOOR)
+    assert 2 == len(trace.lines())
+    assert "Copied" not in diagram_svg(DOOR, trace=trace)
+
+
+def test_the_bullet_of_no_copy_is_only_where_something_is_copied() -> None:
+    assert "no copy" in diagram_svg(MSI)
+    assert "no copy" not in diagram_svg(EDITIONS["cpu_only"])
+    assert 'd="M1 0H7"' in diagram_svg(MSI)
+    assert 'd="M1 0H7"' not in diagram_svg(TCP)
