@@ -40,6 +40,7 @@ _TYPES: dict[str, Any] = {
 RESET = "reset"
 """The part of a function ``void reset(void)``, which frees all blocks; it is never guessed."""
 
+SIZE_MAX = c_size_t(-1).value
 _UNTOUCHED, _ERRNO = 0x5A5A0, 4242
 """A pointer that nobody returns, and an errno that nobody sets."""
 
@@ -147,13 +148,18 @@ class CContracts:
 
     def __init__(self, functions: Functions) -> None:
         self._free, self._realloc, self._memalign = map(functions.bind, ("free", "realloc", "posix_memalign"))
-        self._free_with_errno = functions.bind_with_errno("free")
+        self._free_with_errno, self._usable_size = (
+            functions.bind_with_errno("free"),
+            functions.bind("malloc_usable_size"),
+        )
         self.resizes: bool = self._realloc is not None
         self.aligns: bool = self._memalign is not None
 
-    def free_null(self) -> None:
-        """``free(NULL)``, which does nothing."""
+    def free_null(self) -> str:
+        """``free(NULL)``, which does nothing; and null has no usable bytes."""
         self._free(None)
+        usable: int = 0 if self._usable_size is None else self._usable_size(None)
+        return f"malloc_usable_size(NULL) is {usable}" if usable else ""
 
     def free_with_errno(self, handle: int) -> str:
         """``free``, which leaves errno as it was."""
@@ -271,6 +277,8 @@ class _Relatives:
             request, address = (0, size), self._take_posix(size, alignment)
         else:
             whole = -(-size // alignment) * alignment  # C11 wants a multiple of the alignment
+            if whole > SIZE_MAX:
+                whole -= alignment
             request, address = (alignment, whole), self.aligned_alloc(alignment, whole)
         if address and self.free_sized is not None:
             self._requests[address] = request

@@ -255,7 +255,13 @@ class _Writer:
 
     def too_much(self, block: int, at: str, named: dict[str, int]) -> list[str]:
         del block, at
-        call = self._call("malloc", (), (named["size"],))
+        alignment, size = named["alignment"], named["size"]
+        if alignment and "aligned_alloc" in self._parts:
+            call = self._call("aligned_alloc", (), (alignment, size - size % alignment))
+        elif alignment:
+            raise _NoFormError
+        else:
+            call = self._call("malloc", (), (size,))
         return [f'if ({call}) wrong(-1, "a request for more than there can be was met");']
 
     def resize_too_much(self, block: int, at: str, named: dict[str, int]) -> list[str]:

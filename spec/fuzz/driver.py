@@ -264,8 +264,7 @@ class Driver:
         if contracts is None:
             return False
         self._note(code("free_null"))
-        contracts.free_null()
-        self.oracle.judge_contract("")
+        self.oracle.judge_contract(contracts.free_null())
         return True
 
     def free_with_errno(self, size: int) -> bool:
@@ -338,12 +337,14 @@ class Driver:
 
     # --- requests that are too large, many requests, and requests up to the limit
 
-    def request_too_much(self, size: int) -> bool:
-        """Request more memory than can exist."""
-        if size > self.target.most:
+    def request_too_much(self, size: int, alignment: int = 0) -> bool:
+        """Request more memory than can exist, maybe with an alignment, to which it is rounded up."""
+        if size > self.target.most or (alignment and self.target.take_aligned is None):
             return False
-        self._note(code("request_too_much"), size)
-        self.oracle.judge_too_much(f"a request for {size} bytes", size, _answer_of(lambda: self._take(size)))
+        self._note(code("request_too_much"), size, alignment)
+        take = self._taking(alignment, 0)
+        at = f" at a multiple of {alignment}" if alignment else ""
+        self.oracle.judge_too_much(f"a request for {size} bytes{at}", size, _answer_of(lambda: take(size)))
         return True
 
     def request_too_many(self, count: int, size: int) -> bool:

@@ -40,7 +40,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "free_again": ("block",),
     "free_foreign": (),
     "free_wrong_size": ("block", "size"),
-    "request_too_much": ("size",),
+    "request_too_much": ("size", "alignment"),
     "request_too_many": ("count", "size"),
     "resize_too_much": ("block", "size"),
     "compare": (),

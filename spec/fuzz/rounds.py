@@ -100,7 +100,8 @@ DRAWN = (
     Drawn("check", "live"),
     Drawn("compare", "", 1),
     Drawn("reset", "", 1, "reset"),
-    Drawn("request_too_much", "", 1, "", ("too_much",)),
+    Drawn("request_too_much", "", 1, "", ("too_much", 0)),
+    Drawn("request_too_much", "", 1, "take_aligned", ("too_much", "alignment")),
     Drawn("request_too_many", "", 1, "take_many", ("too_many",)),
     Drawn("resize", "live", 4, "resize", ("size",)),
     Drawn("resize_too_much", "live", 1, "resize", ("too_much",)),
@@ -132,6 +133,9 @@ _PROBED, _PROBE_BITS = range(24, 10, -1), 6
 """The powers of two from which the largest size that is met is looked for, and so many bits of it."""
 _NO_ALIGNMENTS = (0, 1, 2, 3, 4, 12, 24, 48, 100)
 """What is no alignment for ``posix_memalign``: no power of two, or not a multiple of the size of a pointer."""
+_PAGE = 4096
+_LARGE_ALIGNMENTS = tuple(1 << power for power in range(13, 21))
+"""Alignments beyond a page, which only functions in C have to know."""
 _FORKS = 100
 _ALIGNED = tuple(1 << power for power in range(5, 13))
 """The alignments of blocks that are resized."""
@@ -197,7 +201,10 @@ def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
             HeapStep("free_foreign", ()),
             HeapStep("check", (0,)),
         ],
-        [*(HeapStep("request_too_much", (size,)) for size in TOO_MUCH), HeapStep("allocate", (0, 64, 0, 0))],
+        *(
+            [*(HeapStep("request_too_much", (size, at)) for size in TOO_MUCH), HeapStep("allocate", (0, 64, 0, 0))]
+            for at in ((0, 16, 64, _PAGE) if driver.target.take_aligned else (0,))
+        ),
         *([HeapStep("request_too_many", it)] for it in (TOO_MANY if driver.target.take_many else ())),
         [
             HeapStep("allocate", (0, 100, 0, 0)),
@@ -205,9 +212,9 @@ def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
             HeapStep("allocate", (1, 100, 0, 0)),
         ],
         *([*_aligned_then_resized(it)] for it in (_ALIGNED if driver.target.take_aligned else ())),
-        *([*there, step] for there, step in _contracts()),
+        *([*there, step] for there, step in (_contracts() if driver.target.contracts else ())),
         [*many, *(HeapStep("free", (i, 0)) for i in range(0, _MANY, 2))],
-        [*once, *(HeapStep("request_too_much", (TOO_MUCH[0],)) for _ in range(_REFUSALS)), *once],
+        [*once, *(HeapStep("request_too_much", (TOO_MUCH[0], 0)) for _ in range(_REFUSALS)), *once],
         # Before blocks are large: memory that they leave would serve a class that grows.
         *([HeapStep("cycle", (size, _CLASS_BYTES // size, PLAIN))] for size in _CLASSES),
         *([HeapStep("cycle", (size, count, how))] for size, count in _CYCLES for how in (PLAIN, RESIZED, ZEROED)),
@@ -230,6 +237,8 @@ def _contracts() -> Iterable[tuple[Sequence[HeapStep], HeapStep]]:
     for size in (1, 64, 5000, 200_000):
         yield (), HeapStep("resize_null", (0, size))
         yield (), HeapStep("free_with_errno", (size,))
+    for alignment in _LARGE_ALIGNMENTS:
+        yield (), HeapStep("allocate", (0, 100, alignment, 0))
     for alignment in _NO_ALIGNMENTS:
         yield (), HeapStep("request_bad_alignment", (alignment, 64))
     yield (), HeapStep("fork", (_FORKS,))

@@ -332,3 +332,25 @@ void locked_free(void *pointer) {
     free(pointer);
     pthread_mutex_unlock(&lock);
 }
+
+/* A size that runs over when the alignment is added. */
+void *rounding_malloc(size_t size) { return malloc(size); }
+void rounding_free(void *pointer) { free(pointer); }
+void *rounding_at(size_t alignment, size_t size) {
+    size_t whole = (size + 2 * alignment - 1) & ~(alignment - 1);
+    return aligned_alloc(alignment, whole);
+}
+
+/* No alignment beyond a page. */
+void *paged_malloc(size_t size) { return malloc(size); }
+void paged_free(void *pointer) { free(pointer); }
+int paged_memalign(void **place, size_t alignment, size_t size) {
+    char *block;
+    int status = posix_memalign(place, alignment > 4096 ? 8192 : alignment, size);
+    if (status || alignment <= 8192) return status;
+    block = *place;
+    if ((uintptr_t)block % alignment) return 0;
+    status = posix_memalign(place, 8192, size);
+    free(block);
+    return status;
+}

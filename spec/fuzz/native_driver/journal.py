@@ -137,7 +137,7 @@ class NativeJournal:
             "allocate": (number, size, 0, 0),
             "free": (number, 0),
             "check": (number,),
-            "request_too_much": (size,),
+            "request_too_much": (size, 0),
         }
         return HeapStep(name, numbers.get(name, (number, size)))
 

@@ -44,7 +44,7 @@ void *my_realloc(void *place, size_t size) {
     if (!place || !new) return new;
     struct head head = ((struct head *)place)[-1];
 #ifdef WRONG
-    memcpy(new, (char *)head.base + sizeof(struct head), head.size < size ? head.size : size);
+    memcpy(new, (char *)place + 1, head.size < size ? head.size : size);
 #else
     memcpy(new, place, head.size < size ? head.size : size);
 #endif
@@ -61,7 +61,7 @@ STEPS = (
     HeapStep("resize", (1, 5000)),
     *(HeapStep("allocate", (number, 24, 0, 0)) for number in range(3, 9)),
     HeapStep("check", (0,)),
-    HeapStep("request_too_much", ((1 << 64) - 1,)),
+    HeapStep("request_too_much", ((1 << 64) - 1, 64)),
     HeapStep("resize_too_much", (0, (1 << 64) - 1)),
     HeapStep("cycle", (64, 100, 0)),
     HeapStep("cycle", (64, 100, 1)),

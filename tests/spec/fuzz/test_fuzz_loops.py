@@ -104,7 +104,7 @@ def counts_to(most: int, operation: str = "allocate") -> Callable[[tuple[HeapSte
 
 @pytest.mark.parametrize("operation", ["calloc", "resize", "request_too_much", "copy"])
 def test_a_counter_of_any_operation_becomes_a_loop(operation: str) -> None:
-    numbers = {"calloc": (7, 16), "resize": (1, 9), "request_too_much": (1 << 50,), "copy": (1, 2)}[operation]
+    numbers = {"calloc": (7, 16), "resize": (1, 9), "request_too_much": (1 << 50, 0), "copy": (1, 2)}[operation]
     program = (taken(1), taken(2), *(HeapStep(operation, numbers), HeapStep("compare", ())) * 40)
     short = shortened(program, counts_to(25, operation))
 
