@@ -95,6 +95,17 @@ class SharedIntervals(Intervals):
         with self._lock:
             super().remove(block)
 
+    # Whoever only looks takes the lock too: a position in the list is another block's after a change.
+    def overlapped(self, block: Block) -> bool:
+        """As for one thread, while no other changes anything."""
+        with self._lock:
+            return super().overlapped(block)
+
+    def at(self, address: int) -> Block | None:
+        """As for one thread, while no other changes anything."""
+        with self._lock:
+            return super().at(address)
+
 
 def _conflict(block: Block, other: Block) -> Violation:
     if block.address == other.address:

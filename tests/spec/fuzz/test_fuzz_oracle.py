@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from typing import Any
+import threading
+from collections import UserList
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mutants.allocator import CachingPool, Pool
@@ -17,8 +19,12 @@ from syncedmem.spec.fuzz import (
     driver_of,
     fuzz,
 )
+from syncedmem.spec.fuzz.shadow_heap import Block, SharedIntervals
 from syncedmem.spec.fuzz.streams import Stream
 from syncedmem.spec.fuzz.targets import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_steps_with_nothing_to_act_on_do_nothing() -> None:
@@ -344,3 +350,36 @@ def test_only_fresh_memory_has_to_be_zero() -> None:
     with driver_of(Fresh(), zeroed="yes") as driver:
         assert driver.allocate(0, 64)
         assert driver.resize(0, 128)
+
+
+class Meddled(UserList[int]):
+    """Start addresses, of which another thread removes one while this one looks."""
+
+    def __init__(self, starts: list[int], meddle: Callable[[], object]) -> None:
+        super().__init__(starts)
+        self.thread = threading.Thread(target=meddle)
+        self.left = 3  # a search among two blocks looks twice; then the one that it has found is taken
+
+    def __getitem__(self, index: Any) -> Any:
+        self.left -= 1
+        if self.left == 0:
+            self.thread.start()
+            self.thread.join(0.2)  # if it may not come in, it waits longer than that
+        starts: Any = self.data
+        return starts[index]
+
+
+@pytest.mark.parametrize("look", ["at", "overlapped"])
+def test_another_thread_changes_nothing_while_one_looks_what_lies_where(look: str) -> None:
+    """A right allocator was accused: the block that was found was another one by then."""
+    intervals = SharedIntervals()
+    first, second = Block(0, 100, 100, 8, 0, 0), Block(1, 200, 200, 8, 0, 0)
+    intervals.add(first)
+    intervals.add(second)
+    starts: Any = Meddled([100, 200], lambda: intervals.remove(first))
+    intervals._starts = starts  # pyright: ignore[reportPrivateUsage] -- to cause the race
+    found = intervals.at(150) if look == "at" else intervals.overlapped(Block(2, 150, 150, 8, 0, 0))
+    starts.thread.join()
+
+    assert not found
+    assert intervals.at(200) is second
