@@ -36,7 +36,8 @@ def png_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa
     Raises
     ------
     InvalidExportError
-        If the C library cairo is missing, or a trace is so long that cairo cannot paint so many pixels.
+        If the C library cairo is missing, or a trace is so long, or a machine so large, that cairo cannot paint so many
+        pixels.
     MissingPackageError
         If CairoSVG is not installed.
     """
@@ -45,7 +46,8 @@ def png_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa
     if pixels > _MOST:
         raise InvalidExportError(
             f"a PNG has at most {_MOST:,} pixels in each direction, and this one would have {pixels:,}: "
-            "the trace is too long; svg and pdf have room for it"
+            f"{'the trace is too long' if options.get('trace') else 'the machine is too large'}; "
+            "svg and pdf have room for it"
         )
     return _painted("png", text)
 

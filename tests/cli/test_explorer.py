@@ -336,3 +336,15 @@ def test_the_theme_follows_the_switch_of_the_site(explorer: Explorer, tmp_path: 
         ink = explorer.run("return getComputedStyle(document.querySelector('.smd-name')).fill")
         assert ink == ("rgb(230, 237, 243)" if colour == DARK else "rgb(31, 35, 40)")
         explorer.driver.switch_to.default_content()
+
+
+def test_calls_without_a_row_are_named_and_are_no_buttons(explorer: Explorer, pages: dict[Machine, Path]) -> None:
+    explorer.visit(pages[TCP])
+    buttons = "return [...document.querySelectorAll('.call')].filter((it) => it.checkVisibility()).length"
+    assert 2 == explorer.run(buttons)
+    assert "5 calls have no row here" in explorer.text("folded")
+    explorer.call("passive_open")
+    assert 1 == explorer.run(buttons)
+    assert explorer.find("[data-do=syn]").is_displayed()
+    explorer.visit(pages[MSI])
+    assert not explorer.text("folded")

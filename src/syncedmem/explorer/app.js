@@ -16,6 +16,7 @@ function draw() {
   const { memory, records, last } = session;
   drawSides();
   for (const [entry, button] of buttons) drawCall(entry, button);
+  foldCalls();
   drawStep(at("step"), machine, last);
   markDrawing();
   drawSteps();
@@ -83,6 +84,19 @@ function drawCall(entry, button) {
   const fails = at("failing").checked && !reason && !hidden && !entry.ends ? actions : [];
   fill(button.nextSibling, fails.map(({ name }, k) => make("button.fail", { type: "button", "data-fail": `${entry.name}!${k + 1}`,
     "aria-label": `${entry.name}, in which ${name} fails`, click: () => act(() => session.take(entry, k + 1)) }, `✗ ${name}`)));
+}
+
+/** Calls that have no row here are no buttons, but are named. */
+function foldCalls() {
+  const { state } = session.memory;
+  const folded = [...buttons].filter(([entry]) => state !== ENDED && !machine.step(state, entry));
+  const names = new Map(folded.map(([entry, button]) => [button, entry.name]));
+  if (names.has(document.activeElement)) at("calls").focus();
+  for (const button of buttons.values()) button.parentElement.hidden = names.has(button);
+  for (const group of at("call-list").children) group.hidden = !group.querySelector(".call:not([hidden])");
+  fill(at("folded"), names.size > 0 && make("details", {},
+    make("summary", {}, `${names.size} ${names.size === 1 ? "call has" : "calls have"} no row here`),
+    make("p.mono", {}, [...names.values()].map(breakable).join(", "))));
 }
 
 /** Mark the head, and the arrow of the last step, in the drawing that Python made. */
@@ -193,7 +207,7 @@ function press(event) {
   if (ctrlKey || metaKey || altKey || !at("shortcuts").checked || target.closest("#question") || !DEEDS.has(key)) return;
   event.preventDefault();
   const button = [...document.querySelectorAll("[aria-keyshortcuts]")].find((it) => it.getAttribute("aria-keyshortcuts") === key);
-  if (!button.disabled) DEEDS.get(key)();
+  if (!button.disabled && !button.closest("[hidden]")) DEEDS.get(key)();
 }
 
 for (const button of document.querySelectorAll("#controls button")) {
