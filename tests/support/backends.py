@@ -154,7 +154,7 @@ BACKENDS = (
     Backend("jemalloc", _library("jemalloc"), {"alignment": "8"}, threads=2),
     Backend("mimalloc", _library("mimalloc", "mi_*"), {"alignment": "8"}, threads=2, known=_UNALIGNED),
     Backend("tcmalloc", _library("tcmalloc_minimal", "tc_*"), {"alignment": "8"}, threads=2, known=_WRONG_CLASS),
-    Backend("UMF disjoint pool", _umf, threads=2),
+    Backend("UMF disjoint pool", _umf, {"fork_safe": "no"}, threads=2),
     Backend("RMM callback", _rmm(lambda _, upstream: upstream), _RMM),
     Backend("RMM pool", _rmm(_rmm_pool), _RMM, known=_ROUNDED),
     Backend(

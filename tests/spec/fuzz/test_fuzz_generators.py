@@ -51,7 +51,8 @@ def test_a_correct_pool_passes_every_generator(make: type) -> None:
     assert ["fast", "threads"] == [it.name for it in report.suites]
     assert all(it.rate > 0 for it in report.suites)
     unchecked = {it.requirement for it in report.verdicts() if it.status == "not checked"}
-    assert make is not Pool or unchecked <= {"A08-size-known", "A22-no-crash", "A23-no-hang", "A25-no-starvation"}
+    in_this_process = {"A08-size-known", "A22-no-crash", "A23-no-hang", "A25-no-starvation"}
+    assert make is not Pool or unchecked <= in_this_process | {"A26-c-contracts", "A27-survives-fork"}
 
 
 @pytest.mark.deep(quick=1)
