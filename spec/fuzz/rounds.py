@@ -201,10 +201,7 @@ def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
             HeapStep("free_foreign", ()),
             HeapStep("check", (0,)),
         ],
-        *(
-            [*(HeapStep("request_too_much", (size, at)) for size in TOO_MUCH), HeapStep("allocate", (0, 64, 0, 0))]
-            for at in ((0, 16, 64, _PAGE) if driver.target.take_aligned else (0,))
-        ),
+        _too_much(0),
         *([HeapStep("request_too_many", it)] for it in (TOO_MANY if driver.target.take_many else ())),
         [
             HeapStep("allocate", (0, 100, 0, 0)),
@@ -225,7 +222,17 @@ def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
         part = max(limit // 64, 1)
         rounds.append([HeapStep("fill", (part,)), HeapStep("fill", (part,)), HeapStep("allocate", (0, part, 0, 0))])
     rounds.append(large)
+    if driver.target.take_aligned:
+        rounds += [_too_much(alignment) for alignment in (16, 64, _PAGE)]
+        if driver.target.contracts:
+            rounds += [[HeapStep("allocate", (0, 100, alignment, 0))] for alignment in _LARGE_ALIGNMENTS]
     return [partial(_take_all, driver, steps) for steps in rounds]
+
+
+def _too_much(alignment: int) -> list[HeapStep]:
+    """Sizes that no machine has, and after them one that it has."""
+    steps = [HeapStep("request_too_much", (size, alignment)) for size in TOO_MUCH]
+    return [*steps, HeapStep("allocate", (0, 64, 0, 0))]
 
 
 def _contracts() -> Iterable[tuple[Sequence[HeapStep], HeapStep]]:
@@ -237,8 +244,6 @@ def _contracts() -> Iterable[tuple[Sequence[HeapStep], HeapStep]]:
     for size in (1, 64, 5000, 200_000):
         yield (), HeapStep("resize_null", (0, size))
         yield (), HeapStep("free_with_errno", (size,))
-    for alignment in _LARGE_ALIGNMENTS:
-        yield (), HeapStep("allocate", (0, 100, alignment, 0))
     for alignment in _NO_ALIGNMENTS:
         yield (), HeapStep("request_bad_alignment", (alignment, 64))
     yield (), HeapStep("fork", (_FORKS,))
