@@ -101,7 +101,6 @@ DRAWN = (
     Drawn("compare", "", 1),
     Drawn("reset", "", 1, "reset"),
     Drawn("request_too_much", "", 1, "", ("too_much", 0)),
-    Drawn("request_too_much", "", 1, "take_aligned", ("too_much", "alignment")),
     Drawn("request_too_many", "", 1, "take_many", ("too_many",)),
     Drawn("resize", "live", 4, "resize", ("size",)),
     Drawn("resize_too_much", "live", 1, "resize", ("too_much",)),
