@@ -52,9 +52,7 @@ IN_C = (
     BugInC("null_malloc,null_free,realloc=null_realloc", "A26-c-contracts", "C17 7.22.3.5: a null that is resized", {}),
     BugInC("kept_malloc,kept_free,realloc=kept_realloc", "A26-c-contracts", "C17 7.22.3.5: a size of 0", {}),
     BugInC("lax_malloc,lax_free,posix_memalign=lax_memalign", "A26-c-contracts", "POSIX: EINVAL", {}),
-    BugInC(
-        "rounding_malloc,rounding_free,aligned_alloc=rounding_at", "A06-out-of-memory", "CVE-2013-4332", {}
-    ),
+    BugInC("rounding_malloc,rounding_free,aligned_alloc=rounding_at", "A06-out-of-memory", "CVE-2013-4332", {}),
     BugInC("paged_malloc,paged_free,posix_memalign=paged_memalign", "A03-aligned", "an alignment beyond a page", {}),
     BugInC("loud_malloc,loud_free", "A26-c-contracts", "POSIX 2024: free keeps errno", {"errno_kept": "yes"}),
     BugInC("locked_malloc,locked_free", "A27-survives-fork", "POSIX pthread_atfork: a mutex", {}),
