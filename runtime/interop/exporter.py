@@ -274,6 +274,7 @@ class ExportedBlock:
     def __init__(self, exporter: Exporter, byte_size: int, wait: Callable[[int], object] | None = None) -> None:
         self._owned = _Owned(exporter, wait)
         self.size: int = byte_size
+        self.ptr: int = 0
         self._owned.address = self.ptr = exporter.allocate(byte_size)
 
     def give_back(self) -> None:

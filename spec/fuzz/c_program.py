@@ -32,6 +32,7 @@ _FRAME = """\
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 {prototypes}
 
@@ -99,7 +100,11 @@ static long resident(void) {{
 int main(void) {{
     long before = resident();
 {calls}
-    for (int i = 0; i < {blocks}; i++) look(i);
+    for (int i = 0; i < {blocks}; i++) {{
+        size_t size = block[i].size;
+        (void)size;
+        if (block[i].at) {end};
+    }}
     printf("no block was wrong; the process grew by %ld bytes\\n", resident() - before);
 }}
 """
@@ -132,6 +137,7 @@ def c_program(finding: Finding, target: str, parts: Mapping[str, str], file: str
     writer = _Writer(abi, parts)
     try:
         calls = tuple(line for item in items for line in writer.lines(item))
+        end = writer.end()
     except _NoFormError:
         return None
     text = _FRAME.format(
@@ -141,6 +147,7 @@ def c_program(finding: Finding, target: str, parts: Mapping[str, str], file: str
         link=_link(target.partition("?")[0].rpartition(":")[0]),
         prototypes="\n".join(writer.prototypes()),
         blocks=writer.blocks,
+        end=end,
         calls="\n".join(f"    {line}" for line in calls),
     )
     return CProgram(text, calls)
@@ -149,8 +156,9 @@ def c_program(finding: Finding, target: str, parts: Mapping[str, str], file: str
 def _link(place: str) -> str:
     """What a compiler is told of the target."""
     if Path(place).suffix in {".c", ".cc", ".cpp", ".cxx"}:
-        return place
-    return f"{place} -Wl,-rpath,{Path(place).parent.resolve()}" if "/" in place else f"-l:{place}"
+        return str(Path(place).resolve()) + (" -lstdc++" if Path(place).suffix != ".c" else "")
+    there = Path(place).resolve()
+    return f"{there} -Wl,-rpath,{there.parent}" if "/" in place else f"-l:{place}"
 
 
 class _NoFormError(Exception):
@@ -201,12 +209,19 @@ class _Writer:
             raise _NoFormError
         return _WRITERS[step.operation](self, block, at, named)
 
-    def _call(self, part: str, pointers: Sequence[str], sizes: Sequence[int]) -> str:
+    def end(self) -> str:
+        """The free of a block at the end, if it is still live."""
+        return self._call("free", ("leave(i)",), ("size",))
+
+    def _call(self, part: str, pointers: Sequence[str], sizes: Sequence[int | str]) -> str:
         """A call of the function of a part, with these pointers and sizes in their order."""
         if part not in self._parts:
             raise _NoFormError
         self._used[part] = None
-        given = {"p": iter(pointers), "s": (f"{size}u" if size > _SIGNED else str(size) for size in sizes)}
+        given = {
+            "p": iter(pointers),
+            "s": (f"{it}u" if isinstance(it, int) and it > _SIGNED else str(it) for it in sizes),
+        }
         arguments = self._abi.calls.get(part, "").partition(":")[0]
         return f"{self._parts[part]}({', '.join(_FIXED[it] if it in _FIXED else next(given[it]) for it in arguments)})"
 
@@ -274,7 +289,10 @@ class _Writer:
         size, how = named["size"], named["how"]
         first = max(size // 2, 1) if how == RESIZED else size
         last = max(size // 8, 1) if how == SHRUNK else size
-        lines = [f"void *at = {self._call('calloc' if how == ZEROED else 'malloc', (), (first,))};"]
+        lines = [f"unsigned char *at = {self._call('calloc' if how == ZEROED else 'malloc', (), (first,))};"]
+        if how == ZEROED:
+            lines += [f'for (size_t j = 0; at && j < {first}; j++) if (at[j]) wrong(-1, "it is not zero");']
+        lines += ["if (!at) break;", f"memset(at, 90, {first});"]
         lines += [f"at = {self._resized('at', last)};"] if first != last else []
         if how == PAIRED:
             lines += [f"void *other = {self._call('malloc', (), (first,))};"]

@@ -211,7 +211,7 @@ def _with_seed(seed: int, report: Report) -> Report:
 
 def joined(reports: Iterable[Report]) -> Report:
     """One report of several: of findings with the same key the shortest, counted together."""
-    every = list(reports)
+    every = sorted(reports, key=lambda report: report.seed)
     first = every[0]
     findings: dict[str, Finding] = {}
     for report in every:

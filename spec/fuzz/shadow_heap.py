@@ -32,7 +32,8 @@ class Block:
 
     def __str__(self) -> str:
         place = f" at {self.address:#x}" if self.address else ""
-        return f"block {self.number} of {self.size} bytes{place}"
+        name = f"block {self.number}" if self.number >= 0 else "a block"  # those inside of a step have no number
+        return f"{name} of {self.size} bytes{place}"
 
 
 class Intervals:

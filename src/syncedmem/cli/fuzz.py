@@ -338,7 +338,7 @@ class _FindingFiles:
         texts: dict[Path, str] = {}
         for path, finding in zip(self.paths(report), report.with_consequences, strict=True):
             texts[path] = report.replay(finding).text()
-            in_c = report.c_program(finding, path.with_suffix(".c").name)
+            in_c = report.c_program(finding, str(path.with_suffix(".c")))
             texts |= {} if in_c is None else {path.with_suffix(".c"): in_c.text}
         texts[self._out / "report.json"] = as_text(report.as_json())
         self.error = ""
@@ -432,7 +432,8 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
     console.print()
     if not finding.repeats and finding.program:
         last = f"the last {len(finding.program)} steps are in the file"
-        console.print(f"Its steps, taken again from the start, did not show it; {last}. {_HURT}\n", highlight=False)
+        hurt = _HURT if finding.requirement in {"A22-no-crash", "A23-no-hang"} else ""
+        console.print(f"Its steps, taken again from the start, did not show it; {last}. {hurt}\n", highlight=False)
     elif finding.repeats and not finding.program:
         say("It takes so many steps that they are not kept; the seed takes them again.")
     elif not replay.shows_steps and finding.program:
@@ -440,7 +441,7 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
     if not replay.shows_steps:
         console.print("These lines make the whole run again:\n", highlight=False)
     say(replay.python())
-    in_c = report.c_program(finding, path.with_suffix(".c").name)
+    in_c = report.c_program(finding, str(path.with_suffix(".c")))
     if in_c is not None:
         say(f"The same in C; {path.with_suffix('.c')} is the whole program, and says how to compile it:\n")
         shown = in_c.calls if len(in_c.calls) <= _MOST_CALLS else (*in_c.calls[:_MOST_CALLS], "...")
