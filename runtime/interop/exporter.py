@@ -89,7 +89,7 @@ class Exporter:
                 whole, block = block, None
                 try:
                     self.allocator.release(whole)
-                except Exception:
+                except Exception:  # it is still there, so it is taken back below
                     block = whole
                     raise
                 except BaseException as interrupt:

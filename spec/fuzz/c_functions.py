@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p, sizeof
 from dataclasses import replace
 from errno import EINVAL, ENOMEM
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .capabilities import Capabilities
 from .finding import TargetError
-from .targets import Target
+from .targets import SIZE_MAX, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,7 +39,6 @@ _TYPES: dict[str, Any] = {
 RESET = "reset"
 """The part of a function ``void reset(void)``, which frees all blocks; it is never guessed."""
 
-SIZE_MAX = c_size_t(-1).value
 _UNTOUCHED, _ERRNO = 0x5A5A0, 4242
 """A pointer that nobody returns, and an errno that nobody sets."""
 
@@ -63,7 +61,7 @@ class Abi(NamedTuple):
     needed: int
     calls: dict[str, str]
     target: Callable[[Functions], Target]
-    most: int = 2 * sys.maxsize + 1
+    most: int = SIZE_MAX
     native: tuple[str, ...] = _NATIVE
 
     def native_calls(self, parts: Mapping[str, str]) -> dict[str, str]:
@@ -141,7 +139,7 @@ class Instance:
 
 
 class CContracts:
-    """Calls of which C and POSIX say more than that they allocate; each is None if the library lacks its function.
+    """Calls of which C and POSIX say more than that they allocate; `resizes` and `aligns` say whether these are there.
 
     Each returns what is wrong, or an empty text; a resize returns its result.
     """

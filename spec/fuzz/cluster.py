@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .finding import Finding
     from .report import Report
 
-__all__ = ["fuzz_on_cluster", "joined"]
+__all__ = ["LatestReports", "fuzz_on_cluster", "joined"]
 
 _PAUSE = 0.2
 _SECONDS = 20.0
@@ -103,7 +103,7 @@ def _client(jobs: int, scheduler: str | None) -> Generator[Any]:
     if scheduler is None:
         with (
             distributed.LocalCluster(
-                n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=50
+                n_workers=jobs, threads_per_worker=1, dashboard_address=":0", silence_logs=50
             ) as own,
             distributed.Client(own) as client,
         ):
@@ -117,8 +117,35 @@ def _client(jobs: int, scheduler: str | None) -> Generator[Any]:
         yield client
 
 
+class LatestReports:
+    """The latest report of each run.
+
+    Messages of a run and its result come on two ways: a message that comes after the result is an older one.
+    """
+
+    def __init__(self) -> None:
+        self._reports: dict[int, Report] = {}
+        self._ended: set[int] = set()
+
+    def note(self, seed: int, report: Report) -> bool:
+        """Take the report of a run that goes on; False if the run has ended."""
+        if seed in self._ended:
+            return False
+        self._reports[seed] = report
+        return True
+
+    def end(self, seed: int, report: Report) -> None:
+        """Take the last report of a run."""
+        self._reports[seed] = report
+        self._ended.add(seed)
+
+    def joined(self) -> Report:
+        """One report of all."""
+        return joined(self._reports.values())
+
+
 class _Runs:
-    """The runs of one call, with the latest report of each."""
+    """The runs of one call."""
 
     def __init__(
         self,
@@ -130,7 +157,7 @@ class _Runs:
         self._client, self._seeds = client, seeds
         self._on_progress, self._on_change = on_progress, on_change
         self._topic = f"syncedmem-{uuid4().hex}"
-        self._reports: dict[int, Report] = {}
+        self._latest = LatestReports()
         self._arrived: SimpleQueue[bytes] = SimpleQueue()
 
     def take(self, target: str, options: dict[str, Any]) -> Report:
@@ -138,24 +165,24 @@ class _Runs:
         distributed: Any = import_module("distributed")
         stop = distributed.Event(self._topic, client=self._client)
         self._client.subscribe_topic(self._topic, self._arrive)
-        futures = {
+        pending = {
             it: self._client.submit(_run, target, it, self._topic, options, pure=False, key=f"{self._topic}-{it}")
             for it in self._seeds
         }
         try:
-            while futures:
-                ended = [it for it, future in futures.items() if future.done()]
+            while pending:
+                ended = [it for it, future in pending.items() if future.done()]
                 self._take_arrived()
                 for seed in ended:
-                    self._reports[seed] = _result_of(futures.pop(seed))
+                    self._latest.end(seed, _result_of(pending.pop(seed)))
                 if ended:
-                    self._on_change(joined(self._reports.values()))
-                self._on_progress("runs", len(self._seeds) - len(futures), len(self._seeds))
+                    self._on_change(self._latest.joined())
+                self._on_progress("runs", len(self._seeds) - len(pending), len(self._seeds))
                 time.sleep(_PAUSE)
         finally:
             stop.set()
-            self._client.cancel(list(futures.values()))
-        return joined(self._reports.values())
+            self._client.cancel(list(pending.values()))
+        return self._latest.joined()
 
     def _arrive(self, event: tuple[object, bytes]) -> None:
         """Keep the report of a run that goes on; another thread takes it."""
@@ -165,11 +192,13 @@ class _Runs:
         """Take the reports of runs that go on."""
         changed = False
         while not self._arrived.empty():
-            seed, report = pickle.loads(self._arrived.get())  # noqa: S301 -- from a worker of ours
-            self._reports[seed] = report
-            changed = True
+            changed |= self._latest.note(*pickle.loads(self._arrived.get()))  # noqa: S301 -- from a worker of ours
         if changed:
-            self._on_change(joined(self._reports.values()))
+            self._on_change(self._latest.joined())
+
+
+class _StoppedError(Exception):
+    """Nobody waits for a run any more; an interrupt would end its worker too, which may be somebody else's."""
 
 
 def _tell_nobody(*_: object) -> None:
@@ -198,10 +227,9 @@ def _run(target: str, seed: int, topic: str, options: dict[str, Any]) -> Report:
 
     def look(*_: object) -> None:
         if threading.get_ident() == own and stop.is_set():  # a thread of its own tells the progress too
-            raise KeyboardInterrupt
+            raise _StoppedError
 
-    report = fuzz(target, seed=seed, on_change=tell, on_progress=look, **options)
-    return _with_seed(seed, report)
+    return fuzz(target, seed=seed, on_change=tell, on_progress=look, **options)
 
 
 def _with_seed(seed: int, report: Report) -> Report:

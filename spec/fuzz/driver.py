@@ -58,6 +58,8 @@ _SMALL, _REUSED = 4096, 256
 """Up to this size, blocks of twice the size are of another class; and of so many blocks, one has an address again."""
 
 _MOST_RESETS = 1024
+"""The most turns of a cycle with resets: a reset that loses something may lose much more than a block."""
+
 _LENT = 16
 """So many blocks are allocated to see whether one that was freed is lent again."""
 
@@ -387,7 +389,7 @@ class Driver:
             return False
         self._note(code("cycle"), size, count, how)
         if not self.capabilities.reuse:
-            count = min(count, _MOST_RESETS)  # each may lose much more than a block
+            count = min(count, _MOST_RESETS)
         if size <= _SMALL and self._comes_again(size, min(count, _REUSED), how):
             return True
         measured = count - count // 4

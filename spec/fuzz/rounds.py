@@ -8,7 +8,6 @@ Rounds that differ find more than rounds that are all the same mixture (Groce et
 
 from __future__ import annotations
 
-import ctypes
 import random
 import time
 from functools import partial
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from .driver import PAIRED, PLAIN, RESIZED, SHRUNK, ZEROED
 from .finding import HeapStep
 from .residence import MOST_TOUCHED, may_reserve
+from .targets import SIZE_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,8 +29,7 @@ __all__ = ["DRAWN", "TOO_MUCH", "Drawn", "Kind", "Round", "take_round"]
 Kind = Literal["fixed", "drawn", "late"]
 
 KIB, MIB = 1 << 10, 1 << 20
-_WORD = 8 * ctypes.sizeof(ctypes.c_size_t)
-SIZE_MAX = (1 << _WORD) - 1
+_WORD = SIZE_MAX.bit_length()
 _BELOW_THE_MOST = (0, 1, 7, 8, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256, 1023, 4095, 4096, 65535, 1 << 20)
 TOO_MUCH = (
     *((1 << power) + more for power in range(50, _WORD) for more in (0, -1, 1, 64)),

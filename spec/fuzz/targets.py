@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from .c_functions import CContracts
     from .capabilities import Capabilities
 
-__all__ = ["Target"]
+__all__ = ["SIZE_MAX", "Target"]
+
+SIZE_MAX = 2 * sys.maxsize + 1
+"""The largest size that a function in C can be told."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,7 +76,7 @@ class Target:
     usable_size: Callable[[Any], int] | None = None
     contracts: CContracts | None = None
     keeps_alignment: bool = False
-    most: int = 2 * sys.maxsize + 1
+    most: int = SIZE_MAX
     owned: bool = False
 
     def __repr__(self) -> str:

@@ -449,7 +449,7 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
     if report.parts and finding.requirement == "A22-no-crash" and len(finding.program) == 1:
         say("If the library has to be initialised first, name a function that does so: ,reset=INIT is called first.")
     if not finding.elsewhere:
-        say("It repeats only where its heap is as it was here: with another one the bug does not show.")
+        say("In a new process with another heap it did not show this.")
     say(f"Replay it: {replaying(path, report.target)}")
     say(f"If it is known, a line for --known: {finding.key}  # why")
 

@@ -16,7 +16,7 @@ from syncedmem.spec.fuzz.recognition import TargetSource
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no cc here: make system-deps")
 
 MINE = """
 #include <stdint.h>
