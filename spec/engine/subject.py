@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from syncedmem.model.opening import AnyMachine
 
     from ..requirements import Level, Profile
+    from .violation import Violation
 
 __all__ = ["BlobMaker", "Maker", "Memory", "RemoteProgram", "Subject"]
 
@@ -105,6 +106,10 @@ class RemoteProgram(Protocol):
 
     def renew(self) -> None:
         """Have the next request go to a new process."""
+        ...
+
+    def violation(self, requirement: str, message: str) -> Violation:
+        """A violation with the requests that led to it."""
         ...
 
 

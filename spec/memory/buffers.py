@@ -57,9 +57,6 @@ def own_buffers(driver: MemoryDriver) -> None:
 
 def _own(driver: MemoryDriver, side: str) -> Iterator[str]:
     """Expressions for the memory's own block on a side, as objects of many kinds."""
-    if driver.subject.program is not None:
-        yield f"{driver.name}.own_buffer({side!r})"
-        return
     driver.reproducer.run(f"(own,) = log.owned({side!r})")
     yield "own"
     if driver.subject.on_host(side):
@@ -99,13 +96,11 @@ def unsuitable_buffers(requirement: str) -> Contract:
 
 
 def _unsuitable(driver: MemoryDriver, side: str) -> Iterator[tuple[str, str]]:
-    """Requirements, and expressions for buffers that break them; a program has only those that it makes itself."""
+    """Requirements, and expressions for buffers that break them."""
     subject, here = driver.subject, driver.subject.named(side)
     yield from ((_SMALL, f"{here}.empty({size})") for size in (SIZE - 1, 1))
     others = [it for it in subject.sides if subject.is_host(it) != subject.is_host(side)]
     yield from ((_KIND, f"{subject.named(other)}.empty({SIZE})") for other in others)
-    if subject.program is not None:
-        return
     yield from ((_KIND, f"log.owned({other!r})[0]") for other in others if driver.log.owned(other))
     yield from ((_KIND, text) for text in ("object()", "12345"))
     if subject.on_host(side):
@@ -155,14 +150,13 @@ _ON_HOST = (
 
 
 def _shapes(subject: Subject, side: str) -> Iterator[_Shape]:
-    """The buffers to adopt; nobody but a program can make a part of its arrays."""
+    """The buffers to adopt."""
     if subject.on_host(side):
         yield from _ON_HOST
         return
     here = subject.named(side)
     yield from (_Shape(f"{here}.empty({size})") for size in (SIZE, SIZE + _AROUND))
-    if subject.program is None:
-        yield _Shape(f"{here}.empty({SIZE + 2 * _AROUND})", f"whole[{_AROUND}:{_AROUND + SIZE}]", _AROUND)
+    yield _Shape(f"{here}.empty({SIZE + 2 * _AROUND})", f"whole[{_AROUND}:{_AROUND + SIZE}]", _AROUND)
 
 
 class _Lent:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..requirements import lacking, requirements_of
 from ..requirements.memory import MEMORY_OF_MACHINES, MEMORY_OF_OBJECTS
+from .policy import mute_calls
 
 if TYPE_CHECKING:
     from syncedmem.model.interface import Allocator
@@ -23,8 +24,9 @@ def requirements_for(subject: Subject) -> tuple[str, ...]:
 
 
 def not_judged(subject: Subject) -> dict[str, str]:
-    """The requirements of its profile that a subject of memories is not checked for, each with the reason."""
-    return {name: why for name, why in _reasons(subject).items() if why}
+    """What a subject of memories is not checked for: requirements of its profile, and calls, each with the reason."""
+    calls = dict.fromkeys(sorted(mute_calls(subject.machine, subject.policy)), "the policy does not say what it does")
+    return {name: why for name, why in _reasons(subject).items() if why} | calls
 
 
 def _reasons(subject: Subject) -> dict[str, str]:

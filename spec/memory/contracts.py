@@ -208,23 +208,18 @@ def dropped(subject: Subject) -> Iterator[MemoryDriver]:
     queued = [(*before, push) for state, before in reached.items() for push in legal_pushes(steps[state])]
     longest = max(reached.values(), key=len)
     sequences = [*reached.values(), *queued, *((*longest, ending) for ending in endings(subject))]
-    # The collector takes long, so that many objects are dropped before it runs; a program drops a memory at once.
-    for together in [sequences] if subject.program is None else [[it] for it in sequences]:
-        drivers = [started(subject, *it) for it in together]
-        for driver in drivers:
-            _drop(driver)
-        gc.collect()
-        for driver in drivers:
-            _compare_dropped(driver)
-            yield driver
+    drivers = [started(subject, *it) for it in sequences]
+    for driver in drivers:
+        _drop(driver)
+    gc.collect()  # this takes long, so many objects are dropped before
+    for driver in drivers:
+        _compare_dropped(driver)
+        yield driver
 
 
 def _drop(driver: MemoryDriver) -> None:
     if not driver.run.safe:
         driver.synchronize()  # in Caffe the caller must wait
-    if driver.subject.program is not None:
-        driver.reproducer.run(f"{driver.name}.drop()")
-        return
     driver.reproducer.run(f"del {driver.name}")
     driver.reproducer.note("gc.collect()")
 
@@ -236,8 +231,7 @@ def _compare_dropped(driver: MemoryDriver) -> None:
     early = driver.log.freed_in_flight
     driver.run.require(not early, "R42-in-flight-not-freed", "; ".join(early))
     left = ", ".join(f"{entry.byte_size} bytes on {entry.side}" for _, entry in driver.log.live.values())
-    requirement = "R55-dropped-freed" if driver.subject.program is None else "P04-dropped-freed"
-    driver.run.require(not left, requirement, f"still allocated after the memory was dropped: {left}")
+    driver.run.require(not left, "R55-dropped-freed", f"still allocated after the memory was dropped: {left}")
 
 
 # --- which of them run
@@ -250,7 +244,7 @@ _ABOUT: dict[str, Contract] = {
     "R40": buffers.adopted_buffers_live,
     "R56": buffers.adopted_buffers_are_dropped,
     "R49": released_again,
-    "R55 P04": dropped,
+    "R55": dropped,
     "R45": bad_sizes,
     "R53": several_at_once,
     "R52": bad_streams,

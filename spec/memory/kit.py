@@ -18,6 +18,7 @@ from .agreement import check_policy
 from .claims import not_judged, requirements_for
 from .contracts import contracts_for
 from .coverage import Coverage
+from .policy import without_mute
 from .suites import SUITES, run_case, shortened
 from .walks import search
 
@@ -85,7 +86,7 @@ def check_conformance(  # noqa: PLR0913 -- options
     return run_suites(
         subject,
         runners,
-        Coverage(subject.machine),
+        Coverage(without_mute(subject.machine, subject.policy)),
         requirements_for(subject),
         progress,
         tolerance,
@@ -101,8 +102,6 @@ def suite_names(subject: Subject) -> tuple[str, ...]:
         left_out.update(("failures", "stumbles"))
     if subject.level < "L4":
         left_out.add("flights")
-    if subject.program is not None:
-        left_out.add("stumbles")
     if not any(call.queues for call in subject.machine.calls.values()):
         left_out.add("flights")
     if not contracts_for(subject):

@@ -269,7 +269,11 @@ class Oracle:
         if alone and not self.policy.home:
             raise InvalidArgumentError("home", "", f"a side to which the bytes of an evicted {side} go")
         steps, after = self._brought(self.policy.home, side, settings) if alone else ((), self)
-        return Expected("", steps, after.made_stale(side))
+        here = after.copies[side]
+        if not self.policy.evict_frees or here.owner != "memory":
+            return Expected("", steps, after.made_stale(side))
+        freed = Wanted("free", side, pinned=here.pinned)
+        return Expected("", (*steps, freed), replace(after, copies={**after.copies, side: Copy()}))
 
     def release(self) -> Expected:
         """Release everything; a second release has nothing to do."""

@@ -16,7 +16,20 @@ from syncedmem.model.exports.declared import object_in
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["CAFFE", "CPU_ONLY", "EARLY", "POLICIES", "FirstTouch", "Policy", "Reason", "policy_named"]
+    from syncedmem.model import Machine
+
+__all__ = [
+    "CAFFE",
+    "CPU_ONLY",
+    "EARLY",
+    "POLICIES",
+    "FirstTouch",
+    "Policy",
+    "Reason",
+    "mute_calls",
+    "policy_named",
+    "without_mute",
+]
 
 FirstTouch = Literal["zero", "undefined", "refused"]
 Reason = Literal["released", "absent", "null", "push", "untouched"]
@@ -44,6 +57,8 @@ class Policy:
         Whether a push to a fresh side is refused.
     home : str
         Where the bytes of an evicted side go if it was the only fresh one.
+    evict_frees : bool
+        Whether what the memory owns on an evicted side is freed.
     absent : frozenset of str
         Sides that this build lacks: calls for them are refused.
     says : tuple of frozenset of str
@@ -68,6 +83,7 @@ class Policy:
     routes: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict[tuple[str, str], tuple[str, ...]])
     push_needs_stale: bool = True
     home: str = ""
+    evict_frees: bool = False
     absent: frozenset[str] = frozenset()
     says: tuple[frozenset[str], ...] = ()
     pinned: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
@@ -116,6 +132,18 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
     dict.fromkeys(caffe.EDITIONS, CAFFE) | {"early": EARLY, "cpu_only": CPU_ONLY}
 )
 """The policy of each edition, by its name: Caffe's, unless it has one of its own."""
+
+
+def mute_calls(machine: Machine, policy: Policy | None) -> frozenset[str]:
+    """The calls of which nobody says what they do: those that mean nothing, if it is a policy that says it."""
+    mute = (call.name for call in machine.calls.values() if call.does in ("", "prefetch"))
+    return frozenset() if policy is None else frozenset(mute)
+
+
+def without_mute(machine: Machine, policy: Policy | None) -> Machine:
+    """A machine without its mute calls, and without what only they reach: memories are judged by the others."""
+    mute = mute_calls(machine, policy)
+    return machine.select(machine.name, title=machine.title, without=mute) if mute else machine
 
 
 def policy_named(text: str) -> Policy:

@@ -124,7 +124,7 @@ def make_move(driver: MemoryDriver, move: Move) -> Kind:
         driver.synchronize()
         return "wait"
     entry = move if isinstance(move, Input) else move.entry
-    if isinstance(move, Stumble) and driver.subject.program is None and not driver.predict(entry).refused:
+    if isinstance(move, Stumble) and not driver.predict(entry).refused:
         driver.perform_stumbling(*move)
         return "stumble"
     if isinstance(move, Fail) and len(driver.predict(entry).calls) >= move.k:
@@ -188,7 +188,7 @@ def _failures(subject: Subject) -> Iterator[SuiteCase]:
         if halfway:
             yield SuiteCase((*sequence, Fail(entry, k, partial=True)))
         # An interrupted free may have happened, so the call may also be completed.
-        if action.does != "free" and subject.program is None:
+        if action.does != "free":
             yield SuiteCase((*sequence, Fail(entry, k, interrupt=True)))
         for other in after:
             yield SuiteCase((*sequence, Fail(entry, k, partial=halfway, again=False), other))

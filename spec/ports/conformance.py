@@ -10,10 +10,11 @@ from syncedmem.model.caffe import DEFAULT, EDITIONS
 from ..blob.cells import BlobCoverage
 from ..blob.kit import check_blobs
 from ..engine.report import Conformance, Tolerance, Verdict, junit
-from ..engine.violation import Violation
+from ..engine.violation import UnfitError, Violation
 from ..memory.coverage import Coverage
 from ..memory.kit import check_conformance
 from ..requirements import LEVELS
+from .kit import check_port
 from .protocol import PortError
 from .targets import subject_of
 
@@ -231,7 +232,8 @@ def conform(
         tolerance = Tolerance(
             claim.excepted, keep_going=claim.keep_going, first=claim.first, explained=explained, on_found=report_on
         )
-        check: Callable[..., Any] = check_blobs if claim.blobs else check_conformance
+        of_memories: Callable[..., Any] = check_conformance if subject.program is None else check_port
+        check = check_blobs if claim.blobs else of_memories
         results.append(check(subject, steps=claim.steps, seed=claim.seed, progress=advance, tolerance=tolerance))
         report = report_on()
         if report.reached or tolerance.is_over(subject):
@@ -265,4 +267,7 @@ def conform_program(
         def bench(level: Level) -> Subject:
             return subject_of(port, name, claim.profile, level, blobs=claim.blobs, policy=policy)
 
-        return conform(bench, top, claim, progress=progress, on_change=on_change)
+        try:
+            return conform(bench, top, claim, progress=progress, on_change=on_change)
+        except UnfitError as error:
+            raise PortError(str(error)) from error

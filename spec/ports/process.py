@@ -60,8 +60,8 @@ class Port:
         Whether it once did not answer in time.  From then on it is waited for only as long as its answers have shown
         to be worth it.
     protocol : Protocol
-    streams : int
-        The number of streams until now.
+    streams, buffers : int
+        The number of streams and of buffers of the caller that its process has been told of.
     settings : dict of str to str
         The settings of its machine besides Caffe's mode.
 
@@ -89,6 +89,7 @@ class Port:
         self._slowest = 0.0
         self._patience = ""
         self.streams: int = 0
+        self.buffers: int = 0
         self.machine: Machine | None = (
             edition if isinstance(edition, Machine) and edition not in EDITIONS.values() else None
         )
@@ -171,7 +172,7 @@ class Port:
 
     def _start(self) -> Command:
         """Start the process, and have it say hello."""
-        self._lines, self._mark = [], 0
+        self._lines, self._mark, self.streams, self.buffers = [], 0, 0, 0
         errors = self._errors = self._process.enter_context(Tail())
         try:
             command = Command(self.arguments, limits=self._limits, errors=errors.end, group=True)
@@ -235,9 +236,10 @@ class Port:
         return Violation(requirement, message, self.requests())
 
     def _last_words(self) -> str:
-        """The last line of its standard error, as the rest of a sentence."""
+        """The first and the last line of its standard error, as the rest of a sentence: which says why, differs."""
         lines = self._errors.text().strip().splitlines() if self._errors else []
-        return f"; its last words: {_short(lines[-1])}" if lines else ""
+        told = dict.fromkeys(_short(line.strip()) for line in lines[:1] + lines[-1:])
+        return f"; its last words: {' ... '.join(told)}" if told else ""
 
 
 def _short(text: str) -> str:

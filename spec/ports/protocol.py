@@ -126,6 +126,7 @@ _FAIL = (
     _option("partial", FLAG, "whether the failing action first does half of its work, if it zeroes or copies", "L3"),
 )
 _ADOPTED = Field("buffer", or_null(_NAME), "the buffer to adopt; null for a null pointer")
+_OFFSET = _option("offset", NUMBER, "where the part begins, in bytes; if left out, at the start of the block", "L1")
 _STREAM = Field("stream", NUMBER, "the number of a stream; a new number is a new stream")
 _BLOB = Field("blob", NUMBER, "the number of a blob")
 
@@ -374,9 +375,9 @@ def _requests(machine: Machine, editions: tuple[str, ...]) -> dict[str, Message]
         ),
         "synchronize": Message("Wait for every push of every memory.", (), "done"),
         "own_buffer": Message(
-            "Let this name, which is no other buffer's, mean the memory's own block on this side, for the next "
-            "adoption.",
-            (_MEMORY, side, _BUFFER),
+            "Let this name, which is no other buffer's, mean the memory's own block on this side, or a part of it, for "
+            "the next adoption.",
+            (_MEMORY, side, _BUFFER, _OFFSET),
             "done",
             "L1",
         ),

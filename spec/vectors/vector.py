@@ -13,19 +13,20 @@ from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 
 from ..memory.agreement import check_fit
+from ..memory.policy import mute_calls
 from .expected import expected_steps
 from .programs import programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from syncedmem.model import Machine, State
+    from syncedmem.model import State
     from syncedmem.model.opening import AnyMachine
 
     from ..memory.policy import Policy
     from .programs import VectorProgram
 
-__all__ = ["FORMAT", "Vector", "canonical", "model_digest", "mute_calls", "vectors"]
+__all__ = ["FORMAT", "Vector", "canonical", "model_digest", "vectors"]
 
 FORMAT = 3
 """The version of the format; it changes when a valid vector becomes invalid."""
@@ -100,12 +101,6 @@ def model_digest(edition: AnyMachine) -> str:
 
 def _spelled(state: State) -> str:
     return " ".join((state.head, *sorted(state.facts), *state.settings))
-
-
-def mute_calls(machine: Machine, policy: Policy | None) -> frozenset[str]:
-    """The calls of which nobody says what they do: those that mean nothing, if it is a policy that says it."""
-    mute = (call.name for call in machine.calls.values() if call.does in ("", "prefetch"))
-    return frozenset() if policy is None else frozenset(mute)
 
 
 def vectors(suite: str, edition: AnyMachine, policy: Policy | None = None) -> Iterator[Vector]:

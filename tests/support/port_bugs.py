@@ -78,7 +78,7 @@ PORT_BUGS = (
     ),
     PortBug(
         "exits on release", "void release() { call(SMD_RELEASE); }", "void release() { std::exit(0); }",
-        "P01", "release: the program ended with status 0",
+        "P01", "drop: the program ended with status 0",
     ),
     PortBug(
         "hangs while it waits", _WAIT, f"for (volatile int k = 0; in_flight_; ++k) {{}} {_WAIT}",
@@ -91,11 +91,11 @@ PORT_BUGS = (
     # It touches what it may not touch.
     PortBug(
         "uses what it has freed", _FREE, f"{_FREE} if (side == SMD_CPU) {_TOUCH}(here) = 0;",
-        "P01", "release: .*the port touched byte 0 of a freed page-locked block of 5 bytes",
+        "P01", "release: .*the port touched byte 0 of a freed page-locked block of 1 bytes",
     ),
     PortBug(
         "writes one byte too far", _ZERO, f"{_ZERO} if (side == SMD_CPU) static_cast<char *>(here)[size_] = 0;",
-        "P01", "in cpu_data the port wrote after the end of a block of 5 bytes",
+        "P01", "in cpu_data the port wrote after the end of a block of 1 bytes",
     ),
     PortBug(
         "writes device memory on the host", _ZERO, f"{_ZERO} if (side == SMD_GPU) {_TOUCH}(here) = 0;",
@@ -108,7 +108,7 @@ PORT_BUGS = (
     # It copies and fills wrongly.
     PortBug(
         "copies one byte too few", _COPY, "from_.copy(here, pointers_[other], size_ - 1);",
-        "R04", "copy of 4 bytes, the size is 5",
+        "R04", "copy of 0 bytes, the size is 1",
     ),
     PortBug(
         "skips every 13th copy", _COPY, f"static int copies = 0; if (++copies % 13 != 0) {_COPY}",
@@ -138,7 +138,7 @@ PORT_BUGS = (
     PortBug("leaks", _FREE, "", "R27", "saw nothing, expected free cpu"),
     PortBug(
         "leaks after a failure", "from->free(kind, pointer); }", "(void)pointer; }",
-        "R33", "still allocated after the failure: 5 bytes on cpu, page-locked",
+        "R33", "still allocated after the failure: 1 bytes on cpu, page-locked",
     ),
     PortBug("frees twice", _FREE, f"{_FREE} {_FREE}", "R28", "asked to free memory that is not allocated"),
     PortBug(
@@ -155,10 +155,14 @@ PORT_BUGS = (
     ),
     PortBug(
         "leaks when it is destroyed", "delete static_cast<Memory *>(memory);", "(void)memory;",
-        "P04", "still allocated after the memory was dropped: 48 bytes on cpu", "port.cpp",
+        "P04", "still allocated after the memory was dropped: 1 bytes on cpu", "port.cpp",
     ),
     # It adopts what it must refuse.
     PortBug("adopts its own buffer", "if (own != nullptr &&", "if (false &&", "R35", "the last call was not refused"),
+    PortBug(
+        "adopts a part of its own buffer", "if (own != nullptr &&", "if (own == given &&",
+        "R35", "the last call was not refused",
+    ),
     PortBug("adopts a short buffer", "if (with.size < size_) throw", "if (false) throw", "R36", "was not refused"),
     PortBug(
         "adopts device memory as host memory", "if ((with.kind == SMP_DEVICE) != (side == SMD_GPU)) throw",
@@ -177,7 +181,7 @@ PORT_BUGS = (
     PortBug("refuses nothing", _NO_ROW, "", "R22", "async_gpu_push was not refused"),
     PortBug(
         "refuses what is allowed", "released_ && call", "(released_ || head_ == SMD_SYNCED) && call",
-        "R10", "cpu_data raised RequestRefused",
+        "R10", "cpu_data was refused",
     ),
     PortBug(
         "shares its head", f"  {_HEAD}", f"  static inline {_HEAD}",
@@ -248,6 +252,7 @@ NOT_IN_VECTORS = {
     "never waits for a push": "vectors of Caffe do not ask for it",
     "frees again when it is destroyed": "nothing is compared after the last step",
     "leaks when it is destroyed": "nothing is compared after the last step",
+    "adopts a part of its own buffer": "vectors have no word for a part of the own buffer",
     "adopts a short buffer": "the buffers of vectors are long enough",
     "adopts device memory as host memory": "the buffers of vectors are of their side",
     "allocates eagerly": "making a memory is no step",

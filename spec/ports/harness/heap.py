@@ -229,6 +229,10 @@ class Heap:
         """Whether a block was at an address until it was freed."""
         return address in self._freed
 
+    def was_in_freed(self, address: int) -> bool:
+        """Whether an address was in a block until that was freed."""
+        return any(it.address <= address < it.address + max(it.size, 1) for it in self._freed.values())
+
     def place(self, address: int) -> str:
         """Where an address is, in words."""
         for word, blocks in (("", self._blocks), ("freed ", self._freed)):

@@ -215,7 +215,9 @@ class Library:
         memory, side = self._object(request), request["side"]
         if side not in memory.sides:
             raise _RefusedError(f"there is nothing on the side {side}")
-        self._own = {request["buffer"]: LentBuffer(side, memory.sides[side], memory.size)}
+        # Of a part too, the caller says the size of a memory: nobody knows how long what begins there is.
+        part = memory.sides[side] + request.get("offset", 0)
+        self._own = {request["buffer"]: LentBuffer(side, part, memory.size)}
         return {}
 
     def _on_drop(self, request: Request) -> Answer:
@@ -258,7 +260,7 @@ class Library:
         elif op == "release":
             self._release(request["memory"], memory)
         elif buffer is not None:
-            if not self._heap.is_freed(buffer.address):  # else it has freed its own block, and kept it
+            if not self._heap.was_in_freed(buffer.address):  # else it has freed its own block, and kept it
                 memory.sides[side] = buffer.address
         elif op in RETURNING:
             answer |= self._view(memory, ("", side), self._result.view, memory.size)
@@ -317,6 +319,7 @@ class Library:
         if memory.released:
             return {}
         seen = self._state
+        ctypes.memset(byref(seen), 0, ctypes.sizeof(seen))
         self._table.state(memory.handle, byref(seen))
         shown: Answer = {"head": _head(seen.head), "size": seen.size}
         shown |= {name: bool(seen.flags & bit) for name, bit in abi.FLAGS.items() if seen.known_flags & bit}

@@ -89,7 +89,7 @@ typedef struct smp_allocators {
   int (*set_device)(void *context, int32_t device);
 } smp_allocators;
 
-/* The arguments of a call. */
+/* The arguments of a call: the harness fills them, and what the call does not use is zero. */
 typedef struct smp_arguments {
   uint32_t call;           /* SMP_CALL_... */
   uint32_t mode;           /* SMP_MODE_... that is in force */
@@ -106,7 +106,7 @@ typedef struct smp_result {
   const char *message; /* NULL, or why it was refused or failed; valid until the next call */
 } smp_result;
 
-/* What a memory says of itself. */
+/* What a memory says of itself, all zero before `state` is called. */
 typedef struct smp_state {
   uint32_t head;        /* SMP_UNINITIALIZED ... SMP_SYNCED */
   uint32_t flags;       /* those SMP_FLAG_... that are true */
@@ -114,6 +114,7 @@ typedef struct smp_state {
   size_t size;          /* in bytes */
 } smp_state;
 
+/* What a port is: the port fills it. */
 typedef struct smp_port {
   uint32_t abi_version; /* SMP_ABI_VERSION */
   uint32_t level;       /* how much it shows: 0 heads and refusals, 1 and bytes, 2 and actions, 3 and failures,
@@ -210,7 +211,7 @@ enum {
    a kernel of CUDA.  `context` is that of the allocators.  Returns 0, or another number if it failed. */
 typedef int (*smp_launch)(void *context, void (*kernel)(void *argument), void *argument);
 
-/* The arguments of a call of a blob. */
+/* The arguments of a call of a blob: the harness fills them, and what the call does not use is zero. */
 typedef struct smp_blob_arguments {
   uint32_t call;          /* SMP_BLOB_... */
   uint32_t mode;          /* SMP_MODE_... that is in force */
@@ -241,7 +242,7 @@ typedef struct smp_blob_part {
   size_t size;        /* in bytes */
 } smp_blob_part;
 
-/* What a blob says of itself. */
+/* What a blob says of itself, all zero before `state` is called. */
 typedef struct smp_blob_state {
   size_t axes;
   int64_t shape[SMP_MOST_AXES];
@@ -250,6 +251,7 @@ typedef struct smp_blob_state {
   smp_blob_part data, diff;
 } smp_blob_state;
 
+/* The blobs of a port: the port fills it. */
 typedef struct smp_blobs {
   uint32_t version; /* SMP_BLOBS_VERSION */
   /* Make a blob without a shape.  Returns SMP_REFUSED for a type that the port does not have. */

@@ -19,7 +19,6 @@ from .display import progress_bars, sayer, table, widen
 from .machines import POLICY
 from .options import (
     MEMORY,
-    TIMEOUT,
     Command,
     Edition,
     Force,
@@ -107,7 +106,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
             "option for more.",
         ),
     ] = None,
-    timeout: Timeout = TIMEOUT,
+    timeout: Timeout = None,
     json_path: JsonFile = None,
     junit: JunitFile = None,
     out: ReportFolder = DEFAULT_OUT,

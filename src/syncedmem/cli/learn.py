@@ -15,7 +15,6 @@ from syncedmem.model import EDITIONS, InvalidArgumentError
 from .display import progress_bars, sayer, widen
 from .options import (
     MEMORY,
-    TIMEOUT,
     Command,
     Edition,
     Force,
@@ -83,7 +82,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
     seed: Annotated[
         int, typer.Option(metavar="NUMBER", help="Seed of the random calls. The same seed gives the same calls.")
     ] = 0,
-    timeout: Timeout = TIMEOUT,
+    timeout: Timeout = None,
     memory: Memory = MEMORY,
     json_path: JsonFile = None,
     out: ReportFolder = DEFAULT_OUT,

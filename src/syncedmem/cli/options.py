@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FIRST",
     "MEMORY",
-    "TIMEOUT",
     "Command",
     "Edition",
     "Force",
@@ -82,9 +81,11 @@ ReportFolder = Annotated[
     ),
 ]
 Timeout = Annotated[
-    float,
+    float | None,
     typer.Option(
-        metavar="SECONDS", help=f"Time after which a call that has no answer hangs. The first has {FIRST:.0f} seconds."
+        metavar="SECONDS",
+        help="Time after which a call that has no answer hangs, also the first. "
+        f"Default: {TIMEOUT:.0f}, and {FIRST:.0f} for the first.",
     ),
 ]
 Memory = Annotated[int, typer.Option(metavar="MEGABYTES", help="The most private memory that the port may have.")]
@@ -101,8 +102,8 @@ def one_of(option: str, value: str | None, known: Collection[str]) -> None:
         raise InvalidArgumentError(option, value, f"one of {', '.join(known)}")
 
 
-def limits_of(timeout: float, memory: float) -> Limits:
-    """The limits of a port.
+def limits_of(timeout: float | None, memory: float) -> Limits:
+    """The limits of a port; the first answer has longer, unless a time is given.
 
     Raises
     ------
@@ -112,6 +113,7 @@ def limits_of(timeout: float, memory: float) -> Limits:
     from syncedmem.spec.engine.supervisor import Limits
 
     for option, value in (("--timeout", timeout), ("--memory", memory)):
-        if not 0 < value < inf:
+        if value is not None and not 0 < value < inf:
             raise InvalidArgumentError(option, value, "more than 0")
-    return Limits(seconds=timeout, first=max(timeout, FIRST), memory=int(memory) << 20)
+    first, later = (FIRST, TIMEOUT) if timeout is None else (timeout, timeout)
+    return Limits(seconds=later, first=first, memory=int(memory) << 20)

@@ -14,7 +14,7 @@ import typer
 from syncedmem.model import FileFormatError, InvalidArgumentError
 from syncedmem.model.exports.declared import machine_named
 
-from .options import MEMORY, TIMEOUT, OwnMachine, limits_of
+from .options import MEMORY, OwnMachine, limits_of
 from .targets import port_target
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _subjects(
     ours = target is None and command is None and machine is None
     named = None if ours else port_target(target, command, machine)
     if isinstance(named, ProgramTarget):
-        with named.connect(limits_of(TIMEOUT, MEMORY), "") as port:
+        with named.connect(limits_of(None, MEMORY), "") as port:
             subject = subject_of(port, named.name, "safe", port.hello["level"])
             yield lambda _: subject
         return

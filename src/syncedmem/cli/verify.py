@@ -144,6 +144,7 @@ def verify(  # noqa: PLR0913 -- options
 def _verify_machine(machine: Machine, policy: Policy | None, json_path: str | None, *, force: bool) -> None:
     """Check the table of one machine, and say what was found."""
     from syncedmem.spec import UnfitPolicyError
+    from syncedmem.spec.memory.policy import mute_calls
     from syncedmem.verification import verify_machine
 
     check_report("--json", json_path, "verify --model", force=force)
@@ -161,7 +162,10 @@ def _verify_machine(machine: Machine, policy: Policy | None, json_path: str | No
     unproved = "Without a policy nothing else says what its calls must do: name one with --policy."
     for line in verdict.problems or [verdict.proved if judged else unproved]:
         typer.echo(line, err=json_path == "-")
-    report = {"machine": machine.name, "counts": dict(counts), "problems": verdict.problems}
+    mute = sorted(mute_calls(machine, policy))
+    if mute:
+        typer.echo(f"Not judged, because the policy does not say what they do: {', '.join(mute)}", err=json_path == "-")
+    report = {"machine": machine.name, "counts": dict(counts), "problems": verdict.problems, "not_judged": mute}
     write_report(json_path, as_text(report), force=force)
     if verdict.problems:
         raise typer.Exit(1)

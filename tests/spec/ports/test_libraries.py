@@ -16,11 +16,12 @@ from exported import exported
 from syncedmem.spec.engine.call_log import recorded
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
-from syncedmem.spec.memory import contracts
+from syncedmem.spec.kit.trial import run_case
 from syncedmem.spec.ports.conformance import Claim, conform_program
 from syncedmem.spec.ports.harness import abi, heap
 from syncedmem.spec.ports.harness.heap import Heap
 from syncedmem.spec.ports.harness.library import Library, LibraryError, load
+from syncedmem.spec.ports.kit import bench_of, suites_of
 from syncedmem.spec.ports.memory import RequestRefused
 from syncedmem.spec.ports.protocol import BLOB_REQUESTS, CAFFE, PortError
 from syncedmem.spec.ports.targets import library_target, subject_of
@@ -502,8 +503,9 @@ def test_a_port_frees_what_a_dropped_memory_owns(profile: Profile, c_port: CPort
     """In the profile safe also with a push in flight, which this port does not wait for."""
     with library_target(c_port("port")).connect(LIMITS, "") as port:
         subject = subject_of(port, "C", profile, "L4")
+        bench, cases = bench_of(subject), [*suites_of(subject)["dropped"]()]
         if profile == "caffe":
-            assert len(list(contracts.dropped(subject))) > 17
+            assert len([run_case(bench, case) for case in cases]) > 17
         else:
             with pytest.raises(Violation, match="a push still used it"):
-                list(contracts.dropped(subject))
+                [run_case(bench, case) for case in cases]

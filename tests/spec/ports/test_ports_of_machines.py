@@ -190,3 +190,126 @@ def test_a_word_of_the_protocol_is_no_word_of_a_machine(words: dict[str, Any], s
     machine = Machine("odd", [Row(call.name, "A", "A")], **words)
     with pytest.raises(PortError, match=sentence):
         protocol_of(machine)
+
+
+SIDES = """
+from syncedmem.model import Action, Call, Fact, Machine, Row
+from syncedmem.spec import Policy
+
+THERE = "has_device"
+MACHINE = Machine(
+    "lent",
+    [
+        Row("host_read", ["HOST", "BOTH"]),
+        Row("host_read", "DEVICE", "BOTH", do="down"),
+        Row("host_write", ["HOST", "BOTH"], "HOST"),
+        Row("host_write", "DEVICE", "HOST", do="down"),
+        Row("read", ["DEVICE", "BOTH"]),
+        Row("read", "HOST", "BOTH", do=["alloc", "up"], unless=THERE),
+        Row("read", "HOST", "BOTH", do="up", when=THERE),
+        Row("write", ["DEVICE", "BOTH"], "DEVICE"),
+        Row("write", "HOST", "DEVICE", do=["alloc", "up"], unless=THERE),
+        Row("write", "HOST", "DEVICE", do="up", when=THERE),
+        Row("delete", "HOST", unless=THERE),
+        Row("delete", ["HOST", "BOTH"], "HOST", do="drop", when=THERE),
+        Row("delete", "DEVICE", "HOST", do=["down", "drop"]),
+    ],
+    sides=["host", "device"],
+    heads={"HOST": "host", "DEVICE": "device", "BOTH": ("host", "device")},
+    calls=[
+        Call("host_read", "read", "host"),
+        Call("host_write", "write", "host"),
+        Call("read", "read", "device"),
+        Call("write", "write", "device"),
+        Call("delete", DELETE),
+    ],
+    facts=[Fact(THERE, "pointer", "device")],
+    actions=[
+        Action("alloc", "allocate", "device", sets=THERE),
+        Action("drop", "free", "device", clears=THERE),
+        Action("up", "copy", side="device", source="host"),
+        Action("down", "copy", side="host", source="device"),
+    ],
+)
+POLICY = Policy(
+    MACHINE.sides, lazy=frozenset(["device"]), born_fresh=frozenset(["host"]), home="host", evict_frees=FREES
+)
+"""
+"""A machine whose `delete` frees the device side; what that call does, and whether the policy says so, is filled in."""
+
+LENT_PORT = """
+import json, sys
+
+memories = {}
+
+def call(it, op):
+    acts, here, other = it["actions"], "device" if op in ("read", "write", "delete") else "host", None
+    other = "host" if here == "device" else "device"
+    if op == "delete":
+        if it["head"] == "DEVICE":
+            acts.append("down")
+            it["host"] = it["device"]
+        if it["device"] is not None:
+            acts.append("drop")
+        it["device"], it["head"] = None, "HOST"
+        return {}
+    if it[here] is None:
+        acts.append("alloc")
+    if it["head"] == other.upper():
+        acts.append("up" if here == "device" else "down")
+        it[here] = it[other]
+    if op.endswith("write"):
+        it["head"] = here.upper()
+    elif it["head"] == other.upper():
+        it["head"] = "BOTH"
+    return {"view": it[here]}
+
+def answer(op, memory=0, size=0, side="", **fields):
+    if op == "hello":
+        return {"version": 1, "name": "lent", "level": "L2", "edition": "lent"}
+    if op == "synchronize":
+        return {}
+    shown = {}
+    if op == "new":
+        made = ["allocate_host", "zero_host"]
+        memories[memory] = {"size": size, "head": "HOST", "host": "00" * size, "device": None, "actions": made}
+    elif op == "write_view":
+        memories[memory][side] = fields["bytes"]
+    elif op != "state":
+        memories[memory]["actions"] = []
+        shown = call(memories[memory], op)
+    return {**memories[memory], **shown}
+
+for line in sys.stdin:
+    request = json.loads(line)
+    number = request.pop("id")
+    print(json.dumps({"id": number, **answer(**request)}), flush=True)
+"""
+
+
+def lent(folder: Path, delete: str, *, frees: bool, policy: bool = True) -> PortReport:
+    """Return the verdict on a port whose call `delete` means this, with a policy that says so or not."""
+    text = SIDES.replace('Call("delete", DELETE)', f'Call("delete"{delete})').replace("FREES", str(frees))
+    (folder / "lent.py").write_text(text, encoding="utf-8")
+    (folder / "port.py").write_text(LENT_PORT, encoding="utf-8")
+    own = OwnMachine(f"{folder / 'lent.py'}:MACHINE", f"{folder / 'lent.py'}:POLICY" if policy else "")
+    target = ProgramTarget("lent", (sys.executable, "-S", str(folder / "port.py")), own)
+    return conform_program(target, Claim("caffe", steps=20), LIMITS)
+
+
+def test_a_call_that_means_nothing_is_taken_by_the_table_or_left_out_and_named(tmp_path: Path) -> None:
+    by_table = lent(tmp_path, "", frees=False, policy=False)
+    assert by_table.passed, by_table.line
+    by_policy = lent(tmp_path, "", frees=False)
+    assert by_policy.passed, by_policy.line
+    assert by_policy.reached is not None
+    assert "delete" in by_policy.reached.left
+
+
+def test_a_policy_may_say_that_evicting_frees_and_an_unfit_one_is_refused(tmp_path: Path) -> None:
+    report = lent(tmp_path, ', "evict", "device"', frees=True)
+    assert report.passed, report.line
+    assert report.reached is not None
+    assert "delete" not in report.reached.left
+    with pytest.raises(PortError, match=r"delete in .* the table says free device; the policy says nothing"):
+        lent(tmp_path, ', "evict", "device"', frees=False)

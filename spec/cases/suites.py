@@ -1,0 +1,254 @@
+"""The enumerated suites: sequences of calls from the state space of a machine.
+
+The machine decides only which calls are made.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from syncedmem.model import Input, hsi_suite, space, tour
+from syncedmem.model.states import stepper
+from syncedmem.model.suites import access_sequences, counter_sequences, cycles
+
+from ..record.steps import OWN, Buffer, Step
+from .writing import SIZE, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from syncedmem.model import Machine, State
+
+    from ..record.steps import Case
+
+__all__ = ["Suites"]
+
+_ROOM = 48
+"""The size of memories that adopt buffers of many sizes."""
+_MANY = 100
+_LONG = 2
+"""Sequences of this length or longer are not run at several megabytes."""
+_AROUND = 16
+
+
+class Suites:
+    """The suites for memories of one kind.
+
+    Parameters
+    ----------
+    machine : Machine
+    safe : bool
+        Whether promises beyond Caffe's are tested.
+    level : str
+        How much is observed.
+    smallest : int
+        The smallest size that is tested, in bytes.
+    offers : collection of str
+        What can be asked of the subject besides calls: ``own_buffer``, ``drop``.
+    judged : collection of str
+        The numbers of the requirements by which is judged.
+    absent : collection of str
+        Sides that this build lacks.
+    """
+
+    def __init__(  # noqa: PLR0913 -- what there is to know of a subject
+        self,
+        machine: Machine,
+        *,
+        safe: bool,
+        level: str,
+        smallest: int,
+        offers: Iterable[str],
+        judged: Iterable[str],
+        absent: Iterable[str] = (),
+    ) -> None:
+        self._machine = machine
+        self._safe = safe
+        self._level = level
+        self._smallest = smallest
+        self._offers = frozenset(offers)
+        self._judged = frozenset(judged)
+        self._absent = frozenset(absent)
+        self._reached = access_sequences(machine)
+        self._inputs = stepper(machine).inputs(end=True)
+        self._calls = [Input(it) for it in machine.calls.values()]
+        self._endings = [it for it in self._calls if it.ends]
+        self._reads = [it for it in self._calls if it.does == "read"]
+
+    def by_name(self) -> Mapping[str, Callable[[], Iterator[Case]]]:
+        """The suites that can show something here, in the order in which they run."""
+        pushes = any(it.queues for it in self._calls)
+        adopts = bool(self._adopting())
+        wanted: dict[str, tuple[Callable[[], Iterator[Case]], bool]] = {
+            "cells": (self._cells, True),
+            "tour": (self._tour, True),
+            "flights": (self._flights, self._safe and self._level >= "L4" and pushes),
+            "refused": (self._refused, adopts and not self._judged.isdisjoint({"R35", "R36", "R39"})),
+            "lent": (self._lent, adopts),
+            "again": (self._again, bool(self._endings) and "R49" in self._judged),
+            "dropped": (self._dropped, "P04" in self._judged),
+            "several": (self._several, True),
+            "failures": (self._failures, self._safe and self._level >= "L3"),
+            "sizes": (self._sizes, True),
+            "hsi": (self._hsi, True),
+            "counters": (self._counters, True),
+        }
+        return {name: cases for name, (cases, shows) in wanted.items() if shows}
+
+    def _writer(self, *sequence: Input, size: int = SIZE, memory: int = 0, used: bool = True) -> Writer:
+        drops = "P04" in self._judged
+        writer = Writer(self._machine, size, memory, safe=self._safe, level=self._level, used=used, drops=drops)
+        return writer.add(*sequence)
+
+    def _sequences(self, sequences: Iterable[tuple[Input, ...]], size: int = SIZE) -> Iterator[Case]:
+        return (self._writer(*it, size=size).done() for it in sequences)
+
+    def _legal_pushes(self, state: State) -> list[Input]:
+        return [it for it, step in space(self._machine).steps[state].items() if it.queues and not step.refusal]
+
+    def _adopting(self) -> dict[str, Input]:
+        """The calls that adopt, by side."""
+        return {it.side: it for it in self._calls if it.does == "adopt" and it.side not in self._absent}
+
+    # --- from the state space
+
+    def _cells(self) -> Iterator[Case]:
+        """Every call in every state, with NULL data and release; and all after a release, where that is defined."""
+        for sequence in self._reached.values():
+            for entry in self._inputs:
+                yield self._writer(*sequence, entry).done()
+            for ending in self._endings if self._safe else ():
+                yield self._writer(*sequence, ending, *self._inputs).done()
+
+    def _tour(self) -> Iterator[Case]:
+        """Every transition, in few long sequences."""
+        return self._sequences(tour(self._machine))
+
+    def _hsi(self) -> Iterator[Case]:
+        """The complete suite: after every transition every state is distinguished from every other."""
+        return self._sequences(hsi_suite(self._machine))
+
+    def _counters(self) -> Iterator[Case]:
+        """Repeated cycles, for bugs at the n-th copy, push, adoption or read."""
+        return self._sequences(counter_sequences(self._machine, (*range(2, 9), _MANY)))
+
+    def _sizes(self) -> Iterator[Case]:
+        """The tour with zero bytes, one, an odd number and a page; short sequences and a cycle with megabytes."""
+        for size in (0, 1, 4095, 4096):
+            if size >= self._smallest:
+                yield from self._sequences(tour(self._machine), size)
+        yield from self._sequences((it for it in self._reached.values() if len(it) < _LONG), (3 << 20) + 1)
+        cycle = next(iter(cycles(self._machine)), max(self._reached.values(), key=len))
+        powers = [(1 << power) + more for power in range(1, 19) for more in (-1, 0, 1)]
+        for size in (*powers, (1 << 20) + 3, (16 << 20) + 1):
+            yield self._writer(*cycle, size=size).done()
+
+    def _failures(self) -> Iterator[Case]:
+        """For every call in every state, each action fails, before its work or half-way.
+
+        Afterwards the same call must work, and so must any other.
+        """
+        for state, sequence in self._reached.items():
+            for entry, step in space(self._machine).steps[state].items():
+                does = [self._machine.actions[name].does for name in step.actions]
+                for k, what in enumerate((it for it in does if it != "adopt"), 1):
+                    half = "half" if what in ("copy", "zero") else ""
+                    for how in dict.fromkeys(("", half)):
+                        yield self._writer(*sequence).add(entry, fail=k, how=how).add(entry).done()
+                    for other in (*self._endings, *self._reads):
+                        yield self._writer(*sequence).add(entry, fail=k, how=half).add(other).done()
+            for ending, k in product(self._endings, range(1, len(self._machine.sides) + 1)):
+                yield self._writer(*sequence).add(ending, fail=k).add(ending).done()
+
+    def _flights(self) -> Iterator[Case]:
+        """Every call while a push is queued, and after a wait for the push."""
+        for state, sequence in self._reached.items():
+            for push in self._legal_pushes(state):
+                for entry in (*space(self._machine).steps[state], *self._endings):
+                    yield self._writer(*sequence, push, entry, size=64).wait().done()
+                    yield self._writer(*sequence, push, size=64).wait().add(entry).done()
+
+    # --- buffers of the caller
+
+    def _refused(self) -> Iterator[Case]:
+        """In every state, buffers that must not be adopted, and after them every read: nothing has changed."""
+        for sequence in self._reached.values():
+            for side, adopt in self._adopting().items():
+                others = [it for it in self._machine.sides if it not in self._absent | {side}]
+                wrong = [Buffer(OWN, side, offset=at) for at in (0, _AROUND) if "own_buffer" in self._offers]
+                wrong += [Buffer(f"{side} small{longer}", side, 1, longer) for longer in (-1, 1 - _ROOM)]
+                wrong += [Buffer(f"{it} other", it, 1) for it in others]
+                writer = self._writer(*sequence, size=_ROOM, used=False)
+                for buffer in wrong:
+                    writer.add(adopt, argument=buffer)
+                yield writer.add(*self._reads).done()
+
+    def _lent(self) -> Iterator[Case]:
+        """A buffer that is adopted again and again between all other calls, and no byte around it is touched."""
+        starts = list({state.head: way for state, way in reversed(self._reached.items())}.values())[::-1]
+        for (side, adopt), before, longer in product(self._adopting().items(), starts, (0, _AROUND)):
+            writer = self._writer(*before, size=_ROOM)
+            number = 200
+            for entry in self._uses(side):
+                number += 1
+                lent = Buffer(f"{side} again", side, number, longer) if entry == adopt else None
+                writer.add(entry, argument=lent)
+            yield writer.wait().done()
+
+    def _uses(self, side: str) -> Iterator[Input]:
+        """Adoptions on a side between the other calls of this side, and between those of the other sides."""
+        by_does = {(it.side, it.does): it for it in self._calls}
+        pushes = [it for it in self._calls if it.queues and it.side not in self._absent]
+
+        def spelled(words: str, other: str) -> Iterator[Input]:
+            for word in words.split():
+                does = word.removeprefix("other-")
+                if entry := by_does.get((side if does == word else other, does)):
+                    yield entry
+
+        yield from spelled("adopt read adopt write adopt", side)
+        for other in (it for it in self._machine.sides if it not in self._absent | {side}):
+            yield from spelled(
+                "other-read adopt other-write adopt write other-read other-write read other-write", other
+            )
+            yield from pushes
+            yield from spelled("other-read read other-adopt read other-write read write other-read write", other)
+            yield from pushes
+            yield from spelled("read", other)
+
+    # --- several memories, and their ends
+
+    def _again(self) -> Iterator[Case]:
+        """A second and a third release, in every state and for zero bytes."""
+        for sequence in self._reached.values():
+            for size in (_ROOM, 0) if self._smallest == 0 else (_ROOM,):
+                yield self._writer(*sequence, *self._endings[:1] * 2, size=size).done()
+
+    def _dropped(self) -> Iterator[Case]:
+        """A memory is dropped in every state, with a push in flight, and after a release."""
+        queued = [(*way, push) for state, way in self._reached.items() for push in self._legal_pushes(state)]
+        longest = max(self._reached.values(), key=len)
+        for sequence in (*self._reached.values(), *queued, *((*longest, ending) for ending in self._endings)):
+            yield (*self._writer(*sequence, size=_ROOM).steps, Step("drop"))
+
+    def _several(self) -> Iterator[Case]:
+        """Calls on one memory do not affect others."""
+        sides = [it for it in self._machine.sides if it not in self._absent]
+        by_does = {(it.side, it.does): it for it in self._calls}
+        order = [(does, sides[:1] if k % 2 == 0 else sides[1:]) for k, does in enumerate(_ORDER)]
+        sequence = [by_does[it, does] for does, places in order for it in places if (it, does) in by_does]
+        writers = [self._writer(*sequence[:k], size=_ROOM, memory=k) for k in range(max(len(sequence), 2))]
+        steps: list[Step] = [step for writer in writers for step in writer.steps]
+        for entry in sequence:
+            for k, writer in enumerate(writers):
+                steps += writer.written(entry)
+                steps += (Step("look", other) for other in range(len(writers)) if other != k)
+        for k, writer in enumerate(writers):
+            steps += writer.ends()
+            steps += (Step("look", other) for other in range(k + 1, len(writers)))
+        yield tuple(steps)
+
+
+_ORDER = ("write", "read", "adopt", "write", "read")
+"""What is done in turn on the first side and on the others."""

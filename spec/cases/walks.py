@@ -1,0 +1,241 @@
+"""Generated cases: short walks of several memories, from every state.
+
+Long walks from a new memory rarely test ownership, because ownership never returns once it is given up.  So there are
+walks from each state of the machine, which an access sequence reaches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, initialize, precondition, rule
+
+from syncedmem.model.states import stepper
+from syncedmem.model.suites import access_sequences
+
+from ..engine.search import Generated, Taken, Walking, WalkSearch
+from ..engine.shrinking import shortest
+from ..kit.trial import Trial, plainer, run_case
+from ..record.steps import Step
+from .writing import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from syncedmem.model import Input
+
+    from ..engine.report import SuiteRun
+    from ..engine.subject import Subject
+    from ..engine.violation import Violation
+    from ..kit.trial import Bench
+    from ..record.steps import Case, How
+
+__all__ = ["Kind", "Walked", "search", "state_machine"]
+
+LONGEST = 14
+_MOST = 3
+_STARTS = 14
+"""How many states some walks start in; then others are next."""
+# Hypothesis tries the first size first, and shrinks to it, so it must not be zero.
+_SIZES = (3, 1, 64, 0, 255, 4096, 4097)
+_LARGE = (1 << 20, (2 << 20) + 1, 5 << 20)
+
+
+class Kind(NamedTuple):
+    """What memories a walk has.
+
+    Attributes
+    ----------
+    bench : Bench
+    safe : bool
+        Whether promises beyond Caffe's are tested.
+    level : str
+        How much is observed.
+    smallest, largest : float
+        The sizes that they may have, in bytes.
+    """
+
+    bench: Bench
+    safe: bool
+    level: str
+    smallest: int
+    largest: float
+
+
+class _Move(NamedTuple):
+    """A move of one memory: an input, perhaps with an action that fails, and again afterwards; or a wait."""
+
+    entry: Input | None = None
+    fail: int = 0
+    how: How = ""
+    again: bool = False
+
+
+class Walked:
+    """Memories that live at the same time, and what was done with them.
+
+    Parameters
+    ----------
+    kind : Kind
+    """
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self.trial: Trial = Trial(kind.bench)
+        self.writers: list[Writer] = []
+        self.kinds: Counter[str] = Counter()
+        self.start: Hashable = None
+
+    def make(self, size: int) -> None:
+        """Make a memory."""
+        fitting = int(min(max(size, self._kind.smallest), self._kind.largest))
+        machine, number = self.trial.world.machine, len(self.writers)
+        kind = self._kind
+        drops = any(it.startswith("P04") for it in kind.bench.judged)
+        self.writers.append(Writer(machine, fitting, number, safe=kind.safe, level=kind.level, drops=drops))
+        self.trial.take(self.writers[-1].steps[0])
+
+    def move(self, number: int, move: _Move) -> str:
+        """Make a move of one memory, and look at the others; return its kind, empty if it was left out."""
+        writer = self.writers[number]
+        if move.entry is None:
+            steps = [Step("wait", number)]
+        else:
+            steps = writer.written(move.entry, fail=move.fail, how=move.how)
+            steps += writer.written(move.entry) if move.again else []
+        taken = [self.trial.take(step) for step in steps]
+        if not any(taken):
+            return ""
+        for other in range(len(self.writers)):
+            if other != number:
+                self.trial.take(Step("look", other))
+        return "wait" if move.entry is None else "failure" if move.fail else "call" if move.entry.call else "mode"
+
+    @property
+    def walk(self) -> Case:
+        """What was done."""
+        return tuple(self.trial.done)
+
+    def finish(self) -> None:
+        """End every memory, and check that nothing is left."""
+        for writer in self.writers:
+            for step in writer.ends():
+                self.trial.take(step)
+
+    def taken(self) -> Taken:
+        """The walk that has passed."""
+        return Taken(self.walk, (self.trial,), self.kinds, self.start)
+
+
+class MemoryWalk(Walking):
+    """A walk of up to three memories; `state_machine` adds a rule for each input of a machine."""
+
+    kind: Kind
+
+    def __init__(self) -> None:
+        self._memories = Walked(self.kind)
+        super().__init__(self._memories)
+
+    def begin(self, size: int, way: tuple[Input, ...]) -> int:
+        """Make a memory, and bring it into the state that a sequence reaches."""
+        memories = self._memories
+        number = len(memories.writers)
+        self.act(partial(memories.make, size))
+        for entry in way:
+            self.act(partial(memories.move, number, _Move(entry)))
+        if number == 0:
+            memories.start = way
+        return number
+
+    def move(self, number: int, move: _Move) -> None:
+        """Make a move of one memory."""
+        self.act(partial(self._count, number, move))
+
+    def _count(self, number: int, move: _Move) -> None:
+        if kind := self._memories.move(number, move):
+            self._memories.kinds[kind] += 1
+
+
+def state_machine(kind: Kind, ways: Sequence[tuple[Input, ...]] = ()) -> type[MemoryWalk]:
+    """A `hypothesis.stateful.RuleBasedStateMachine` over memories, with a rule for each input of their machine.
+
+    A memory starts in a state of the machine that Hypothesis draws.  Every step is compared.  Actions are made to fail
+    only if the profile and the level say what holds then.
+
+    Parameters
+    ----------
+    kind : Kind
+    ways : sequence of tuple of Input
+        The sequences by which the first memory starts; if there are none, one for each state of the machine.
+    """
+    machine = kind.bench.world.machine
+    every = tuple(access_sequences(machine).values())
+    small = st.sampled_from(_SIZES)
+    # A large memory takes a thousand times as long as a small one, and suites have large ones too.
+    size = st.one_of(small, small, small, st.integers(1, 300), st.sampled_from((*_SIZES * 2, *_LARGE)))
+    memories: Bundle[int] = Bundle("memories")
+    rules: dict[str, object] = {
+        "kind": kind,
+        "memories": memories,
+        "begin_first": initialize(target=memories, size=size, way=st.sampled_from(ways or every))(MemoryWalk.begin),
+        "begin_another": rule(target=memories, size=small, way=st.sampled_from(every))(
+            precondition(lambda self: len(self._memories.writers) < _MOST)(MemoryWalk.begin)
+        ),
+    }
+    for entry in stepper(machine).inputs(end=True):
+        name = re.sub(r"\W+", "_", f"rule {len(rules)} {entry}")
+        moves = st.sampled_from(_moves(entry, failures=kind.safe and kind.level >= "L3"))
+        rules[name] = rule(number=memories, move=moves)(_named(name))
+    return type("MemoryWalk", (MemoryWalk,), rules)
+
+
+def _named(name: str) -> Callable[[MemoryWalk, int, _Move], None]:
+    """The method that makes a move, under another name: Hypothesis leaves out some rules of a walk, by their names."""
+
+    def move(self: MemoryWalk, number: int, move: _Move) -> None:
+        self.move(number, move)
+
+    move.__name__ = name
+    return move
+
+
+def _moves(entry: Input, *, failures: bool) -> list[_Move]:
+    """An input as it is, before a wait, and with failures of actions."""
+    plain = [*[_Move(entry)] * 4, _Move()]
+    if not (failures and entry.call):
+        return plain
+    # After a release that failed in the middle, only another release is allowed.
+    again = (True,) if entry.ends else (True, False)
+    ways: tuple[How, ...] = ("", "half")
+    return [*plain, *plain, *(_Move(entry, k, how, it) for k in (1, 2) for how in ways for it in again)]
+
+
+def search(kind: Kind, subject: Subject, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
+    """Take walks with at least `steps` moves, from all states; return the violation of the first that fails.
+
+    Parameters
+    ----------
+    kind : Kind
+    subject : Subject
+    suite : SuiteRun
+        It gets what is generated.
+    steps : int
+        The number of moves of all walks, without access sequences.
+    seed : int
+        The same seed gives the same walks.
+    """
+    ways = tuple(access_sequences(kind.bench.world.machine).values())
+    generated = suite.generated = Generated(steps, len(ways))
+
+    def walking() -> type[Walking]:
+        rarest = sorted(ways, key=lambda way: generated.starts[way])[:_STARTS]
+        return state_machine(kind, rarest)
+
+    def shortened(_: Subject, walk: Case, violation: Violation) -> Violation:
+        return shortest(walk, violation, partial(run_case, kind.bench), simpler=plainer, program=subject.program)
+
+    return WalkSearch(subject, generated, LONGEST, shortened, suite).search(walking, str(seed))

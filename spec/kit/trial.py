@@ -1,0 +1,225 @@
+"""A case while it runs: each step is done, seen and compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from ..engine.violation import Violation
+from ..record.observation import NOTHING, Observation
+from ..record.steps import Step
+from ..record.world import REFUSED_BY_US, World
+from ..requirements import REQUIREMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from syncedmem.model import Input, State
+
+    from ..engine.subject import RemoteProgram
+    from ..record.compare import Comparison
+    from ..record.steps import Case
+
+__all__ = ["Bench", "Performer", "Trial", "plainer", "run_case"]
+
+
+class Performer(Protocol):
+    """A subject: it does steps, and says what is seen."""
+
+    @property
+    def program(self) -> RemoteProgram:
+        """The program that has the memories."""
+        ...
+
+    def begin(self) -> None:
+        """Let a new case begin, whose memories and buffers have nothing to do with those of others."""
+        ...
+
+    def perform(self, step: Step, settings: Mapping[str, str], buffers: Collection[str]) -> Observation:
+        """Do a step.
+
+        Parameters
+        ----------
+        step : Step
+        settings : mapping of str to str
+            Those of the machine.
+        buffers : collection of str
+            The buffers of the caller to look at.
+
+        Raises
+        ------
+        Violation
+            If there is no answer, or one that is none.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is tested, and by what.
+
+    Attributes
+    ----------
+    performer : Performer
+    world : World
+        Without memories.
+    comparison : Comparison
+    judged : collection of str
+        The requirements by which is judged.
+    """
+
+    performer: Performer
+    world: World
+    comparison: Comparison
+    judged: Collection[str]
+
+
+@dataclass
+class Trial:
+    """A case that is under way.
+
+    Attributes
+    ----------
+    bench : Bench
+    world : World
+        As it must be now.
+    done : list of Step
+    refused : set of int
+        The numbers of the steps that handed in what must not be adopted: what is wrong afterwards may be their fault.
+    visited : list of (State, Input)
+        The transitions of the machine that were taken, for coverage.
+    """
+
+    bench: Bench
+    world: World = field(init=False)
+    done: list[Step] = field(default_factory=list[Step], init=False)
+    refused: set[int] = field(default_factory=set[int], init=False)
+    visited: list[tuple[State, Input]] = field(default_factory=list["tuple[State, Input]"], init=False)
+    _due: dict[int, Observation] = field(default_factory=dict[int, Observation], init=False)
+    _seen: dict[int, Observation] = field(default_factory=dict[int, Observation], init=False)
+    _latest: dict[int, Step] = field(default_factory=dict[int, Step], init=False)
+
+    def __post_init__(self) -> None:
+        self.world = self.bench.world
+        self.bench.performer.begin()
+
+    @property
+    def steps(self) -> int:
+        """The number of inputs of the machine that were taken."""
+        return len(self.visited)
+
+    def take(self, step: Step) -> bool:
+        """Do a step, and compare; return whether it means anything here.
+
+        Raises
+        ------
+        Violation
+        """
+        step = self._meant(step)
+        entry, found = self.world.input(step), self.world.after(step)
+        if found is None:
+            return False
+        due, after = found
+        if entry is not None and step.memory in self.world.memories:
+            self.visited.append((self.world.state(step.memory), entry))
+        before, earlier = (them.get(step.memory, NOTHING) for them in (self._due, self._seen))
+        self.done.append(step)
+        seen = self.bench.performer.perform(step, self.world.settings, due.buffers)
+        difference = self.bench.comparison.first(step, before, due, seen, earlier)
+        if difference is not None:
+            name, message = difference
+            raise self.bench.performer.program.violation(*self._blamed(step, name, message))
+        self.world = after
+        if step.does == "set":
+            return True
+        if due.refused in REFUSED_BY_US:
+            self.refused.add(len(self.done) - 1)
+        if due is not NOTHING:
+            self._due[step.memory] = due
+            if seen.live is not None:
+                self._seen[step.memory] = seen
+        if step.does == "call":
+            self._latest[step.memory] = step
+        return True
+
+    def _meant(self, step: Step) -> Step:
+        """A step whose action can fail: in this state the call may have fewer, or be refused."""
+        if step.does != "call" or not step.fail or step.memory not in self.world.memories:
+            return step
+        expected = self.world.expected(step)
+        fails = expected is not None and not expected.refused and step.fail <= len(expected.calls)
+        return step if fails else step._replace(fail=0, how="")
+
+    def _ends(self, step: Step) -> bool:
+        call = self.world.machine.calls.get(step.name)
+        return call is not None and call.ends
+
+    def _blamed(self, step: Step, requirement: str, message: str) -> tuple[str, str]:
+        """What is wrong with a call that is made again, after it failed or ended the memory, is the fault of the first.
+
+        So it has the requirement about that.
+        """
+        latest = self._latest.get(step.memory)
+        again = latest is not None and step.does == "call" and latest.name == step.name
+        if latest is None or not again or REQUIREMENTS[requirement].kind == "port":
+            return requirement, message
+        name = "R34-works-after-failure" if latest.fail else "R49-release-twice" if self._ends(step) else ""
+        return (name, f"afterwards: {requirement}: {message}") if name in self.bench.judged else (requirement, message)
+
+
+_UNCHANGED = "R32-strong-guarantee"
+
+
+def run_case(bench: Bench, case: Case, made: list[Trial] | None = None) -> Trial:
+    """Run a case.
+
+    Parameters
+    ----------
+    bench : Bench
+    case : tuple of Step
+    made : list, optional
+        It gets the trial before the first step, for a caller who wants to know what was taken before a violation.
+
+    Raises
+    ------
+    Violation
+    """
+    trial = Trial(bench)
+    if made is not None:
+        made.append(trial)
+    try:
+        for step in case:
+            trial.take(step)
+    except Violation as found:
+        raise _of_refused(bench, trial, found) from None
+    return trial
+
+
+def _of_refused(bench: Bench, trial: Trial, found: Violation) -> Violation:
+    """The violation, as the fault of steps that were refused, if without them everything is as it must be."""
+    suspects = trial.refused - {len(trial.done) - 1}
+    if not suspects or _UNCHANGED not in bench.judged or REQUIREMENTS[found.requirement].kind == "port":
+        return found
+    other = Trial(bench)
+    try:
+        for number, step in enumerate(trial.done):
+            if number not in suspects:
+                other.take(step)
+    except Violation:
+        return found
+    message = f"after calls that were refused: {found.requirement}: {found.message}"
+    return Violation(_UNCHANGED, message, found.statements)
+
+
+def plainer(step: Step) -> list[Step]:
+    """Simpler steps to try in place of one, the simplest first."""
+    if step.does == "new":
+        below = {1 << k for k in range(step.size.bit_length())} | {step.size - (step.size >> k) for k in range(1, 24)}
+        return [step._replace(size=size) for size in sorted(below) if 0 < size < step.size]
+    found = [] if step.quiet else [step._replace(quiet=True)]
+    if step.does == "call":
+        usual = step._replace(write=None, fail=0, how="", quiet=True)
+        found = [usual, usual._replace(fail=step.fail, how=step.how), *found]
+        if step.argument is not None and step.argument.longer > 0:
+            found.append(step._replace(argument=step.argument._replace(longer=0)))
+    return [it for it in found if it != step]

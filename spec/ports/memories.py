@@ -1,0 +1,261 @@
+"""The memories of a port: steps become requests, and answers become what was seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..engine.subject import Subject
+from ..record.ledger import UNSAID, Ledger
+from ..record.observation import NOTHING, Action, Observation
+from ..record.steps import CANARY, OWN, content
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from syncedmem.model import Call
+
+    from ..record.steps import Buffer, Step
+    from .process import Port
+
+__all__ = ["PortMemories"]
+
+_MOVES = frozenset({"allocate", "zero", "copy", "free"})
+"""What actions do that are counted, so that they can fail."""
+
+
+class _Asked(NamedTuple):
+    """A memory in the port: its number there, its size in bytes, its ledger, and what it has adopted, by side."""
+
+    number: int
+    size: int
+    ledger: Ledger
+    lent: dict[str, str]
+
+
+class PortMemories:
+    """The memories of a port, and the buffers and streams of their caller.
+
+    Parameters
+    ----------
+    port : Port
+
+    Attributes
+    ----------
+    program : Port
+    """
+
+    def __init__(self, port: Port) -> None:
+        self.program: Port = port
+        facts = port.protocol.machine.facts.values()
+        self._pinned = {it.side: it.name for it in facts if it.means == "pinned"}
+        self._flags = port.protocol.attributes - {"size"}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._memories: dict[int, _Asked] = {}
+        self._over: set[int] = set()
+        self._names: dict[str, str] = {}
+        self._streams: dict[int, int] = {}
+
+    def begin(self) -> None:
+        """Let a new case begin."""
+        self._forget()
+        self.program.mark()
+
+    @property
+    def defers(self) -> bool:
+        """Whether a push happens only when somebody waits for it."""
+        return bool(self.program.level >= "L4" and self.program.hello.get("defers"))
+
+    # --- steps
+
+    def perform(self, step: Step, settings: Mapping[str, str], buffers: Collection[str]) -> Observation:
+        """Do a step; see `syncedmem.spec.kit.trial.Performer`."""
+        if step.does == "set":
+            return NOTHING
+        if step.does == "new":
+            return self._new(step)
+        if step.does == "call":
+            return self._call(step, settings, buffers)
+        it = self._memories[step.memory]
+        if step.does == "drop":
+            return self._acted(it, self.program.ask("drop", memory=it.number))
+        self._do_outside(it, step)
+        if step.quiet or step.memory in self._over:
+            return NOTHING
+        return self._shown(it, self._state(it), buffers)
+
+    def _do_outside(self, it: _Asked, step: Step) -> None:
+        """Do what is no call: wait for every push, or write into a buffer of the caller; a look does nothing."""
+        if step.does == "wait":
+            self.program.ask("synchronize")
+            for other in self._memories.values():
+                other.ledger.land()
+        elif step.does == "write" and step.argument is not None and self.program.level >= "L1":
+            bytes_ = content(step.write or 0, it.size)
+            self.program.ask("write_buffer", buffer=self._names[step.argument.name], bytes=bytes_.hex())
+
+    def _new(self, step: Step) -> Observation:
+        ledger = Ledger(step.size, defers=self.defers)
+        it = self._memories[step.memory] = _Asked(self.program.next_id(), step.size, ledger, {})
+        answer = self.program.ask("new", memory=it.number, size=step.size)
+        return self._shown(it, self._whole(answer), (), self._acted(it, answer))
+
+    def _call(self, step: Step, settings: Mapping[str, str], buffers: Collection[str]) -> Observation:
+        it, call = self._memories[step.memory], self.program.protocol.machine.calls[step.name]
+        fields: dict[str, Any] = {"memory": it.number, **settings}
+        if call.does == "adopt":
+            fields["buffer"] = None if step.argument is None else self._handed_in(it, step.argument)
+        if call.queues:
+            fields["stream"] = self._stream(step.stream)
+        if step.fail:
+            fields |= {"fail": step.fail, **({"partial": True} if step.how == "half" else {})}
+        answer = self.program.ask(call.name, **fields)
+        acted = self._acted(it, answer, step)
+        if step.memory in self._over:
+            return acted
+        if answer.get("refused"):
+            return self._after_refusal(it, step, answer, buffers, acted)
+        if call.does == "adopt" and step.argument is not None:
+            it.lent[call.side] = step.argument.name
+            it.ledger.adopt(call.side, fields["buffer"])
+        if call.ends:
+            self._over.add(step.memory)
+            return acted
+        return self._shown(it, self._written(it, call, step, answer), () if step.quiet else buffers, acted)
+
+    def _after_refusal(
+        self, it: _Asked, step: Step, answer: dict[str, Any], buffers: Collection[str], acted: Observation
+    ) -> Observation:
+        """What is seen of a memory after a call that was refused; the answer need not say it."""
+        if "head" not in answer:
+            if step.quiet:
+                return acted
+            answer = {**answer, **self._state(it)}
+        return self._shown(it, answer, () if step.quiet else buffers, acted)
+
+    def _written(self, it: _Asked, call: Call, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
+        """What is seen after the view that a call returned was written."""
+        view = answer.get("view")
+        if not call.writes or step.write is None or view is None or self.program.level < "L1":
+            return self._whole(answer)
+        bytes_ = content(step.write, it.size).hex()
+        after = self.program.ask("write_view", memory=it.number, side=call.side, bytes=bytes_)
+        return {**self._whole(after), "view": view}
+
+    def _state(self, it: _Asked) -> dict[str, Any]:
+        return self._whole(self.program.ask("state", memory=it.number))
+
+    def _whole(self, answer: dict[str, Any]) -> dict[str, Any]:
+        """An answer that says the head.
+
+        Raises
+        ------
+        Violation
+        """
+        if "head" not in answer:
+            raise self.program.violation("P02-one-answer", "the last answer about a memory has no 'head'")
+        return answer
+
+    # --- arguments
+
+    def _handed_in(self, it: _Asked, buffer: Buffer) -> str:
+        """The port's name of a buffer, which is made if there is none, or filled again."""
+        if buffer.name == OWN:
+            self._own(it, buffer)
+            return OWN
+        known = buffer.name in self._names
+        if not known:
+            self.program.buffers += 1
+            self._names[buffer.name] = f"{Subject.keyword(buffer.side)}{self.program.buffers}"
+        name = self._names[buffer.name]
+        if not known or buffer.content is not None:
+            whole = content(buffer.content or 0, max(it.size + min(buffer.longer, 0), 0))
+            bytes_ = (whole + bytes([CANARY]) * buffer.longer).hex()
+            if known:
+                self.program.ask("write_buffer", buffer=name, bytes=bytes_)
+            else:
+                self.program.ask("buffer", buffer=name, side=buffer.side, bytes=bytes_)
+        return name
+
+    def _own(self, it: _Asked, buffer: Buffer) -> None:
+        part = {"offset": buffer.offset} if buffer.offset else {}
+        answer = self.program.ask("own_buffer", memory=it.number, side=buffer.side, buffer=OWN, **part)
+        if "refused" in answer:
+            message = f"own_buffer was refused, and the memory has a block on {buffer.side}: {answer['refused']}"
+            raise self.program.violation("P02-one-answer", message)
+
+    def _stream(self, number: int) -> int:
+        if number not in self._streams.values():
+            self.program.streams += 1
+            self._streams[self.program.streams] = number
+        return next(there for there, here in self._streams.items() if here == number)
+
+    # --- what was seen
+
+    def _acted(self, it: _Asked, answer: dict[str, Any], step: Step | None = None) -> Observation:
+        """What was done to blocks, and whether it was refused."""
+        refused = answer.get("refused") or ""
+        if self.program.level < "L2":
+            return Observation(refused=refused)
+        actions = tuple(self._actions(answer, step))
+        if step is not None and step.fail and self.program.level >= "L3":
+            self._check_failure(actions, step.fail)
+        wrong = it.ledger.take(actions)
+        return Observation(refused=refused, actions=actions, wrong=wrong, live=it.ledger.live, flying=it.ledger.flying)
+
+    def _check_failure(self, actions: tuple[Action, ...], told: int) -> None:
+        """Refuse an action that was told to fail, and did not."""
+        counted = [it for it in actions if it.does in _MOVES or it.does in ("push", "clone")]
+        if told <= len(counted) and not (it := counted[told - 1]).failed:
+            sentence = f"action {told}, {it.does} {it.side}, was told to fail, and the port did it"
+            raise self.program.violation("P03-fails-when-told", sentence)
+
+    def _actions(self, answer: dict[str, Any], step: Step | None) -> Iterator[Action]:
+        for listed in answer["actions"]:
+            told: dict[str, Any] = {"action": listed} if isinstance(listed, str) else listed
+            meaning = self.program.protocol.actions[told["action"]]
+            if meaning.does in ("", "adopt"):
+                continue
+            pinned = told.get("pinned")
+            if pinned is None and meaning.does == "allocate":
+                pinned = bool(answer.get(self._pinned.get(meaning.side, ""), False))
+            does, stream = meaning.does, told.get("stream")
+            if does == "copy":
+                does = "clone" if meaning.source == meaning.side else "push" if meaning.queued else does
+            if does in ("push", "wait") and stream is not None:
+                stream = self._streams.get(stream, stream)
+            elif does == "push" and step is not None:
+                stream = step.stream
+            yield Action(
+                does, meaning.side, meaning.source, told.get("size"), pinned, stream,
+                told.get("block", UNSAID), told.get("buffer", ""), bool(told.get("failed")),
+            )  # fmt: skip
+
+    def _shown(
+        self, it: _Asked, answer: dict[str, Any], buffers: Collection[str], acted: Observation = NOTHING
+    ) -> Observation:
+        sees_bytes = self.program.level >= "L1"
+        machine = self.program.protocol.machine
+        sides = {
+            side: bytes.fromhex(answer[side]) for side in machine.sides if sees_bytes and answer.get(side) is not None
+        }
+        read = {name: self._read(name) for name in buffers if sees_bytes and name in self._names}
+        view = answer.get("view") if sees_bytes else None
+        return Observation(
+            refused=acted.refused,
+            actions=acted.actions,
+            view=None if view is None else bytes.fromhex(view),
+            viewed=None if not sees_bytes else view is not None,
+            head=answer.get("head"),
+            size=answer.get("size"),
+            flags={name: answer[name] for name in self._flags if answer.get(name) is not None},
+            sides=sides,
+            buffers=read,
+            live=it.ledger.live,
+            flying=it.ledger.flying,
+            wrong=acted.wrong,
+        )
+
+    def _read(self, name: str) -> bytes:
+        return bytes.fromhex(self.program.ask("read_buffer", buffer=self._names[name])["bytes"])

@@ -1,0 +1,379 @@
+"""The comparison: the only code that says which requirement is broken.
+
+It does not know who was seen: an object of Python, a program, a vector, or a recorded run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..engine.contents import contrasted
+from ..requirements import REQUIREMENTS
+from .steps import CANARY, content
+from .world import FAILED, REFUSED_BY_US
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from syncedmem.model import Call, Machine
+
+    from .observation import Action, Observation
+    from .steps import Step
+
+__all__ = ["Comparison", "Difference"]
+
+_NAMED = {name.partition("-")[0]: name for name in REQUIREMENTS}
+
+_MISSING = {"allocate": "R03", "zero": "R05", "copy": "R08", "push": "R21", "free": "R17"}
+"""The requirement of what a call should have done, and did not."""
+_NEEDLESS = {"allocate": "R03", "zero": "R06", "copy": "R09", "clone": "R09", "push": "R21"}
+"""The requirement of what a call did, and should not have done."""
+_REFUSED = {
+    "released": "R48", "absent": "R30", "null": "R20", "push": "R22", "untouched": "R05",
+    "own": "R35", "small": "R36", "kind": "R39", FAILED: "R32",
+}  # fmt: skip
+"""The requirement by which a call is refused, by the reason."""
+_DONE = {"adopt": "R15", "push": "R21", "pull": "R21", "release": "R27"}
+"""The requirement of a call that does this, and was refused although it should not be."""
+_HEAD = {"write": "R13", "overwrite": "R13", "adopt": "R15", "push": "R21", "pull": "R21"}
+"""The requirement of a wrong head after a call that does this."""
+_FLAGS = {"owned": "R23", "pointer": "R23", "pinned": "R24"}
+_ON_HOST = {"R08": "R07", "R15": "R14"}
+"""The requirement about the host in place of the one about a device."""
+_KINDS = ("pageable", "page-locked")
+_PAIR = 2
+
+Found = tuple[str, str]
+"""The number of a requirement, and a sentence."""
+
+
+class Difference(NamedTuple):
+    """What is wrong: a requirement, and a sentence."""
+
+    requirement: str
+    message: str
+
+
+class Comparison:
+    """Compares what is seen with what must be.
+
+    Parameters
+    ----------
+    machine : Machine
+    judged : collection of str
+        The requirements by which is judged; a difference that breaks another one is none.
+    level : str
+        How much is observed: what it does not show is a wrong head, or wrong bytes.
+    safe : bool
+        Whether promises beyond Caffe's are judged.
+    hosts : collection of str
+        The sides that are host memory.
+    alone : bool
+        Whether there is no device.
+    defers : bool
+        Whether a queued push happens only when somebody waits, so that one that waits for its copy is noticed.
+    excused : callable
+        Whether a requirement is excepted, and what comes after can be judged all the same.
+    """
+
+    def __init__(  # noqa: PLR0913 -- what there is to know of a subject
+        self,
+        machine: Machine,
+        judged: Collection[str],
+        *,
+        level: str,
+        safe: bool,
+        hosts: Collection[str],
+        alone: bool,
+        defers: bool,
+        excused: Callable[[str], bool],
+    ) -> None:
+        self._machine = machine
+        self._judged = judged
+        self._level = level
+        self._safe = safe
+        self._hosts = hosts
+        self._alone = alone
+        self._defers = defers
+        self._excused = excused
+
+    def first(
+        self, step: Step, before: Observation, due: Observation, seen: Observation, earlier: Observation
+    ) -> Difference | None:
+        """The first difference that is judged, in the order in which differences explain each other.
+
+        Parameters
+        ----------
+        step : Step
+        before : Observation
+            What had to be seen of this memory before the step.
+        due : Observation
+            What must be seen after it.
+        seen : Observation
+        earlier : Observation
+            What was seen before the step.
+        """
+        for requirement, message in seen.wrong:
+            if found := self._judge(requirement, message):
+                return found
+        for part in (self._actions, self._refusal, self._flights, self._live, self._state, self._view, self._bytes):
+            for number, message in part(step, before, due, seen, earlier):
+                if found := self._judge(_NAMED[number], message):
+                    return found
+        return None
+
+    def _judge(self, requirement: str, message: str) -> Difference | None:
+        if REQUIREMENTS[requirement].level > self._level:
+            requirement = _NAMED["R10" if self._level >= "L1" else "R11"]
+        if requirement not in self._judged or self._excused(requirement):
+            return None
+        return Difference(requirement, message)
+
+    def _call(self, step: Step) -> Call | None:
+        return self._machine.calls.get(step.name) if step.does == "call" else None
+
+    def _does(self, step: Step) -> str:
+        call = self._call(step)
+        return call.does if call else ""
+
+    def _on(self, side: str, number: str) -> str:
+        """A requirement about a device, or the one about the host, if the side is there."""
+        return _ON_HOST.get(number, number) if side in self._hosts else number
+
+    # --- actions
+
+    def _actions(
+        self, step: Step, before: Observation, due: Observation, seen: Observation, _: Observation
+    ) -> Iterator[Found]:
+        if due.actions is None or seen.actions is None or (seen.refused and not due.refused):
+            return
+        if due.refused in REFUSED_BY_US and not seen.refused:
+            return  # that says more than what it did instead
+        done = [it for it in seen.actions if it.does != "wait" and not it.failed]
+        if step.does == "new":
+            told = [sorted(f"{it.does} {it.side}" for it in them) for them in (done, due.actions)]
+            if told[0] != told[1]:
+                saw, expected = (", ".join(it) or "nothing" for it in told)
+                yield "R01", f"making a memory: saw {saw}, expected {expected}"
+        elif before.size:
+            yield from self._of_actions(step, before, due, done)
+        elif done:
+            yield "R44", f"zero bytes, but it called {self._listed(done)}"
+
+    def _of_actions(self, step: Step, before: Observation, due: Observation, done: list[Action]) -> Iterator[Found]:
+        expected = due.actions or ()
+        if wrong := [it for it in done if it.size not in (None, before.size)]:
+            yield "R04", f"{wrong[0].does} of {wrong[0].size} bytes, the size is {before.size}"
+        wanted, found = _kinds(expected), _kinds(done)
+        if wanted != found:
+            message = f"saw {self._listed(done)}, expected {self._listed(expected)}"
+            if due.refused in REFUSED_BY_US:
+                message = f"the last call was refused, but it did something: {message}"
+            yield self._counted(step, before, due, wanted, found), message
+            return
+        for one, other in zip(expected, done, strict=True):
+            if one.does == "allocate" and other.pinned not in (None, bool(one.pinned)):
+                kinds = _KINDS[not one.pinned], _KINDS[bool(one.pinned)]
+                yield "R24", f"the host memory is {kinds[0]}, expected {kinds[1]}"
+
+    def _counted(self, step: Step, before: Observation, due: Observation, wanted: Kinds, found: Kinds) -> str:
+        """The requirement that a missing, needless or misplaced action breaks."""
+        call = self._call(step)
+        ends = call is not None and call.ends
+        if missing := list((Counter(wanted) - Counter(found)).elements()):
+            does, side, _ = missing[0]
+            return "R27" if does == "free" and ends else self._on(side, _MISSING[does])
+        if extra := list((Counter(found) - Counter(wanted)).elements()):
+            does, side, _ = extra[0]
+            if due.refused:
+                return _REFUSED[due.refused]
+            if call is not None and call.does == "adopt" and (does == "copy" or call.side != side):
+                return "R16"
+            if does == "allocate" and before.owners.get(side) == "memory":
+                return "R29"
+            return _NEEDLESS.get(does, "R28")
+        return "R26" if ends else "R03"
+
+    def _listed(self, actions: Sequence[Action]) -> str:
+        """Actions as a part of a sentence; between two sides it is clear from where a copy comes."""
+        many = len(self._machine.sides) > _PAIR
+        ways = (f"{it.source} to {it.side}" if many and it.source else it.side for it in actions)
+        return ", ".join(f"{it.does} {way}" for it, way in zip(actions, ways, strict=True)) or "nothing"
+
+    # --- refusals
+
+    def _refusal(
+        self, step: Step, before: Observation, due: Observation, seen: Observation, _: Observation
+    ) -> Iterator[Found]:
+        if due.refused is None or seen.refused is None or bool(due.refused) == bool(seen.refused):
+            return
+        if due.refused == FAILED:
+            yield "R32", "a failed allocator call was not reported"
+        elif due.refused:
+            name = "the last call" if due.refused in REFUSED_BY_US else step.spelled
+            yield _REFUSED[due.refused], f"{name} was not refused"
+        else:
+            yield self._of_error(step, before, due), f"{step.spelled} was refused: {seen.refused}"
+
+    def _of_error(self, step: Step, before: Observation, due: Observation) -> str:
+        """The requirement that a call breaks if it is refused although it should not be."""
+        if step.does == "new":
+            return "R01" if step.size else "R44"
+        call = self._call(step)
+        if not before.size:
+            return "R44"
+        if call is not None and call.does == "adopt":
+            return self._on(call.side, _DONE["adopt"])
+        worked = next((it for it in due.actions or () if it.does not in ("allocate", "free")), None)
+        if worked is not None:
+            return self._on(worked.side, _MISSING[worked.does])
+        return _DONE.get(self._does(step), "R10")
+
+    # --- pushes in flight, and what is allocated
+
+    def _flights(
+        self, step: Step, _before: Observation, due: Observation, seen: Observation, _: Observation
+    ) -> Iterator[Found]:
+        if seen.refused or due.refused or seen.flying is None:
+            return
+        if due.flying:
+            if self._defers and not seen.flying:
+                yield "R21", f"{step.name} waited for its copy"
+            given, used = due.flying[0][0], [it.stream for it in seen.actions or () if it.does == "push"]
+            if self._level >= "L4" and used[-1:] != [given]:
+                told = _stream(used[-1]) if used else "no stream"
+                yield "R58", f"the push was queued on {told}, not on {_stream(given)}, which it was given"
+        elif due.flying == () and seen.flying:
+            yield "R42", "a push still uses the dropped memory"
+        call = self._call(step)
+        if self._safe and call is not None and call.does == "write" and call.side in self._hosts and seen.flying:
+            yield "R41", f"{step.name} returned while a push still reads the {call.side} side"
+
+    def _live(
+        self, step: Step, _: Observation, due: Observation, seen: Observation, earlier: Observation
+    ) -> Iterator[Found]:
+        """After a failure, and at the end: what is allocated."""
+        if due.live is None or seen.live is None:
+            return
+        if due.refused == FAILED:
+            wanted, found = (Counter(it.live.values()) for it in (due, seen) if it.live is not None)
+            new = [it for key, it in seen.live.items() if key not in (earlier.live or {})]
+            if wanted != found or new:
+                told = f"still allocated after the failure: {_sizes(new)}" if new else "something was freed"
+                yield "R33", told
+        elif step.does == "drop" and seen.live:
+            yield "P04", f"still allocated after the memory was dropped: {_sizes(seen.live.values())}"
+        elif not due.refused and self._does(step) == "release" and seen.live:
+            yield "R27", f"still allocated after release: {_sizes(seen.live.values())}"
+
+    # --- head, size and flags
+
+    def _state(
+        self, step: Step, before: Observation, due: Observation, seen: Observation, _: Observation
+    ) -> Iterator[Found]:
+        unchanged = _unchanged(step, due)
+        if None not in (due.head, seen.head) and due.head != seen.head:
+            usual = unchanged or self._of_head(step, before, due)
+            yield usual, f"{_after(due)}the head is {seen.head}, expected {due.head}"
+        if None not in (due.size, seen.size) and due.size != seen.size:
+            yield "R31", f"the size is {seen.size}, expected {due.size}"
+        for name, value in due.flags.items():
+            if name in seen.flags and seen.flags[name] != value:
+                usual = unchanged or _FLAGS[self._machine.facts[name].means]
+                yield usual, f"{_after(due)}{name} is {seen.flags[name]}, expected {value}"
+
+    def _of_head(self, step: Step, before: Observation, due: Observation) -> str:
+        """The requirement that a wrong head after a step breaks."""
+        call = self._call(step)
+        if step.does == "new":
+            return "R02"
+        if call is None:
+            return "R11"
+        if due.refused:
+            return _REFUSED[due.refused]
+        if self._alone and call.does != "adopt":
+            return "R11"
+        fresh = self._machine.heads[before.head].fresh if before.head else ()
+        if call.does == "read" and fresh:
+            return "R12"
+        return self._on(call.side, _HEAD.get(call.does, "R21" if call.queues else "R11"))
+
+    # --- bytes
+
+    def _view(
+        self, step: Step, _: Observation, due: Observation, seen: Observation, _earlier: Observation
+    ) -> Iterator[Found]:
+        call = self._call(step)
+        if call is None or not call.shows or due.refused or seen.refused:
+            return
+        if due.viewed and seen.viewed is False:
+            yield "R10", f"{step.name} returned nothing"
+        if due.view is None or seen.view is None:
+            return
+        wanted = content(due.view, due.size or 0)
+        if seen.view != wanted:
+            number = "R43" if call.side in _landing(seen) else self._of_view(call.side, due, seen)
+            expected, shown = contrasted(wanted, seen.view)
+            yield number, f"{step.name} shows {shown}, expected {expected}"
+
+    def _of_view(self, side: str, due: Observation, seen: Observation) -> str:
+        """The requirement for a wrong view: about a wrong buffer, about a copy that went elsewhere, or about bytes."""
+        lent = due.lent.get(side)
+        if lent is None or lent.name not in seen.buffers:
+            return "R10"
+        there = seen.buffers[lent.name][: due.size or 0]
+        return self._on(side, "R15") if there == content(due.view, due.size or 0) else self._target()
+
+    def _target(self) -> str:
+        """The requirement for bytes that an adopted buffer lacks; without a device nothing is copied to it."""
+        return "R14" if self._alone else "R19"
+
+    def _bytes(
+        self, step: Step, _: Observation, due: Observation, seen: Observation, _earlier: Observation
+    ) -> Iterator[Found]:
+        unchanged, landing, size = _unchanged(step, due), _landing(seen), due.size or 0
+        for side, number in due.sides.items():
+            lent = due.lent.get(side)
+            found = seen.sides.get(side) if lent is None else seen.buffers.get(lent.name)
+            if found is None or side in landing:
+                continue
+            wanted = content(number, size)
+            if found[:size] != wanted:
+                expected, there = contrasted(wanted, found[:size])
+                usual = self._target() if lent is not None else "R10"
+                yield unchanged or usual, f"{_after(due)}the {side} side holds {there}, expected {expected}"
+            if lent is not None and any(it != CANARY for it in found[size:]):
+                yield "R04", "bytes around the adopted buffer were written"
+
+
+def _unchanged(step: Step, due: Observation) -> str:
+    """The requirement that every difference of what is kept breaks: nothing may have changed."""
+    if step.does == "look":
+        return "R53"
+    return "R32" if due.refused in {FAILED, *REFUSED_BY_US} else ""
+
+
+def _after(due: Observation) -> str:
+    return "the last call was refused, but " if due.refused in REFUSED_BY_US else ""
+
+
+def _landing(seen: Observation) -> Collection[str]:
+    """The sides to which a push has still to happen."""
+    return {it[2] for it in seen.flying or ()}
+
+
+Kinds = list[tuple[str, str, str]]
+"""What actions do, their sides and their sources."""
+
+
+def _kinds(actions: Sequence[Action]) -> Kinds:
+    return [(it.does, it.side, it.source) for it in actions]
+
+
+def _sizes(blocks: Collection[object]) -> str:
+    return ", ".join(map(str, blocks))
+
+
+def _stream(number: object) -> str:
+    return f"stream {number}" if number else "the default stream"

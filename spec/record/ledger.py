@@ -1,0 +1,111 @@
+"""The ledger of one memory: its blocks and its pushes in flight, by the actions that were seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .observation import Allocated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .observation import Action
+
+__all__ = ["UNSAID", "Ledger"]
+
+UNSAID = -1
+"""The block of a free that does not say which one: the last of its side."""
+
+_STRAY, _EXTERNAL, _OTHER_KIND = "R28-freed-once", "R18-external-not-freed", "R25-pinned-frozen"
+_EARLY = "R42-in-flight-not-freed"
+
+
+class _Flight(NamedTuple):
+    """A push that has still to happen: its stream, its sides, and what is there."""
+
+    stream: Any
+    source: str
+    side: str
+    ends: tuple[Any, Any]
+
+
+class Ledger:
+    """The blocks of a memory, and its pushes.
+
+    Parameters
+    ----------
+    size : int
+        That of the memory, which an action need not say.
+    defers : bool
+        Whether a push happens only when somebody waits.
+    """
+
+    def __init__(self, size: int, *, defers: bool) -> None:
+        self._size = size
+        self._defers = defers
+        self._blocks: dict[Any, Allocated] = {}
+        self._lent: dict[str, str] = {}
+        self._flights: list[_Flight] = []
+        self._count = 0
+
+    @property
+    def live(self) -> Mapping[Any, Allocated]:
+        """The blocks that are allocated, by their numbers."""
+        return dict(self._blocks)
+
+    @property
+    def flying(self) -> tuple[tuple[Any, str, str], ...]:
+        """The pushes that have still to happen: stream, source and destination."""
+        return tuple((it.stream, it.source, it.side) for it in self._flights)
+
+    def adopt(self, side: str, name: str) -> None:
+        """Note that a side is now a buffer of the caller."""
+        self._lent[side] = name
+
+    def land(self, stream: Any = None) -> None:
+        """Note that the pushes of a stream have happened, or all."""
+        self._flights = [it for it in self._flights if stream not in (None, it.stream)]
+
+    def take(self, actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
+        """Follow actions; return what is wrong whatever is expected: requirements, each with a sentence."""
+        wrong: list[tuple[str, str]] = []
+        for it in actions:
+            if it.does == "wait":
+                self.land(it.stream)
+            elif it.failed:
+                continue
+            elif it.does == "allocate":
+                self._allocate(it)
+            elif it.does == "push" and self._defers and self._sized(it):
+                self._flights.append(_Flight(it.stream, it.source, it.side, (self._at(it.source), self._at(it.side))))
+            elif it.does == "free":
+                wrong += self._free(it)
+        return tuple(wrong)
+
+    def _sized(self, it: Action) -> int:
+        return self._size if it.size is None else it.size
+
+    def _allocate(self, it: Action) -> None:
+        self._count += 1
+        name = ("unnamed", self._count) if it.block in (None, UNSAID) else it.block
+        self._blocks[name] = Allocated(it.side, self._sized(it), bool(it.pinned))
+
+    def _at(self, side: str) -> Any:
+        """What is on a side: its last block, or what was adopted there."""
+        blocks = [name for name, it in self._blocks.items() if it.side == side]
+        return blocks[-1] if blocks else self._lent.get(side)
+
+    def _free(self, it: Action) -> list[tuple[str, str]]:
+        freed = it.block if it.block != UNSAID else self._at(it.side)
+        if it.buffer or (it.block == UNSAID and freed is not None and freed == self._lent.get(it.side)):
+            return [(_EXTERNAL, "the port was asked to free external memory")]
+        known = self._blocks.get(freed)
+        if known is None or known.side != it.side:
+            return [(_STRAY, "the port was asked to free memory that is not allocated")]
+        if it.pinned not in (None, known.pinned):
+            kinds = ("pageable", "page-locked")
+            wrong = f"the port was asked to free {kinds[known.pinned]} memory as {kinds[not known.pinned]}"
+            return [(_OTHER_KIND, wrong)]
+        del self._blocks[freed]
+        early = any(freed in it.ends for it in self._flights)
+        return [(_EARLY, "the port freed memory while a push still used it")] if early else []

@@ -1,0 +1,117 @@
+"""Observations: what is seen after a step, or what must be; both have the same form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .steps import Buffer
+
+__all__ = ["NOTHING", "Action", "Allocated", "Observation"]
+
+
+class Action(NamedTuple):
+    """Something that a memory does to its blocks.
+
+    Attributes
+    ----------
+    does : str
+        ``allocate``, ``zero``, ``copy``, ``push`` (a queued copy), ``clone`` (a copy within a side), ``free`` or
+        ``wait``.
+    side : str
+        Of a copy, its destination.
+    source : str
+        Of a copy.
+    size : int or None
+        In bytes; None if it is not said.
+    pinned : bool or None
+        Of an allocation and a free; None if it is not said.
+    stream : int or None
+        Of a push and of a wait; None if it is not said, which is every stream for a wait.
+    block : int, None, or ``UNSAID``
+        The number of what is allocated or freed; None for something that is not allocated; ``UNSAID``: the last of its
+        side.
+    buffer : str
+        The buffer of the caller that is freed.
+    failed : bool
+    """
+
+    does: str
+    side: str = ""
+    source: str = ""
+    size: int | None = None
+    pinned: bool | None = None
+    stream: int | None = None
+    block: int | None = -1
+    buffer: str = ""
+    failed: bool = False
+
+
+class Allocated(NamedTuple):
+    """A block that is allocated: its side, its size in bytes, and whether it is page-locked."""
+
+    side: str
+    size: int
+    pinned: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.size} bytes on {self.side}{', page-locked' if self.pinned else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What is seen after a step, or must be; what is None or missing was not seen, or is not promised.
+
+    Contents are bytes if they were seen, and numbers if they are expected (`syncedmem.spec.record.steps.content`).
+
+    Attributes
+    ----------
+    refused : str or None
+        Why the call was refused or failed; empty if it was not.
+    actions : tuple of Action or None
+    view : bytes, int or None
+        What the returned view shows.
+    viewed : bool or None
+        Whether the call returned a view.
+    head : str or None
+    size : int or None
+        In bytes.
+    flags : mapping of str to bool
+    sides : mapping of str to bytes or int
+        What is on each side, read without a call.
+    buffers : mapping of str to bytes or int
+        What is in the adopted buffers; all of it, if it was seen.
+    live : mapping of object to Allocated, or None
+        The blocks of the memory; if expected, their names mean nothing.
+    flying : tuple of (object, str, str) or None
+        The pushes that have still to happen: stream, source and destination.
+    wrong : tuple of (str, str)
+        Only seen: the requirements that were broken whatever is expected, such as a free of what is not allocated, each
+        with a sentence.
+    owners : mapping of str to str
+        Only expected: who owns each side, ``memory``, ``caller`` or ``nobody``.
+    lent : mapping of str to Buffer
+        Only expected: the adopted buffer of each side.
+    """
+
+    refused: str | None = None
+    actions: tuple[Action, ...] | None = None
+    view: Any = None
+    viewed: bool | None = None
+    head: str | None = None
+    size: int | None = None
+    flags: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    sides: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    buffers: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    live: Mapping[Any, Allocated] | None = None
+    flying: tuple[tuple[Any, str, str], ...] | None = None
+    wrong: tuple[tuple[str, str], ...] = ()
+    owners: Mapping[str, str] = field(default_factory=dict[str, str])
+    lent: Mapping[str, Buffer] = field(default_factory=dict[str, "Buffer"])
+
+
+NOTHING = Observation()
+"""What is seen if nothing is."""
