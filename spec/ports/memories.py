@@ -104,8 +104,9 @@ class PortMemories:
     def _call(self, step: Step, settings: Mapping[str, str], buffers: Collection[str]) -> Observation:
         it, call = self._memories[step.memory], self.program.protocol.machine.calls[step.name]
         fields: dict[str, Any] = {"memory": it.number, **settings}
+        name = "" if step.argument is None else self._handed_in(it, step.argument)
         if call.does == "adopt":
-            fields["buffer"] = None if step.argument is None else self._handed_in(it, step.argument)
+            fields["buffer"] = name or None
         if call.queues:
             fields["stream"] = self._stream(step.stream)
         if step.fail:
@@ -118,7 +119,7 @@ class PortMemories:
             return self._after_refusal(it, step, answer, buffers, acted)
         if call.does == "adopt" and step.argument is not None:
             it.lent[call.side] = step.argument.name
-            it.ledger.adopt(call.side, fields["buffer"])
+            it.ledger.adopt(call.side, name)
         if call.ends:
             self._over.add(step.memory)
             return acted
