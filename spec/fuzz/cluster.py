@@ -251,8 +251,11 @@ def joined(reports: Iterable[Report]) -> Report:
     for suite in (suite for report in every for suite in report.suites):
         suites[suite.name] = _sum(suites[suite.name], suite) if suite.name in suites else suite
     union = partial(_union, every)
+    promises = {name: text for report in every for name, text in report.promises.items()}  # one may have found an arena
     return replace(
         first,
+        promises=promises,
+        capabilities=first.capabilities.with_promises(promises),
         violating=list(findings.values()),
         suites=list(suites.values()),
         checked=sum((report.checked for report in every), Counter[str]()),

@@ -64,8 +64,6 @@ class Examiner:
         What the user left unjudged.
     rounds : tuple of Job and Mask
         The last job of rounds.
-    arena : bool or None
-        Whether the target is an arena; None until somebody had to ask.
     """
 
     def __init__(
@@ -74,7 +72,7 @@ class Examiner:
         self._place, self._report, self._seconds, self._show, self._fresh = place, report, seconds, show, fresh
         self.skipped: Mask = Mask.of(report.skipped)
         self.rounds: tuple[Job, Mask] = {}, Mask()
-        self.arena: bool | None = None
+        self._asked_for_arena = False
         self._since = 0
         self._until = self._shorten_until = time.perf_counter() + seconds
 
@@ -86,8 +84,7 @@ class Examiner:
 
     def _complete(self, job: Job, mask: Mask) -> Job:
         """A job with what all jobs have."""
-        promises = self._report.promises | ({"reuse": "no"} if self.arena else {})
-        return {**job, "promises": promises, "seed": self._report.seed, "mask": mask.as_json()}
+        return {**job, "promises": self._report.promises, "seed": self._report.seed, "mask": mask.as_json()}
 
     def count_steps(self) -> int:
         """The steps of the present job until now."""
@@ -113,7 +110,10 @@ class Examiner:
             once = "the native driver saw this once, and its steps, taken again, did not show it"
             self.note(f"{once}: {short.requirement}: {short.message}")
             return None
-        return self._confirmed(short, mask)
+        confirmed = self._confirmed(short, mask)
+        if confirmed.is_arena:
+            self._report.expect_no_reuse()
+        return confirmed
 
     def note(self, note: str) -> None:
         """Put a note into the report, once."""
@@ -174,11 +174,11 @@ class Examiner:
         return not {"hang", "late"} & self.ask(job, mask).keys()
 
     def _as_arena(self, finding: Finding, mask: Mask) -> Finding | None:
-        """What seems to leak as what it is: an arena, of which reuse is not asked any more; None if it is none."""
-        if finding.requirement != "A16-no-leaks" or self.arena is not None:
+        """What seems to leak as what it is, an arena; None if it is none, or if that was asked before."""
+        if finding.requirement != "A16-no-leaks" or self._asked_for_arena:
             return None
+        self._asked_for_arena = True
         arena = self._repeat((HeapStep("reuse", _ARENA),), finding.requirement, mask)
-        self.arena = arena is not None
         return arena and replace(finding, message=arena.message, program=arena.program, shrunk=True)
 
     def _shrink(self, finding: Finding, last: int, mask: Mask) -> Finding | None:

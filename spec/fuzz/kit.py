@@ -320,8 +320,7 @@ class _Campaigns:
         tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
         try:
-            capabilities = replace(report.capabilities, reuse=report.capabilities.reuse and not self._examiner.arena)
-            options = self._place, report.target, capabilities, report.hang, report.parts
+            options = self._place, report.target, report.capabilities, report.hang, report.parts
             driver = NativeDriver.of(*options) if report.protected else None
             if driver is None:
                 return False

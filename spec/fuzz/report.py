@@ -33,7 +33,7 @@ class Report:
     target, kind : str
     capabilities : Capabilities
     promises : dict
-        Entries that replaced those of the capability record.
+        Entries that replaced those of the capability record; ``reuse=no`` also if the target was found to be an arena.
     seed, steps, threads : int
     protected : bool
         Whether a crash or a hang could be noticed.
@@ -163,11 +163,17 @@ class Report:
         for error in [*self.errors, *filter(None, [self.incomplete])]:
             raise EngineError(error)
 
+    def expect_no_reuse(self) -> None:
+        """Promise that the target is an arena, which was found: reuse is not asked of it any more."""
+        self.promises = self.promises | {"reuse": "no"}
+        self.capabilities = self.capabilities.with_promises(self.promises)
+
     def replay(self, finding: Finding) -> Replay:
-        """The replay of a finding."""
+        """The replay of a finding; that the target is an arena shows only where that is not promised."""
         chosen = self.seed if finding.seed is None else finding.seed, self.steps, self.threads, self.hang
         skip = tuple(dict.fromkeys((*self.skipped, *finding.after)))
-        return Replay(self.target, self.promises, finding, *chosen, named=self.named, skip=skip)
+        promises = {name: text for name, text in self.promises.items() if name != "reuse" or not finding.is_arena}
+        return Replay(self.target, promises, finding, *chosen, named=self.named, skip=skip)
 
     def c_program(self, finding: Finding, file: str) -> CProgram | None:
         """The program of a finding in C, for a file of this name; None if it has no form in C."""
