@@ -73,12 +73,11 @@ class CampaignOutcome:
     rounds: int = 0
     checked: Counter[str] = field(default_factory=Counter[str])
     unread: str | None = None  # why contents were not checked; None if there were none
-    last: int = 0  # the position in the journal where the last round begins
     wrong: Violation | None = None
 
-    def add(self, driver: Driver, seconds: float) -> None:
-        """Add the result of a driver."""
-        self.operations += driver.journal.length - self.last
+    def add(self, driver: Driver, start: int, seconds: float) -> None:
+        """Add the result of a driver, whose steps begin there in its journal."""
+        self.operations += driver.journal.length - start
         self.seconds += seconds
         self.rounds += 1
         self.checked += driver.oracle.looked_at()
@@ -116,7 +115,7 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         if target is None or fresh or journal.full:
             target = source.open() if target is None or fresh else target
             journal.begin()
-        outcome.last = journal.length
+        begun = journal.length
         journal.enter(number, outcome.operations)
         # A target that ages is closed after its last round.
         opened = replace(target, owned=fresh and target.owned)
@@ -128,7 +127,7 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         except Violation as wrong:
             outcome.wrong = _unless_left_out(wrong, mask)
             spoilt = outcome.wrong is None and source.makes_fresh  # what is wrong with it would show again
-        outcome.add(driver, time.perf_counter() - start)
+        outcome.add(driver, begun, time.perf_counter() - start)
         access = driver.oracle.host_access
         number += 1
         target = None if spoilt else target
@@ -185,7 +184,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
     if outcome.wrong is None:
         outcome.wrong = _closed(drivers[0], mask)
     for driver in drivers:
-        outcome.add(driver, 0.0)
+        outcome.add(driver, 0, 0.0)
     outcome.seconds = time.perf_counter() - deadline + seconds
     outcome.checked["A20-threads"] = outcome.operations
     return outcome

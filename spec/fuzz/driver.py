@@ -139,7 +139,7 @@ class Driver:
         live = self.blocks.get(block)
         if live is None:
             return False
-        self._note(_FREE, block, stream)
+        self._note(_FREE, block, 0, 0, stream)
         self._give_back(live, stream)
         return True
 
@@ -211,13 +211,13 @@ class Driver:
         """Queue work on a block: its stream now uses the block."""
         if self.target.give_on is None or block not in self.blocks:
             return False
-        self._note(code("work"), block, stream)
+        self._note(code("work"), block, stream=stream)
         self._stream(stream).queued += 1
         return True
 
     def finish(self, stream: int) -> bool:
         """Let the work of a stream happen."""
-        self._note(code("finish"), stream)
+        self._note(code("finish"), stream=stream)
         self._stream(stream).synchronize()
         return True
 
@@ -274,7 +274,7 @@ class Driver:
         contracts = self.target.contracts
         if contracts is None or not self.capabilities.errno_kept or not size:
             return False
-        self._note(code("free_with_errno"), size)
+        self._note(code("free_with_errno"), size=size)
         if self._obtain(self._take, -1, size, 0, 0):
             block = self.blocks[-1]
             self._look(block)
@@ -325,7 +325,7 @@ class Driver:
         contracts = self.target.contracts
         if contracts is None or not contracts.aligns:
             return False
-        self._note(code("request_bad_alignment"), alignment, size)
+        self._note(code("request_bad_alignment"), 0, size, alignment)
         self.oracle.judge_contract(contracts.request_bad_alignment(alignment, size))
         return True
 
@@ -343,7 +343,7 @@ class Driver:
         """Request more memory than can exist, maybe with an alignment, to which it is rounded up."""
         if size > self.target.most or (alignment and self.target.take_aligned is None):
             return False
-        self._note(code("request_too_much"), size, alignment)
+        self._note(code("request_too_much"), 0, size, alignment)
         take = self._taking(alignment, 0)
         at = f" at a multiple of {alignment}" if alignment else ""
         self.oracle.judge_too_much(f"a request for {size} bytes{at}", size, _answer_of(lambda: take(size)))
@@ -387,7 +387,7 @@ class Driver:
             return False
         if not (self.capabilities.reuse or self.target.reset):
             return False
-        self._note(code("cycle"), size, count, how)
+        self._note(code("cycle"), count, size, stream=how)
         if not self.capabilities.reuse:
             count = min(count, _MOST_RESETS)
         if size <= _SMALL and self._comes_again(size, min(count, _REUSED), how):
@@ -451,7 +451,7 @@ class Driver:
         """Allocate blocks until the limit is reached, and free them all."""
         if not self.oracle.limit or not size:
             return False
-        self._note(code("fill"), size)
+        self._note(code("fill"), size=size)
         count = 0
         while count < _MOST_BLOCKS and self._obtain(self._take, -1 - count, size, 0, 0):
             count += 1
@@ -484,7 +484,7 @@ class Driver:
         """Allocate two blocks and free them, the older one first, many times; some memory must be lent again."""
         if not (self.capabilities.reuse and size and count):
             return False
-        self._note(code("reuse"), size, count)
+        self._note(code("reuse"), count, size)
         gone: set[int] = set()
         for _ in range(count):
             if not all(self._obtain(self._take, number, size, 0, 0) for number in (-1, -2)):

@@ -166,7 +166,7 @@ def _on_the_disk(path: Path) -> Journal:
     """A journal in a file that has room; without that, a full disk would end the process that writes to it."""
     try:
         with path.open("wb") as file:
-            _allocate(file.fileno(), 0, Journal.SIZE)
+            _allocate(file.fileno(), 0, Journal.size())
     except OSError as error:
         raise refused(str(path.parent), error) from error
     return Journal(path)

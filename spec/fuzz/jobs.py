@@ -28,7 +28,6 @@ from .finding import Finding, TargetError
 from .journal import Journal
 from .loops import items_from_json
 from .mask import Mask
-from .native_driver.journal import NativeJournal
 from .recognition import TargetSource
 from .shortening import shortened
 from .statistics import limit_of
@@ -125,13 +124,13 @@ def _campaign(source: TargetSource, record: Capabilities, job: Job, journal: Jou
     mask = Mask.from_json(job.get("mask"))
     if job.get("threads", 1) > 1:
         outcome = threaded(source, record, journal, threads=job["threads"], mask=mask, **chosen)
-        return _answer(outcome, (), 0)
+        return _answer(outcome, ())
     chosen |= {name: job[name] for name in ("kind", "first_round", "ages") if name in job}
     outcome = campaign(source, record, journal, mask=mask, **chosen)
-    return _answer(outcome, journal.steps() if outcome.wrong else (), outcome.last)
+    return _answer(outcome, journal.steps() if outcome.wrong else ()) | {"last": journal.last_round()}
 
 
-def _answer(outcome: CampaignOutcome, program: tuple[HeapStep, ...], last: int) -> Answer:
+def _answer(outcome: CampaignOutcome, program: tuple[HeapStep, ...]) -> Answer:
     wrong, finding = outcome.wrong, None
     if wrong is not None:
         finding = Finding(wrong.requirement, wrong.message, program, operations=outcome.operations).as_json()
@@ -141,7 +140,7 @@ def _answer(outcome: CampaignOutcome, program: tuple[HeapStep, ...], last: int) 
         "rounds": outcome.rounds,
         "checked": dict(outcome.checked),
         "unread": outcome.unread,
-        "last": last,
+        "last": 0,
         "finding": finding,
     }
 
@@ -233,7 +232,8 @@ def _in_child(job: Job) -> Answer:
 def _natively(job: Job, answer: Path, limits: Limits) -> Answer:
     """Run the native driver in a fork, as another program."""
     program, *_ = command = job["command"]
-    with NativeJournal(*job["layout"]) as journal:
+    path, *layout = job["layout"]
+    with Journal(Path(path), *layout) as journal:
         run = partial(os.execv, program, command)
         death = in_fork(run, answer, limits, journal.mark)
         return {"death": vars(death)} if isinstance(death, Death) else death

@@ -293,11 +293,12 @@ class _Campaigns:
         if "operations" in answer:
             return answer
         self._report.lost = True
-        begun, before, last = self._place.journal.entered()
+        journal = self._place.journal
+        begun = journal.entered()[0]
         counts = {
             "rounds": max(begun - job["first_round"], 0) + 1,
-            "operations": before + len(self._place.journal.steps()) - last,
-            "last": last,
+            "operations": journal.moved()[1] if begun >= 0 else 0,
+            "last": journal.last_round(),
             "seconds": time.perf_counter() - start,
             "spoilt": begun < 0,
         }

@@ -14,27 +14,31 @@
 #include <signal.h>
 #include <time.h>
 
-/* The numbers of the operations are those of running.py. */
-enum operation { NOTHING, ALLOCATE, FREE, CHECK, CALLOC, RESIZE, TOO_MUCH, HAND_OVER };
+/* The numbers of the operations are those of OPERATIONS in finding.py; the last one is none for a single thread. */
+enum operation { NOTHING, ALLOCATE, FREE, CHECK, CALLOC, RESIZE, TOO_MUCH = 11, HAND_OVER = 255 };
 
-/* ------------------------------------------------------------------------------------------------- journal */
+/* ------------------------------------------------------------------------------------------------- journal
+
+   As in journal.py. */
 
 enum state { RUNNING, DONE, WRONG, UNUSABLE };
 
 struct header {
     uint64_t state, finder, rounds, nanoseconds, busy, readable; /* busy: nanoseconds of processors */
+    uint64_t unused[3];
     char requirement[24];
-    char message[952];
+    char message[928];
 };
 
 struct record {
-    uint32_t operation, number;
-    uint64_t size, address;
+    uint16_t operation, stream;
+    uint32_t alignment;
+    uint64_t block, size, address;
 };
 
 /* What a thread has done.  Only this thread writes it. */
 struct counts {
-    uint64_t steps, round_start, served, freed, zeroed, resized, refused, nothings, done, waits, unused[6];
+    uint64_t steps, moved, round_start, served, freed, zeroed, resized, refused, nothings, done, waits, unused[5];
 };
 
 static struct header *header;
@@ -184,14 +188,16 @@ static int meet(void) {
 
 /* ------------------------------------------------------------------------------------------------- findings */
 
-static const char *const NAMES[] = {"nothing", "allocate", "free", "check", "calloc", "resize", "request_too_much", "hand over"};
+static const char *const NAMES[] = {
+    "nothing", "allocate", "free", "check", "calloc", "resize", [TOO_MUCH] = "request_too_much", [HAND_OVER] = "hand over",
+};
 
 static int takes(uint32_t operation) { return operation == ALLOCATE || operation == CALLOC || operation == RESIZE; }
 
 /* Describe a call: "allocate(3, 64) of thread 1". */
 static void describe_call(char *text, size_t room, const struct record *record, uint64_t thread) {
     int has_size = takes(record->operation), length;
-    length = snprintf(text, room, "%s(%u", NAMES[record->operation], record->number);
+    length = snprintf(text, room, "%s(%u", NAMES[record->operation], (unsigned)record->block);
     if (has_size) length += snprintf(text + length, room - (size_t)length, ", %zu", (size_t)record->size);
     if (options.threads > 1) snprintf(text + length, room - (size_t)length, ") of thread %d", (int)thread);
     else snprintf(text + length, room - (size_t)length, ")");
@@ -268,7 +274,7 @@ static void wrong(const char *requirement, const struct block *block, const char
 static struct record *note(enum operation operation, uint32_t number, size_t size, uintptr_t address) {
     uint64_t steps = self->counts->steps;
     struct record *record = &self->records[steps & (options.capacity - 1)];
-    record->operation = operation, record->number = number, record->size = size, record->address = address;
+    *record = (struct record){.operation = operation, .block = number, .size = size, .address = address};
     __atomic_store_n(&self->counts->steps, steps + 1, __ATOMIC_RELEASE);
     return record;
 }

@@ -49,7 +49,7 @@ def test_a_round_that_the_target_has_overwritten_is_not_believed(tmp_path: Path)
     assert (3, 7, 0) == Journal(tmp_path / "journal", capacity=8).entered()
     for wild in (b"\xf0" * 8, b"\x01" + b"\0" * 7):
         with (tmp_path / "journal").open("r+b") as file:
-            file.seek(24)
+            file.seek(56)
             file.write(wild)
         assert (-1, 0, 0) == Journal(tmp_path / "journal", capacity=8).entered()
 
