@@ -118,10 +118,13 @@ class Report:
     @property
     def incomplete(self) -> str:
         """Why nothing can be said of a target in which nothing was found; empty if enough was done."""
-        done = sum(suite.steps for suite in self.suites if suite.name == "fast")
+        runs = [suite for suite in self.suites if suite.name == "fast"]
+        done, seconds = sum(it.steps for it in runs), sum(it.seconds for it in runs)
         if self.violating or self.errors or 2 * done >= self.planned:
             return ""
-        return f"{done:,} of {self.planned:,} planned operations were done"
+        each = f", of which each took {1000 * seconds / done:.1f} ms" if done else ""
+        advice = f"; give it more seconds, or say that {done:,} steps are enough" if done else ""
+        return f"{done:,} of {self.planned:,} planned operations of the fast generator were done{each}{advice}"
 
     @property
     def failures(self) -> list[Finding]:
