@@ -76,15 +76,13 @@ class Examiner:
         self._since = 0
         self._until = self._shorten_until = time.perf_counter() + seconds
 
-    def ask(self, job: Job, mask: Mask) -> Answer:
-        """The answer to a job, with what all jobs have."""
-        self._since = self._place.journal.moved()[0]
-        whole = max(self._until + SHORTENING_SECONDS + LAST_SECONDS - time.perf_counter(), 0.0)
-        return self._place.perform({**self._complete(job, mask), "whole": whole})
-
-    def _complete(self, job: Job, mask: Mask) -> Job:
-        """A job with what all jobs have."""
-        return {**job, "promises": self._report.promises, "seed": self._report.seed, "mask": mask.as_json()}
+    def ask(self, job: Job, mask: Mask, place: JobPlace | None = None, more: float = SHORTENING_SECONDS) -> Answer:
+        """The answer to a job, which ends at most so much more than `LAST_SECONDS` after the time of the run."""
+        place = self._place if place is None else place
+        self._since = place.journal.moved()[0]
+        whole = max(self._until + more + LAST_SECONDS - time.perf_counter(), 0.0)
+        all_have = {"promises": self._report.promises, "seed": self._report.seed, "mask": mask.as_json()}
+        return place.perform({**job, **all_have, "whole": whole})
 
     def count_steps(self) -> int:
         """The steps of the present job until now."""
@@ -134,19 +132,21 @@ class Examiner:
         by_time = finding.requirement in {"A23-no-hang", "A27-survives-fork"}
         if by_time or not (self._report.protected and finding.repeats and finding.program):
             return finding
+        tried = False
         with Isolated(self._report.target, self._report.hang) as elsewhere:
             for program in [finding.program, *raised(finding.program)]:
                 shown = [self._shown(program, finding.requirement, mask, elsewhere, heap) for heap in _HEAPS]
                 if shown[0] is not None and None not in shown:
                     return replace(finding, program=program, message=shown[0].message)
                 if time.perf_counter() > self._end_of_shortening() + LAST_SECONDS:
-                    break
-        return replace(finding, elsewhere=False)
+                    break  # and nobody knows what this program would have shown
+                tried = True
+        return replace(finding, elsewhere=not tried)
 
     def _shown(self, program: Program, requirement: str, mask: Mask, place: JobPlace, heap: int) -> Finding | None:
         """The finding of a program in a place with another heap, if it breaks the requirement."""
-        job = self._complete(_program_job(program), mask) | {"heap": heap}
-        finding = finding_of(place.perform(job), place.journal.steps() or program)
+        answer = self.ask(_program_job(program) | {"heap": heap}, mask, place)
+        finding = finding_of(answer, place.journal.steps() or program)
         return finding if finding is not None and finding.requirement == requirement else None
 
     def _not_without(self, finding: Finding) -> str:
