@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from .c_functions import Choice
-from .driver import PAIRED, RESIZED, SHRUNK, ZEROED
+from .driver import CROWDED, PAIRED, RESIZED, SHRUNK, ZEROED
 from .finding import OPERATIONS
 from .loops import Repeat, folded
 from .native import ABIS
@@ -255,6 +255,8 @@ class _Writer:
         return self.call(part, (pointer,), sizes or (size,))
 
     def _cycle(self, size: int, count: int, how: int) -> list[str]:
+        if how == CROWDED:
+            raise _NoFormError
         first = max(size // 2, 1) if how == RESIZED else size
         last = max(size // 8, 1) if how == SHRUNK else size
         lines = [f"unsigned char *at = {self.call('calloc' if how == ZEROED else 'malloc', (), (first,))};"]

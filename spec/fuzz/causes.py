@@ -47,7 +47,7 @@ _AS_OPERATIONS = {
     "reset": (), "fill": ("allocate",), "reuse": ("allocate",), "request_too_much": ("allocate",),
     "request_too_many": ("calloc",), "resize_too_much": ("allocate", "resize"),
 }  # fmt: skip
-_AS_CYCLES = (("allocate",), ("allocate", "resize"), ("calloc",), ("allocate", "resize"), ("allocate",))
+_AS_CYCLES = (("allocate",), ("allocate", "resize"), ("calloc",), ("allocate", "resize"), ("allocate",), ("allocate",))
 """What a cycle does, for each of its ways to allocate."""
 
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from .shadow_heap import Intervals
     from .targets import Target
 
-__all__ = ["ATTEMPTS", "PAIRED", "PLAIN", "RESIZED", "SHRUNK", "ZEROED", "Driver"]
+__all__ = ["ATTEMPTS", "CROWDED", "PAIRED", "PLAIN", "RESIZED", "SHRUNK", "ZEROED", "Driver"]
 
-PLAIN, RESIZED, ZEROED, SHRUNK, PAIRED = range(5)
+PLAIN, RESIZED, ZEROED, SHRUNK, PAIRED, CROWDED = range(6)
 """How a `cycle` allocates its blocks."""
 
 _ALLOCATE, _FREE, _CHECK = code("allocate"), code("free"), code("check")
@@ -56,6 +56,9 @@ _MEASUREMENTS = 3
 
 _SMALL, _REUSED = 4096, 256
 """Up to this size, blocks of twice the size are of another class; and of so many blocks, one has an address again."""
+
+_CROWD = 2048
+"""The live blocks of a cycle that is crowded: more than the cache of a thread has."""
 
 _MOST_RESETS = 1024
 """The most turns of a cycle with resets: a reset that loses something may lose much more than a block."""
@@ -378,9 +381,9 @@ class Driver:
         Parameters
         ----------
         size, count : int
-        how : {PLAIN, RESIZED, ZEROED, SHRUNK, PAIRED}
+        how : {PLAIN, RESIZED, ZEROED, SHRUNK, PAIRED, CROWDED}
             Whether the block is allocated plainly, with half the size and then resized, with zeros, resized to an
-            eighth, and freed as a block of that size, or freed before a younger block.
+            eighth, and freed as a block of that size, freed before a younger block, or freed when 2,048 are live.
         """
         needed = {RESIZED: self.target.resize, ZEROED: self.target.take_zeroed, SHRUNK: self.target.resize}
         if needed.get(how, True) is None:
@@ -390,7 +393,7 @@ class Driver:
         self._note(code("cycle"), count, size, stream=how)
         if not self.capabilities.reuse:
             count = min(count, _MOST_RESETS)
-        if size <= _SMALL and self._comes_again(size, min(count, _REUSED), how):
+        if size <= _SMALL and how != CROWDED and self._comes_again(size, min(count, _REUSED), how):
             return True
         measured = count - count // 4
         if not self._turn_over(size, count - measured, how):  # fills the caches
@@ -403,7 +406,8 @@ class Driver:
             growth = measurement
             gc.collect()  # objects that wait for the collector are no leak
         # An allocator may keep a record of each call: then the process grows with blocks of another class as well.
-        records = self._growth(size // 8 if size > _SMALL else 2 * size, measured, how)
+        other = size // 64 if how == CROWDED else size // 8 if size > _SMALL else 2 * size
+        records = self._growth(other, measured, how)
         if records is not None and not self.oracle.grew(size, measured, growth - records):
             return True
         raise Violation("A16-no-leaks", f"{measured} times {size} bytes, each given back: the process grew by {growth}")
@@ -425,6 +429,8 @@ class Driver:
 
     def _turn_over(self, size: int, count: int, how: int, addresses: set[int] | None = None) -> bool:
         """Allocate and free a block this many times, and note its addresses; False if it is refused."""
+        if how == CROWDED:
+            return all(self._fill_and_empty(size, min(_CROWD, count - at)) for at in range(0, count, _CROWD))
         take: Any = self.target.take_zeroed if how == ZEROED else self._take
         first = max(size // 2, 1) if how == RESIZED else size
         last = max(size // 8, 1) if how == SHRUNK else size
@@ -452,13 +458,18 @@ class Driver:
         if not self.oracle.limit or not size:
             return False
         self._note(code("fill"), size=size)
+        self._fill_and_empty(size, _MOST_BLOCKS)
+        return True
+
+    def _fill_and_empty(self, size: int, most: int) -> bool:
+        """Allocate so many blocks, as far as they are met, and free them all; whether all were met."""
         count = 0
-        while count < _MOST_BLOCKS and self._obtain(self._take, -1 - count, size, 0, 0):
+        while count < most and self._obtain(self._take, -1 - count, size, 0, 0):
             count += 1
             self.journal.move()
         for number in range(-count, 0):
             self._give_back(self.blocks[number], 0)
-        return True
+        return count == most
 
     def reset(self) -> bool:
         """Have an arena take all its blocks back; what was served once must be served again."""

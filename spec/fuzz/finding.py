@@ -74,7 +74,7 @@ _OPTIONAL = ("alignment", "stream", "how")
 """Numbers that are zero by default."""
 
 
-_LARGEST = {"size": (1 << 64) - 1, "count": (1 << 64) - 1, "stream": (1 << 16) - 1, "how": 4}
+_LARGEST = {"size": (1 << 64) - 1, "count": (1 << 64) - 1, "stream": (1 << 16) - 1, "how": 5}
 """The largest numbers of a step, as a journal holds them; of others `MOST_NUMBER`."""
 MOST_NUMBER = (1 << 32) - 1
 MOST_STEPS = 5 << 18

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .driver import PAIRED, PLAIN, RESIZED, SHRUNK, ZEROED
+from .driver import CROWDED, PAIRED, PLAIN, RESIZED, SHRUNK, ZEROED
 from .finding import HeapStep
 from .residence import MOST_TOUCHED, may_reserve
 from .targets import SIZE_MAX
@@ -129,6 +129,8 @@ _SHRUNK = (64, 256, 1024, 4096, 64 * KIB, 2 * MIB)
 """Sizes of blocks that are resized to an eighth, and freed as such."""
 _PROBED, _PROBE_BITS = range(24, 10, -1), 6
 """The powers of two from which the largest size that is met is looked for, and so many bits of it."""
+_MANY_TOGETHER = KIB, 1 << 14
+"""The size and the number of blocks that come and go together: what a cache loses of each batch is some megabytes."""
 _NO_ALIGNMENTS = (0, 1, 2, 3, 4, 12, 24, 48, 100)
 """What is no alignment for ``posix_memalign``: no power of two, or not a multiple of the size of a pointer."""
 _PAGE = 4096
@@ -164,7 +166,7 @@ _WRAP = 1 << 32
 def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, deadline: float) -> bool:  # noqa: PLR0913 -- what a round depends on
     """Take one round to its end; False if there is no such round."""
     if kind != "drawn":
-        rounds = fixed_rounds(driver) if kind == "fixed" else late_rounds(driver, deadline)
+        rounds = fixed_rounds(driver, deadline) if kind == "fixed" else late_rounds(driver, deadline)
         if number >= len(rounds):
             return False
         rounds[number]()
@@ -179,7 +181,7 @@ def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, de
     return True
 
 
-def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
+def fixed_rounds(driver: Driver, deadline: float) -> Sequence[Callable[[], None]]:
     """The fixed rounds for a driver: limits of sizes, cycles, the limit of memory, and each rare step once."""
     edges = sorted({0, *(max(0, (1 << k) + d) for k in range(17) for d in (-1, 0, 1))})
     large = [
@@ -224,7 +226,7 @@ def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
         rounds += [_too_much(alignment) for alignment in (16, 64, _PAGE)]
         if driver.target.contracts:
             rounds += [[HeapStep("allocate", (0, 100, alignment, 0))] for alignment in _LARGE_ALIGNMENTS]
-    return [partial(_take_all, driver, steps) for steps in rounds]
+    return [*(partial(_take_all, driver, steps) for steps in rounds), partial(_crowd, driver, deadline)]
 
 
 def _too_much(alignment: int) -> list[HeapStep]:
@@ -274,6 +276,19 @@ def _turn(driver: Driver, cycle: tuple[int, int, int]) -> None:
         if len(addresses) <= number:
             driver.perform(HeapStep("cycle", cycle))
             return
+
+
+def _crowd(driver: Driver, deadline: float) -> None:
+    """Allocate and free very many blocks together, some times, if there is time for it."""
+    size, count = _MANY_TOGETHER
+    began = time.perf_counter()
+    for number in range(_SOON):
+        driver.allocate(number, _ORDINARY)
+    for number in range(_SOON):
+        driver.free(number)
+    now = time.perf_counter()
+    if (now - began) / _SOON * count < (deadline - now) / 4:  # if the process grows, it is measured four times
+        driver.perform(HeapStep("cycle", (size, count, CROWDED)))
 
 
 def _take_all(driver: Driver, steps: Sequence[HeapStep]) -> None:
