@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.violation import Violation
 from .driver import Driver
+from .finding import Finding
 from .mask import Mask
 from .rounds import Round, take_round
 from .shadow_heap import SharedIntervals
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .capabilities import Capabilities
+    from .finding import HeapStep
     from .journal import Journal
     from .recognition import TargetSource
     from .rounds import Kind
@@ -73,7 +75,14 @@ class CampaignOutcome:
     rounds: int = 0
     checked: Counter[str] = field(default_factory=Counter[str])
     unread: str | None = None  # why contents were not checked; None if there were none
+    last: int = 0  # the position in the steps where the last round begins
     wrong: Violation | None = None
+
+    def as_json(self, program: tuple[HeapStep, ...]) -> dict[str, Any]:
+        """The answer to a job, with the program that led to what is wrong."""
+        wrong, answer = self.wrong, {name: value for name, value in vars(self).items() if name != "wrong"}
+        finding = wrong and Finding(wrong.requirement, wrong.message, program, operations=self.operations).as_json()
+        return answer | {"finding": finding}
 
     def add(self, driver: Driver, start: int, seconds: float) -> None:
         """Add the result of a driver, whose steps begin there in its journal."""
@@ -133,6 +142,7 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         target = None if spoilt else target
     if target is not None and outcome.wrong is None and not fresh:
         outcome.wrong = _closed(Driver(target, capabilities, journal, mask=mask), mask)
+    outcome.last = journal.last_round()
     return outcome
 
 
