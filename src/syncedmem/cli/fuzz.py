@@ -491,6 +491,7 @@ def _print_verdict(console: Console, report: Report) -> None:
         say(f"The run did not come to its end, so this says nothing. Seed {report.seed}.", style="bold red")
     elif report.incomplete:
         say(f"incomplete: {report.incomplete}, so this says little. Seed {report.seed}.", style="bold red")
+        say("Give it more --seconds, or say with --steps how many operations are enough.")
     else:
         console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")
         console.print(f"Seed {report.seed}.", highlight=False)
