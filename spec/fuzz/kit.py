@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from syncedmem.model.defaults import FUZZ
 
@@ -138,9 +138,9 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             parts=described["parts"],
             planned=min(steps, int(seconds * _SLOWEST)),
         )
-        options = _Options(seconds, described["fresh"], first)
         with _Progress(on_progress) as progress:
-            _Campaigns(place, report, options, progress, on_change or id).run()
+            examiner = Examiner(place, report, seconds, progress.show, fresh=described["fresh"])
+            _Campaigns(place, report, examiner, progress, on_change or id, seconds, first=first).run()
         return report
 
 
@@ -150,14 +150,6 @@ def _check_numbers(**numbers: float) -> None:
             raise TargetError(f"{name} must be more than 0, got {number:g}")
     if numbers["threads"] > _MOST_THREADS:
         raise TargetError(f"threads must be at most {_MOST_THREADS}, got {numbers['threads']}")
-
-
-class _Options(NamedTuple):
-    """The time, whether each target is new, and whether one finding is enough."""
-
-    seconds: float
-    fresh: bool
-    first: bool
 
 
 @dataclass
@@ -214,20 +206,19 @@ class _Progress:
 class _Campaigns:
     """One call of `fuzz`: all generators on one target."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a run is made of
         self,
         place: JobPlace,
         report: Report,
-        options: _Options,
+        examiner: Examiner,
         progress: _Progress,
         changed: Callable[[Report], object],
+        seconds: float,
+        *,
+        first: bool,
     ) -> None:
-        self._place = place
-        self._report = report
-        seconds, fresh, self._first = options
-        self._progress = progress
-        self._changed = changed
-        self._examiner = Examiner(place, report, seconds, progress.show, fresh=fresh)
+        self._place, self._report, self._examiner = place, report, examiner
+        self._progress, self._changed, self._first = progress, changed, first
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tallies: dict[str, _Tally] = {}
         self._until = time.perf_counter() + seconds

@@ -203,36 +203,24 @@ static void describe_call(char *text, size_t room, const struct record *record, 
     else snprintf(text + length, room - (size_t)length, ")");
 }
 
-/* The last call that had memory of a block, and was not the call that is judged now. */
-static const struct record *met(const struct block *block, int only_taking, uint64_t *thread) {
+/* What a call is looked for as: one that had memory and was not followed by a free, any call of another thread, or a free,
+   which may have given the memory to two threads. */
+enum role { OWNER, OTHER, FREER };
+
+/* The last call that had memory of a block in a role; the call that is judged now is only a free. */
+static const struct record *met(const struct block *block, enum role role, uint64_t *thread) {
     const struct record *found = NULL;
     uint64_t nearest = ~(uint64_t)0;
     for (uint64_t i = 0; i < options.threads; i++) {
         struct worker *worker = &workers[i];
         uint64_t steps = worker->counts->steps, oldest = steps > options.capacity ? steps - options.capacity : 0;
-        for (uint64_t at = steps - (worker == self); at > oldest && steps - at < nearest; at--) {
-            struct record *record = &worker->records[(at - 1) % options.capacity];
-            if (!record->size || !record->address || (!only_taking && worker == self)) continue;
+        for (uint64_t at = steps - (worker == self && role != FREER); at > oldest && steps - at < nearest; at--) {
+            const struct record *record = &worker->records[(at - 1) % options.capacity];
+            if (!record->size || !record->address || (role == OTHER && worker == self)) continue;
             if (record->address >= block->address + block->size) continue;
             if (block->address >= record->address + record->size) continue;
-            if (only_taking && !takes(record->operation)) break; /* this thread has freed it */
-            found = record, nearest = steps - at, *thread = i;
-            break;
-        }
-    }
-    return found;
-}
-
-/* The last free of memory of a block, which may have given it to two threads. */
-static const struct record *blamed(const struct block *block, uint64_t *thread) {
-    const struct record *found = NULL;
-    uint64_t nearest = ~(uint64_t)0;
-    for (uint64_t i = 0; i < options.threads; i++) {
-        uint64_t steps = workers[i].counts->steps, oldest = steps > options.capacity ? steps - options.capacity : 0;
-        for (uint64_t at = steps; at > oldest && steps - at < nearest; at--) {
-            const struct record *record = &workers[i].records[(at - 1) % options.capacity];
-            if (record->operation != FREE || record->address >= block->address + block->size) continue;
-            if (block->address >= record->address + record->size) continue;
+            if (role == FREER && record->operation != FREE) continue;
+            if (role == OWNER && !takes(record->operation)) break; /* this thread has freed it */
             found = record, nearest = steps - at, *thread = i;
             break;
         }
@@ -247,12 +235,12 @@ static void wrong(const char *requirement, const struct block *block, const char
     if (strstr(options.unjudged, requirement)) return;
     if (!__atomic_exchange_n(&taken, 1, __ATOMIC_ACQ_REL)) {
         int overlap = !strcmp(requirement, "A02-no-overlap");
-        const struct record *before = met(block, overlap, &thread);
-        if (!before) before = met(block, 0, &thread);
+        const struct record *before = met(block, overlap ? OWNER : OTHER, &thread);
+        if (!before) before = met(block, OTHER, &thread);
         if (overlap && before && before->address == block->address) requirement = "A01-distinct-pointers";
         describe_call(call, sizeof call, &self->records[(self->counts->steps - 1) % options.capacity], me);
         if (before) describe_call(other, sizeof other, before, thread);
-        const struct record *blame = options.threads > 1 ? blamed(block, &thread) : NULL;
+        const struct record *blame = options.threads > 1 ? met(block, FREER, &thread) : NULL;
         if (blame && blame != before) describe_call(cause, sizeof cause, blame, thread);
         snprintf(header->requirement, sizeof header->requirement, "%s", requirement);
         snprintf(
