@@ -191,7 +191,9 @@ class Driver:
         if copy is None:
             return False
         self._note(code("copy_nothing"))
-        self.oracle.judge_copy_of_nothing(_error_of(lambda: copy(None, None, 0)))
+        self.oracle.check_error(
+            "A15-copies", "copying zero bytes from null to null", _error_of(lambda: copy(None, None, 0))
+        )
         return True
 
     def use_all(self, block: int) -> bool:
@@ -269,7 +271,7 @@ class Driver:
         if contracts is None:
             return False
         self._note(code("free_null"))
-        self.oracle.judge_contract(contracts.free_null())
+        self.oracle.check("A26-c-contracts", contracts.free_null())
         return True
 
     def free_with_errno(self, size: int) -> bool:
@@ -282,7 +284,7 @@ class Driver:
             block = self.blocks[-1]
             self._look(block)
             self._forget(block)
-            self.oracle.judge_contract(contracts.free_with_errno(block.handle))
+            self.oracle.check("A26-c-contracts", contracts.free_with_errno(block.handle))
         return True
 
     def resize_null(self, block: int, size: int) -> bool:
@@ -293,11 +295,11 @@ class Driver:
         self._note(code("resize_null"), block, size)
         for _ in range(ATTEMPTS):
             if self._obtain(contracts.resize_null, block, size, 0, 0):
-                self.oracle.judge_contract("")
+                self.oracle.check("A26-c-contracts", "")
                 return True
             if not self._is_served(self._take, size):
                 return False
-        self.oracle.judge_contract(f"realloc(NULL, {size}) is null each time, and malloc({size}) is not")
+        self.oracle.check("A26-c-contracts", f"realloc(NULL, {size}) is null each time, and malloc({size}) is not")
         return False
 
     def resize_to_nothing(self, block: int) -> bool:
@@ -311,13 +313,13 @@ class Driver:
         self.oracle.resized = True
         kept = contracts.resize_to_nothing(live.handle)
         if kept is None:
-            self.oracle.judge_contract("")
+            self.oracle.check("A26-c-contracts", "")
             return True
         sizes = (*[live.size] * _LENT, 1, 16, 64)
         numbers = [-1 - at for at, size in enumerate(sizes) if self._obtain(self._take, -1 - at, size, 0, 0)]
         owner = self.oracle.heap.at(kept)
         freed = f"realloc({live}, 0) returned {kept:#x}, which it had freed: it is lent again, as {owner}"
-        self.oracle.judge_contract(freed if owner is not None else "")
+        self.oracle.check("A26-c-contracts", freed if owner is not None else "")
         for number in numbers:
             self._give_back(self.blocks[number], 0)
         self._give(kept, 0)
@@ -329,7 +331,7 @@ class Driver:
         if contracts is None or not contracts.aligns:
             return False
         self._note(code("request_bad_alignment"), 0, size, alignment)
-        self.oracle.judge_contract(contracts.request_bad_alignment(alignment, size))
+        self.oracle.check("A26-c-contracts", contracts.request_bad_alignment(alignment, size))
         return True
 
     def fork(self, count: int) -> bool:
@@ -337,7 +339,7 @@ class Driver:
         if not self.capabilities.fork_safe or not self.oracle.heap.alone:
             return False
         self._note(code("fork"), count)
-        self.oracle.judge_fork(fork_often(self.target, count, self.journal.move))
+        self.oracle.check("A27-survives-fork", fork_often(self.target, count, self.journal.move))
         return True
 
     # --- requests that are too large, many requests, and requests up to the limit
@@ -447,7 +449,7 @@ class Driver:
             if how == PAIRED:
                 self._give_back(self.blocks[-2], 0)
             if not self.capabilities.reuse and self.target.reset is not None:
-                self.oracle.judge_reset(_error_of(self.target.reset))
+                self.oracle.check_error("A07-free-accepts", "resetting", _error_of(self.target.reset))
             if not resized:
                 return False
             self.journal.move()
@@ -482,13 +484,13 @@ class Driver:
             self._forget(live)
         if self._freed is not None:
             self._freed.clear()
-        self.oracle.judge_reset(_error_of(reset))
+        self.oracle.check_error("A07-free-accepts", "resetting", _error_of(reset))
         size = self.oracle.largest
         if size and not any(self._obtain(self._take, -1, size, 0, 0) for _ in range(ATTEMPTS)):
             self.oracle.judge_exhausted(size)
         if -1 in self.blocks:
             self._give_back(self.blocks[-1], 0)
-            self.oracle.judge_reset(_error_of(reset))
+            self.oracle.check_error("A07-free-accepts", "resetting", _error_of(reset))
         return True
 
     def reuse(self, size: int, count: int) -> bool:
@@ -719,7 +721,7 @@ class Driver:
         self.oracle.compare(at_end=True)
         close = getattr(self.target.subject, "close", None)
         if self.target.owned and callable(close):
-            self.oracle.judge_close(_error_of(close))
+            self.oracle.check_error("A24-closes", "closing with nothing in use", _error_of(close))
 
 
 def _answer_of(call: Callable[[], Any]) -> Any:

@@ -44,34 +44,14 @@ _DEATHS = ("A22-no-crash", "A23-no-hang")
 
 
 class Examiner:
-    """Asks about the findings of one run.
-
-    Parameters
-    ----------
-    place : JobPlace
-    report : Report
-        Gets what is to be noted.
-    fresh : bool
-        Whether each target is new.
-    seconds : float
-        The time of the run, which begins now.
-    show : callable
-        Tells the progress.
-
-    Attributes
-    ----------
-    skipped : Mask
-        What the user left unjudged.
-    rounds : tuple of Job and Mask
-        The last job of rounds.
-    """
+    """Asks about the findings of one run, whose time begins now; the report gets what is to be noted."""
 
     def __init__(
         self, place: JobPlace, report: Report, seconds: float, show: Callable[..., None], *, fresh: bool
     ) -> None:
         self._place, self._report, self._seconds, self._show, self._fresh = place, report, seconds, show, fresh
-        self.skipped: Mask = Mask.of(report.skipped)
-        self.rounds: tuple[Job, Mask] = {}, Mask()
+        self.skipped: Mask = Mask.of(report.skipped)  # what the user left unjudged
+        self.rounds: tuple[Job, Mask] = {}, Mask()  # the last job of rounds
         self._asked_for_arena = False
         self._since = 0
         self._until = self._shorten_until = time.perf_counter() + seconds
