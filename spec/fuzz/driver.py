@@ -390,7 +390,7 @@ class Driver:
         needed = {RESIZED: self.target.resize, ZEROED: self.target.take_zeroed, SHRUNK: self.target.resize}
         if needed.get(how, True) is None:
             return False
-        if not (self.capabilities.reuse or self.target.reset):
+        if not (self.capabilities.reuse or (self.target.reset and how != CROWDED)):
             return False
         self._note(code("cycle"), count, size, stream=how)
         if not self.capabilities.reuse:

@@ -203,7 +203,8 @@ class Journal:
     def steps(self) -> tuple[HeapStep, ...]:
         """The steps of the present program of the first thread; the last ones if there were more than are kept."""
         steps = self.counts()[0].steps
-        return tuple(self._step(0, at) for at in range(max(steps - self.capacity, 0), steps))
+        places = range(max(steps - self.capacity, 0), min(steps, _BEYOND))  # no program is as long
+        return tuple(self._step(0, at) for at in places)
 
     def last_round(self) -> int:
         """The position in `steps` where the last round begins."""

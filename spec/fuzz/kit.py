@@ -16,7 +16,7 @@ from syncedmem.model.defaults import FUZZ
 from .campaign import Stage, stages
 from .capabilities import Capabilities
 from .examiner import Examiner, unrepeated
-from .finding import EngineError, Finding, TargetError, kind_of
+from .finding import MOST_STEPS, EngineError, Finding, TargetError, kind_of
 from .isolation import Inline, Isolated
 from .jobs import finding_of
 from .loops import folded
@@ -285,13 +285,14 @@ class _Campaigns:
             return answer
         self._report.lost = True
         journal = self._place.journal
-        begun = journal.entered()[0]
+        begun, operations = journal.entered()[0], journal.moved()[1]
+        spoilt = begun < 0 or not 0 <= operations <= job["steps"] + MOST_STEPS  # the last round comes to its end
         counts = {
             "rounds": max(begun - job["first_round"], 0) + 1,
-            "operations": journal.moved()[1] if begun >= 0 else 0,
+            "operations": 0 if spoilt else operations,
             "last": journal.last_round(),
             "seconds": time.perf_counter() - start,
-            "spoilt": begun < 0,
+            "spoilt": spoilt,
         }
         return answer | counts
 

@@ -54,6 +54,18 @@ def test_a_round_that_the_target_has_overwritten_is_not_believed(tmp_path: Path)
         assert (-1, 0, 0) == Journal(tmp_path / "journal", capacity=8).entered()
 
 
+def test_a_count_of_steps_that_the_target_has_overwritten_leaves_none(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal", capacity=8)
+    journal.begin()
+    journal.note(1, 5, 64)
+    assert (HeapStep("allocate", (5, 64, 0, 0)),) == Journal(tmp_path / "journal", capacity=8).steps()
+    for wild in (b"\xf0" * 8, b"\0\0\0\x10" + b"\0" * 4):
+        with (tmp_path / "journal").open("r+b") as file:
+            file.seek(1024)
+            file.write(wild)
+        assert () == Journal(tmp_path / "journal", capacity=8).steps()
+
+
 @pytest.mark.deep
 def test_a_worker_that_is_gone_is_replaced() -> None:
     with Isolated(POOL, 1.0) as place:
