@@ -26,6 +26,8 @@ __all__ = [
     "Finding",
     "HeapStep",
     "TargetError",
+    "allocated",
+    "freed",
     "kind_of",
     "read_object",
 ]
@@ -140,6 +142,16 @@ class HeapStep(NamedTuple):
 
     def __str__(self) -> str:
         return self.call()
+
+
+def allocated(block: int, size: int, alignment: int = 0) -> HeapStep:
+    """The step that allocates a block."""
+    return HeapStep("allocate", (block, size, alignment, 0))
+
+
+def freed(block: int) -> HeapStep:
+    """The step that frees a block."""
+    return HeapStep("free", (block, 0))
 
 
 class _OneLineError(SyncedMemoryError):

@@ -15,7 +15,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .driver import CROWDED, PAIRED, PLAIN, RESIZED, SHRUNK, ZEROED
-from .finding import HeapStep
+from .finding import HeapStep, allocated, freed
 from .residence import MOST_TOUCHED, may_reserve
 from .targets import SIZE_MAX
 
@@ -181,30 +181,22 @@ def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, de
     return True
 
 
-def _taken(block: int, size: int, alignment: int = 0) -> HeapStep:
-    return HeapStep("allocate", (block, size, alignment, 0))
-
-
-def _gone(block: int) -> HeapStep:
-    return HeapStep("free", (block, 0))
-
-
 def fixed_rounds(driver: Driver, deadline: float) -> Sequence[Callable[[], None]]:
     """The fixed rounds for a driver: limits of sizes, cycles, the limit of memory, and each rare step once."""
     target, limit = driver.target, driver.oracle.limit
     edges = sorted({0, *(max(0, (1 << k) + d) for k in range(17) for d in (-1, 0, 1))})
-    taken, gone = [_taken(i, size) for i, size in enumerate(edges)], [_gone(i) for i in range(len(edges))]
-    once = [_taken(0, 64 * KIB), _gone(0)]
+    taken, gone = [allocated(i, size) for i, size in enumerate(edges)], [freed(i) for i in range(len(edges))]
+    once = [allocated(0, 64 * KIB), freed(0)]
     rounds = [
         [*taken, HeapStep("compare", ()), *gone, *taken, *reversed(gone)],
         [*taken, *(HeapStep("use_all", (i,)) for i in range(len(edges))), *gone],
-        [_taken(0, 100), HeapStep("copy_nothing", ()), HeapStep("free_foreign", ()), HeapStep("check", (0,))],
+        [allocated(0, 100), HeapStep("copy_nothing", ()), HeapStep("free_foreign", ()), HeapStep("check", (0,))],
         _too_much(0),
         *([HeapStep("request_too_many", it)] for it in (TOO_MANY if target.take_many else ())),
-        [_taken(0, 100), *(HeapStep("resize_too_much", (0, size)) for size in TOO_MUCH), _taken(1, 100)],
+        [allocated(0, 100), *(HeapStep("resize_too_much", (0, size)) for size in TOO_MUCH), allocated(1, 100)],
         *([*_aligned_then_resized(it)] for it in (_ALIGNED if target.take_aligned else ())),
         *([*there, step] for there, step in (_contracts() if target.contracts else ())),
-        [*(_taken(i, 16 + i % 48) for i in range(_MANY)), *(_gone(i) for i in range(0, _MANY, 2))],
+        [*(allocated(i, 16 + i % 48) for i in range(_MANY)), *(freed(i) for i in range(0, _MANY, 2))],
         [*once, *(HeapStep("request_too_much", (TOO_MUCH[0], 0)) for _ in range(_REFUSALS)), *once],
         # Before blocks are large: memory that they leave would serve a class that grows.
         *([HeapStep("cycle", (size, _CLASS_BYTES // size, PLAIN))] for size in _CLASSES),
@@ -213,23 +205,23 @@ def fixed_rounds(driver: Driver, deadline: float) -> Sequence[Callable[[], None]
     ]
     if 0 < limit <= _LARGEST_FILLED:
         part = max(limit // 64, 1)
-        rounds.append([HeapStep("fill", (part,)), HeapStep("fill", (part,)), _taken(0, part)])
-    rounds.append([_taken(i, (1 << k) + d) for i, (k, d) in enumerate(product(range(17, 21), (-1, 0, 1)))])
+        rounds.append([HeapStep("fill", (part,)), HeapStep("fill", (part,)), allocated(0, part)])
+    rounds.append([allocated(i, (1 << k) + d) for i, (k, d) in enumerate(product(range(17, 21), (-1, 0, 1)))])
     if target.take_aligned:
         rounds += [_too_much(alignment) for alignment in (16, 64, _PAGE)]
-        rounds += [[_taken(0, 100, alignment)] for alignment in (_LARGE_ALIGNMENTS if target.contracts else ())]
+        rounds += [[allocated(0, 100, alignment)] for alignment in (_LARGE_ALIGNMENTS if target.contracts else ())]
     return [*(partial(_take_all, driver, steps) for steps in rounds), partial(_crowd, driver, deadline)]
 
 
 def _too_much(alignment: int) -> list[HeapStep]:
     """Sizes that no machine has, and after them one that it has."""
     steps = [HeapStep("request_too_much", (size, alignment)) for size in TOO_MUCH]
-    return [*steps, _taken(0, 64)]
+    return [*steps, allocated(0, 64)]
 
 
 def _contracts() -> Iterable[tuple[Sequence[HeapStep], HeapStep]]:
     """What C and POSIX say, each with the blocks that must be there, because each call may end the process."""
-    blocks = [_taken(number, size) for number, size in enumerate((100, 5000, 200_000))]
+    blocks = [allocated(number, size) for number, size in enumerate((100, 5000, 200_000))]
     yield (), HeapStep("free_null", ())
     for number in range(len(blocks)):
         yield blocks, HeapStep("resize_to_nothing", (number,))
@@ -245,7 +237,7 @@ def _aligned_then_resized(alignment: int) -> Iterable[HeapStep]:
     """Blocks with an alignment become larger, one after the other, so that they have to move; then smaller."""
     blocks = range(_FEW)
     for block in blocks:
-        yield _taken(block, alignment << block % 2, alignment)
+        yield allocated(block, alignment << block % 2, alignment)
     for size in (2 * alignment + 24, 5 * alignment + 8, alignment, 8):
         for block in blocks:
             yield HeapStep("resize", (block, size + 16 * block))
