@@ -115,7 +115,7 @@ class Driver:
         self._leaves_out = None if mask is None or not mask.without else mask.leaves_out
         self.blocks: dict[int, Block] = self.oracle.heap.blocks
         self.reserves: bool | None = None
-        self._note = self.journal.note
+        self._note, self._record = self.journal.note, self.journal.record
         self._take = target.take
         self._give = target.give
         self._admit = self.oracle.admit
@@ -160,7 +160,7 @@ class Driver:
         take = self.target.take_zeroed
         if take is None or block in self.blocks:
             return False
-        self._note(code("calloc"), block, size)
+        self._record("calloc", block, size)
         self.oracle.checked["calloc"] += 1
         return self._obtain(take, block, size, 0, 0, zeroed=True)
 
@@ -169,7 +169,7 @@ class Driver:
         old = self.blocks.get(block)
         if self.target.resize is None or old is None or not size or not old.size or min(size, old.size) > MOST_TOUCHED:
             return False
-        self._note(code("resize"), block, size)
+        self._record("resize", block, size)
         self.oracle.checked["realloc"] += 1
         return self._resize(old, size)
 
@@ -180,7 +180,7 @@ class Driver:
             return False
         if max(target.extent, origin.extent) > WHOLE:
             return False
-        self._note(code("copy"), block, source)
+        self._record("copy", block, source)
         size = min(target.size, origin.size)
         self.oracle.judge_copy(origin, target, size, _error_of(lambda: copy(origin.handle, target.handle, size)))
         return True
@@ -190,7 +190,7 @@ class Driver:
         copy = self.target.copy
         if copy is None:
             return False
-        self._note(code("copy_nothing"))
+        self._record("copy_nothing")
         self.oracle.check_error(
             "A15-copies", "copying zero bytes from null to null", _error_of(lambda: copy(None, None, 0))
         )
@@ -201,14 +201,14 @@ class Driver:
         usable_size, live = self.target.usable_size, self.blocks.get(block)
         if usable_size is None or live is None or not live.size:
             return False
-        self._note(code("use_all"), block)
+        self._record("use_all", block)
         self._look(live)
         self.oracle.judge_usable(live, _answer_of(lambda: usable_size(live.handle)))
         return True
 
     def compare(self) -> bool:
         """Compare the statistics of the target with the shadow heap."""
-        self._note(code("compare"))
+        self._record("compare")
         self.oracle.compare(at_end=False)
         return True
 
@@ -216,13 +216,13 @@ class Driver:
         """Queue work on a block: its stream now uses the block."""
         if self.target.give_on is None or block not in self.blocks:
             return False
-        self._note(code("work"), block, stream=stream)
+        self._record("work", block, stream)
         self._stream(stream).queued += 1
         return True
 
     def finish(self, stream: int) -> bool:
         """Let the work of a stream happen."""
-        self._note(code("finish"), stream=stream)
+        self._record("finish", stream)
         self._stream(stream).synchronize()
         return True
 
@@ -233,7 +233,7 @@ class Driver:
         freed = None if self._freed is None else self._freed.get(block)
         if freed is None or not freed.size or self.oracle.heap.in_use(freed):
             return False
-        self._note(code("free_again"), block)
+        self._record("free_again", block)
         promised = self.capabilities.double_free
         self._misuse("A12-double-free", promised, freed.handle, freed.size, f"{freed}, given back twice")
         return True
@@ -243,7 +243,7 @@ class Driver:
         promised = self.capabilities.foreign_free
         if promised == "undefined" or not self.blocks:
             return False
-        self._note(code("free_foreign"))
+        self._record("free_foreign")
         example = next(iter(self.blocks.values())).handle
         foreign = id(self._foreign) if isinstance(example, int) else object()
         self._misuse("A11-foreign-free", promised, foreign, 16, f"{foreign!r:.60}, never allocated, given back")
@@ -254,7 +254,7 @@ class Driver:
         promised, live = self.capabilities.wrong_size, self.blocks.get(block)
         if promised == "undefined" or live is None or not live.size or size == live.size:
             return False
-        self._note(code("free_wrong_size"), block, size)
+        self._record("free_wrong_size", block, size)
         if promised == "ignore":
             self._forget(live)
         self._misuse("A10-wrong-size", promised, live.handle, size, f"{live}, given back as {size} bytes")
@@ -270,7 +270,7 @@ class Driver:
         contracts = self.target.contracts
         if contracts is None:
             return False
-        self._note(code("free_null"))
+        self._record("free_null")
         self.oracle.check("A26-c-contracts", contracts.free_null())
         return True
 
@@ -279,7 +279,7 @@ class Driver:
         contracts = self.target.contracts
         if contracts is None or not self.capabilities.errno_kept or not size:
             return False
-        self._note(code("free_with_errno"), size=size)
+        self._record("free_with_errno", size)
         if self._obtain(self._take, -1, size, 0, 0):
             block = self.blocks[-1]
             self._look(block)
@@ -292,7 +292,7 @@ class Driver:
         contracts = self.target.contracts
         if contracts is None or not contracts.resizes or block in self.blocks or not size:
             return False
-        self._note(code("resize_null"), block, size)
+        self._record("resize_null", block, size)
         for _ in range(ATTEMPTS):
             if self._obtain(contracts.resize_null, block, size, 0, 0):
                 self.oracle.check("A26-c-contracts", "")
@@ -307,7 +307,7 @@ class Driver:
         contracts, live = self.target.contracts, self.blocks.get(block)
         if contracts is None or not contracts.resizes or live is None or not live.size:
             return False
-        self._note(code("resize_to_nothing"), block)
+        self._record("resize_to_nothing", block)
         self._look(live)
         self._forget(live)
         self.oracle.resized = True
@@ -330,7 +330,7 @@ class Driver:
         contracts = self.target.contracts
         if contracts is None or not contracts.aligns:
             return False
-        self._note(code("request_bad_alignment"), 0, size, alignment)
+        self._record("request_bad_alignment", alignment, size)
         self.oracle.check("A26-c-contracts", contracts.request_bad_alignment(alignment, size))
         return True
 
@@ -338,7 +338,7 @@ class Driver:
         """Fork many times while another thread allocates: each child must be able to allocate and free."""
         if not self.capabilities.fork_safe or not self.oracle.heap.alone:
             return False
-        self._note(code("fork"), count)
+        self._record("fork", count)
         self.oracle.check("A27-survives-fork", fork_often(self.target, count, self.journal.move))
         return True
 
@@ -348,7 +348,7 @@ class Driver:
         """Request more memory than can exist, maybe with an alignment, to which it is rounded up."""
         if size > self.target.most or (alignment and self.target.take_aligned is None):
             return False
-        self._note(code("request_too_much"), 0, size, alignment)
+        self._record("request_too_much", size, alignment)
         take = self._taking(alignment, 0)
         at = f" at a multiple of {alignment}" if alignment else ""
         self.oracle.judge_too_much(f"a request for {size} bytes{at}", size, _answer_of(lambda: take(size)))
@@ -359,7 +359,7 @@ class Driver:
         take = self.target.take_many
         if take is None:
             return False
-        self._note(code("request_too_many"), count, size)
+        self._record("request_too_many", count, size)
         request = f"a request for {count} times {size} bytes"
         self.oracle.judge_too_much(request, count * size, _answer_of(lambda: take(count, size)))
         return True
@@ -369,7 +369,7 @@ class Driver:
         resize, old = self.target.resize, self.blocks.get(block)
         if resize is None or old is None or not old.size or size > self.target.most:
             return False
-        self._note(code("resize_too_much"), block, size)
+        self._record("resize_too_much", block, size)
         self._look(old)
         self.oracle.resized = True
         answer = _answer_of(lambda: resize(old.handle, size, old.size))
@@ -392,7 +392,7 @@ class Driver:
             return False
         if not (self.capabilities.reuse or (self.target.reset and how != CROWDED)):
             return False
-        self._note(code("cycle"), count, size, stream=how)
+        self._record("cycle", size, count, how)
         if not self.capabilities.reuse:
             count = min(count, _MOST_RESETS)
         if size <= _SMALL and how != CROWDED and self._comes_again(size, min(count, _REUSED), how):
@@ -459,7 +459,7 @@ class Driver:
         """Allocate blocks until the limit is reached, and free them all."""
         if not self.oracle.limit or not size:
             return False
-        self._note(code("fill"), size=size)
+        self._record("fill", size)
         self._fill_and_empty(size, _MOST_BLOCKS)
         return True
 
@@ -478,7 +478,7 @@ class Driver:
         reset = self.target.reset
         if reset is None or self.capabilities.reuse or not self.oracle.heap.alone:
             return False
-        self._note(code("reset"))
+        self._record("reset")
         for live in list(self.blocks.values()):
             self._look(live)
             self._forget(live)
@@ -497,7 +497,7 @@ class Driver:
         """Allocate two blocks and free them, the older one first, many times; some memory must be lent again."""
         if not (self.capabilities.reuse and size and count):
             return False
-        self._note(code("reuse"), count, size)
+        self._record("reuse", size, count)
         gone: set[int] = set()
         for _ in range(count):
             if not all(self._obtain(self._take, number, size, 0, 0) for number in (-1, -2)):

@@ -24,10 +24,11 @@ _RECORD = struct.Struct("<HHIQQQ")
 _EACH = _RECORD.size
 RUNNING, WRONG, UNUSABLE = 0, 2, 3
 _NAMES = ("", *OPERATIONS)
+_CODES = {name: number for number, name in enumerate(_NAMES)}
 _PLACES = {"stream": 1, "how": 1, "alignment": 2, "block": 3, "count": 3, "size": 4, "source": 4}
 """The place in a record of each number of a step; the last place has the address of the block, where it is known."""
 
-_NUMBERS = {number: tuple(_PLACES[it] for it in OPERATIONS.get(name, ())) for number, name in enumerate(_NAMES)}
+_PLACES_OF = {name: tuple(_PLACES[it] for it in numbers) for name, numbers in OPERATIONS.items()}
 _BEYOND, _BEYOND_COUNTING = 1 << 24, 1 << 56
 """The steps that a thread may take beyond those that are asked for; no number comes to the other."""
 _FACTORS = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -120,11 +121,19 @@ class Journal:
         self._words[_PROGRAM] += 1
 
     def note(self, code: int, block: int = 0, size: int = 0, alignment: int = 0, stream: int = 0) -> None:
-        """Record a step."""
+        """Record a step by the number of its operation."""
         position = self._position
         self._pack(self._memory, position, code, stream, alignment, block, size, 0)
         self._position = position + _EACH if position < self._last else self._records
         self.length = self._words[_STEPS] = self.length + 1
+
+    def record(self, operation: str, *numbers: int) -> None:
+        """Record a step of any operation, with its numbers in their order."""
+        places = [_CODES[operation], 0, 0, 0, 0]
+        for place, number in zip(_PLACES_OF[operation], numbers, strict=True):
+            places[place] = number
+        number, stream, alignment, block, size = places
+        self.note(number, block, size, alignment, stream)
 
     def move(self) -> None:
         """Record that a call has returned inside a step of many calls, so that a watching process sees progress."""
@@ -226,7 +235,7 @@ class Journal:
         known = 0 < number < len(_NAMES)
         if not known or (block < record[3] and "block" in OPERATIONS[_NAMES[number]]):
             return HeapStep("check", (block,))  # it was handed over, or the target has written there
-        return HeapStep(_NAMES[number], tuple(record[it] for it in _NUMBERS[number]))
+        return HeapStep(_NAMES[number], tuple(record[it] for it in _PLACES_OF[_NAMES[number]]))
 
     def close(self) -> None:
         """Release the memory."""
@@ -251,4 +260,4 @@ def _text(field: bytes) -> str:
 
 def code(operation: str) -> int:
     """The number of an operation in records."""
-    return _NAMES.index(operation)
+    return _CODES[operation]
