@@ -14,13 +14,14 @@ from .finding import TargetError
 from .targets import SIZE_MAX, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 __all__ = [
     "C_RECORD",
     "RESET",
     "Abi",
     "CContracts",
+    "Choice",
     "Functions",
     "Instance",
     "calls_of",
@@ -230,15 +231,16 @@ def malloc_target(functions: Functions) -> Target:
     """C's functions: malloc and free, and those of their relatives that the library has."""
     calloc, relatives = functions.bind("calloc"), _Relatives(functions)
     target = plain_target(functions)
-    sized = relatives.free_sized is not None
+    parts = functions.symbols.keys()
+    sized = "free_sized" in parts
     return replace(
         target,
         capabilities=replace(target.capabilities, sized_free=sized),
         give=relatives.give if sized else target.give,
-        take_aligned=relatives.take_aligned if relatives.aligned_alloc or relatives.posix_memalign else None,
-        take_many=_taking_many(calloc, relatives.reallocarray),
+        take_aligned=relatives.take_aligned if parts & {"aligned_alloc", "posix_memalign"} else None,
+        take_many=_taking_many(calloc, functions.bind("reallocarray")),
         take_zeroed=None if calloc is None else partial(calloc, 1),
-        resize=relatives.resize if relatives.realloc or relatives.reallocarray else None,
+        resize=relatives.resize if parts & {"realloc", "reallocarray"} else None,
         usable_size=functions.bind("malloc_usable_size"),
         reset=functions.resetting(relatives.forget),
         contracts=CContracts(functions),
@@ -254,37 +256,61 @@ def _taking_many(calloc: Any, reallocarray: Any) -> Callable[[int, int], Any] | 
     return lambda count, size: calloc(count, size) or reallocarray(None, count, size)
 
 
-class _Relatives:
-    """Where two functions do the same, one gets even sizes and the other odd ones: a step always makes the same call.
+class Choice:
+    """Chooses among functions that do the same, for calls through ctypes and for programs in C.
 
-    So reallocarray, aligned_alloc and free_sized get even sizes; realloc, posix_memalign and free get odd ones.
-    Aligned memory is freed with free_aligned_sized or with free, as C23 wants; resized memory counts as plain.
+    One gets even sizes and the other odd ones, so a step always makes the same call: reallocarray, aligned_alloc and
+    free_sized get even sizes; realloc, posix_memalign and free get odd ones.  Aligned memory is freed with
+    free_aligned_sized or with free, as C23 wants; resized memory counts as plain.
     """
 
+    def __init__(self, parts: Collection[str]) -> None:
+        self._parts = parts
+        self.requests: dict[int, tuple[str, int, int]] = {}
+        """The aligned requests, each under a name of its block: the part, the alignment and the size."""
+
+    def aligned(self, size: int, alignment: int) -> tuple[str, int, int]:
+        """The part that meets an aligned request, with its alignment and its size."""
+        if "aligned_alloc" not in self._parts or (size % 2 and "posix_memalign" in self._parts):
+            return "posix_memalign", max(alignment, sizeof(c_void_p)), size
+        whole = -(-size // alignment) * alignment  # C11 wants a multiple of the alignment
+        return "aligned_alloc", alignment, whole if whole <= SIZE_MAX else whole - alignment
+
+    def resized(self, size: int) -> tuple[str, tuple[int, ...]]:
+        """The part that resizes, with its sizes."""
+        if "reallocarray" not in self._parts or (size % 2 and "realloc" in self._parts):
+            return "realloc", (size,)
+        count = 1 if size % 2 else 2
+        return "reallocarray", (count, size // count)
+
+    def freed(self, block: int, size: int) -> tuple[str, tuple[int, ...]]:
+        """The part that frees a block, with its sizes."""
+        part, alignment, whole = self.requests.pop(block, ("", 0, 0))
+        if "free_sized" not in self._parts:
+            return "free", ()
+        if part == "aligned_alloc" and "free_aligned_sized" in self._parts:
+            return "free_aligned_sized", (alignment, whole)
+        return ("free_sized", (size,)) if not part and not size % 2 else ("free", ())
+
+
+class _Relatives:
+    """The functions of C that are called through ctypes, as they are chosen."""
+
     def __init__(self, functions: Functions) -> None:
-        self._free, self.free_sized, self._free_aligned_sized, self.realloc, self.reallocarray = map(
-            functions.bind, ("free", "free_sized", "free_aligned_sized", "realloc", "reallocarray")
-        )
-        self.aligned_alloc, self.posix_memalign = map(functions.bind, ("aligned_alloc", "posix_memalign"))
-        self._requests: dict[int, tuple[int, int]] = {}
-        """The alignment and the size that were requested, by address; alignment 0 for posix_memalign."""
+        self._call = {part: functions.bind(part) for part in functions.symbols}
+        self._choice = Choice(self._call)
 
     def take_aligned(self, size: int, alignment: int) -> int | None:
         """Allocate with an alignment."""
-        if self.aligned_alloc is None or (size % 2 and self.posix_memalign is not None):
-            request, address = (0, size), self._take_posix(size, alignment)
-        else:
-            whole = -(-size // alignment) * alignment  # C11 wants a multiple of the alignment
-            if whole > SIZE_MAX:
-                whole -= alignment
-            request, address = (alignment, whole), self.aligned_alloc(alignment, whole)
-        if address and self.free_sized is not None:
-            self._requests[address] = request
+        part, *numbers = request = self._choice.aligned(size, alignment)
+        address: int | None = self._take_posix(*numbers) if part == "posix_memalign" else self._call[part](*numbers)
+        if address and "free_sized" in self._call:
+            self._choice.requests[address] = request
         return address
 
-    def _take_posix(self, size: int, alignment: int) -> int | None:
+    def _take_posix(self, alignment: int, size: int) -> int | None:
         place = c_void_p()
-        status: int = self.posix_memalign(byref(place), max(alignment, sizeof(c_void_p)), size)
+        status: int = self._call["posix_memalign"](byref(place), alignment, size)
         if status == ENOMEM:
             return None
         if status or (size and not place.value):
@@ -293,26 +319,18 @@ class _Relatives:
 
     def forget(self) -> None:
         """Forget all requests."""
-        self._requests.clear()
+        self._choice.requests.clear()
 
     def resize(self, handle: int, size: int, _: int) -> int | None:
         """Change the size of a block."""
-        request = self._requests.pop(handle, None)
-        if self.reallocarray is None or (size % 2 and self.realloc is not None):
-            address: int | None = self.realloc(handle, size)
-        else:
-            count = 1 if size % 2 else 2
-            address = self.reallocarray(handle, count, size // count)
+        part, sizes = self._choice.resized(size)
+        request = self._choice.requests.pop(handle, None)
+        address: int | None = self._call[part](handle, *sizes)
         if not address and request is not None:
-            self._requests[handle] = request
+            self._choice.requests[handle] = request
         return address
 
     def give(self, handle: int, size: int) -> None:
         """Free a block."""
-        alignment, whole = self._requests.pop(handle, (-1, size))
-        if alignment > 0 and self._free_aligned_sized is not None:
-            self._free_aligned_sized(handle, alignment, whole)
-        elif alignment < 0 and not size % 2:
-            self.free_sized(handle, size)
-        else:
-            self._free(handle)
+        part, sizes = self._choice.freed(handle, size)
+        self._call[part](handle, *sizes)

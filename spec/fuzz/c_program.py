@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .driver import PAIRED, RESIZED, SHRUNK, ZEROED
+from .c_functions import Choice
+from .driver import CROWDED, PAIRED, RESIZED, SHRUNK, ZEROED
 from .finding import OPERATIONS
 from .loops import Repeat, folded
 from .native import ABIS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .finding import Finding, HeapStep
 
@@ -166,17 +167,13 @@ class _NoFormError(Exception):
 
 
 class _Writer:
-    """Writes steps as calls of the functions of one library, and knows how each block was requested.
-
-    Which of several functions is called is as in `c_functions`.
-    """
+    """Writes steps as calls of the functions of one library."""
 
     def __init__(self, abi: str, parts: Mapping[str, str]) -> None:
-        self._abi, self._parts = ABIS[abi], parts
+        self._abi, self._parts, self._choice = ABIS[abi], parts, Choice(parts)
         self.blocks = 1
         """The number of blocks."""
-        self._requests: dict[int, tuple[int, int]] = {}
-        """The alignment and size of each request; alignment 0 for posix_memalign, and -1 for a plain one."""
+        self._sizes: dict[int, int] = {}
         self._used: dict[str, None] = {}
 
     def prototypes(self) -> Iterator[str]:
@@ -200,20 +197,27 @@ class _Writer:
 
     def _step(self, step: HeapStep, moving: str) -> list[str]:
         named = dict(zip(OPERATIONS[step.operation], step.numbers, strict=True))
-        block = named.get("block", 0)
+        block, size = named.get("block", 0), named.get("size", 0)
         self.blocks = max(self.blocks, block + 1)
         at = f"{moving} + {block}" if moving and block else moving or str(block)
-        if step.operation in {"compare", "check"}:
-            return [f"look({at});"] * (step.operation == "check")
-        if step.operation not in _WRITERS or named.get("stream"):
+        if named.get("stream") or step.operation not in {"cycle", "free", *_LINES}:
             raise _NoFormError
-        return _WRITERS[step.operation](self, block, at, named)
+        if named.get("alignment"):
+            return self._aligned(step.operation, block, at, size, named["alignment"])
+        if step.operation == "cycle":
+            return self._cycle(size, named["count"], named["how"])
+        if step.operation == "free":
+            return [f"{self._freed(f'leave({at})', block, self._sizes.get(block, 0))};"]
+        if step.operation in {"allocate", "calloc", "resize"}:
+            self._sizes[block] = size
+            self._choice.requests.pop(block, None)
+        return _LINES[step.operation](self, at, size)
 
     def end(self) -> str:
         """The free of a block at the end, if it is still live."""
-        return self._call("free", ("leave(i)",), ("size",))
+        return self.call("free", ("leave(i)",), ("size",))
 
-    def _call(self, part: str, pointers: Sequence[str], sizes: Sequence[int | str]) -> str:
+    def call(self, part: str, pointers: Sequence[str], sizes: Sequence[int | str]) -> str:
         """A call of the function of a part, with these pointers and sizes in their order."""
         if part not in self._parts:
             raise _NoFormError
@@ -225,94 +229,68 @@ class _Writer:
         arguments = self._abi.calls.get(part, "").partition(":")[0]
         return f"{self._parts[part]}({', '.join(_FIXED[it] if it in _FIXED else next(given[it]) for it in arguments)})"
 
-    def allocate(self, block: int, at: str, named: dict[str, int]) -> list[str]:
-        size, alignment = named["size"], named["alignment"]
-        if not alignment:
-            self._requests[block] = -1, size
-            return [f"take({at}, {self._call('malloc', (), (size,))}, {size}, 0);"]
-        if "aligned_alloc" not in self._parts or (size % 2 and "posix_memalign" in self._parts):
-            self._requests[block] = 0, size
-            call = self._call("posix_memalign", ("&place",), (max(alignment, 8), size))
-            return ["{", "    void *place = NULL;", f"    if (!{call}) take({at}, place, {size}, {alignment});", "}"]
-        whole = -(-size // alignment) * alignment
-        self._requests[block] = alignment, whole
-        return [f"take({at}, {self._call('aligned_alloc', (), (alignment, whole))}, {size}, {alignment});"]
+    def _aligned(self, operation: str, block: int, at: str, size: int, alignment: int) -> list[str]:
+        """The lines of an aligned request, which is to be met or to be refused."""
+        part, *numbers = request = self._choice.aligned(size, alignment)
+        call = self.call(part, ("&place",), numbers)
+        if operation == "allocate":
+            self._sizes[block], self._choice.requests[block] = size, request
+        if part == "aligned_alloc":
+            return [f"take({at}, {call}, {size}, {alignment});" if operation == "allocate" else _refuse(call, "-1")]
+        met = f"if (!{call}) take({at}, place, {size}, {alignment});"
+        return [
+            "{",
+            "    void *place = NULL;",
+            f"    {met if operation == 'allocate' else _refuse(f'!{call}', '-1')}",
+            "}",
+        ]
 
-    def calloc(self, block: int, at: str, named: dict[str, int]) -> list[str]:
-        self._requests[block] = -1, named["size"]
-        return [f"zeroed({at}, {self._call('calloc', (), (named['size'],))}, {named['size']});"]
+    def resized(self, pointer: str, size: int) -> str:
+        """A call that resizes."""
+        part, sizes = self._choice.resized(size)
+        return self.call(part, (pointer,), sizes)
 
-    def free(self, block: int, at: str, named: dict[str, int]) -> list[str]:
-        del named
-        alignment, size = self._requests.get(block, (-1, 0))
-        return [f"{self._given_back(f'leave({at})', alignment, size)};"]
+    def _freed(self, pointer: str, block: int, size: int) -> str:
+        part, sizes = self._choice.freed(block, size)
+        return self.call(part, (pointer,), sizes or (size,))
 
-    def _given_back(self, pointer: str, alignment: int, size: int) -> str:
-        if alignment > 0 and "free_aligned_sized" in self._parts and "free_sized" in self._parts:
-            return self._call("free_aligned_sized", (pointer,), (alignment, size))
-        sized = alignment < 0 and not size % 2 and "free_sized" in self._parts
-        return self._call("free_sized" if sized else "free", (pointer,), (size,))
-
-    def resize(self, block: int, at: str, named: dict[str, int]) -> list[str]:
-        self._requests[block] = -1, named["size"]
-        return [f"look({at});", f"change({at}, {self._resized(f'block[{at}].at', named['size'])}, {named['size']});"]
-
-    def _resized(self, pointer: str, size: int) -> str:
-        if "reallocarray" in self._parts and not (size % 2 and "realloc" in self._parts):
-            count = 1 if size % 2 else 2
-            return self._call("reallocarray", (pointer,), (count, size // count))
-        return self._call("realloc", (pointer,), (size,))
-
-    def use_all(self, block: int, at: str, named: dict[str, int]) -> list[str]:
-        del block, named
-        call = self._call("malloc_usable_size", (f"block[{at}].at",), ())
-        return [f"look({at});", f"block[{at}].size = {call};", f"fill({at});"]
-
-    def too_much(self, block: int, at: str, named: dict[str, int]) -> list[str]:
-        del block, at
-        alignment, size = named["alignment"], named["size"]
-        if alignment and "aligned_alloc" in self._parts:
-            call = self._call("aligned_alloc", (), (alignment, size - size % alignment))
-        elif alignment:
+    def _cycle(self, size: int, count: int, how: int) -> list[str]:
+        if how == CROWDED:
             raise _NoFormError
-        else:
-            call = self._call("malloc", (), (size,))
-        return [f'if ({call}) wrong(-1, "a request for more than there can be was met");']
-
-    def resize_too_much(self, block: int, at: str, named: dict[str, int]) -> list[str]:
-        del block
-        call = self._call("realloc", (f"block[{at}].at",), (named["size"],))
-        return [f'if ({call}) wrong({at}, "a resize to more than there can be was met");', f"look({at});"]
-
-    def cycle(self, block: int, at: str, named: dict[str, int]) -> list[str]:
-        del block, at
-        size, how = named["size"], named["how"]
         first = max(size // 2, 1) if how == RESIZED else size
         last = max(size // 8, 1) if how == SHRUNK else size
-        lines = [f"unsigned char *at = {self._call('calloc' if how == ZEROED else 'malloc', (), (first,))};"]
+        lines = [f"unsigned char *at = {self.call('calloc' if how == ZEROED else 'malloc', (), (first,))};"]
         if how == ZEROED:
             lines += [f'for (size_t j = 0; at && j < {first}; j++) if (at[j]) wrong(-1, "it is not zero");']
         lines += ["if (!at) break;", f"memset(at, 90, {first});"]
-        lines += [f"at = {self._resized('at', last)};"] if first != last else []
+        lines += [f"at = {self.resized('at', last)};"] if first != last else []
         if how == PAIRED:
-            lines += [f"void *other = {self._call('malloc', (), (first,))};"]
-        lines += [f"{self._given_back(it, -1, last)};" for it in (("at", "other") if how == PAIRED else ("at",))]
-        return [f"for (int i = 0; i < {named['count']}; i++) {{", *(f"    {line}" for line in lines), "}"]
-
-    def reset(self, block: int, at: str, named: dict[str, int]) -> list[str]:
-        del block, at, named
-        return [f"{self._call('reset', (), ())};"]
+            lines += [f"void *other = {self.call('malloc', (), (first,))};"]
+        lines += [f"{self._freed(it, -1, last)};" for it in (("at", "other") if how == PAIRED else ("at",))]
+        return [f"for (int i = 0; i < {count}; i++) {{", *(f"    {line}" for line in lines), "}"]
 
 
-_WRITERS = {
-    "allocate": _Writer.allocate,
-    "calloc": _Writer.calloc,
-    "free": _Writer.free,
-    "resize": _Writer.resize,
-    "use_all": _Writer.use_all,
-    "request_too_much": _Writer.too_much,
-    "resize_too_much": _Writer.resize_too_much,
-    "cycle": _Writer.cycle,
-    "reset": _Writer.reset,
+def _refuse(call: str, number: str) -> str:
+    """The line of a request that must be refused."""
+    return f'if ({call}) wrong({number}, "a request for more than there can be was met");'
+
+
+_LINES: dict[str, Callable[[_Writer, str, int], list[str]]] = {
+    "allocate": lambda it, at, size: [f"take({at}, {it.call('malloc', (), (size,))}, {size}, 0);"],
+    "calloc": lambda it, at, size: [f"zeroed({at}, {it.call('calloc', (), (size,))}, {size});"],
+    "check": lambda _, at, __: [f"look({at});"],
+    "compare": lambda _, __, ___: [],
+    "request_too_much": lambda it, _, size: [_refuse(it.call("malloc", (), (size,)), "-1")],
+    "reset": lambda it, _, __: [f"{it.call('reset', (), ())};"],
+    "resize": lambda it, at, size: [
+        f"look({at});",
+        f"change({at}, {it.resized(f'block[{at}].at', size)}, {size});",
+    ],
+    "resize_too_much": lambda it, at, size: [_refuse(it.resized(f"block[{at}].at", size), at), f"look({at});"],
+    "use_all": lambda it, at, _: [
+        f"look({at});",
+        f"block[{at}].size = {it.call('malloc_usable_size', (f'block[{at}].at',), ())};",
+        f"fill({at});",
+    ],
 }
-"""How each step is written."""
+"""The lines of each step that has a form in C; those of an aligned request, a free and a cycle are made elsewhere."""

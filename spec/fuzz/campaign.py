@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.violation import Violation
 from .driver import Driver
+from .finding import Finding
 from .mask import Mask
 from .rounds import Round, take_round
 from .shadow_heap import SharedIntervals
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .capabilities import Capabilities
+    from .finding import HeapStep
     from .journal import Journal
     from .recognition import TargetSource
     from .rounds import Kind
@@ -73,12 +75,18 @@ class CampaignOutcome:
     rounds: int = 0
     checked: Counter[str] = field(default_factory=Counter[str])
     unread: str | None = None  # why contents were not checked; None if there were none
-    last: int = 0  # the position in the journal where the last round begins
+    last: int = 0  # the position in the steps where the last round begins
     wrong: Violation | None = None
 
-    def add(self, driver: Driver, seconds: float) -> None:
-        """Add the result of a driver."""
-        self.operations += driver.journal.length - self.last
+    def as_json(self, program: tuple[HeapStep, ...]) -> dict[str, Any]:
+        """The answer to a job, with the program that led to what is wrong."""
+        wrong, answer = self.wrong, {name: value for name, value in vars(self).items() if name != "wrong"}
+        finding = wrong and Finding(wrong.requirement, wrong.message, program, operations=self.operations).as_json()
+        return answer | {"finding": finding}
+
+    def add(self, driver: Driver, start: int, seconds: float) -> None:
+        """Add the result of a driver, whose steps begin there in its journal."""
+        self.operations += driver.journal.length - start
         self.seconds += seconds
         self.rounds += 1
         self.checked += driver.oracle.looked_at()
@@ -116,7 +124,7 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         if target is None or fresh or journal.full:
             target = source.open() if target is None or fresh else target
             journal.begin()
-        outcome.last = journal.length
+        begun = journal.length
         journal.enter(number, outcome.operations)
         # A target that ages is closed after its last round.
         opened = replace(target, owned=fresh and target.owned)
@@ -128,12 +136,13 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         except Violation as wrong:
             outcome.wrong = _unless_left_out(wrong, mask)
             spoilt = outcome.wrong is None and source.makes_fresh  # what is wrong with it would show again
-        outcome.add(driver, time.perf_counter() - start)
+        outcome.add(driver, begun, time.perf_counter() - start)
         access = driver.oracle.host_access
         number += 1
         target = None if spoilt else target
     if target is not None and outcome.wrong is None and not fresh:
         outcome.wrong = _closed(Driver(target, capabilities, journal, mask=mask), mask)
+    outcome.last = journal.last_round()
     return outcome
 
 
@@ -185,7 +194,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
     if outcome.wrong is None:
         outcome.wrong = _closed(drivers[0], mask)
     for driver in drivers:
-        outcome.add(driver, 0.0)
+        outcome.add(driver, 0, 0.0)
     outcome.seconds = time.perf_counter() - deadline + seconds
     outcome.checked["A20-threads"] = outcome.operations
     return outcome

@@ -11,6 +11,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from .finding import kind_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -36,6 +38,8 @@ _FAMILIES = (
     _Family(frozenset({"A05", "A06", "A18"}), frozenset({"A16"})),  # a request is answered wrongly
     _Family(frozenset({"A16", "A17", "A18", "A25"})),  # the allocator counts wrongly
 )
+_ENDS = {"A22", "A23"}
+"""A process that ends in a call, and one that hangs in the same call, have one bug."""
 _CAUSES = frozenset(chain.from_iterable(family.causes for family in _FAMILIES))
 
 _AS_OPERATIONS = {
@@ -43,7 +47,7 @@ _AS_OPERATIONS = {
     "reset": (), "fill": ("allocate",), "reuse": ("allocate",), "request_too_much": ("allocate",),
     "request_too_many": ("calloc",), "resize_too_much": ("allocate", "resize"),
 }  # fmt: skip
-_AS_CYCLES = (("allocate",), ("allocate", "resize"), ("calloc",), ("allocate", "resize"), ("allocate",))
+_AS_CYCLES = (("allocate",), ("allocate", "resize"), ("calloc",), ("allocate", "resize"), ("allocate",), ("allocate",))
 """What a cycle does, for each of its ways to allocate."""
 
 
@@ -74,6 +78,8 @@ def _explains(cause: Finding, effect: Finding) -> bool:
         return False  # one thread alone has shown the other
     needed, also_needed = _operations(cause), _operations(effect)
     mutual = broken == later or any({broken, later} <= family.causes for family in _FAMILIES)
+    if {broken, later} == _ENDS and _last_call(cause) == _last_call(effect) != "":
+        return True
     if mutual and also_needed <= needed:
         return True
     if not (needed <= also_needed or not also_needed):
@@ -85,6 +91,11 @@ def _explains(cause: Finding, effect: Finding) -> bool:
 def _broken(finding: Finding) -> str:
     """The number of the broken requirement; of a finding of several threads, the number of what they have broken."""
     return (finding.message if finding.requirement == "A20-threads" else finding.requirement)[:3]
+
+
+def _last_call(finding: Finding) -> str:
+    """The kind of the last step; empty if the program is not known."""
+    return kind_of(finding.program[-1]) if finding.program and finding.repeats else ""
 
 
 def _operations(finding: Finding) -> frozenset[str]:

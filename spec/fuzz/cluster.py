@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -90,7 +89,7 @@ def fuzz_on_cluster(  # noqa: PLR0913 -- all options are given by keyword
         seeds = range(seed, seed + (jobs or len(client.scheduler_info(n_workers=-1)["workers"])))
         if not seeds:
             raise TargetError(f"the scheduler at {scheduler} has no workers")
-        return _Runs(client, seeds, on_progress or _tell_nobody, on_change or id).take(target, options)
+        return _take(client, seeds, target, options, on_progress or _tell_nobody, on_change or id)
 
 
 @contextmanager
@@ -144,57 +143,37 @@ class LatestReports:
         return joined(self._reports.values())
 
 
-class _Runs:
-    """The runs of one call."""
-
-    def __init__(
-        self,
-        client: Any,
-        seeds: Sequence[int],
-        on_progress: Callable[[str, int, int], None],
-        on_change: Callable[[Report], object],
-    ) -> None:
-        self._client, self._seeds = client, seeds
-        self._on_progress, self._on_change = on_progress, on_change
-        self._topic = f"syncedmem-{uuid4().hex}"
-        self._latest = LatestReports()
-        self._arrived: SimpleQueue[bytes] = SimpleQueue()
-
-    def take(self, target: str, options: dict[str, Any]) -> Report:
-        """Have all runs made; whatever happens, they end with this."""
-        distributed: Any = import_module("distributed")
-        stop = distributed.Event(self._topic, client=self._client)
-        self._client.subscribe_topic(self._topic, self._arrive)
-        pending = {
-            it: self._client.submit(_run, target, it, self._topic, options, pure=False, key=f"{self._topic}-{it}")
-            for it in self._seeds
-        }
-        try:
-            while pending:
-                ended = [it for it, future in pending.items() if future.done()]
-                self._take_arrived()
-                for seed in ended:
-                    self._latest.end(seed, _result_of(pending.pop(seed)))
-                if ended:
-                    self._on_change(self._latest.joined())
-                self._on_progress("runs", len(self._seeds) - len(pending), len(self._seeds))
-                time.sleep(_PAUSE)
-        finally:
-            stop.set()
-            self._client.cancel(list(pending.values()))
-        return self._latest.joined()
-
-    def _arrive(self, event: tuple[object, bytes]) -> None:
-        """Keep the report of a run that goes on; another thread takes it."""
-        self._arrived.put(event[1])
-
-    def _take_arrived(self) -> None:
-        """Take the reports of runs that go on."""
-        changed = False
-        while not self._arrived.empty():
-            changed |= self._latest.note(*pickle.loads(self._arrived.get()))  # noqa: S301 -- from a worker of ours
-        if changed:
-            self._on_change(self._latest.joined())
+def _take(  # noqa: PLR0913 -- what a run is made of
+    client: Any,
+    seeds: Sequence[int],
+    target: str,
+    options: dict[str, Any],
+    on_progress: Callable[[str, int, int], None],
+    on_change: Callable[[Report], object],
+) -> Report:
+    """Have all runs made; whatever happens, they end with this."""
+    distributed: Any = import_module("distributed")
+    topic, latest = f"syncedmem-{uuid4().hex}", LatestReports()
+    arrived: SimpleQueue[tuple[object, bytes]] = SimpleQueue()  # reports of runs that go on, from another thread
+    stop = distributed.Event(topic, client=client)
+    client.subscribe_topic(topic, arrived.put)
+    pending = {it: client.submit(_run, target, it, topic, options, pure=False, key=f"{topic}-{it}") for it in seeds}
+    try:
+        while pending:
+            ended = [it for it, future in pending.items() if future.done()]
+            changed = False
+            while not arrived.empty():
+                changed |= latest.note(*pickle.loads(arrived.get()[1]))  # noqa: S301 -- from a worker of ours
+            for seed in ended:
+                latest.end(seed, _result_of(pending.pop(seed)))
+            if ended or changed:
+                on_change(latest.joined())
+            on_progress("runs", len(seeds) - len(pending), len(seeds))
+            time.sleep(_PAUSE)
+    finally:
+        stop.set()
+        client.cancel(list(pending.values()))
+    return latest.joined()
 
 
 class _StoppedError(Exception):
@@ -232,33 +211,30 @@ def _run(target: str, seed: int, topic: str, options: dict[str, Any]) -> Report:
     return fuzz(target, seed=seed, on_change=tell, on_progress=look, **options)
 
 
-def _with_seed(seed: int, report: Report) -> Report:
-    """The report, with findings that say with which seed they were found."""
-    return replace(report, violating=[replace(finding, seed=seed) for finding in report.violating])
-
-
 def joined(reports: Iterable[Report]) -> Report:
     """One report of several: of findings with the same key the shortest, counted together."""
     every = sorted(reports, key=lambda report: report.seed)
-    first = every[0]
     findings: dict[str, Finding] = {}
+    suites: dict[str, SuiteResult] = {}
     for report in every:
-        for finding in _with_seed(report.seed, report).violating:
+        for found in report.violating:
+            finding = replace(found, seed=report.seed)
             other = findings.get(finding.key)
             best = finding if other is None else min(other, finding, key=lambda it: it.effort)
             findings[finding.key] = replace(best, times=finding.times + (other.times if other else 0))
-    suites: dict[str, SuiteResult] = {}
-    for suite in (suite for report in every for suite in report.suites):
-        suites[suite.name] = _sum(suites[suite.name], suite) if suite.name in suites else suite
-    union = partial(_union, every)
+        for suite in report.suites:
+            suites[suite.name] = _sum(suites[suite.name], suite) if suite.name in suites else suite
+    promises = {name: text for report in every for name, text in report.promises.items()}  # one may have found an arena
     return replace(
-        first,
+        every[0],
+        promises=promises,
+        capabilities=every[0].capabilities.with_promises(promises),
         violating=list(findings.values()),
         suites=list(suites.values()),
         checked=sum((report.checked for report in every), Counter[str]()),
         lost=any(report.lost for report in every),
-        errors=union("errors"),
-        notes=union("notes"),
+        errors=list(dict.fromkeys(text for report in every for text in report.errors)),
+        notes=list(dict.fromkeys(text for report in every for text in report.notes)),
         planned=sum(report.planned for report in every),
     )
 
@@ -268,7 +244,3 @@ def _sum(one: SuiteResult, other: SuiteResult) -> SuiteResult:
     return SuiteResult(
         one.name, one.cases + other.cases, one.steps + other.steps, one.seconds + other.seconds, violation
     )
-
-
-def _union(reports: Sequence[Report], name: str) -> list[str]:
-    return list(dict.fromkeys(text for report in reports for text in getattr(report, name)))

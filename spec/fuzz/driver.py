@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from .shadow_heap import Intervals
     from .targets import Target
 
-__all__ = ["ATTEMPTS", "PAIRED", "PLAIN", "RESIZED", "SHRUNK", "ZEROED", "Driver"]
+__all__ = ["ATTEMPTS", "CROWDED", "PAIRED", "PLAIN", "RESIZED", "SHRUNK", "ZEROED", "Driver"]
 
-PLAIN, RESIZED, ZEROED, SHRUNK, PAIRED = range(5)
+PLAIN, RESIZED, ZEROED, SHRUNK, PAIRED, CROWDED = range(6)
 """How a `cycle` allocates its blocks."""
 
 _ALLOCATE, _FREE, _CHECK = code("allocate"), code("free"), code("check")
@@ -56,6 +56,9 @@ _MEASUREMENTS = 3
 
 _SMALL, _REUSED = 4096, 256
 """Up to this size, blocks of twice the size are of another class; and of so many blocks, one has an address again."""
+
+_CROWD = 2048
+"""The live blocks of a cycle that is crowded: more than the cache of a thread has."""
 
 _MOST_RESETS = 1024
 """The most turns of a cycle with resets: a reset that loses something may lose much more than a block."""
@@ -112,7 +115,7 @@ class Driver:
         self._leaves_out = None if mask is None or not mask.without else mask.leaves_out
         self.blocks: dict[int, Block] = self.oracle.heap.blocks
         self.reserves: bool | None = None
-        self._note = self.journal.note
+        self._note, self._record = self.journal.note, self.journal.record
         self._take = target.take
         self._give = target.give
         self._admit = self.oracle.admit
@@ -139,7 +142,7 @@ class Driver:
         live = self.blocks.get(block)
         if live is None:
             return False
-        self._note(_FREE, block, stream)
+        self._note(_FREE, block, 0, 0, stream)
         self._give_back(live, stream)
         return True
 
@@ -157,7 +160,7 @@ class Driver:
         take = self.target.take_zeroed
         if take is None or block in self.blocks:
             return False
-        self._note(code("calloc"), block, size)
+        self._record("calloc", block, size)
         self.oracle.checked["calloc"] += 1
         return self._obtain(take, block, size, 0, 0, zeroed=True)
 
@@ -166,7 +169,7 @@ class Driver:
         old = self.blocks.get(block)
         if self.target.resize is None or old is None or not size or not old.size or min(size, old.size) > MOST_TOUCHED:
             return False
-        self._note(code("resize"), block, size)
+        self._record("resize", block, size)
         self.oracle.checked["realloc"] += 1
         return self._resize(old, size)
 
@@ -177,7 +180,7 @@ class Driver:
             return False
         if max(target.extent, origin.extent) > WHOLE:
             return False
-        self._note(code("copy"), block, source)
+        self._record("copy", block, source)
         size = min(target.size, origin.size)
         self.oracle.judge_copy(origin, target, size, _error_of(lambda: copy(origin.handle, target.handle, size)))
         return True
@@ -187,8 +190,10 @@ class Driver:
         copy = self.target.copy
         if copy is None:
             return False
-        self._note(code("copy_nothing"))
-        self.oracle.judge_copy_of_nothing(_error_of(lambda: copy(None, None, 0)))
+        self._record("copy_nothing")
+        self.oracle.check_error(
+            "A15-copies", "copying zero bytes from null to null", _error_of(lambda: copy(None, None, 0))
+        )
         return True
 
     def use_all(self, block: int) -> bool:
@@ -196,14 +201,14 @@ class Driver:
         usable_size, live = self.target.usable_size, self.blocks.get(block)
         if usable_size is None or live is None or not live.size:
             return False
-        self._note(code("use_all"), block)
+        self._record("use_all", block)
         self._look(live)
         self.oracle.judge_usable(live, _answer_of(lambda: usable_size(live.handle)))
         return True
 
     def compare(self) -> bool:
         """Compare the statistics of the target with the shadow heap."""
-        self._note(code("compare"))
+        self._record("compare")
         self.oracle.compare(at_end=False)
         return True
 
@@ -211,13 +216,13 @@ class Driver:
         """Queue work on a block: its stream now uses the block."""
         if self.target.give_on is None or block not in self.blocks:
             return False
-        self._note(code("work"), block, stream)
+        self._record("work", block, stream)
         self._stream(stream).queued += 1
         return True
 
     def finish(self, stream: int) -> bool:
         """Let the work of a stream happen."""
-        self._note(code("finish"), stream)
+        self._record("finish", stream)
         self._stream(stream).synchronize()
         return True
 
@@ -228,7 +233,7 @@ class Driver:
         freed = None if self._freed is None else self._freed.get(block)
         if freed is None or not freed.size or self.oracle.heap.in_use(freed):
             return False
-        self._note(code("free_again"), block)
+        self._record("free_again", block)
         promised = self.capabilities.double_free
         self._misuse("A12-double-free", promised, freed.handle, freed.size, f"{freed}, given back twice")
         return True
@@ -238,7 +243,7 @@ class Driver:
         promised = self.capabilities.foreign_free
         if promised == "undefined" or not self.blocks:
             return False
-        self._note(code("free_foreign"))
+        self._record("free_foreign")
         example = next(iter(self.blocks.values())).handle
         foreign = id(self._foreign) if isinstance(example, int) else object()
         self._misuse("A11-foreign-free", promised, foreign, 16, f"{foreign!r:.60}, never allocated, given back")
@@ -249,7 +254,7 @@ class Driver:
         promised, live = self.capabilities.wrong_size, self.blocks.get(block)
         if promised == "undefined" or live is None or not live.size or size == live.size:
             return False
-        self._note(code("free_wrong_size"), block, size)
+        self._record("free_wrong_size", block, size)
         if promised == "ignore":
             self._forget(live)
         self._misuse("A10-wrong-size", promised, live.handle, size, f"{live}, given back as {size} bytes")
@@ -265,8 +270,8 @@ class Driver:
         contracts = self.target.contracts
         if contracts is None:
             return False
-        self._note(code("free_null"))
-        self.oracle.judge_contract(contracts.free_null())
+        self._record("free_null")
+        self.oracle.check("A26-c-contracts", contracts.free_null())
         return True
 
     def free_with_errno(self, size: int) -> bool:
@@ -274,12 +279,12 @@ class Driver:
         contracts = self.target.contracts
         if contracts is None or not self.capabilities.errno_kept or not size:
             return False
-        self._note(code("free_with_errno"), size)
+        self._record("free_with_errno", size)
         if self._obtain(self._take, -1, size, 0, 0):
             block = self.blocks[-1]
             self._look(block)
             self._forget(block)
-            self.oracle.judge_contract(contracts.free_with_errno(block.handle))
+            self.oracle.check("A26-c-contracts", contracts.free_with_errno(block.handle))
         return True
 
     def resize_null(self, block: int, size: int) -> bool:
@@ -287,14 +292,14 @@ class Driver:
         contracts = self.target.contracts
         if contracts is None or not contracts.resizes or block in self.blocks or not size:
             return False
-        self._note(code("resize_null"), block, size)
+        self._record("resize_null", block, size)
         for _ in range(ATTEMPTS):
             if self._obtain(contracts.resize_null, block, size, 0, 0):
-                self.oracle.judge_contract("")
+                self.oracle.check("A26-c-contracts", "")
                 return True
             if not self._is_served(self._take, size):
                 return False
-        self.oracle.judge_contract(f"realloc(NULL, {size}) is null each time, and malloc({size}) is not")
+        self.oracle.check("A26-c-contracts", f"realloc(NULL, {size}) is null each time, and malloc({size}) is not")
         return False
 
     def resize_to_nothing(self, block: int) -> bool:
@@ -302,19 +307,19 @@ class Driver:
         contracts, live = self.target.contracts, self.blocks.get(block)
         if contracts is None or not contracts.resizes or live is None or not live.size:
             return False
-        self._note(code("resize_to_nothing"), block)
+        self._record("resize_to_nothing", block)
         self._look(live)
         self._forget(live)
         self.oracle.resized = True
         kept = contracts.resize_to_nothing(live.handle)
         if kept is None:
-            self.oracle.judge_contract("")
+            self.oracle.check("A26-c-contracts", "")
             return True
         sizes = (*[live.size] * _LENT, 1, 16, 64)
         numbers = [-1 - at for at, size in enumerate(sizes) if self._obtain(self._take, -1 - at, size, 0, 0)]
         owner = self.oracle.heap.at(kept)
         freed = f"realloc({live}, 0) returned {kept:#x}, which it had freed: it is lent again, as {owner}"
-        self.oracle.judge_contract(freed if owner is not None else "")
+        self.oracle.check("A26-c-contracts", freed if owner is not None else "")
         for number in numbers:
             self._give_back(self.blocks[number], 0)
         self._give(kept, 0)
@@ -325,16 +330,16 @@ class Driver:
         contracts = self.target.contracts
         if contracts is None or not contracts.aligns:
             return False
-        self._note(code("request_bad_alignment"), alignment, size)
-        self.oracle.judge_contract(contracts.request_bad_alignment(alignment, size))
+        self._record("request_bad_alignment", alignment, size)
+        self.oracle.check("A26-c-contracts", contracts.request_bad_alignment(alignment, size))
         return True
 
     def fork(self, count: int) -> bool:
         """Fork many times while another thread allocates: each child must be able to allocate and free."""
         if not self.capabilities.fork_safe or not self.oracle.heap.alone:
             return False
-        self._note(code("fork"), count)
-        self.oracle.judge_fork(fork_often(self.target, count, self.journal.move))
+        self._record("fork", count)
+        self.oracle.check("A27-survives-fork", fork_often(self.target, count, self.journal.move))
         return True
 
     # --- requests that are too large, many requests, and requests up to the limit
@@ -343,7 +348,7 @@ class Driver:
         """Request more memory than can exist, maybe with an alignment, to which it is rounded up."""
         if size > self.target.most or (alignment and self.target.take_aligned is None):
             return False
-        self._note(code("request_too_much"), size, alignment)
+        self._record("request_too_much", size, alignment)
         take = self._taking(alignment, 0)
         at = f" at a multiple of {alignment}" if alignment else ""
         self.oracle.judge_too_much(f"a request for {size} bytes{at}", size, _answer_of(lambda: take(size)))
@@ -354,7 +359,7 @@ class Driver:
         take = self.target.take_many
         if take is None:
             return False
-        self._note(code("request_too_many"), count, size)
+        self._record("request_too_many", count, size)
         request = f"a request for {count} times {size} bytes"
         self.oracle.judge_too_much(request, count * size, _answer_of(lambda: take(count, size)))
         return True
@@ -364,7 +369,7 @@ class Driver:
         resize, old = self.target.resize, self.blocks.get(block)
         if resize is None or old is None or not old.size or size > self.target.most:
             return False
-        self._note(code("resize_too_much"), block, size)
+        self._record("resize_too_much", block, size)
         self._look(old)
         self.oracle.resized = True
         answer = _answer_of(lambda: resize(old.handle, size, old.size))
@@ -378,19 +383,19 @@ class Driver:
         Parameters
         ----------
         size, count : int
-        how : {PLAIN, RESIZED, ZEROED, SHRUNK, PAIRED}
+        how : {PLAIN, RESIZED, ZEROED, SHRUNK, PAIRED, CROWDED}
             Whether the block is allocated plainly, with half the size and then resized, with zeros, resized to an
-            eighth, and freed as a block of that size, or freed before a younger block.
+            eighth, and freed as a block of that size, freed before a younger block, or freed when 2,048 are live.
         """
         needed = {RESIZED: self.target.resize, ZEROED: self.target.take_zeroed, SHRUNK: self.target.resize}
         if needed.get(how, True) is None:
             return False
-        if not (self.capabilities.reuse or self.target.reset):
+        if not (self.capabilities.reuse or (self.target.reset and how != CROWDED)):
             return False
-        self._note(code("cycle"), size, count, how)
+        self._record("cycle", size, count, how)
         if not self.capabilities.reuse:
             count = min(count, _MOST_RESETS)
-        if size <= _SMALL and self._comes_again(size, min(count, _REUSED), how):
+        if size <= _SMALL and how != CROWDED and self._comes_again(size, min(count, _REUSED), how):
             return True
         measured = count - count // 4
         if not self._turn_over(size, count - measured, how):  # fills the caches
@@ -403,7 +408,8 @@ class Driver:
             growth = measurement
             gc.collect()  # objects that wait for the collector are no leak
         # An allocator may keep a record of each call: then the process grows with blocks of another class as well.
-        records = self._growth(size // 8 if size > _SMALL else 2 * size, measured, how)
+        other = size // 64 if how == CROWDED else size // 8 if size > _SMALL else 2 * size
+        records = self._growth(other, measured, how)
         if records is not None and not self.oracle.grew(size, measured, growth - records):
             return True
         raise Violation("A16-no-leaks", f"{measured} times {size} bytes, each given back: the process grew by {growth}")
@@ -425,6 +431,8 @@ class Driver:
 
     def _turn_over(self, size: int, count: int, how: int, addresses: set[int] | None = None) -> bool:
         """Allocate and free a block this many times, and note its addresses; False if it is refused."""
+        if how == CROWDED:
+            return all(self._fill_and_empty(size, min(_CROWD, count - at)) for at in range(0, count, _CROWD))
         take: Any = self.target.take_zeroed if how == ZEROED else self._take
         first = max(size // 2, 1) if how == RESIZED else size
         last = max(size // 8, 1) if how == SHRUNK else size
@@ -441,7 +449,7 @@ class Driver:
             if how == PAIRED:
                 self._give_back(self.blocks[-2], 0)
             if not self.capabilities.reuse and self.target.reset is not None:
-                self.oracle.judge_reset(_error_of(self.target.reset))
+                self.oracle.check_error("A07-free-accepts", "resetting", _error_of(self.target.reset))
             if not resized:
                 return False
             self.journal.move()
@@ -451,40 +459,45 @@ class Driver:
         """Allocate blocks until the limit is reached, and free them all."""
         if not self.oracle.limit or not size:
             return False
-        self._note(code("fill"), size)
+        self._record("fill", size)
+        self._fill_and_empty(size, _MOST_BLOCKS)
+        return True
+
+    def _fill_and_empty(self, size: int, most: int) -> bool:
+        """Allocate so many blocks, as far as they are met, and free them all; whether all were met."""
         count = 0
-        while count < _MOST_BLOCKS and self._obtain(self._take, -1 - count, size, 0, 0):
+        while count < most and self._obtain(self._take, -1 - count, size, 0, 0):
             count += 1
             self.journal.move()
         for number in range(-count, 0):
             self._give_back(self.blocks[number], 0)
-        return True
+        return count == most
 
     def reset(self) -> bool:
         """Have an arena take all its blocks back; what was served once must be served again."""
         reset = self.target.reset
         if reset is None or self.capabilities.reuse or not self.oracle.heap.alone:
             return False
-        self._note(code("reset"))
+        self._record("reset")
         for live in list(self.blocks.values()):
             self._look(live)
             self._forget(live)
         if self._freed is not None:
             self._freed.clear()
-        self.oracle.judge_reset(_error_of(reset))
+        self.oracle.check_error("A07-free-accepts", "resetting", _error_of(reset))
         size = self.oracle.largest
         if size and not any(self._obtain(self._take, -1, size, 0, 0) for _ in range(ATTEMPTS)):
             self.oracle.judge_exhausted(size)
         if -1 in self.blocks:
             self._give_back(self.blocks[-1], 0)
-            self.oracle.judge_reset(_error_of(reset))
+            self.oracle.check_error("A07-free-accepts", "resetting", _error_of(reset))
         return True
 
     def reuse(self, size: int, count: int) -> bool:
         """Allocate two blocks and free them, the older one first, many times; some memory must be lent again."""
         if not (self.capabilities.reuse and size and count):
             return False
-        self._note(code("reuse"), size, count)
+        self._record("reuse", size, count)
         gone: set[int] = set()
         for _ in range(count):
             if not all(self._obtain(self._take, number, size, 0, 0) for number in (-1, -2)):
@@ -708,7 +721,7 @@ class Driver:
         self.oracle.compare(at_end=True)
         close = getattr(self.target.subject, "close", None)
         if self.target.owned and callable(close):
-            self.oracle.judge_close(_error_of(close))
+            self.oracle.check_error("A24-closes", "closing with nothing in use", _error_of(close))
 
 
 def _answer_of(call: Callable[[], Any]) -> Any:

@@ -44,50 +44,25 @@ _DEATHS = ("A22-no-crash", "A23-no-hang")
 
 
 class Examiner:
-    """Asks about the findings of one run.
-
-    Parameters
-    ----------
-    place : JobPlace
-    report : Report
-        Gets what is to be noted.
-    fresh : bool
-        Whether each target is new.
-    seconds : float
-        The time of the run, which begins now.
-    show : callable
-        Tells the progress.
-
-    Attributes
-    ----------
-    skipped : Mask
-        What the user left unjudged.
-    rounds : tuple of Job and Mask
-        The last job of rounds.
-    arena : bool or None
-        Whether the target is an arena; None until somebody had to ask.
-    """
+    """Asks about the findings of one run, whose time begins now; the report gets what is to be noted."""
 
     def __init__(
         self, place: JobPlace, report: Report, seconds: float, show: Callable[..., None], *, fresh: bool
     ) -> None:
         self._place, self._report, self._seconds, self._show, self._fresh = place, report, seconds, show, fresh
-        self.skipped: Mask = Mask.of(report.skipped)
-        self.rounds: tuple[Job, Mask] = {}, Mask()
-        self.arena: bool | None = None
+        self.skipped: Mask = Mask.of(report.skipped)  # what the user left unjudged
+        self.rounds: tuple[Job, Mask] = {}, Mask()  # the last job of rounds
+        self._asked_for_arena = False
         self._since = 0
         self._until = self._shorten_until = time.perf_counter() + seconds
 
-    def ask(self, job: Job, mask: Mask) -> Answer:
-        """The answer to a job, with what all jobs have."""
-        self._since = self._place.journal.moved()[0]
-        whole = max(self._until + SHORTENING_SECONDS + LAST_SECONDS - time.perf_counter(), 0.0)
-        return self._place.perform({**self._complete(job, mask), "whole": whole})
-
-    def _complete(self, job: Job, mask: Mask) -> Job:
-        """A job with what all jobs have."""
-        promises = self._report.promises | ({"reuse": "no"} if self.arena else {})
-        return {**job, "promises": promises, "seed": self._report.seed, "mask": mask.as_json()}
+    def ask(self, job: Job, mask: Mask, place: JobPlace | None = None, more: float = SHORTENING_SECONDS) -> Answer:
+        """The answer to a job, which ends at most so much more than `LAST_SECONDS` after the time of the run."""
+        place = self._place if place is None else place
+        self._since = place.journal.moved()[0]
+        whole = max(self._until + more + LAST_SECONDS - time.perf_counter(), 0.0)
+        all_have = {"promises": self._report.promises, "seed": self._report.seed, "mask": mask.as_json()}
+        return place.perform({**job, **all_have, "whole": whole})
 
     def count_steps(self) -> int:
         """The steps of the present job until now."""
@@ -113,7 +88,10 @@ class Examiner:
             once = "the native driver saw this once, and its steps, taken again, did not show it"
             self.note(f"{once}: {short.requirement}: {short.message}")
             return None
-        return self._confirmed(short, mask)
+        confirmed = self._confirmed(short, mask)
+        if confirmed.is_arena:
+            self._report.expect_no_reuse()
+        return confirmed
 
     def note(self, note: str) -> None:
         """Put a note into the report, once."""
@@ -134,19 +112,21 @@ class Examiner:
         by_time = finding.requirement in {"A23-no-hang", "A27-survives-fork"}
         if by_time or not (self._report.protected and finding.repeats and finding.program):
             return finding
+        tried = False
         with Isolated(self._report.target, self._report.hang) as elsewhere:
             for program in [finding.program, *raised(finding.program)]:
                 shown = [self._shown(program, finding.requirement, mask, elsewhere, heap) for heap in _HEAPS]
                 if shown[0] is not None and None not in shown:
                     return replace(finding, program=program, message=shown[0].message)
                 if time.perf_counter() > self._end_of_shortening() + LAST_SECONDS:
-                    break
-        return replace(finding, elsewhere=False)
+                    break  # and nobody knows what this program would have shown
+                tried = True
+        return replace(finding, elsewhere=not tried)
 
     def _shown(self, program: Program, requirement: str, mask: Mask, place: JobPlace, heap: int) -> Finding | None:
         """The finding of a program in a place with another heap, if it breaks the requirement."""
-        job = self._complete(_program_job(program), mask) | {"heap": heap}
-        finding = finding_of(place.perform(job), place.journal.steps() or program)
+        answer = self.ask(_program_job(program) | {"heap": heap}, mask, place)
+        finding = finding_of(answer, place.journal.steps() or program)
         return finding if finding is not None and finding.requirement == requirement else None
 
     def _not_without(self, finding: Finding) -> str:
@@ -174,11 +154,11 @@ class Examiner:
         return not {"hang", "late"} & self.ask(job, mask).keys()
 
     def _as_arena(self, finding: Finding, mask: Mask) -> Finding | None:
-        """What seems to leak as what it is: an arena, of which reuse is not asked any more; None if it is none."""
-        if finding.requirement != "A16-no-leaks" or self.arena is not None:
+        """What seems to leak as what it is, an arena; None if it is none, or if that was asked before."""
+        if finding.requirement != "A16-no-leaks" or self._asked_for_arena:
             return None
+        self._asked_for_arena = True
         arena = self._repeat((HeapStep("reuse", _ARENA),), finding.requirement, mask)
-        self.arena = arena is not None
         return arena and replace(finding, message=arena.message, program=arena.program, shrunk=True)
 
     def _shrink(self, finding: Finding, last: int, mask: Mask) -> Finding | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCKS_OF",
+    "MOST_NUMBER",
     "MOST_STEPS",
     "NEVER_REUSES",
     "OPERATIONS",
@@ -25,6 +26,8 @@ __all__ = [
     "Finding",
     "HeapStep",
     "TargetError",
+    "allocated",
+    "freed",
     "kind_of",
     "read_object",
 ]
@@ -73,9 +76,9 @@ _OPTIONAL = ("alignment", "stream", "how")
 """Numbers that are zero by default."""
 
 
-_LARGEST = {"size": (1 << 64) - 1, "count": (1 << 64) - 1}
-"""The largest numbers of a step, as a journal holds them; of others `_MOST`."""
-_MOST = (1 << 32) - 1
+_LARGEST = {"size": (1 << 64) - 1, "count": (1 << 64) - 1, "stream": (1 << 16) - 1, "how": 5}
+"""The largest numbers of a step, as a journal holds them; of others `MOST_NUMBER`."""
+MOST_NUMBER = (1 << 32) - 1
 MOST_STEPS = 5 << 18
 """The most steps of a program, and of a journal: those of the longest job, a million, with the frees at its ends."""
 _MOST_TURNS = 1 << 20
@@ -118,7 +121,7 @@ class HeapStep(NamedTuple):
             )
         limits = {**_LARGEST, "count": _MOST_TURNS} if operation in {"cycle", "reuse"} else _LARGEST
         for name, number in zip(names, numbers, strict=False):
-            if number > (most := limits.get(name, _MOST)):
+            if number > (most := limits.get(name, MOST_NUMBER)):
                 raise TargetError(f"not a step: {shown(cast('object', data))}; {name} must be at most {most:,}")
         return cls(operation, tuple(numbers) + (0,) * (len(names) - len(numbers)))
 
@@ -139,6 +142,16 @@ class HeapStep(NamedTuple):
 
     def __str__(self) -> str:
         return self.call()
+
+
+def allocated(block: int, size: int, alignment: int = 0) -> HeapStep:
+    """The step that allocates a block."""
+    return HeapStep("allocate", (block, size, alignment, 0))
+
+
+def freed(block: int) -> HeapStep:
+    """The step that frees a block."""
+    return HeapStep("free", (block, 0))
 
 
 class _OneLineError(SyncedMemoryError):

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from syncedmem.model import FileAccessError
 from syncedmem.model.files import refused
@@ -28,21 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["WORKER", "Inline", "Isolated", "JobPlace", "environment"]
 
 _FAILED = "the fuzzer itself has failed, which says nothing about the target"
-
-
-class JobPlace(Protocol):
-    """Does jobs on one target.
-
-    It is in a context; with `protects` it survives a crash or a hang, and so can report it.  The journal has the steps
-    of the last program, up to the one that ended the process.
-    """
-
-    protects: bool
-    journal: Journal
-
-    def perform(self, job: Job) -> Answer:
-        """Do a job; an answer with ``"crash"`` or ``"hang"`` means that the target ended the process."""
-        ...
 
 
 class Inline:
@@ -101,6 +86,8 @@ class Isolated:
     def perform(self, job: Job) -> Answer:
         """Do a job in the worker; if the worker is ended, in another one.
 
+        An answer with ``"crash"`` or ``"hang"`` means that the target ended the process.
+
         Raises
         ------
         TargetError
@@ -153,6 +140,10 @@ class Isolated:
 WORKER = "from syncedmem.spec.fuzz.jobs import main; main()"
 
 
+JobPlace = Inline | Isolated
+"""Does jobs on one target, in a context.  With `protects` it survives a crash or a hang, and so can report it."""
+
+
 def _worker() -> Command:
     return Command([sys.executable, "-c", WORKER], environment(), group=True)
 
@@ -166,7 +157,7 @@ def _on_the_disk(path: Path) -> Journal:
     """A journal in a file that has room; without that, a full disk would end the process that writes to it."""
     try:
         with path.open("wb") as file:
-            _allocate(file.fileno(), 0, Journal.SIZE)
+            _allocate(file.fileno(), 0, Journal.size())
     except OSError as error:
         raise refused(str(path.parent), error) from error
     return Journal(path)

@@ -22,13 +22,12 @@ from ..engine.descendants import adopt_orphans, end_children, end_with_parent
 from ..engine.fork import in_fork
 from ..engine.supervisor import Death, Limits
 from ..engine.violation import Violation
-from .campaign import CampaignOutcome, campaign, threaded
+from .campaign import campaign, threaded
 from .driver import Driver
 from .finding import Finding, TargetError
 from .journal import Journal
 from .loops import items_from_json
 from .mask import Mask
-from .native_driver.journal import NativeJournal
 from .recognition import TargetSource
 from .shortening import shortened
 from .statistics import limit_of
@@ -124,26 +123,10 @@ def _campaign(source: TargetSource, record: Capabilities, job: Job, journal: Jou
     chosen = {name: job[name] for name in ("seed", "steps", "seconds")}
     mask = Mask.from_json(job.get("mask"))
     if job.get("threads", 1) > 1:
-        outcome = threaded(source, record, journal, threads=job["threads"], mask=mask, **chosen)
-        return _answer(outcome, (), 0)
+        return threaded(source, record, journal, threads=job["threads"], mask=mask, **chosen).as_json(())
     chosen |= {name: job[name] for name in ("kind", "first_round", "ages") if name in job}
     outcome = campaign(source, record, journal, mask=mask, **chosen)
-    return _answer(outcome, journal.steps() if outcome.wrong else (), outcome.last)
-
-
-def _answer(outcome: CampaignOutcome, program: tuple[HeapStep, ...], last: int) -> Answer:
-    wrong, finding = outcome.wrong, None
-    if wrong is not None:
-        finding = Finding(wrong.requirement, wrong.message, program, operations=outcome.operations).as_json()
-    return {
-        "operations": outcome.operations,
-        "seconds": outcome.seconds,
-        "rounds": outcome.rounds,
-        "checked": dict(outcome.checked),
-        "unread": outcome.unread,
-        "last": last,
-        "finding": finding,
-    }
+    return outcome.as_json(journal.steps() if outcome.wrong else ())
 
 
 def finding_of(answer: Answer, steps: tuple[HeapStep, ...]) -> Finding | None:
@@ -161,41 +144,30 @@ def finding_of(answer: Answer, steps: tuple[HeapStep, ...]) -> Finding | None:
 
 
 def _program(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Answer:
-    program = items_from_json(job["program"])
-    wrong = run_program(source, record, program, journal, Mask.from_json(job.get("mask")))
-    if wrong is None:
-        return {"finding": None}
-    return {"finding": Finding(wrong.requirement, wrong.message, program).as_json()}
+    """Take the steps of a program; if it is to be short, those of the shortest one that breaks a requirement."""
+    program, mask = items_from_json(job["program"]), Mask.from_json(job.get("mask"))
 
+    def wrong_in(steps: tuple[HeapStep, ...]) -> Violation | None:
+        journal.begin()
+        try:
+            Driver(source.open(), record, journal, mask=mask).run(steps)
+        except Violation as wrong:
+            return None if wrong.requirement in mask.unjudged else wrong
+        return None
 
-def run_program(
-    source: TargetSource, record: Capabilities, program: tuple[HeapStep, ...], journal: Journal, mask: Mask
-) -> Violation | None:
-    """Take the steps of a program on a target; return the violation, or None."""
-    journal.begin()
-    try:
-        Driver(source.open(), record, journal, mask=mask).run(program)
-    except Violation as wrong:
-        return None if wrong.requirement in mask.unjudged else wrong
-    return None
-
-
-def _shorten(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Answer:
-    mask = Mask.from_json(job.get("mask"))
-
-    def fails(program: tuple[HeapStep, ...]) -> bool:
-        wrong = run_program(source, record, program, journal, mask)
+    def fails(steps: tuple[HeapStep, ...]) -> bool:
+        wrong = wrong_in(steps)
         return wrong is not None and wrong.requirement == job["requirement"]
 
-    until = time.perf_counter() + job["seconds"]
-    shortest = shortened(items_from_json(job["program"]), fails, count_calls=journal.calls, until=until)
-    wrong = run_program(source, record, shortest, journal, mask)
-    if wrong is None or wrong.requirement != job["requirement"]:
-        return {"finding": None}
-    return {"finding": Finding(wrong.requirement, wrong.message, shortest, shrunk=True).as_json()}
+    shorten = job["job"] == "shorten"
+    if shorten:
+        until = time.perf_counter() + job["seconds"]
+        program = shortened(program, fails, count_calls=journal.calls, until=until)
+    wrong = wrong_in(program)
+    return {"finding": wrong and Finding(wrong.requirement, wrong.message, program, shrunk=shorten).as_json()}
 
 
-_JOBS = {"campaign": _campaign, "program": _program, "shorten": _shorten}
+_JOBS = {"campaign": _campaign, "program": _program, "shorten": _program}
 
 
 # --- the worker: a process that does each job in a fork, so that it survives a crash of a target
@@ -233,7 +205,8 @@ def _in_child(job: Job) -> Answer:
 def _natively(job: Job, answer: Path, limits: Limits) -> Answer:
     """Run the native driver in a fork, as another program."""
     program, *_ = command = job["command"]
-    with NativeJournal(*job["layout"]) as journal:
+    path, *layout = job["layout"]
+    with Journal(Path(path), *layout) as journal:
         run = partial(os.execv, program, command)
         death = in_fork(run, answer, limits, journal.mark)
         return {"death": vars(death)} if isinstance(death, Death) else death

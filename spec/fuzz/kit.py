@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from syncedmem.model.defaults import FUZZ
 
 from .campaign import Stage, stages
 from .capabilities import Capabilities
 from .examiner import Examiner, unrepeated
-from .finding import EngineError, Finding, TargetError, kind_of
+from .finding import MOST_STEPS, EngineError, Finding, TargetError, kind_of
 from .isolation import Inline, Isolated
 from .jobs import finding_of
 from .loops import folded
@@ -138,9 +138,9 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             parts=described["parts"],
             planned=min(steps, int(seconds * _SLOWEST)),
         )
-        options = _Options(seconds, described["fresh"], first)
         with _Progress(on_progress) as progress:
-            _Campaigns(place, report, options, progress, on_change or id).run()
+            examiner = Examiner(place, report, seconds, progress.show, fresh=described["fresh"])
+            _Campaigns(place, report, examiner, progress, on_change or id, seconds, first=first).run()
         return report
 
 
@@ -150,14 +150,6 @@ def _check_numbers(**numbers: float) -> None:
             raise TargetError(f"{name} must be more than 0, got {number:g}")
     if numbers["threads"] > _MOST_THREADS:
         raise TargetError(f"threads must be at most {_MOST_THREADS}, got {numbers['threads']}")
-
-
-class _Options(NamedTuple):
-    """The time, whether each target is new, and whether one finding is enough."""
-
-    seconds: float
-    fresh: bool
-    first: bool
 
 
 @dataclass
@@ -214,20 +206,19 @@ class _Progress:
 class _Campaigns:
     """One call of `fuzz`: all generators on one target."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what a run is made of
         self,
         place: JobPlace,
         report: Report,
-        options: _Options,
+        examiner: Examiner,
         progress: _Progress,
         changed: Callable[[Report], object],
+        seconds: float,
+        *,
+        first: bool,
     ) -> None:
-        self._place = place
-        self._report = report
-        seconds, fresh, self._first = options
-        self._progress = progress
-        self._changed = changed
-        self._examiner = Examiner(place, report, seconds, progress.show, fresh=fresh)
+        self._place, self._report, self._examiner = place, report, examiner
+        self._progress, self._changed, self._first = progress, changed, first
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tallies: dict[str, _Tally] = {}
         self._until = time.perf_counter() + seconds
@@ -289,17 +280,19 @@ class _Campaigns:
         """The answer to a job of rounds; if its process has ended, with the counts that are in the journal."""
         start = time.perf_counter()
         self._examiner.rounds = job, mask
-        answer = self._examiner.ask(job, mask)
+        answer = self._examiner.ask(job, mask, more=0.0)
         if "operations" in answer:
             return answer
         self._report.lost = True
-        begun, before, last = self._place.journal.entered()
+        journal = self._place.journal
+        begun, operations = journal.entered()[0], journal.moved()[1]
+        spoilt = begun < 0 or not 0 <= operations <= job["steps"] + MOST_STEPS  # the last round comes to its end
         counts = {
             "rounds": max(begun - job["first_round"], 0) + 1,
-            "operations": before + len(self._place.journal.steps()) - last,
-            "last": last,
+            "operations": 0 if spoilt else operations,
+            "last": journal.last_round(),
             "seconds": time.perf_counter() - start,
-            "spoilt": begun < 0,
+            "spoilt": spoilt,
         }
         return answer | counts
 
@@ -320,8 +313,7 @@ class _Campaigns:
         tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
         try:
-            capabilities = replace(report.capabilities, reuse=report.capabilities.reuse and not self._examiner.arena)
-            options = self._place, report.target, capabilities, report.hang, report.parts
+            options = self._place, report.target, report.capabilities, report.hang, report.parts
             driver = NativeDriver.of(*options) if report.protected else None
             if driver is None:
                 return False

@@ -153,13 +153,17 @@ class HeapOracle:
         self._nothings += 1
         promised = self._capabilities.zero_size
         problem = f"a request for zero bytes {answer}; {promised} was promised" if promised in wrong else None
-        self._check("A09-zero-size", problem)
+        self.check("A09-zero-size", problem)
 
-    def _check(self, requirement: str, problem: object, error: Exception | None = None) -> None:
+    def check(self, requirement: str, problem: object, error: Exception | None = None) -> None:
         """Count a check of a requirement, which is broken if there is a problem."""
         self.checked[requirement] += 1
         if problem:
             self._break(requirement, str(problem), error)
+
+    def check_error(self, requirement: str, what: str, error: Exception | None) -> None:
+        """Count a check of a call that must not raise."""
+        self.check(requirement, error and f"{what}: {said(error)}", error)
 
     def _break(self, requirement: str, message: str, error: Exception | None = None) -> None:
         """Raise the violation of a requirement, unless it is passed over."""
@@ -168,20 +172,20 @@ class HeapOracle:
 
     def _check_alignment(self, block: Block, alignment: int) -> None:
         wrong = block.address & self._mask or (alignment and block.address % alignment)
-        self._check("A03-aligned", wrong and f"{block} is not at a multiple of {max(alignment, self._mask + 1)}")
+        self.check("A03-aligned", wrong and f"{block} is not at a multiple of {max(alignment, self._mask + 1)}")
 
     def _check_size(self, block: Block) -> None:
         size = size_of(block.handle)
         if size is not None:
-            self._check("A08-size-known", f"{block} says that it has {size} bytes" if size < block.size else None)
+            self.check("A08-size-known", f"{block} says that it has {size} bytes" if size < block.size else None)
 
     def judge_usable(self, block: Block, usable: object) -> None:
         """Judge the usable size that the target reports of a block: from now on, all of it belongs to the block."""
         if not isinstance(usable, int):
-            self._check("A08-size-known", f"the usable size of {block} is {usable!r:.60}")
+            self.check("A08-size-known", f"the usable size of {block} is {usable!r:.60}")
             return
         what = f"{block} has a usable size of {usable} bytes"
-        self._check("A08-size-known", what if usable < block.size else None)
+        self.check("A08-size-known", what if usable < block.size else None)
         self.heap.extend(block, usable)
         try:
             self._reach(block).fill(block)
@@ -203,11 +207,11 @@ class HeapOracle:
         there = ((it[2], it[3]) for it in self._pending if it[0] < end and start < it[1])
         stream = next((stream for stream, queued in there if own is None or not own.is_after(stream, queued)), None)
         problem = stream and f"{block} for stream {block.stream} is memory that {stream} still writes to"
-        self._check("A19-stream-order", problem)
+        self.check("A19-stream-order", problem)
 
     def _check_limit(self) -> None:
         wrong = self.heap.bytes > self.limit and self.heap.alone
-        self._check("A18-limit", f"{self.heap.bytes} bytes are in use, the limit is {self.limit}" if wrong else None)
+        self.check("A18-limit", f"{self.heap.bytes} bytes are in use, the limit is {self.limit}" if wrong else None)
 
     # --- requests that are refused
 
@@ -252,18 +256,6 @@ class HeapOracle:
         self.checked["A16-no-leaks"] += 1
         self._break("A16-no-leaks", f"{NEVER_REUSES}, unless it is the last: is it an arena? then --promise reuse=no")
 
-    def judge_contract(self, problem: str) -> None:
-        """Judge a call of which C or POSIX says what it does."""
-        self._check("A26-c-contracts", problem)
-
-    def judge_fork(self, problem: str) -> None:
-        """Judge what forked children came to."""
-        self._check("A27-survives-fork", problem)
-
-    def judge_reset(self, error: Exception | None) -> None:
-        """Judge a reset, which takes all blocks back."""
-        self._check("A07-free-accepts", error and f"resetting: {said(error)}", error)
-
     def judge_starved(self, size: int, asked: int, larger: int, met: int) -> None:
         """Judge a size that was refused each time, while a larger one was met many times."""
         self._break(
@@ -306,16 +298,16 @@ class HeapOracle:
     def judge_resize(self, old: Block, new: Block) -> None:
         """Judge a resized block, which may have moved; call `admit` for it too."""
         difference = self._reach(new).differs(new, min(new.size, old.size), old.extent)
-        self._check("A14-resize-keeps", difference and f"{old} resized to {new.size} bytes: {difference}")
+        self.check("A14-resize-keeps", difference and f"{old} resized to {new.size} bytes: {difference}")
 
     def judge_copy(self, origin: Block, target: Block, size: int, error: Exception | None) -> None:
         """Judge a copy of `size` bytes from one block to another, or its error."""
         if error is not None:
-            self._check("A15-copies", f"copying {size} bytes: {said(error)}", error)
+            self.check("A15-copies", f"copying {size} bytes: {said(error)}", error)
         copied = Block(target.number, target.handle, target.address, target.size, origin.key, 0)
         access = self._reach(target)
         difference = access.differs(copied, size) or self._rest_differs(target, size)
-        self._check("A15-copies", difference and f"{size} bytes of {origin} copied to {target}: {difference}")
+        self.check("A15-copies", difference and f"{size} bytes of {origin} copied to {target}: {difference}")
         access.fill(target)
         self.look(origin)
 
@@ -324,10 +316,6 @@ class HeapOracle:
         present = self._reach(block).read(block, block.size)
         expected = contents(block.key, block.size)
         return "" if present[size:] == expected[size:] or not present else "bytes beyond it were changed"
-
-    def judge_copy_of_nothing(self, error: Exception | None) -> None:
-        """Judge a copy of zero bytes from null to null."""
-        self._check("A15-copies", error and f"copying zero bytes from null to null: {said(error)}", error)
 
     # --- frees
 
@@ -349,16 +337,12 @@ class HeapOracle:
         problem = f"{what}: it went unnoticed" if error is None and promised == "detect" else None
         if error is not None and promised == "ignore":
             problem = f"{what}: {said(error)}; to be ignored was promised"
-        self._check(requirement, problem, error)
+        self.check(requirement, problem, error)
 
     def grew(self, size: int, times: int, growth: int) -> bool:
         """Whether a process grew by more than other reasons explain, while a block was freed many times."""
         self.checked["A16-no-leaks"] += 1
         return growth > max(size * times // 16, _OTHER_GROWTH)
-
-    def judge_close(self, error: Exception | None) -> None:
-        """Judge the close of a target without live blocks."""
-        self._check("A24-closes", error and f"closing with nothing in use: {said(error)}", error)
 
     # --- statistics of the target
 

@@ -33,7 +33,7 @@ class Report:
     target, kind : str
     capabilities : Capabilities
     promises : dict
-        Entries that replaced those of the capability record.
+        Entries that replaced those of the capability record; ``reuse=no`` also if the target was found to be an arena.
     seed, steps, threads : int
     protected : bool
         Whether a crash or a hang could be noticed.
@@ -118,10 +118,12 @@ class Report:
     @property
     def incomplete(self) -> str:
         """Why nothing can be said of a target in which nothing was found; empty if enough was done."""
-        done = sum(suite.steps for suite in self.suites if suite.name == "fast")
+        runs = [suite for suite in self.suites if suite.name == "fast"]
+        done, seconds = sum(it.steps for it in runs), sum(it.seconds for it in runs)
         if self.violating or self.errors or 2 * done >= self.planned:
             return ""
-        return f"{done:,} of {self.planned:,} planned operations were done"
+        each = f", each in {1000 * seconds / done:.1f} ms" if done else ""
+        return f"{done:,} of {self.planned:,} planned operations of the fast generator were done{each}"
 
     @property
     def failures(self) -> list[Finding]:
@@ -163,11 +165,17 @@ class Report:
         for error in [*self.errors, *filter(None, [self.incomplete])]:
             raise EngineError(error)
 
+    def expect_no_reuse(self) -> None:
+        """Promise that the target is an arena, which was found: reuse is not asked of it any more."""
+        self.promises = self.promises | {"reuse": "no"}
+        self.capabilities = self.capabilities.with_promises(self.promises)
+
     def replay(self, finding: Finding) -> Replay:
-        """The replay of a finding."""
+        """The replay of a finding; that the target is an arena shows only where that is not promised."""
         chosen = self.seed if finding.seed is None else finding.seed, self.steps, self.threads, self.hang
         skip = tuple(dict.fromkeys((*self.skipped, *finding.after)))
-        return Replay(self.target, self.promises, finding, *chosen, named=self.named, skip=skip)
+        promises = {name: text for name, text in self.promises.items() if name != "reuse" or not finding.is_arena}
+        return Replay(self.target, promises, finding, *chosen, named=self.named, skip=skip)
 
     def c_program(self, finding: Finding, file: str) -> CProgram | None:
         """The program of a finding in C, for a file of this name; None if it has no form in C."""

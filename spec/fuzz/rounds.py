@@ -14,8 +14,8 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .driver import PAIRED, PLAIN, RESIZED, SHRUNK, ZEROED
-from .finding import HeapStep
+from .driver import CROWDED, PAIRED, PLAIN, RESIZED, SHRUNK, ZEROED
+from .finding import HeapStep, allocated, freed
 from .residence import MOST_TOUCHED, may_reserve
 from .targets import SIZE_MAX
 
@@ -129,6 +129,8 @@ _SHRUNK = (64, 256, 1024, 4096, 64 * KIB, 2 * MIB)
 """Sizes of blocks that are resized to an eighth, and freed as such."""
 _PROBED, _PROBE_BITS = range(24, 10, -1), 6
 """The powers of two from which the largest size that is met is looked for, and so many bits of it."""
+_MANY_TOGETHER = KIB, 1 << 14
+"""The size and the number of blocks that come and go together: what a cache loses of each batch is some megabytes."""
 _NO_ALIGNMENTS = (0, 1, 2, 3, 4, 12, 24, 48, 100)
 """What is no alignment for ``posix_memalign``: no power of two, or not a multiple of the size of a pointer."""
 _PAGE = 4096
@@ -164,7 +166,7 @@ _WRAP = 1 << 32
 def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, deadline: float) -> bool:  # noqa: PLR0913 -- what a round depends on
     """Take one round to its end; False if there is no such round."""
     if kind != "drawn":
-        rounds = fixed_rounds(driver) if kind == "fixed" else late_rounds(driver, deadline)
+        rounds = fixed_rounds(driver, deadline) if kind == "fixed" else late_rounds(driver, deadline)
         if number >= len(rounds):
             return False
         rounds[number]()
@@ -179,63 +181,47 @@ def take_round(driver: Driver, kind: Kind, number: int, seed: int, most: int, de
     return True
 
 
-def fixed_rounds(driver: Driver) -> Sequence[Callable[[], None]]:
+def fixed_rounds(driver: Driver, deadline: float) -> Sequence[Callable[[], None]]:
     """The fixed rounds for a driver: limits of sizes, cycles, the limit of memory, and each rare step once."""
+    target, limit = driver.target, driver.oracle.limit
     edges = sorted({0, *(max(0, (1 << k) + d) for k in range(17) for d in (-1, 0, 1))})
-    large = [
-        HeapStep("allocate", (i, (1 << k) + d, 0, 0)) for i, (k, d) in enumerate(product(range(17, 21), (-1, 0, 1)))
-    ]
-    allocate = [HeapStep("allocate", (i, size, 0, 0)) for i, size in enumerate(edges)]
-    free = [HeapStep("free", (i, 0)) for i in range(len(edges))]
-    use_all = [HeapStep("use_all", (i,)) for i in range(len(edges))]
-    once = [HeapStep("allocate", (0, 64 * KIB, 0, 0)), HeapStep("free", (0, 0))]
-    many = [HeapStep("allocate", (i, 16 + i % 48, 0, 0)) for i in range(_MANY)]
+    taken, gone = [allocated(i, size) for i, size in enumerate(edges)], [freed(i) for i in range(len(edges))]
+    once = [allocated(0, 64 * KIB), freed(0)]
     rounds = [
-        [*allocate, HeapStep("compare", ()), *free, *allocate, *reversed(free)],
-        [*allocate, *use_all, *free],
-        [
-            HeapStep("allocate", (0, 100, 0, 0)),
-            HeapStep("copy_nothing", ()),
-            HeapStep("free_foreign", ()),
-            HeapStep("check", (0,)),
-        ],
+        [*taken, HeapStep("compare", ()), *gone, *taken, *reversed(gone)],
+        [*taken, *(HeapStep("use_all", (i,)) for i in range(len(edges))), *gone],
+        [allocated(0, 100), HeapStep("copy_nothing", ()), HeapStep("free_foreign", ()), HeapStep("check", (0,))],
         _too_much(0),
-        *([HeapStep("request_too_many", it)] for it in (TOO_MANY if driver.target.take_many else ())),
-        [
-            HeapStep("allocate", (0, 100, 0, 0)),
-            *(HeapStep("resize_too_much", (0, size)) for size in TOO_MUCH),
-            HeapStep("allocate", (1, 100, 0, 0)),
-        ],
-        *([*_aligned_then_resized(it)] for it in (_ALIGNED if driver.target.take_aligned else ())),
-        *([*there, step] for there, step in (_contracts() if driver.target.contracts else ())),
-        [*many, *(HeapStep("free", (i, 0)) for i in range(0, _MANY, 2))],
+        *([HeapStep("request_too_many", it)] for it in (TOO_MANY if target.take_many else ())),
+        [allocated(0, 100), *(HeapStep("resize_too_much", (0, size)) for size in TOO_MUCH), allocated(1, 100)],
+        *([*_aligned_then_resized(it)] for it in (_ALIGNED if target.take_aligned else ())),
+        *([*there, step] for there, step in (_contracts() if target.contracts else ())),
+        [*(allocated(i, 16 + i % 48) for i in range(_MANY)), *(freed(i) for i in range(0, _MANY, 2))],
         [*once, *(HeapStep("request_too_much", (TOO_MUCH[0], 0)) for _ in range(_REFUSALS)), *once],
         # Before blocks are large: memory that they leave would serve a class that grows.
         *([HeapStep("cycle", (size, _CLASS_BYTES // size, PLAIN))] for size in _CLASSES),
         *([HeapStep("cycle", (size, count, how))] for size, count in _CYCLES for how in (PLAIN, RESIZED, ZEROED)),
         [HeapStep("cycle", (64 * KIB, _CLASS_BYTES // (64 * KIB), PAIRED))],
     ]
-    limit = driver.oracle.limit
     if 0 < limit <= _LARGEST_FILLED:
         part = max(limit // 64, 1)
-        rounds.append([HeapStep("fill", (part,)), HeapStep("fill", (part,)), HeapStep("allocate", (0, part, 0, 0))])
-    rounds.append(large)
-    if driver.target.take_aligned:
+        rounds.append([HeapStep("fill", (part,)), HeapStep("fill", (part,)), allocated(0, part)])
+    rounds.append([allocated(i, (1 << k) + d) for i, (k, d) in enumerate(product(range(17, 21), (-1, 0, 1)))])
+    if target.take_aligned:
         rounds += [_too_much(alignment) for alignment in (16, 64, _PAGE)]
-        if driver.target.contracts:
-            rounds += [[HeapStep("allocate", (0, 100, alignment, 0))] for alignment in _LARGE_ALIGNMENTS]
-    return [partial(_take_all, driver, steps) for steps in rounds]
+        rounds += [[allocated(0, 100, alignment)] for alignment in (_LARGE_ALIGNMENTS if target.contracts else ())]
+    return [*(partial(_take_all, driver, steps) for steps in rounds), partial(_crowd, driver, deadline)]
 
 
 def _too_much(alignment: int) -> list[HeapStep]:
     """Sizes that no machine has, and after them one that it has."""
     steps = [HeapStep("request_too_much", (size, alignment)) for size in TOO_MUCH]
-    return [*steps, HeapStep("allocate", (0, 64, 0, 0))]
+    return [*steps, allocated(0, 64)]
 
 
 def _contracts() -> Iterable[tuple[Sequence[HeapStep], HeapStep]]:
     """What C and POSIX say, each with the blocks that must be there, because each call may end the process."""
-    blocks = [HeapStep("allocate", (number, size, 0, 0)) for number, size in enumerate((100, 5000, 200_000))]
+    blocks = [allocated(number, size) for number, size in enumerate((100, 5000, 200_000))]
     yield (), HeapStep("free_null", ())
     for number in range(len(blocks)):
         yield blocks, HeapStep("resize_to_nothing", (number,))
@@ -251,7 +237,7 @@ def _aligned_then_resized(alignment: int) -> Iterable[HeapStep]:
     """Blocks with an alignment become larger, one after the other, so that they have to move; then smaller."""
     blocks = range(_FEW)
     for block in blocks:
-        yield HeapStep("allocate", (block, alignment << block % 2, alignment, 0))
+        yield allocated(block, alignment << block % 2, alignment)
     for size in (2 * alignment + 24, 5 * alignment + 8, alignment, 8):
         for block in blocks:
             yield HeapStep("resize", (block, size + 16 * block))
@@ -274,6 +260,19 @@ def _turn(driver: Driver, cycle: tuple[int, int, int]) -> None:
         if len(addresses) <= number:
             driver.perform(HeapStep("cycle", cycle))
             return
+
+
+def _crowd(driver: Driver, deadline: float) -> None:
+    """Allocate and free very many blocks together, some times, if there is time for it."""
+    size, count = _MANY_TOGETHER
+    began = time.perf_counter()
+    for number in range(_SOON):
+        driver.allocate(number, _ORDINARY)
+    for number in range(_SOON):
+        driver.free(number)
+    now = time.perf_counter()
+    if (now - began) / _SOON * count < (deadline - now) / 4:  # if the process grows, it is measured four times
+        driver.perform(HeapStep("cycle", (size, count, CROWDED)))
 
 
 def _take_all(driver: Driver, steps: Sequence[HeapStep]) -> None:

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..engine.shrinking import shrink
-from .finding import BLOCKS_OF, OPERATIONS, TAKES, HeapStep
+from .finding import BLOCKS_OF, OPERATIONS, TAKES, HeapStep, allocated, freed
 from .loops import Item, Repeat, folded, unfolded
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _as_loop(budget: _Budget) -> bool:
             _fewer_times((shorter,), 0, shorter, budget)
             return True
     # A process that has grown old: by as many calls as there were, whatever they did.
-    aging = Repeat(_calls(program), (HeapStep("allocate", (0, _SIZE, 0, 0)), HeapStep("free", (0, 0))))
+    aging = Repeat(_calls(program), (allocated(0, _SIZE), freed(0)))
     for length in _TAILS:
         items: Items = (aging, *program[len(program) - length :])
         if budget.fails(items):
@@ -224,24 +224,20 @@ def _loops(program: Program) -> Iterator[Repeat]:
 
 def _of_blocks(blocks: int, size: int) -> Iterator[Repeat]:
     """Loops that allocate so many blocks: one at a time, two at a time, and all together."""
-    one, two = (HeapStep("allocate", (number, size, 0, 0)) for number in (0, 1))
-    gone, other = (HeapStep("free", (number, 0)) for number in (0, 1))
-    yield Repeat(blocks, (one, gone))
-    yield Repeat(-(-blocks // 2), (one, two, gone, other))
+    one, two = allocated(0, size), allocated(1, size)
+    yield Repeat(blocks, (one, freed(0)))
+    yield Repeat(-(-blocks // 2), (one, two, freed(0), freed(1)))
     yield Repeat(blocks, (one,), 1)
 
 
 def _around(step: HeapStep) -> Program:
     """A step with its blocks, which are allocated before it and freed after it."""
     numbers = list(step.numbers)
-    blocks = BLOCKS_OF[step.operation]
-    for block, at in enumerate(blocks):
+    blocks = range(len(BLOCKS_OF[step.operation]))
+    for block, at in enumerate(BLOCKS_OF[step.operation]):
         numbers[at] = block
-    there = (
-        () if step.operation in TAKES else tuple(HeapStep("allocate", (it, _SIZE, 0, 0)) for it in range(len(blocks)))
-    )
-    gone = tuple(HeapStep("free", (it, 0)) for it in range(len(blocks)))
-    return (*there, HeapStep(step.operation, tuple(numbers)), *gone)
+    there = [allocated(it, _SIZE) for it in blocks if step.operation not in TAKES]
+    return (*there, HeapStep(step.operation, tuple(numbers)), *map(freed, blocks))
 
 
 def _alike(budget: _Budget) -> None:

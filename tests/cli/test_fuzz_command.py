@@ -80,6 +80,22 @@ def test_what_cannot_be_used_is_refused_in_a_line_before_anything_is_tested(
 
 
 @pytest.mark.deep
+def test_a_target_that_is_gone_after_its_first_import_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There were a verdict, `failed`, and an error."""
+    file = tmp_path / "gone.py"
+    file.write_text("import os\nfrom mutants.allocator import Pool\nos.unlink(__file__)\n", encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["syncedmem", "fuzz", f"{file}:Pool", "--out", str(tmp_path / "out")])
+    with pytest.raises(SystemExit) as left:
+        main()
+    output, error = capsys.readouterr()
+
+    assert (2, "", 1) == (left.value.code, output, error.count("\n"))
+    assert f"cannot import {file}: " in error
+
+
+@pytest.mark.deep
 def test_a_full_disk_under_a_report_costs_only_that_report(tmp_path: Path) -> None:
     arguments = ["fuzz", POOL, "--steps", "200", "--seconds", "0.1", "--out", str(tmp_path / "out")]
     run = CliRunner().invoke(app, [*arguments, "--json", "/dev/full", "--junit", str(tmp_path / "report.xml")])

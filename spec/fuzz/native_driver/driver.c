@@ -14,27 +14,31 @@
 #include <signal.h>
 #include <time.h>
 
-/* The numbers of the operations are those of running.py. */
-enum operation { NOTHING, ALLOCATE, FREE, CHECK, CALLOC, RESIZE, TOO_MUCH, HAND_OVER };
+/* The numbers of the operations are those of OPERATIONS in finding.py; the last one is none for a single thread. */
+enum operation { NOTHING, ALLOCATE, FREE, CHECK, CALLOC, RESIZE, TOO_MUCH = 11, HAND_OVER = 255 };
 
-/* ------------------------------------------------------------------------------------------------- journal */
+/* ------------------------------------------------------------------------------------------------- journal
+
+   As in journal.py. */
 
 enum state { RUNNING, DONE, WRONG, UNUSABLE };
 
 struct header {
     uint64_t state, finder, rounds, nanoseconds, busy, readable; /* busy: nanoseconds of processors */
+    uint64_t unused[3];
     char requirement[24];
-    char message[952];
+    char message[928];
 };
 
 struct record {
-    uint32_t operation, number;
-    uint64_t size, address;
+    uint16_t operation, stream;
+    uint32_t alignment;
+    uint64_t block, size, address;
 };
 
 /* What a thread has done.  Only this thread writes it. */
 struct counts {
-    uint64_t steps, round_start, served, freed, zeroed, resized, refused, nothings, done, waits, unused[6];
+    uint64_t steps, moved, round_start, served, freed, zeroed, resized, refused, nothings, done, waits, unused[5];
 };
 
 static struct header *header;
@@ -184,49 +188,39 @@ static int meet(void) {
 
 /* ------------------------------------------------------------------------------------------------- findings */
 
-static const char *const NAMES[] = {"nothing", "allocate", "free", "check", "calloc", "resize", "request_too_much", "hand over"};
+static const char *const NAMES[] = {
+    "nothing", "allocate", "free", "check", "calloc", "resize", [TOO_MUCH] = "request_too_much", [HAND_OVER] = "hand over",
+};
 
 static int takes(uint32_t operation) { return operation == ALLOCATE || operation == CALLOC || operation == RESIZE; }
 
 /* Describe a call: "allocate(3, 64) of thread 1". */
 static void describe_call(char *text, size_t room, const struct record *record, uint64_t thread) {
     int has_size = takes(record->operation), length;
-    length = snprintf(text, room, "%s(%u", NAMES[record->operation], record->number);
+    length = snprintf(text, room, "%s(%u", NAMES[record->operation], (unsigned)record->block);
     if (has_size) length += snprintf(text + length, room - (size_t)length, ", %zu", (size_t)record->size);
     if (options.threads > 1) snprintf(text + length, room - (size_t)length, ") of thread %d", (int)thread);
     else snprintf(text + length, room - (size_t)length, ")");
 }
 
-/* The last call that had memory of a block, and was not the call that is judged now. */
-static const struct record *met(const struct block *block, int only_taking, uint64_t *thread) {
+/* What a call is looked for as: one that had memory and was not followed by a free, any call of another thread, or a free,
+   which may have given the memory to two threads. */
+enum role { OWNER, OTHER, FREER };
+
+/* The last call that had memory of a block in a role; the call that is judged now is only a free. */
+static const struct record *met(const struct block *block, enum role role, uint64_t *thread) {
     const struct record *found = NULL;
     uint64_t nearest = ~(uint64_t)0;
     for (uint64_t i = 0; i < options.threads; i++) {
         struct worker *worker = &workers[i];
         uint64_t steps = worker->counts->steps, oldest = steps > options.capacity ? steps - options.capacity : 0;
-        for (uint64_t at = steps - (worker == self); at > oldest && steps - at < nearest; at--) {
-            struct record *record = &worker->records[(at - 1) % options.capacity];
-            if (!record->size || !record->address || (!only_taking && worker == self)) continue;
+        for (uint64_t at = steps - (worker == self && role != FREER); at > oldest && steps - at < nearest; at--) {
+            const struct record *record = &worker->records[(at - 1) % options.capacity];
+            if (!record->size || !record->address || (role == OTHER && worker == self)) continue;
             if (record->address >= block->address + block->size) continue;
             if (block->address >= record->address + record->size) continue;
-            if (only_taking && !takes(record->operation)) break; /* this thread has freed it */
-            found = record, nearest = steps - at, *thread = i;
-            break;
-        }
-    }
-    return found;
-}
-
-/* The last free of memory of a block, which may have given it to two threads. */
-static const struct record *blamed(const struct block *block, uint64_t *thread) {
-    const struct record *found = NULL;
-    uint64_t nearest = ~(uint64_t)0;
-    for (uint64_t i = 0; i < options.threads; i++) {
-        uint64_t steps = workers[i].counts->steps, oldest = steps > options.capacity ? steps - options.capacity : 0;
-        for (uint64_t at = steps; at > oldest && steps - at < nearest; at--) {
-            const struct record *record = &workers[i].records[(at - 1) % options.capacity];
-            if (record->operation != FREE || record->address >= block->address + block->size) continue;
-            if (block->address >= record->address + record->size) continue;
+            if (role == FREER && record->operation != FREE) continue;
+            if (role == OWNER && !takes(record->operation)) break; /* this thread has freed it */
             found = record, nearest = steps - at, *thread = i;
             break;
         }
@@ -241,12 +235,12 @@ static void wrong(const char *requirement, const struct block *block, const char
     if (strstr(options.unjudged, requirement)) return;
     if (!__atomic_exchange_n(&taken, 1, __ATOMIC_ACQ_REL)) {
         int overlap = !strcmp(requirement, "A02-no-overlap");
-        const struct record *before = met(block, overlap, &thread);
-        if (!before) before = met(block, 0, &thread);
+        const struct record *before = met(block, overlap ? OWNER : OTHER, &thread);
+        if (!before) before = met(block, OTHER, &thread);
         if (overlap && before && before->address == block->address) requirement = "A01-distinct-pointers";
         describe_call(call, sizeof call, &self->records[(self->counts->steps - 1) % options.capacity], me);
         if (before) describe_call(other, sizeof other, before, thread);
-        const struct record *blame = options.threads > 1 ? blamed(block, &thread) : NULL;
+        const struct record *blame = options.threads > 1 ? met(block, FREER, &thread) : NULL;
         if (blame && blame != before) describe_call(cause, sizeof cause, blame, thread);
         snprintf(header->requirement, sizeof header->requirement, "%s", requirement);
         snprintf(
@@ -268,7 +262,7 @@ static void wrong(const char *requirement, const struct block *block, const char
 static struct record *note(enum operation operation, uint32_t number, size_t size, uintptr_t address) {
     uint64_t steps = self->counts->steps;
     struct record *record = &self->records[steps & (options.capacity - 1)];
-    record->operation = operation, record->number = number, record->size = size, record->address = address;
+    *record = (struct record){.operation = operation, .block = number, .size = size, .address = address};
     __atomic_store_n(&self->counts->steps, steps + 1, __ATOMIC_RELEASE);
     return record;
 }

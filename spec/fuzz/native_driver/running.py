@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ...engine.supervisor import Death
 from ...requirements import REQUIREMENTS
 from ..driver import ATTEMPTS
 from ..finding import Finding, TargetError
+from ..journal import RUNNING, UNUSABLE, WRONG, Header, Journal
 from ..mask import DAMAGED
 from ..native import ABIS, LibraryAddress
 from ..oracle import OF_CONTENTS
 from ..rounds import TOO_MUCH
 from .building import built, compiled_driver, requirements_judged
-from .journal import RUNNING, UNUSABLE, WRONG, Header, NativeJournal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -58,7 +60,7 @@ class NativeDriver:
         self._place, self._library, self._capabilities, self._hang = place, library, capabilities, hang
         self._calls, self._make = calls, parts.get("make", "")
         self._program = compiled_driver()
-        self._journal: NativeJournal | None = None
+        self._journal: Journal | None = None
 
     @classmethod
     def of(
@@ -84,7 +86,11 @@ class NativeDriver:
         done = number = 0
         while done < steps and (left := deadline - time.perf_counter()) > 0:
             most = min(_STEPS, steps - done) if threads == 1 else min(-(-steps // _PROCESSES), steps - done)
-            with NativeJournal.new(threads, _CAPACITY if threads == 1 else _SHARED_CAPACITY, most) as journal:
+            capacity = _CAPACITY if threads == 1 else _SHARED_CAPACITY
+            with (
+                tempfile.TemporaryDirectory(prefix="syncedmem-") as folder,
+                Journal(Path(folder) / "journal", capacity, threads, most) as journal,
+            ):
                 self._journal = journal
                 first_round = number * (_ROUNDS if threads == 1 else _SHARED_ROUNDS)
                 options = {
@@ -105,7 +111,7 @@ class NativeDriver:
         """The steps of the present process until now; from any thread."""
         return 0 if self._journal is None else sum(it.steps for it in self._journal.counts())
 
-    def _run(self, journal: NativeJournal, options: dict[str, Any], seconds: float) -> Death:
+    def _run(self, journal: Journal, options: dict[str, Any], seconds: float) -> Death:
         """Run the driver; how it ended."""
         record, library = self._capabilities, self._library
         abi = ABIS[library.abi]
@@ -129,17 +135,17 @@ class NativeDriver:
             {
                 "job": "native",
                 "command": arguments,
-                "layout": [str(journal.path), journal.threads, journal.capacity],
+                "layout": [str(journal.path), journal.capacity, journal.threads],
                 "hang": self._patience(journal),
                 "whole": seconds + self._patience(journal) + _GRACE,
             }
         )
         return Death(**answer["death"])
 
-    def _patience(self, journal: NativeJournal) -> float:
+    def _patience(self, journal: Journal) -> float:
         return self._hang if journal.threads == 1 else _PATIENCE * self._hang
 
-    def _answer(self, journal: NativeJournal, death: Death) -> Answer:
+    def _answer(self, journal: Journal, death: Death) -> Answer:
         header, counts = journal.header(), journal.counts()
         if header.state == UNUSABLE:
             raise TargetError(f"the native driver cannot open the target: {header.message}")
@@ -181,7 +187,7 @@ class NativeDriver:
             "finding": finding,
         }
 
-    def _finding(self, journal: NativeJournal, header: Header, death: Death) -> dict[str, Any] | None:
+    def _finding(self, journal: Journal, header: Header, death: Death) -> dict[str, Any] | None:
         """The finding of a process, as data; None if nothing was wrong."""
         calls = journal.last_calls()
         if header.state == WRONG:
@@ -196,5 +202,5 @@ class NativeDriver:
             how = death.detail if death.kind == "crash" else f"exit status {death.detail}"
             last_line = f" ({death.last_line})" if death.last_line else ""
             requirement, message = "A22-no-crash", f"the process ended with {how} in {', '.join(calls)}{last_line}"
-        program = journal.program() if journal.threads == 1 else ()
+        program = journal.steps() if journal.threads == 1 else ()
         return Finding(requirement, message, program).as_json()

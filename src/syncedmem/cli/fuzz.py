@@ -213,7 +213,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
                 if found.report is not None:
                     found.report.interrupted = signals[0].name
             except TargetError as error:
-                if found.report is None:
+                if found.report is None or not (found.report.operations or found.report.violating):
                     raise
                 found.refused = str(error)
                 found.report.errors.append(found.refused)
@@ -487,8 +487,11 @@ def _print_verdict(console: Console, report: Report) -> None:
         say(f"Known, and not found this time: {key}", style="yellow")
     if report.interrupted:
         say(f"Interrupted by {report.interrupted}: this is a report of what was done until then.", style="yellow")
-    if report.incomplete:
+    if report.errors and not report.failures:
+        say(f"The run did not come to its end, so this says nothing. Seed {report.seed}.", style="bold red")
+    elif report.incomplete:
         say(f"incomplete: {report.incomplete}, so this says little. Seed {report.seed}.", style="bold red")
+        say("Give it more --seconds, or say with --steps how many operations are enough.")
     else:
         console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")
         console.print(f"Seed {report.seed}.", highlight=False)

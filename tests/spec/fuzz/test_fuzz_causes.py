@@ -56,6 +56,9 @@ def finding(requirement: str, *operations: str, message: str = "", **fields: Any
         (finding("A14-resize-keeps", "allocate", "resize"), finding("A04-contents-kept", "allocate"), ["A04"]),
         # Requirements that cause each other: the first one is the finding.
         (finding("A17-statistics", "cycle"), finding("A16-no-leaks", "allocate", "resize"), ["A17"]),
+        # A call in which the process ends or hangs has one bug.
+        (finding("A23-no-hang", "calloc", "resize"), finding("A22-no-crash", "allocate", "resize"), ["A23"]),
+        (finding("A23-no-hang", "allocate", "resize"), finding("A22-no-crash", "allocate"), ["A22", "A23"]),
         # Other operations, or a requirement that nothing else breaks, are another bug.
         (finding("A04-contents-kept", "calloc"), finding("A14-resize-keeps", "allocate", "resize"), ["A04", "A14"]),
         (finding("A03-aligned", "allocate"), finding("A04-contents-kept", "allocate", "resize"), ["A03", "A04"]),

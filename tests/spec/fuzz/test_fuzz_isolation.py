@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from mutants.allocator import Pool
 
-from syncedmem.spec.fuzz import HeapStep, TargetError, fuzz
+from syncedmem.spec.fuzz import OPERATIONS, HeapStep, TargetError, fuzz
 from syncedmem.spec.fuzz.isolation import Isolated
 from syncedmem.spec.fuzz.journal import Journal
 
@@ -49,9 +49,35 @@ def test_a_round_that_the_target_has_overwritten_is_not_believed(tmp_path: Path)
     assert (3, 7, 0) == Journal(tmp_path / "journal", capacity=8).entered()
     for wild in (b"\xf0" * 8, b"\x01" + b"\0" * 7):
         with (tmp_path / "journal").open("r+b") as file:
-            file.seek(24)
+            file.seek(56)
             file.write(wild)
         assert (-1, 0, 0) == Journal(tmp_path / "journal", capacity=8).entered()
+
+
+def test_a_step_of_each_operation_is_read_as_it_was_recorded(tmp_path: Path) -> None:
+    """A count may be as large as a size; once it was taken for the number of a block, which may not."""
+    journal = Journal(tmp_path / "journal", capacity=64)
+    journal.begin()
+    most = {"size": (1 << 64) - 1, "count": (1 << 64) - 2, "stream": 3, "how": 4}
+    for operation, names in OPERATIONS.items():
+        journal.record(operation, *(most.get(name, at + 5) for at, name in enumerate(names)))
+
+    assert [
+        (operation, tuple(most.get(name, at + 5) for at, name in enumerate(names)))
+        for operation, names in OPERATIONS.items()
+    ] == list(Journal(tmp_path / "journal", capacity=64).steps())
+
+
+def test_a_count_of_steps_that_the_target_has_overwritten_leaves_none(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal", capacity=8)
+    journal.begin()
+    journal.note(1, 5, 64)
+    assert (HeapStep("allocate", (5, 64, 0, 0)),) == Journal(tmp_path / "journal", capacity=8).steps()
+    for wild in (b"\xf0" * 8, b"\0\0\0\x10" + b"\0" * 4):
+        with (tmp_path / "journal").open("r+b") as file:
+            file.seek(1024)
+            file.write(wild)
+        assert () == Journal(tmp_path / "journal", capacity=8).steps()
 
 
 @pytest.mark.deep

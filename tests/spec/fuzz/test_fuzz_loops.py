@@ -78,7 +78,7 @@ NO_LOOPS: list[tuple[list[Any], str]] = [
     (["repeat", 2, [["fly"]]], "not a step"),
     (["allocate", 0, 1 << 64], "size must be at most 18,446,744,073,709,551,615"),
     (["allocate", 1 << 32, 8], "block must be at most 4,294,967,295"),
-    (["free", 0, 1 << 32], "stream must be at most 4,294,967,295"),
+    (["free", 0, 1 << 16], "stream must be at most 65,535"),
     (["cycle", 8, 1 << 40], "count must be at most 1,048,576"),
     (["repeat", 1 << 40, [["compare"]]], "a program has at most 1,310,720 steps"),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import threading
-from collections import UserList
+from collections import UserList, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +19,7 @@ from syncedmem.spec.fuzz import (
     driver_of,
     fuzz,
 )
+from syncedmem.spec.fuzz.driver import CROWDED
 from syncedmem.spec.fuzz.shadow_heap import Block, SharedIntervals
 from syncedmem.spec.fuzz.streams import Stream
 from syncedmem.spec.fuzz.targets import Target
@@ -383,3 +384,35 @@ def test_another_thread_changes_nothing_while_one_looks_what_lies_where(look: st
 
     assert not found
     assert intervals.at(200) is second
+
+
+class LosesBatches:
+    """A cache for each size: of what comes back while many blocks are live, every second one is never lent again.
+
+    Its memory is new; that of the C library may have been used by an earlier test, so that the process would not grow.
+    """
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 1 << 28)
+        self._next = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self._cached: defaultdict[int, list[int]] = defaultdict(list)
+        self._live = 0
+
+    def allocate(self, size: int) -> int:
+        self._live += 1
+        if self._cached[size]:
+            return self._cached[size].pop()
+        self._next += -(-size // 64) * 64
+        return self._next - -(-size // 64) * 64
+
+    def deallocate(self, address: int, size: int) -> None:
+        self._live -= 1
+        if self._live < 100 or self._live % 2:
+            self._cached[size].append(address)
+
+
+def test_what_is_lost_of_many_live_blocks_is_a_leak() -> None:
+    with pytest.raises(Violation, match="A16-no-leaks"), driver_of(LosesBatches) as driver:
+        driver.cycle(4000, 1 << 14, CROWDED)
+    with driver_of("libc.so.6:malloc,free") as driver:
+        assert driver.cycle(4000, 1 << 14, CROWDED)
