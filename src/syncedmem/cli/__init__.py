@@ -23,7 +23,7 @@ from syncedmem.model import SyncedMemoryError
 from syncedmem.model.gone import gone
 
 from .display import help_of
-from .output import name_standard_output
+from .output import name_standard_output, printable
 from .signals import interruptible
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def main() -> None:
         with _nothing_kept(), interruptible() as signals:
             _run(signals)
     except (SyncedMemoryError, OSError) as error:
-        typer.echo(f"syncedmem: {_line(error)}", err=True)
+        typer.echo(f"syncedmem: {printable(_line(error))}", err=True)
         sys.exit(2)
 
 
