@@ -42,6 +42,6 @@ def check_trace(
     machine = machine_named(edition)
     end = check(log, machine)
     if isinstance(end, Stop):
-        typer.echo(printable(f"{log} is not a run of {machine} from {end}").replace("\n", r"\n"))
+        typer.echo(printable(f"{log} is not a run of {machine} from {end}", in_one_line=True))
         raise typer.Exit(1)
     typer.echo(f"{log} is a run of {machine}: {end} lines")

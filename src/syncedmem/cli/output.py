@@ -337,8 +337,10 @@ def _ends(path: Path) -> bytes:
         return begin + file.read(_READ)
 
 
-def printable(text: str) -> str:
+def printable(text: str, *, in_one_line: bool) -> str:
     """A text that may have words of somebody else's file, for a terminal: no line is endless, and nothing is obeyed."""
+    if in_one_line:
+        text = text.replace("\n", r"\n")
     return "\n".join(
         "".join(map(_shown, line[:_LONGEST_LINE])) + "..." * (len(line) > _LONGEST_LINE) for line in text.split("\n")
     )
