@@ -730,6 +730,27 @@ def test_where_no_pool_is_below(kind: str, error: type[BaseException], monkeypat
     assert check_all(kind, STARTS, error=error) > 40
 
 
+@pytest.mark.deep(quick=1)
+@pytest.mark.parametrize("adaptor", [GuardingAllocator, TrackingAllocator, StatisticsAllocator, ThreadSafeAllocator])
+@pytest.mark.usefixtures("_nothing_kept")
+def test_where_an_adaptor_is_below(adaptor: type[Adaptor], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release of the adaptor has happened, or nothing of it."""
+
+    class Adapted(Bare):
+        def __init__(self, make_device: Callable[[], Any]) -> None:
+            super().__init__(make_device)
+            self.device = adaptor(self.real)
+
+        def lent(self) -> int:
+            if isinstance(self.device, GuardingAllocator):
+                self.device.clear()
+            return super().lent()
+
+    monkeypatch.setitem(globals(), "World", Adapted)
+    assert check_all("buffer", STARTS, error=RecursionError) > 40
+    assert check_all("memory", STARTS, error=RecursionError) > 40
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", ["memory", "blob", "buffer", "pool"])
 @pytest.mark.usefixtures("_nothing_kept")
