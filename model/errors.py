@@ -51,6 +51,8 @@ __all__ = [
 
 
 _LONGEST = 80
+_MOST_WORDS = 1_000
+"""In characters; the message of another library may repeat all of a file."""
 _SPELT_OUT: Any = (str, bytes, bytearray, list, array)
 
 
@@ -349,8 +351,9 @@ def said(error: BaseException) -> str:
 
 
 def words(error: BaseException) -> str:
-    """The message of an error; its type, if the message cannot be made."""
+    """The message of an error, which may repeat all of a file, shortened; its type, if the message cannot be made."""
     try:
-        return str(error)
+        text = str(error)
     except Exception:  # noqa: BLE001 -- as above
         return type(error).__name__
+    return text if len(text) <= _MOST_WORDS else text[: _MOST_WORDS - 3] + "..."

@@ -145,6 +145,8 @@ def format_of(name: str, asked: str | None = None) -> str:
             )
         return asked
     if ending and not known:
+        if reason := gone(f"--format {ending[1:]}"):
+            raise InvalidExportError(reason)
         unknown = InvalidExportError.unknown("ending", ending, ENDINGS)
         raise InvalidExportError(f"{unknown}; or name the format: --format, one of {', '.join(FORMATS)}")
     return known[0] if known else "mermaid"

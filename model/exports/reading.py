@@ -69,9 +69,8 @@ def machine_of_document(document: object, name: str | None = None, *, source: st
         if found["format"] != FORMAT:
             raise FileFormatError(source, f"its format is {shown(found['format'])}, not {FORMAT!r}")
         if str(found["version"]).partition(".")[0] != VERSION.partition(".")[0]:
-            raise FileFormatError(
-                source, f"its version is {str(found['version'])[:80]}, and this reads {VERSION}: export it again"
-            )
+            theirs = repr(str(found["version"]))[1:-1][:80]
+            raise FileFormatError(source, f"its version is {theirs}, and this reads {VERSION}: export it again")
         return _machine(_chosen(source, found["editions"], name))
     except DeclarationError as error:
         raise FileFormatError(source, str(error)) from error

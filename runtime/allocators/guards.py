@@ -65,11 +65,6 @@ class _Quarantine:
         self.byte_size: int = 0
         self.blocks: deque[_Block] = deque()
 
-    def add(self, block: _Block) -> None:
-        """Keep a block as the youngest."""
-        self.byte_size += block.size
-        self.blocks += (block,)
-
     def take(self) -> _Block | None:
         """The oldest block, which is kept no longer; None if there is none."""
         blocks = self.blocks
@@ -121,11 +116,11 @@ class GuardingAllocator(Adaptor):
             content = np.full(total, GUARD, np.uint8)
             content[_ZONE : _ZONE + size] = FRESH
             self._upstream.memcpy(content, whole, content.size, self._up)
-            ptr = whole[_ZONE : _ZONE + size]
+            ptr, block = whole[_ZONE : _ZONE + size], _Block(whole, size)
         except BaseException as error:
             take_back(self._upstream, whole, error)
             raise
-        self._live.blocks[id(ptr)] = ptr, _Block(whole, size)
+        self._live.blocks[id(ptr)] = ptr, block
         return ptr
 
     def _room(self, size: int) -> Pointer:
@@ -166,7 +161,9 @@ class GuardingAllocator(Adaptor):
                 attempt(self._upstream.memcpy, content, ptr, block.size, self._up)
             self._live.blocks[id(ptr)] = entry
             raise
-        self._kept.add(block)
+        kept = self._kept  # no call from here on, so that an error of the interpreter finds the block here or there
+        kept.byte_size += block.size
+        kept.blocks += (block,)
 
     def _let_out(self, size: int) -> None:
         """Let blocks leave the quarantine, the oldest first, until `size` more bytes fit in."""

@@ -75,7 +75,7 @@ class OwnedBlock:
         try:
             ptr = self.allocator.allocate(self._byte_size)
         except BaseException as error:
-            if not isinstance(error, Exception):
+            if not isinstance(error, Exception) or isinstance(error, RecursionError):
                 where = where_of(self.allocator)
                 warn_of_leak(f"{self._byte_size} bytes on {where} may be lost: their allocation was interrupted", error)
             raise

@@ -5,6 +5,7 @@ It imports next to nothing, so that it comes before everything that takes long t
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -26,11 +27,18 @@ _told: list[int] = []
 def end_at_once() -> None:
     """Have SIGINT and SIGTERM end this process from now on, while nothing has been started that must end before it.
 
-    A signal that is ignored, as in a job of `nohup`, and one that somebody else handles, stays as it is.
+    A signal that is ignored, as in a job of `nohup`, and one that somebody else handles, stays as it is.  When all is
+    done but for what Python takes apart of itself, Ctrl-C comes too late: nobody could say a word, so it is ignored.
     """
+    atexit.register(_too_late)  # what is registered first is called last
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
         if signal.getsignal(number) == usual:
             signal.signal(number, _end)
+
+
+def _too_late() -> None:
+    if signal.getsignal(signal.SIGINT) in (_end, signal.default_int_handler):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def say(number: int) -> int:

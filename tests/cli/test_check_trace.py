@@ -138,6 +138,19 @@ def test_the_command_says_where_a_run_stops(tmp_path: Path) -> None:
     assert "is not a run of caffe from line 1: seen gpu_data, head SYNCED, expected " in result.output
 
 
+@pytest.mark.parametrize("theirs", ["x" * 100_000, "a\nb", "a\x07\u202eb"], ids=["long", "lines", "control"])
+def test_words_of_a_file_are_one_line_of_printable_text(theirs: str, tmp_path: Path, refused: Refuse) -> None:
+    log = tmp_path / "log"
+    log.write_text(json.dumps({"call": "cpu_data", "head": theirs}), encoding="utf-8")
+    seen = run("check-trace", str(log))
+    log.write_text(json.dumps({"call": "cpu_data", theirs: 1}), encoding="utf-8")
+
+    for text in (seen.stdout, refused("check-trace", log)):
+        assert (1, True) == (text.count("\n"), text.rstrip("\n").isprintable())
+        assert len(text) < 3_000
+    assert 1 == seen.exit_code
+
+
 def test_an_edition_that_there_is_not_is_refused(refused: Refuse) -> None:
     assert "there are caffe, early, cpu_only" in refused("check-trace", "log", "--edition", "later")
 

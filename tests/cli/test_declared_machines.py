@@ -39,6 +39,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.joinpath("leaves.py").write_text("raise SystemExit\n")
     tmp_path.joinpath("broken.json").write_text("{")
     tmp_path.joinpath("all.json").write_text(machine_json())
+    tmp_path.joinpath("lines.json").write_text(machine_json("caffe").replace('"call": "cpu_data"', r'"call": "a\nb"'))
     tmp_path.joinpath("old.json").write_text(machine_json("caffe").replace('"version": "1.0"', '"version": "2.0"'))
 
 
@@ -188,6 +189,7 @@ def test_what_goes_with_no_machine_is_one_line(
         ("missing.json", "missing.json: "),
         ("broken.json", "broken.json: this is broken JSON: line 1, column 2"),
         ("old.json", "old.json: its version is 2.0, and this reads 1.0: export it again"),
+        ("lines.json", r"lines.json: caffe: a\nb@UNINITIALIZED names the call 'a\nb'; there are "),
         ("all.json", "all.json: it has several editions: name one, caffe, early, cpu_only"),
         ("all.json:late", "all.json: it has no edition late; it has caffe, early, cpu_only"),
     ],

@@ -40,7 +40,7 @@ def test_a_program_that_hangs_ends_with_the_command(command: str, number: signal
 
 
 # Before anything of a command is imported, Python imports this module: it sends a signal while another one is imported,
-# or at the end, when everything else has ended.
+# at the end of the command, or after everything that is registered for the end.
 SENDS = """\
 import atexit, os, signal, sys
 
@@ -50,11 +50,16 @@ class Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name == WHERE:
-            print("sent", flush=True)
-            signal.raise_signal(NUMBER)
+            send()
+        elif name == "typer" and WHERE == "the end":
+            atexit.register(send)
 
-if WHERE == "the end":
-    atexit.register(lambda: (print("sent", flush=True), signal.raise_signal(NUMBER)))
+def send():
+    print("sent", flush=True)
+    signal.raise_signal(NUMBER)
+
+if WHERE == "after the end":
+    atexit.register(send)
 sys.meta_path.insert(0, Finder)
 """
 MOMENTS = {
@@ -95,6 +100,22 @@ def test_an_interrupt_is_one_line_at_any_time(
 
     assert "sent\n" in done.stdout
     assert (128 + number, f"syncedmem: interrupted by {number.name}\n") == (done.returncode, done.stderr)
+
+
+def test_an_interrupt_that_comes_too_late_is_ignored(tmp_path: Path) -> None:
+    """Python takes itself apart, for a tenth of a second, and no handler is called any more."""
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import signal\nsignal.signal(2, signal.default_int_handler)\n{SENDS}", encoding="utf-8"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "syncedmem", "--version"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBER": "2", "WHERE": "after the end"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, "sent", "") == (done.returncode, done.stdout.split()[-1], done.stderr)
 
 
 def test_a_program_that_imports_it_keeps_its_signals() -> None:

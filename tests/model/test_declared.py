@@ -61,6 +61,7 @@ def test_one_edition_of_several_is_read_by_its_name(tmp_path: Path) -> None:
     [
         (("format",), "machine", "its format is 'machine', not 'syncedmem-machine'"),
         (("version",), "3.0", "its version is 3.0, and this reads 1.0: export it again"),
+        (("version",), "\u202e\n", r"its version is \u202e\n, and this reads 1.0: export it again"),
         (("editions",), [], "it has no editions"),
         (("editions", 0, "heads"), ["HEAD_AT_MOON"], "this is no machine in JSON: string indices must be integers"),
         (("editions", 0, "heads", 0, "name"), "HEAD_AT_MOON", "no_push: cpu_data@UNINITIALIZED names the head"),

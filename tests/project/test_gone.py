@@ -12,7 +12,7 @@ import pytest
 import syncedmem
 from syncedmem import interop
 from syncedmem.model import InvalidExportError
-from syncedmem.model.exports.formats import FORMATS, export
+from syncedmem.model.exports.formats import FORMATS, export, format_of
 from syncedmem.model.gone import GONE, gone
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +49,8 @@ def test_a_library_that_is_gone(name: str) -> None:
 def test_a_format_that_is_gone(name: str) -> None:
     with pytest.raises(InvalidExportError, match=re.escape(gone(f"--format {name}"))):
         export(name)
+    with pytest.raises(InvalidExportError, match=re.escape(gone(f"--format {name}"))):
+        format_of(f"machine.{name}")
 
 
 @pytest.mark.parametrize("option", OPTIONS)

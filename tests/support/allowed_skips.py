@@ -16,7 +16,7 @@ ALLOWED: Sequence[str] = (
     r"there is no (cuda|opencl) here",
     r"no OpenCL( device)? here",
     r"the compiler of OpenCL fails here: ",
-    r"needs (a GPU|two GPUs|PyTorch)",
+    r"needs (a GPU|two GPUs|PyTorch|SLURM)",
     r".+ is installed, but .+ cannot be used: ",
     r"CuPy finds a GPU here, and RMM none: ",
     r"an unreachable GPU is certain only where the test makes it so",

@@ -120,6 +120,8 @@ class Explorer:
         """Load a page, or its own page again."""
         self.driver.get("about:blank")
         self.driver.get(page.as_uri() if isinstance(page, Path) else page or self.address)
+        # Where the processors are busy, the driver takes the end of the blank page for that of this one.
+        self.wait_for_value("return document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def find(self, selector: str) -> WebElement:
         """The first element of a selector."""
@@ -140,7 +142,7 @@ class Explorer:
 
     def wait_for_value(self, script: str) -> Any:
         """The result of a script, when it is not empty."""
-        return WebDriverWait(self.driver, 5).until(lambda _: self.run(script))
+        return WebDriverWait(self.driver, 60).until(lambda _: self.run(script))
 
     def steps(self) -> list[str]:
         """The calls in the page's list of steps."""

@@ -126,8 +126,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         with self._space.entered():
             block = self._live.behind(ptr)
             self._fuse.check("release")
-            self._space.free(block)
-            del self._live[ptr]
+            _freed(block, self._space.free)
+            self._live.blocks.pop(id(ptr))
 
     def memcpy(  # noqa: PLR0913 -- the interface's signature
         self,
@@ -298,8 +298,8 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         if ptr is None:
             return
         with exclusive:
-            self._quarantine.take(self._live.behind(ptr))
-            del self._live[ptr]
+            _freed(self._live.behind(ptr), self._quarantine.take)
+            self._live.blocks.pop(id(ptr))
 
     def check(self) -> None:
         """Check for stray writes: into red zones, and into memory that was freed lately.
@@ -312,6 +312,15 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         for block in self._live.all_behind():
             block.check()
         self._quarantine.check()
+
+
+def _freed(block: Block, free: Callable[[Block], None]) -> None:
+    """Free a block, or raise and leave it as it is, even if the error is one of the interpreter itself."""
+    try:
+        free(block)
+    except (MemoryError, RecursionError):
+        if block.live:
+            raise
 
 
 def _bytes(end: Any, size: int) -> HostArray:

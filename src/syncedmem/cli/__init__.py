@@ -19,11 +19,11 @@ from typer.core import TyperCommand
 
 from syncedmem import __version__
 from syncedmem.interrupts import say
-from syncedmem.model import SyncedMemoryError
+from syncedmem.model import FileFormatError, SyncedMemoryError
 from syncedmem.model.gone import gone
 
 from .display import help_of
-from .output import name_standard_output
+from .output import name_standard_output, printable
 from .signals import interruptible
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def main() -> None:
         with _nothing_kept(), interruptible() as signals:
             _run(signals)
     except (SyncedMemoryError, OSError) as error:
-        typer.echo(f"syncedmem: {_line(error)}", err=True)
+        text = printable(_line(error), in_one_line=isinstance(error, FileFormatError))
+        typer.echo(f"syncedmem: {text}", err=True)
         sys.exit(2)
 
 

@@ -10,6 +10,8 @@ import typer
 from syncedmem.model.caffe import DEFAULT
 from syncedmem.model.exports.declared import MACHINE, machine_named
 
+from .output import printable
+
 __all__ = ["check_trace"]
 
 
@@ -40,6 +42,6 @@ def check_trace(
     machine = machine_named(edition)
     end = check(log, machine)
     if isinstance(end, Stop):
-        typer.echo(f"{log} is not a run of {machine} from {end}")
+        typer.echo(printable(f"{log} is not a run of {machine} from {end}", in_one_line=True))
         raise typer.Exit(1)
     typer.echo(f"{log} is a run of {machine}: {end} lines")

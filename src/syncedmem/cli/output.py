@@ -32,6 +32,7 @@ __all__ = [
     "name_standard_output",
     "named",
     "place",
+    "printable",
     "read_bytes",
     "refuse_others",
     "write",
@@ -42,6 +43,8 @@ __all__ = [
 ]
 
 STANDARD_OUTPUT = "standard output"
+_LONGEST_LINE = 2_000
+"""In characters; a line of a text that may be somebody else's is cut there."""
 _BEGIN = 16
 """So many bytes at the beginning are enough to know a file of a format without a sign again."""
 _READ = 1 << 16
@@ -332,6 +335,19 @@ def _ends(path: Path) -> bytes:
         begin = file.read(_READ)
         file.seek(max(file.seek(0, os.SEEK_END) - _READ, len(begin)))
         return begin + file.read(_READ)
+
+
+def printable(text: str, *, in_one_line: bool) -> str:
+    """A text that may have words of somebody else's file, for a terminal: no line is endless, and nothing is obeyed."""
+    if in_one_line:
+        text = text.replace("\n", r"\n")
+    return "\n".join(
+        "".join(map(_shown, line[:_LONGEST_LINE])) + "..." * (len(line) > _LONGEST_LINE) for line in text.split("\n")
+    )
+
+
+def _shown(character: str) -> str:
+    return character if character.isprintable() else ascii(character)[1:-1]
 
 
 def read_bytes(path: Path) -> bytes:

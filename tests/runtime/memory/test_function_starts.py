@@ -94,7 +94,8 @@ class World:
 
     def __init__(self, make_device: Callable[[], Any]) -> None:
         self.real_host, self.real = CPUDeviceAllocator(), make_device()
-        self.host, self.device = PoolAllocator(self.real_host), PoolAllocator(self.real)
+        self.host: Any = PoolAllocator(self.real_host)
+        self.device: Any = PoolAllocator(self.real)
         self.owner: Any = None
         self.held: list[Any] = []
 
@@ -107,6 +108,18 @@ class World:
         """How many blocks are lent, and how many a pool has lost: all that nobody has given back."""
         for pool in (self.host, self.device):
             pool.close()
+        left: int = self.real_host.live_blocks + self.real.live_blocks
+        return left
+
+
+class Bare(World):
+    """The host and the device themselves, without pools."""
+
+    def __init__(self, make_device: Callable[[], Any]) -> None:
+        super().__init__(make_device)
+        self.host, self.device = self.real_host, self.real
+
+    def lent(self) -> int:
         left: int = self.real_host.live_blocks + self.real.live_blocks
         return left
 
@@ -705,6 +718,37 @@ def test_an_interrupt_wherever_cpython_delivers_one_also_while_a_call_is_undone(
 @pytest.mark.usefixtures("_nothing_kept")
 def test_an_error_of_the_interpreter_at_every_function_start(kind: str, error: type[Exception]) -> None:
     assert check_all(kind, STARTS, error=error) > 40
+
+
+@pytest.mark.deep(quick=1)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, RecursionError])
+@pytest.mark.parametrize("kind", ["memory", "blob", "buffer", "pool"])
+@pytest.mark.usefixtures("_nothing_kept")
+def test_where_no_pool_is_below(kind: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release of the device itself has happened, or nothing of it: a block that is free is not used again."""
+    monkeypatch.setitem(globals(), "World", Bare)
+    assert check_all(kind, STARTS, error=error) > 40
+
+
+@pytest.mark.deep(quick=1)
+@pytest.mark.parametrize("adaptor", [GuardingAllocator, TrackingAllocator, StatisticsAllocator, ThreadSafeAllocator])
+@pytest.mark.usefixtures("_nothing_kept")
+def test_where_an_adaptor_is_below(adaptor: type[Adaptor], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release of the adaptor has happened, or nothing of it."""
+
+    class Adapted(Bare):
+        def __init__(self, make_device: Callable[[], Any]) -> None:
+            super().__init__(make_device)
+            self.device = adaptor(self.real)
+
+        def lent(self) -> int:
+            if isinstance(self.device, GuardingAllocator):
+                self.device.clear()
+            return super().lent()
+
+    monkeypatch.setitem(globals(), "World", Adapted)
+    assert check_all("buffer", STARTS, error=RecursionError) > 40
+    assert check_all("memory", STARTS, error=RecursionError) > 40
 
 
 @pytest.mark.deep
