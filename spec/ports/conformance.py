@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from syncedmem.model.caffe import DEFAULT, EDITIONS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..requirements import Level, Profile
     from .targets import ProgramTarget
 
-__all__ = ["Claim", "PortReport", "conform", "conform_program"]
+__all__ = ["Claim", "PortReport", "beyond", "conform", "conform_program"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ class Claim:
         Requirements whose violations are not counted.
     blobs : bool
         Whether the port makes blobs, and not memories.
+    shorten : bool
+        Whether to look for the shortest program of each violation.
     """
 
     profile: Profile
@@ -61,6 +63,7 @@ class Claim:
     first: bool = False
     excepted: tuple[str, ...] = ()
     blobs: bool = False
+    shorten: bool = True
 
 
 Result = Conformance[Coverage] | Conformance[BlobCoverage]
@@ -86,6 +89,8 @@ class PortReport:
         The level that the port names: the highest that it says it can show.
     by_table : bool
         Whether it was judged by its machine's own table, because it has no policy.
+    beyond : str
+        What the profile safe says of a port that conforms to the profile caffe; empty if that was not tried.
     """
 
     name: str
@@ -95,6 +100,7 @@ class PortReport:
     unfinished: tuple[Violation, ...] = ()
     named: str = ""
     by_table: bool = False
+    beyond: str = ""
 
     @property
     def reached(self) -> Result | None:
@@ -153,6 +159,15 @@ class PortReport:
         untaken = f"{last.coverage.missing} {last.coverage.unit} were not taken{behind}"
         return untaken if last.coverage.missing else last.shortfall
 
+    @property
+    def as_beyond(self) -> str:
+        """The verdict of the profile safe on a port that conforms to the profile caffe, in one line."""
+        if self.passed:
+            return "to safe: yes"
+        broken = ", ".join(it.requirement for it in self.violations)
+        untaken = self._incomplete(self.results[-1]) if self.results else "nothing was tested"
+        return f"to safe: no, {broken or untaken}"
+
     def as_json(self) -> dict[str, Any]:
         """The report as data."""
         return {
@@ -164,6 +179,7 @@ class PortReport:
             "excepted": [*self.claim.excepted],
             "verdict": self.line,
             "passed": self.passed,
+            "safe": self.beyond or None,
             "reached": self.reached.level if self.reached else None,
             "named": self.named or None,
             "levels": [result.as_json() for result in self.results],
@@ -234,11 +250,26 @@ def conform(
         )
         of_memories: Callable[..., Any] = check_conformance if subject.program is None else check_port
         check = check_blobs if claim.blobs else of_memories
-        results.append(check(subject, steps=claim.steps, seed=claim.seed, progress=advance, tolerance=tolerance))
+        found = check(
+            subject,
+            steps=claim.steps,
+            seed=claim.seed,
+            progress=advance,
+            tolerance=tolerance,
+            shorten=claim.shorten,
+        )
+        results.append(found)
         report = report_on()
         if report.reached or tolerance.is_over(subject):
             break
     return report
+
+
+def beyond(claim: Claim, report: PortReport) -> Claim | None:
+    """What is tried after a port was found to conform to the profile caffe: all of safe; None if nothing is."""
+    if claim.profile != "caffe" or claim.blobs or report.reached is None or not report.passed:
+        return None
+    return replace(claim, profile="safe", level=report.reached.level, keep_going=True, first=False, shorten=False)
 
 
 def conform_program(

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.model import SyncedMemoryError
-from syncedmem.spec import check_conformance
+from syncedmem.spec.ports.kit import check_port
 
 if TYPE_CHECKING:
     from syncedmem.spec import Subject
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.deep
 
 
 def port(way: str) -> list[str]:
-    return ["--command", shlex.join(command_of(way)), "--steps", "0", "--timeout", "60"]
+    return ["--command", shlex.join(command_of(way)), "--steps", "0", "--timeout", "60", "--profile", "caffe"]
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,8 @@ def few_suites(monkeypatch: pytest.MonkeyPatch) -> None:
     def tour(_: Subject) -> tuple[str, ...]:
         return ("tour",)
 
-    monkeypatch.setattr("syncedmem.spec.memory.kit.suite_names", tour)
+    for kit in ("memory", "ports"):
+        monkeypatch.setattr(f"syncedmem.spec.{kit}.kit.suite_names", tour)
 
 
 def conform(tmp_path: Path, *arguments: str) -> Any:
@@ -43,6 +44,20 @@ def test_a_port_that_conforms(tmp_path: Path) -> None:
     assert 0 == done.exit_code, done.output
     assert "conforms to caffe/L3: 35 of 35 requirements, 558 of 558 transitions" == done.output.splitlines()[-1]
     assert "L3" == json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["reached"]
+
+
+def test_a_port_that_conforms_is_told_what_it_lacks_of_the_profile_safe(tmp_path: Path) -> None:
+    """The status is that of the profile caffe."""
+    for way, last in (("right", "to safe: yes"), ("rude", "to safe: no, R42-in-flight-not-freed")):
+        done = conform(tmp_path, *port(way)[:-2])
+
+        assert 0 == done.exit_code, done.output
+        verdict, safe = done.output.splitlines()[-2:]
+        assert verdict.startswith("conforms to caffe/")
+        assert last == safe
+        assert last == json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["safe"]
+        assert "Only the profile safe looks at" not in done.output
+    assert 1 == conform(tmp_path, *port("rude")[:-1], "safe").exit_code
 
 
 def test_a_port_that_reaches_less_than_it_names_does_not_conform(tmp_path: Path) -> None:
@@ -215,10 +230,10 @@ def test_a_partial_run_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """What was found until an interrupt is in the folder."""
 
     def interrupted(*arguments: Any, **options: Any) -> object:
-        check_conformance(*arguments, **options)
+        check_port(*arguments, **options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("syncedmem.spec.ports.conformance.check_conformance", interrupted)
+    monkeypatch.setattr("syncedmem.spec.ports.conformance.check_port", interrupted)
     conform(tmp_path, *port("crash"), "--level", "L2")
 
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))

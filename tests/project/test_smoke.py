@@ -64,7 +64,7 @@ def test_the_example_port_in_c_conforms(tmp_path: Path) -> None:
     folder = tmp_path / "ports" / "c"
     made = run(program("make"), f"SYNCEDMEM={sys.executable} -m syncedmem", folder=folder)
     assert made.returncode == 0, made.stderr
-    options = ["--level", "L2", "--steps", "0", "--out", str(tmp_path / "report")]
+    options = ["--profile", "caffe", "--level", "L2", "--steps", "0", "--out", str(tmp_path / "report")]
     result = CliRunner().invoke(app, ["conform", str(folder / "libport.so"), *options])
     assert result.exit_code == 0, result.output
     assert "conforms to caffe/L2" in result.output

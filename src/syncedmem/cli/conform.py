@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,8 +60,13 @@ def conform(  # noqa: PLR0913 -- the options of the command
     *,
     command: Command = None,
     profile: Annotated[
-        str, typer.Option(metavar="NAME", help="caffe: what Caffe does. safe: also what we promise beyond Caffe.")
-    ] = "caffe",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="caffe: what Caffe does. safe: also what we promise beyond it. Default: caffe; a port that conforms "
+            "to it is also tested for safe, and the last line says what is missing, if anything.",
+        ),
+    ] = None,
     level: Annotated[
         str | None,
         typer.Option(
@@ -121,7 +127,8 @@ def conform(  # noqa: PLR0913 -- the options of the command
       --command COMMAND       a program that speaks the protocol of ports
 
     The port runs in a process of its own. If it crashes, exits or does not answer, that is a violation. The first
-    violation ends the test, and the folder has the shortest program that shows it. The last line is the verdict. With
+    violation ends the test, and the folder has the shortest program that shows it. The last line is the verdict; if the
+    port conforms to the profile caffe, and no profile was named, one more says what it lacks of the profile safe. With
     --keep-going the other requirements are tested too, each violation has its program, and if the port does not conform
     at the level that it names, lower levels follow; the last line has the one that it reaches.
 
@@ -130,9 +137,11 @@ def conform(  # noqa: PLR0913 -- the options of the command
       1  it does not
       2  the command line is wrong, or the target cannot be tested
     """
+    from syncedmem.spec.ports.conformance import beyond
+
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     say = sayer(console)
-    wanted = _wanted(profile, level, edition, steps, seed, keep_going, excepted or [], blobs)
+    wanted = _wanted(profile or "caffe", level, edition, steps, seed, keep_going, excepted or [], blobs)
     limits = limits_of(timeout, MEMORY)
     found = port_target(target, command, machine, policy)
     check_places("conform", json_path, junit, out, force=force)
@@ -148,6 +157,9 @@ def conform(  # noqa: PLR0913 -- the options of the command
 
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         report = _tested(found, wanted, limits, _follow(progress), receive)
+        further = beyond(wanted, report) if profile is None else None
+        if further is not None:
+            report = replace(report, beyond=_tested(found, further, limits, _follow(progress, "safe")).as_beyond)
     receive(report)
     _print(console, report)
     if kept.stale:
@@ -155,6 +167,8 @@ def conform(  # noqa: PLR0913 -- the options of the command
     for error in write_reports(report, json_path, junit, force=force):
         raise error
     say(report.line, style="green" if report.passed else "bold red")
+    if report.beyond:
+        say(report.beyond)
     if not report.passed:
         raise typer.Exit(1)
 
@@ -196,7 +210,7 @@ def _tested(
     wanted: Claim,
     limits: Limits,
     progress: Callable[[str, int], None],
-    on_change: Callable[[PortReport], None],
+    on_change: Callable[[PortReport], None] = lambda _: None,
 ) -> PortReport:
     from syncedmem.spec.ports.conformance import conform_program
     from syncedmem.spec.ports.makers import conform_maker
@@ -207,12 +221,12 @@ def _tested(
     return conform_program(found, wanted, limits, progress=progress, on_change=on_change)
 
 
-def _follow(progress: Progress) -> Callable[[str, int], None]:
+def _follow(progress: Progress, profile: str = "") -> Callable[[str, int], None]:
     """One bar, which says the level and the suite."""
     task = progress.add_task("the port", total=None, cases="0")
 
     def show(suite: str, cases: int) -> None:
-        progress.update(task, description=suite, cases=f"{cases:,}")
+        progress.update(task, description=f"{profile} {suite}".strip(), cases=f"{cases:,}")
 
     return show
 
@@ -321,8 +335,8 @@ def _print(console: Console, report: PortReport) -> None:
     say = sayer(console)
     for why, names in _left(report).items():
         say(f"Not judged at {_judged(report).level} ({why}): {', '.join(sorted(names))}")
-    if beyond := _beyond(report):
-        say(f"Only the profile safe looks at: {', '.join(beyond)}")
+    if (others := _beyond(report)) and not report.beyond:
+        say(f"Only the profile safe looks at: {', '.join(others)}")
     for line in _unreached(report):
         say(line)
     for level, violations in report.reasons.items():
