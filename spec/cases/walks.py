@@ -51,8 +51,6 @@ class Kind(NamedTuple):
     Attributes
     ----------
     bench : Bench
-    safe : bool
-        Whether promises beyond Caffe's are tested.
     level : str
         How much is observed.
     smallest, largest : float
@@ -60,7 +58,6 @@ class Kind(NamedTuple):
     """
 
     bench: Bench
-    safe: bool
     level: str
     smallest: int
     largest: float
@@ -96,7 +93,7 @@ class Walked:
         machine, number = self.trial.world.machine, len(self.writers)
         kind = self._kind
         drops = any(it.startswith("P04") for it in kind.bench.judged)
-        self.writers.append(Writer(machine, fitting, number, safe=kind.safe, level=kind.level, drops=drops))
+        self.writers.append(Writer(machine, fitting, number, safe=kind.bench.world.safe, level=kind.level, drops=drops))
         self.trial.take(self.writers[-1].steps[0])
 
     def move(self, number: int, move: _Move) -> str:
@@ -188,7 +185,7 @@ def state_machine(kind: Kind, ways: Sequence[tuple[Input, ...]] = ()) -> type[Me
     }
     for entry in stepper(machine).inputs(end=True):
         name = re.sub(r"\W+", "_", f"rule {len(rules)} {entry}")
-        moves = st.sampled_from(_moves(entry, failures=kind.safe and kind.level >= "L3"))
+        moves = st.sampled_from(_moves(entry, failures=kind.bench.world.safe and kind.level >= "L3"))
         rules[name] = rule(number=memories, move=moves)(_named(name))
     return type("MemoryWalk", (MemoryWalk,), rules)
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from .reproducer import Reproducer
     from .subject import Subject
 
-__all__ = ["Run", "blaming"]
+__all__ = ["HARMLESS", "Run", "blaming"]
 
 _BYTES = {"R": "R10-same-bytes", "B": "B22-elements"}
 _HEADS = {"R": "R11-head", "B": "B21-accessors"}
 
-_HARMLESS = frozenset(
+HARMLESS = frozenset(
     {"R09-no-needless-copy", "R26-release-order", "R46-fresh-view", "R47-read-only-view", "R58-push-on-its-stream"}
     | {"B67-shape-lazy", "B69-fresh-view"}
 )
@@ -122,7 +122,7 @@ class Run:
     def excused(self, requirement: str) -> bool:
         """Whether a requirement that is violated is excepted, and what comes after it can be judged all the same."""
         excuses = self.subject.excuses
-        return excuses is not None and requirement in _HARMLESS and excuses(requirement)
+        return excuses is not None and requirement in HARMLESS and excuses(requirement)
 
     def require(self, holds: bool, requirement: str, message: str) -> None:
         """Raise a violation if something does not hold, and the subject is judged by the requirement.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from syncedmem.model import InvalidArgumentError
 from syncedmem.model.defaults import DEFAULT_STEPS
 
 from ..engine.report import Tolerance, check_steps, check_subject, chosen_suites, run_suites
@@ -69,13 +70,16 @@ def check_conformance(  # noqa: PLR0913 -- options
     Raises
     ------
     InvalidArgumentError
-        If `subject` is none, if `steps` is not a number of steps, or if there is no such suite.
+        If `subject` is none, or has the memories of a program; if `steps` is no number of steps; or if there is no such
+        suite.
     UnfitMakerError
         If the maker of the subject cannot be called as makers are, or returns something that has none of the calls.
     UnfitPolicyError
         If the policy of the subject says something else than the table of its machine.
     """
     check_subject(subject)
+    if subject.program is not None:
+        raise InvalidArgumentError("subject", subject, "one of memories in Python: a program is tested by check_port")
     chosen = None if suites is None else chosen_suites(suites, _every_name())
     check_steps(steps)
     check_policy(subject)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..requirements import Level, Profile
     from .targets import ProgramTarget
 
-__all__ = ["Claim", "PortReport", "beyond", "conform", "conform_program"]
+__all__ = ["Claim", "PortReport", "claim_of_safe", "conform", "conform_program"]
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class PortReport:
         The level that the port names: the highest that it says it can show.
     by_table : bool
         Whether it was judged by its machine's own table, because it has no policy.
-    beyond : str
+    safe : str
         What the profile safe says of a port that conforms to the profile caffe; empty if that was not tried.
     """
 
@@ -100,7 +100,7 @@ class PortReport:
     unfinished: tuple[Violation, ...] = ()
     named: str = ""
     by_table: bool = False
-    beyond: str = ""
+    safe: str = ""
 
     @property
     def reached(self) -> Result | None:
@@ -160,7 +160,7 @@ class PortReport:
         return untaken if last.coverage.missing else last.shortfall
 
     @property
-    def as_beyond(self) -> str:
+    def safe_line(self) -> str:
         """The verdict of the profile safe on a port that conforms to the profile caffe, in one line."""
         if self.passed:
             return "to safe: yes"
@@ -179,7 +179,7 @@ class PortReport:
             "excepted": [*self.claim.excepted],
             "verdict": self.line,
             "passed": self.passed,
-            "safe": self.beyond or None,
+            "safe": self.safe or None,
             "reached": self.reached.level if self.reached else None,
             "named": self.named or None,
             "levels": [result.as_json() for result in self.results],
@@ -265,7 +265,7 @@ def conform(
     return report
 
 
-def beyond(claim: Claim, report: PortReport) -> Claim | None:
+def claim_of_safe(claim: Claim, report: PortReport) -> Claim | None:
     """What is tried after a port was found to conform to the profile caffe: all of safe; None if nothing is."""
     if claim.profile != "caffe" or claim.blobs or report.reached is None or not report.passed:
         return None

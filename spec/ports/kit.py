@@ -10,6 +10,7 @@ from syncedmem.model.defaults import DEFAULT_STEPS
 from ..cases.suites import Suites
 from ..cases.walks import Kind, search
 from ..engine.report import Tolerance, check_steps, chosen_suites, run_suites
+from ..engine.run import HARMLESS
 from ..engine.shrinking import shortest
 from ..kit.trial import Bench, plainer, run_case
 from ..memory.agreement import check_policy
@@ -108,7 +109,7 @@ def bench_of(subject: Subject, tolerance: Tolerance | None = None) -> Bench:
     """What is tested of a port, and by what."""
     port: Port = subject.program  # type: ignore[assignment]
     performer, world = PortMemories(port), _world(subject)
-    judged = requirements_for(subject)
+    judged, tolerated = requirements_for(subject), tolerance or Tolerance()
     comparison = Comparison(
         world.machine,
         judged,
@@ -117,7 +118,7 @@ def bench_of(subject: Subject, tolerance: Tolerance | None = None) -> Bench:
         hosts={side for side in subject.machine.sides if subject.is_host(side)},
         alone=bool(_absent(world)),
         defers=performer.defers,
-        excused=(tolerance or Tolerance()).excuses,
+        excused=lambda requirement: requirement in HARMLESS and tolerated.excuses(requirement),
     )
     return Bench(performer, world, comparison, judged)
 
@@ -133,5 +134,5 @@ def _run(subject: Subject, suite: SuiteRun, what: Bench, cases: Callable[[], Ite
 
 
 def _walking(subject: Subject, what: Bench, steps: int, seed: int) -> Runner:
-    kind = Kind(what, subject.profile == "safe", subject.level, subject.smallest, subject.largest)
+    kind = Kind(what, subject.level, subject.smallest, subject.largest)
     return lambda subject, suite: search(kind, subject, suite, steps, seed) if steps else None

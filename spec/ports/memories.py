@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.subject import Subject
-from ..record.ledger import UNSAID, Ledger
-from ..record.observation import NOTHING, Action, Observation
+from ..record.ledger import Ledger
+from ..record.observation import NOTHING, UNSAID, Action, Observation
 from ..record.steps import CANARY, OWN, content
 
 if TYPE_CHECKING:
@@ -19,17 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["PortMemories"]
 
-_MOVES = frozenset({"allocate", "zero", "copy", "free"})
-"""What actions do that are counted, so that they can fail."""
-
 
 class _Asked(NamedTuple):
-    """A memory in the port: its number there, its size in bytes, its ledger, and what it has adopted, by side."""
+    """A memory in the port: its number there, its size in bytes, and its ledger."""
 
     number: int
     size: int
     ledger: Ledger
-    lent: dict[str, str]
 
 
 class PortMemories:
@@ -97,7 +93,7 @@ class PortMemories:
 
     def _new(self, step: Step) -> Observation:
         ledger = Ledger(step.size, defers=self.defers)
-        it = self._memories[step.memory] = _Asked(self.program.next_id(), step.size, ledger, {})
+        it = self._memories[step.memory] = _Asked(self.program.next_id(), step.size, ledger)
         answer = self.program.ask("new", memory=it.number, size=step.size)
         return self._shown(it, self._whole(answer), (), self._acted(it, answer))
 
@@ -118,7 +114,6 @@ class PortMemories:
         if answer.get("refused"):
             return self._after_refusal(it, step, answer, buffers, acted)
         if call.does == "adopt" and step.argument is not None:
-            it.lent[call.side] = step.argument.name
             it.ledger.adopt(call.side, name)
         if call.ends:
             self._over.add(step.memory)
@@ -207,7 +202,7 @@ class PortMemories:
 
     def _check_failure(self, actions: tuple[Action, ...], told: int) -> None:
         """Refuse an action that was told to fail, and did not."""
-        counted = [it for it in actions if it.does in _MOVES or it.does in ("push", "clone")]
+        counted = [it for it in actions if it.does != "wait"]
         if told <= len(counted) and not (it := counted[told - 1]).failed:
             sentence = f"action {told}, {it.does} {it.side}, was told to fail, and the port did it"
             raise self.program.violation("P03-fails-when-told", sentence)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .observation import Allocated
+from .observation import UNSAID, Allocated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .observation import Action
 
-__all__ = ["UNSAID", "Ledger"]
-
-UNSAID = -1
-"""The block of a free that does not say which one: the last of its side."""
+__all__ = ["Ledger"]
 
 _STRAY, _EXTERNAL, _OTHER_KIND = "R28-freed-once", "R18-external-not-freed", "R25-pinned-frozen"
 _EARLY = "R42-in-flight-not-freed"

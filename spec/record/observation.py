@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
     from .steps import Buffer
 
-__all__ = ["NOTHING", "Action", "Allocated", "Observation"]
+__all__ = ["NOTHING", "UNSAID", "Action", "Allocated", "Observation"]
+
+UNSAID = -1
+"""The block of an action that does not say which one: of a free, the last of its side."""
 
 
 class Action(NamedTuple):
@@ -45,7 +48,7 @@ class Action(NamedTuple):
     size: int | None = None
     pinned: bool | None = None
     stream: int | None = None
-    block: int | None = -1
+    block: int | None = UNSAID
     buffer: str = ""
     failed: bool = False
 

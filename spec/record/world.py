@@ -179,11 +179,7 @@ class World:
 
     def _called(self, step: Step) -> tuple[Observation, World] | None:
         expected, call = self.expected(step), self.machine.calls.get(step.name)
-        if (
-            expected is None
-            or call is None
-            or (step.argument is not None and not self._means(step.argument, call, step))
-        ):
+        if expected is None or call is None or not self._means(step.argument, call, step):
             return None
         refused = expected.refused or self._unsuitable(step, call)
         if refused:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, get_args
 from syncedmem.model import EDITIONS, caffe
 
 from ..engine.call_log import action_of
-from ..engine.contents import pattern
 from ..memory.by_table import TableOracle
 from ..memory.oracle import Oracle, Wanted
 from ..memory.policy import POLICIES, Reason
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from ..memory.policy import Policy
     from .programs import Operation, VectorProgram
 
-__all__ = ["OWN_BUFFER", "REFUSALS", "content", "expected_steps", "refusals"]
+__all__ = ["OWN_BUFFER", "REFUSALS", "expected_steps", "refusals"]
 
 OWN_BUFFER = "own_buffer"
 """The refusal of a memory's own pointer, which Caffe frees and then keeps; no machine knows pointers."""
@@ -54,11 +53,6 @@ def refusals(machine: Machine) -> Mapping[str | None, str]:
     ours = dict.fromkeys(get_args(Reason), "the policy refuses the call, and does not say what the machine calls it")
     own = {it.name: it.text or "the machine refuses the call" for it in machine.refusals.values()}
     return {None: REFUSALS[None], **ours, **own}
-
-
-def content(number: int, size: int) -> bytes:
-    """The bytes of a content: zeros for 0, and the pattern of any other number."""
-    return pattern(number, size) if number else bytes(size)
 
 
 def _policy_for(machine: Machine, policy: Policy | None) -> Policy | None:

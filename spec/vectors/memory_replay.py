@@ -17,7 +17,7 @@ from ..engine.heads import head_name
 from ..engine.reproducer import Reproducer
 from ..engine.violation import Violation
 from ..memory.driver import MemoryDriver
-from .expected import content
+from ..record.steps import content
 from .programs import LOOK, MOVES, OWN, WRITE_BUFFER, setting_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from syncedmem.model.stepper import Input
 
 from ..engine.fields import short
 from ..memory.by_table import TableOracle
-from .expected import OWN_BUFFER, content
+from ..record.steps import content
+from .expected import OWN_BUFFER
 from .keys import LINE, MEMORY_STEP, wrong_sizes
 from .programs import LOOK, OWN, WRITE_BUFFER, setting_of
 from .reading import json_lines

@@ -22,6 +22,7 @@ from syncedmem.model.suites import counter_sequences, cycles, pair_tour
 from syncedmem.runtime import CPUDeviceAllocator, SyncedMemory
 from syncedmem.spec import ReferenceMemory, Subject
 from syncedmem.spec.engine.contents import pattern
+from syncedmem.spec.record.steps import content
 from syncedmem.spec.vectors import (
     REFUSALS,
     SUITES,
@@ -30,7 +31,6 @@ from syncedmem.spec.vectors import (
     replay,
     vectors,
 )
-from syncedmem.spec.vectors.expected import content
 from syncedmem.spec.vectors.programs import VectorProgram
 
 if TYPE_CHECKING:

@@ -127,8 +127,8 @@ def conform(  # noqa: PLR0913 -- the options of the command
       --command COMMAND       a program that speaks the protocol of ports
 
     The port runs in a process of its own. If it crashes, exits or does not answer, that is a violation. The first
-    violation ends the test, and the folder has the shortest program that shows it. The last line is the verdict; if the
-    port conforms to the profile caffe, and no profile was named, one more says what it lacks of the profile safe. With
+    violation ends the test, and the folder has the shortest program that shows it. The last line is the verdict. If
+    no profile is named, a port that conforms to caffe has a further line: what it lacks of the profile safe. With
     --keep-going the other requirements are tested too, each violation has its program, and if the port does not conform
     at the level that it names, lower levels follow; the last line has the one that it reaches.
 
@@ -137,7 +137,7 @@ def conform(  # noqa: PLR0913 -- the options of the command
       1  it does not
       2  the command line is wrong, or the target cannot be tested
     """
-    from syncedmem.spec.ports.conformance import beyond
+    from syncedmem.spec.ports.conformance import claim_of_safe
 
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     say = sayer(console)
@@ -157,9 +157,9 @@ def conform(  # noqa: PLR0913 -- the options of the command
 
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         report = _tested(found, wanted, limits, _follow(progress), receive)
-        further = beyond(wanted, report) if profile is None else None
+        further = claim_of_safe(wanted, report) if profile is None else None
         if further is not None:
-            report = replace(report, beyond=_tested(found, further, limits, _follow(progress, "safe")).as_beyond)
+            report = replace(report, safe=_tested(found, further, limits, _follow(progress, "safe")).safe_line)
     receive(report)
     _print(console, report)
     if kept.stale:
@@ -167,8 +167,8 @@ def conform(  # noqa: PLR0913 -- the options of the command
     for error in write_reports(report, json_path, junit, force=force):
         raise error
     say(report.line, style="green" if report.passed else "bold red")
-    if report.beyond:
-        say(report.beyond)
+    if report.safe:
+        say(report.safe)
     if not report.passed:
         raise typer.Exit(1)
 
@@ -335,7 +335,7 @@ def _print(console: Console, report: PortReport) -> None:
     say = sayer(console)
     for why, names in _left(report).items():
         say(f"Not judged at {_judged(report).level} ({why}): {', '.join(sorted(names))}")
-    if (others := _beyond(report)) and not report.beyond:
+    if (others := _beyond(report)) and not report.safe:
         say(f"Only the profile safe looks at: {', '.join(others)}")
     for line in _unreached(report):
         say(line)

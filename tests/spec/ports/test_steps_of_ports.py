@@ -12,9 +12,10 @@ import pytest
 from port_fixtures import LIMITS, wrong
 
 from syncedmem.cli.options import limits_of
-from syncedmem.model import Input, caffe
-from syncedmem.spec import Violation
+from syncedmem.model import Input, InvalidArgumentError, caffe
+from syncedmem.spec import Violation, check_conformance
 from syncedmem.spec.cases.writing import Writer
+from syncedmem.spec.engine.report import Tolerance
 from syncedmem.spec.engine.shrinking import shortest
 from syncedmem.spec.kit.trial import plainer, run_case
 from syncedmem.spec.ports.harness import abi
@@ -113,6 +114,29 @@ def test_what_was_not_seen_is_not_judged(bench: Bench, seen: Observation, requir
     difference = bench.comparison.first(step, before, due[0], seen, before)
 
     assert requirement == (difference.requirement if difference else "")
+
+
+@pytest.mark.parametrize(("excepted", "found"), [("R09-no-needless-copy", False), ("R05-zeroed-first", True)])
+def test_what_is_excepted_lets_a_case_go_on_only_if_it_harms_nothing_else(excepted: str, found: bool) -> None:
+    """Memory that was not zeroed shows other bytes later: that is no violation of its own."""
+    new = World.of(caffe.CAFFE, None, safe=True).after(Step("new", size=3))
+    assert new is not None
+    before, world = new
+    step = Step("call", 0, "cpu_data")
+    due = world.after(step)
+    assert due is not None
+    actions = due[0].actions or ()
+    done = (*actions, Action("copy", "cpu", "gpu", 3)) if excepted.startswith("R09") else actions[:1]
+    with wrong("right").connect(LIMITS, "") as port:
+        comparison = bench_of(subject_of(port, "right", "safe", "L3"), Tolerance([excepted])).comparison
+        difference = comparison.first(step, before, due[0], Observation(refused="", actions=done), before)
+
+    assert found == (difference is not None)
+
+
+def test_the_kit_of_objects_does_not_judge_a_program() -> None:
+    with wrong("right").connect(LIMITS, "") as port, pytest.raises(InvalidArgumentError, match="a program"):
+        check_conformance(subject_of(port, "right", "safe", "L3"))
 
 
 def test_a_shortest_program_has_small_memories_and_looks_at_nothing_else() -> None:
