@@ -59,7 +59,7 @@ static int play(const smp_port *port, char *told) {
         fill((*buffer)->at, atol(key), (*buffer)->size);
     while (asked.call < 8 && strcmp(CALLS[asked.call], call) != 0) ++asked.call;
     if (asked.call == 8) return compare(port, told, it); /* look, write_buffer */
-    if (set && argument && *argument == '{') asked.data = number_of ? (*buffer)->at : it->view[side];
+    if (set && argument && *argument == '{') asked.data = number_of ? (*buffer)->at : (unsigned char *)it->view[side] + number(argument, "{\"own\":true,\"offset\":");
     left = (int)fails, *done = *trouble = 0;
     const int status = port->call(it->memory, &asked, &got);
     synchronize(NULL, NULL);

@@ -44,7 +44,7 @@ impl Judge<'_> {
     }
     fn call(&mut self, call: usize, told: &str, n: usize, side: usize, buffer: Option<usize>) -> Found {
         let (mut asked, mut answer) = asked(call, self.mode, self.memories[n].size, DEVICE * side as u32);
-        if told.contains("{\"own\"") { asked.data = self.memories[n].view[side]; }
+        if told.contains("{\"own\"") { asked.data = self.memories[n].view[side].wrapping_byte_add(number(told, "\"offset\":").unwrap_or(0) as usize); }
         if let Some(k) = buffer { asked.data = self.heap.blocks[k].at(); }
         let (fails, wanted) = (number(told, "\"fail\":"), word(told, "\"refusal\":"));
         (self.heap.fails, self.heap.done, self.heap.trouble) = (fails.unwrap_or(0) as i64, vec![], vec![]);

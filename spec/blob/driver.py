@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import Mode
 
 from ..engine.reproducer import Reproducer
-from ..engine.run import Run, blaming
+from ..engine.run import Run, blaming, check_maker
 from .cells import cell_of
 from .claims import blob_requirements_for
 from .elements import USUAL, decoded, encoded, numbers, shown
@@ -112,7 +112,7 @@ class BlobDriver:
         start = len(self.log.calls)
         error = self.reproducer.call(text, self.states.mode, keep=name).raised
         made, shapes = self.reproducer.names.get(name), () if shape is None else (shape,)
-        self.run.check_maker(made, error, ACCESSORS, *shapes, dtype=self.states.dtype, host=None, device=None)
+        check_maker(self.subject, made, error, ACCESSORS, shapes, ("dtype", "host", "device"))
         known = "B01-empty" if shape is None else "B02-lazy"
         self.run.require(error is None, known, f"making a blob raised {type(error).__name__}: {error}")
         self.inspection.states = self.states.make(n, shape)

@@ -173,14 +173,15 @@ class Suites:
 
     def _refused(self) -> Iterator[Case]:
         """In every state, buffers that must not be adopted, and after them every read: nothing has changed."""
-        for sequence in self._reached.values():
+        for turn, sequence in enumerate(self._reached.values()):
             for side, adopt in self._adopting().items():
                 others = [it for it in self._machine.sides if it not in self._absent | {side}]
                 wrong = [Buffer(OWN, side, offset=at) for at in (0, _AROUND) if "own_buffer" in self._offers]
                 wrong += [Buffer(f"{side} small{longer}", side, 1, longer) for longer in (-1, 1 - _ROOM)]
                 wrong += [Buffer(f"{it} other", it, 1) for it in others]
                 writer = self._writer(*sequence, size=_ROOM, used=False)
-                for buffer in wrong:
+                first = turn % max(len(wrong), 1)  # the first that is taken ends the case, so each begins one
+                for buffer in wrong[first:] + wrong[:first]:
                     writer.add(adopt, argument=buffer)
                 yield writer.add(*self._reads).done()
 

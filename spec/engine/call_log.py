@@ -77,6 +77,10 @@ class AllocatorCall(NamedTuple):
     pinned : bool
     source : str
         Of a copy, a push or a clone: the side from which the bytes come.
+    stream : object
+        Of a push.
+    block : int or None
+        Of an allocation and a free: what no other live block has.
     """
 
     operation: Literal["allocate", "zero", "copy", "push", "clone", "free"]
@@ -84,6 +88,8 @@ class AllocatorCall(NamedTuple):
     byte_size: int
     pinned: bool = False
     source: str = ""
+    stream: Any = None
+    block: int | None = None
 
 
 @cache
@@ -100,11 +106,12 @@ def action_of(machine: Machine, operation: str, side: str, source: str) -> str:
 
 
 class Flight(NamedTuple):
-    """A queued copy: its ends, their sides, and an event after it."""
+    """A queued copy: its ends, their sides, its stream, and an event after it."""
 
     source: Any
     dest: Any
     sides: tuple[str, str]
+    stream: Any
     event: Any
 
 
@@ -251,7 +258,7 @@ class RecordingAllocator:
         """Allocate, and record it."""
         self._move("allocate")
         ptr = self.inner.allocate(byte_size)
-        entry = AllocatorCall("allocate", self._side, byte_size, self._pinned)
+        entry = AllocatorCall("allocate", self._side, byte_size, self._pinned, block=id(ptr))
         self.log.calls.append(entry)
         if ptr is not None:
             self.log.live[id(ptr)] = (ptr, entry)
@@ -268,7 +275,7 @@ class RecordingAllocator:
             self.log.freed_in_flight.append(f"{self.name} freed memory while a push still used it")
         self.inner.release(ptr)
         del self.log.live[id(ptr)]
-        self.log.calls.append(AllocatorCall("free", self._side, found[1].byte_size, self._pinned))
+        self.log.calls.append(AllocatorCall("free", self._side, found[1].byte_size, self._pinned, block=id(ptr)))
 
     def memcpy(  # noqa: PLR0913 -- KuiperLLama's signature
         self, src: Any, dest: Any, byte_size: int, kind: Any = 0, stream: Any = None, need_sync: bool = False
@@ -278,10 +285,11 @@ class RecordingAllocator:
         self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
         source, side = self._ends(src, dest, kind)
         across: Literal["copy", "push"] = "copy" if stream is None else "push"
-        self.log.calls.append(AllocatorCall(across if source != side else "clone", side, byte_size, source=source))
+        does = across if source != side else "clone"
+        self.log.calls.append(AllocatorCall(does, side, byte_size, source=source, stream=stream))
         if stream is not None and byte_size:
             self.log.streams.append(stream)
-            self.log.in_flight.append(Flight(src, dest, (source, side), self.inner.record(stream)))
+            self.log.in_flight.append(Flight(src, dest, (source, side), stream, self.inner.record(stream)))
 
     def _ends(self, src: Any, dest: Any, kind: Any) -> tuple[str, str]:
         """The sides of a copy, by its pointers; where these are not known, by its direction."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .reproducer import Reproducer
     from .subject import Subject
 
-__all__ = ["HARMLESS", "Run", "blaming"]
+__all__ = ["HARMLESS", "Run", "blaming", "check_maker"]
 
 _BYTES = {"R": "R10-same-bytes", "B": "B22-elements"}
 _HEADS = {"R": "R11-head", "B": "B21-accessors"}
@@ -83,28 +83,6 @@ class Run:
         """Whether the subject's calls of its allocators are observed."""
         return self.subject.level >= "L2"
 
-    def check_maker(
-        self, made: Any, error: BaseException | None, calls: Iterable[str], *arguments: object, **named: object
-    ) -> None:
-        """Refuse a maker that no arguments can make right; another error may be that of these alone.
-
-        Raises
-        ------
-        UnfitMakerError
-        """
-        name = self.subject.name
-        if error is None and not any(hasattr(made, call) for call in calls):
-            raise UnfitMakerError(f"the maker {name} returned {shown(made)}, which has none of {', '.join(calls)}")
-        if isinstance(error, TypeError):
-            try:
-                signature(self.subject.make).bind(*arguments, **named)
-            except TypeError as why:
-                words = ("size" if isinstance(it, int) else "shape" for it in arguments)
-                called = ", ".join((*words, *(f"{it}=..." for it in named)))
-                raise UnfitMakerError(f"the maker {name} cannot be called with ({called}): {why}") from error
-            except ValueError:  # it is written in C, and has no signature
-                pass
-
     def sees(self, requirement: str) -> bool:
         """Whether the subject's level shows enough to judge a requirement."""
         return REQUIREMENTS[requirement].level <= self.subject.level
@@ -143,6 +121,33 @@ class Run:
         """
         if self._attributed(requirement) in self.judged and not self.excused(requirement):
             raise self.violation(requirement, message)
+
+
+def check_maker(  # noqa: PLR0913 -- how it was called, and what came of it
+    subject: Subject,
+    made: Any,
+    error: BaseException | None,
+    calls: Iterable[str],
+    arguments: Iterable[object],
+    named: Iterable[str],
+) -> None:
+    """Refuse a maker that no arguments can make right; another error may be that of these alone.
+
+    Raises
+    ------
+    UnfitMakerError
+    """
+    if error is None and not any(hasattr(made, call) for call in calls):
+        raise UnfitMakerError(f"the maker {subject.name} returned {shown(made)}, which has none of {', '.join(calls)}")
+    if isinstance(error, TypeError):
+        try:
+            signature(subject.make).bind(*arguments, **dict.fromkeys(named))
+        except TypeError as why:
+            words = ("size" if isinstance(it, int) else "shape" for it in arguments)
+            called = ", ".join((*words, *(f"{it}=..." for it in named)))
+            raise UnfitMakerError(f"the maker {subject.name} cannot be called with ({called}): {why}") from error
+        except ValueError:  # it is written in C, and has no signature
+            pass
 
 
 class AnyDriver(Protocol):

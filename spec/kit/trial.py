@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..engine.violation import Violation
 from ..record.observation import NOTHING, Observation
@@ -16,42 +16,11 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Input, State
 
-    from ..engine.subject import RemoteProgram
-    from ..record.compare import Comparison
+    from ..record.compare import Comparison, Difference
     from ..record.steps import Case
+    from ..subjects.performer import Performer
 
-__all__ = ["Bench", "Performer", "Trial", "plainer", "run_case"]
-
-
-class Performer(Protocol):
-    """A subject: it does steps, and says what is seen."""
-
-    @property
-    def program(self) -> RemoteProgram:
-        """The program that has the memories."""
-        ...
-
-    def begin(self) -> None:
-        """Let a new case begin, whose memories and buffers have nothing to do with those of others."""
-        ...
-
-    def perform(self, step: Step, settings: Mapping[str, str], buffers: Collection[str]) -> Observation:
-        """Do a step.
-
-        Parameters
-        ----------
-        step : Step
-        settings : mapping of str to str
-            Those of the machine.
-        buffers : collection of str
-            The buffers of the caller to look at.
-
-        Raises
-        ------
-        Violation
-            If there is no answer, or one that is none.
-        """
-        ...
+__all__ = ["Bench", "Trial", "Watch", "plainer", "run_case"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +41,39 @@ class Bench:
     world: World
     comparison: Comparison
     judged: Collection[str]
+
+
+class Watch:
+    """Compares what is seen of memories, step by step.
+
+    Parameters
+    ----------
+    performer : Performer
+    comparison : Comparison
+    """
+
+    def __init__(self, performer: Performer, comparison: Comparison) -> None:
+        self._performer = performer
+        self._comparison = comparison
+        self._due: dict[int, Observation] = {}
+        self._seen: dict[int, Observation] = {}
+        performer.begin()
+
+    def first(self, step: Step, settings: Mapping[str, str], due: Observation) -> Difference | None:
+        """Do a step, and return the first difference from what must be seen.
+
+        Raises
+        ------
+        Violation
+        """
+        before, earlier = (them.get(step.memory, NOTHING) for them in (self._due, self._seen))
+        seen = self._performer.perform(step, settings, due.sides, due.buffers)
+        found = self._comparison.first(step, before, due, seen, earlier)
+        if found is None and due is not NOTHING:
+            self._due[step.memory] = due
+            if seen.live is not None:
+                self._seen[step.memory] = seen
+        return found
 
 
 @dataclass
@@ -95,13 +97,11 @@ class Trial:
     done: list[Step] = field(default_factory=list[Step], init=False)
     refused: set[int] = field(default_factory=set[int], init=False)
     visited: list[tuple[State, Input]] = field(default_factory=list["tuple[State, Input]"], init=False)
-    _due: dict[int, Observation] = field(default_factory=dict[int, Observation], init=False)
-    _seen: dict[int, Observation] = field(default_factory=dict[int, Observation], init=False)
     _latest: dict[int, Step] = field(default_factory=dict[int, Step], init=False)
 
     def __post_init__(self) -> None:
         self.world = self.bench.world
-        self.bench.performer.begin()
+        self._watch = Watch(self.bench.performer, self.bench.comparison)
 
     @property
     def steps(self) -> int:
@@ -122,22 +122,16 @@ class Trial:
         due, after = found
         if entry is not None and step.memory in self.world.memories:
             self.visited.append((self.world.state(step.memory), entry))
-        before, earlier = (them.get(step.memory, NOTHING) for them in (self._due, self._seen))
         self.done.append(step)
-        seen = self.bench.performer.perform(step, self.world.settings, due.buffers)
-        difference = self.bench.comparison.first(step, before, due, seen, earlier)
+        difference = self._watch.first(step, self.world.settings, due)
         if difference is not None:
             name, message = difference
-            raise self.bench.performer.program.violation(*self._blamed(step, name, message))
+            raise self.bench.performer.violation(*self._blamed(step, name, message))
         self.world = after
         if step.does == "set":
             return True
         if due.refused in REFUSED_BY_US:
             self.refused.add(len(self.done) - 1)
-        if due is not NOTHING:
-            self._due[step.memory] = due
-            if seen.live is not None:
-                self._seen[step.memory] = seen
         if step.does == "call":
             self._latest[step.memory] = step
         return True
@@ -161,13 +155,15 @@ class Trial:
         """
         latest = self._latest.get(step.memory)
         again = latest is not None and step.does == "call" and latest.name == step.name
-        if latest is None or not again or REQUIREMENTS[requirement].kind == "port":
+        if latest is None or not again or REQUIREMENTS[requirement].kind == "port" or requirement in _OF_PUSHES:
             return requirement, message
         name = "R34-works-after-failure" if latest.fail else "R49-release-twice" if self._ends(step) else ""
         return (name, f"afterwards: {requirement}: {message}") if name in self.bench.judged else (requirement, message)
 
 
 _UNCHANGED = "R32-strong-guarantee"
+_OF_PUSHES = frozenset({"R41-in-flight-not-written", "R42-in-flight-not-freed", "R43-in-flight-read"})
+"""Whether a memory waits for its pushes has nothing to do with a failure before."""
 
 
 def run_case(bench: Bench, case: Case, made: list[Trial] | None = None) -> Trial:

@@ -7,23 +7,21 @@ that were written earlier, or others.  Whoever calls writes new bytes whenever i
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Input
 
 from ..engine.call_log import action_of
-from ..engine.contents import pattern, shown
-from ..engine.heads import head_name
 from ..engine.violation import Violation
-from ..memory.driver import MemoryDriver
+from ..record.steps import Buffer, Step, content
+from ..subjects.objects import UNREADABLE
+from ..subjects.performer import performer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from syncedmem.model import Machine
-
-    from ..engine.call_log import AllocatorCall
     from ..engine.subject import Subject
+    from ..record.observation import Action, Observation
     from ..requirements import Level
 
 __all__ = [
@@ -112,7 +110,7 @@ def answered(subject: Subject, sight: Sight, word: Word, tell: Callable[[Answer]
         memory = _WatchedMemory(subject)
         for entry in word:
             tell(memory.step(entry, sight))
-        program = [*memory.driver.reproducer.complete()]
+        program = [*memory.program]
         memory.finish()
     except Violation as found:  # without what is different each time: last words, the numbers of requests
         how = {"P01-answers": found.message.partition(": ")[2].partition(";")[0], "R01-lazy": found.message}
@@ -130,91 +128,103 @@ def sight_of(subject: Subject) -> Sight:
         If no memory can be made.
     """
     memory = _WatchedMemory(subject)
-    flags = (flag.name for flag in subject.machine.flags)
-    seen = tuple(flag for flag in flags if memory.attribute(flag) is not None)
-    sight = Sight(subject.level, memory.attribute("head") is not None, seen)
+    seen = tuple(flag.name for flag in subject.machine.flags if flag.name in memory.made.flags)
+    sight = Sight(subject.level, memory.made.head is not None, seen)
     memory.finish()
     return sight
 
 
 class _WatchedMemory:
-    """A new memory of a subject, and what is seen of the calls on it; the kit's driver makes them."""
+    """A new memory of a subject, and what is seen of the calls on it."""
 
     def __init__(self, subject: Subject) -> None:
-        subject.mark()
-        self.driver = MemoryDriver(subject, SIZE, judged=())
-        self.driver.number = -1  # the number of a buffer is never a multiple of 3, so no buffer is longer
+        self._subject = subject
+        self._performer = performer_of(subject)
+        self._performer.begin()
+        self._settings = {it.name: it.initial for it in subject.machine.settings.values()}
+        self._number = 0
         self._written = [bytes(SIZE)]
+        self._kinds: dict[str, bool] = {}
         self._ended = False
+        self.made: Observation = self._do(Step("new", size=SIZE))
+        if self.made.refused:
+            raise self._performer.violation("R01-lazy", f"making a memory of {SIZE} bytes raised {self.made.refused}")
 
-    def attribute(self, name: str) -> Any:
-        """An attribute of the memory; None if it has none."""
-        return getattr(self.driver.memory, name, None)
+    def _do(self, step: Step) -> Observation:
+        return self._performer.perform(step, self._settings, (), ())
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The requests, or the statements, until now."""
+        return self._performer.program()
 
     def step(self, entry: Input, sight: Sight) -> Answer:
-        """Make a call, or change the mode; a program that has the memory may die, or answer wrongly."""
-        driver = self.driver
-        if entry.call is None:
-            driver.perform(entry)
+        """Make a call, or change a setting; a program that has the memory may die, or answer wrongly."""
+        call = entry.call
+        if call is None:
+            self._do(Step("set", name=entry.setting, value=entry.value))
+            self._settings[entry.setting] = entry.value
             return ()
-        driver.number += 2
-        strays = len(driver.log.stray)
-        _, calls, argument, raised, view = driver.attempt(entry)
-        shows = ""
-        if raised is not None:
-            driver.reproducer.expect(raised)
-        elif driver.run.sees_bytes:
-            shows = self._compared(entry.side, view) if entry.does in ("read", "write") else ""
-        driver.number += 1
-        if raised is None and driver.run.sees_bytes:
-            self._write(entry, argument)
-        self._ended = entry.ends and raised is None
-        did = [_named(driver.subject.machine, it) for it in driver.log.calls[calls:]]
-        did += [sentence.replace(" was asked to free ", " freed ") for _, sentence in driver.log.stray[strays:]]
-        head, flags = ("", []) if self._ended else self._state(sight)
-        return sight.answer(did, refused=raised is not None, view=shows, head=head, flags=flags)
+        self._number += 2  # the contents of an adopted buffer, and of what its owner writes then
+        adopts = call.does == "adopt" and entry.data
+        lent = Buffer(f"{call.side}{self._number}", call.side, self._number) if adopts else None
+        write = self._number + 1 if call.writes else None
+        seen = self._do(Step("call", 0, call.name, lent, write, stream=self._number if call.queues else 0))
+        refused = bool(seen.refused)
+        if call.queues and not refused:
+            self._do(Step("wait", quiet=True))
+        shows = self._compared(seen) if call.does in ("read", "write") and not refused else ""
+        if lent is not None and not refused and call.side in self._subject.sides:
+            self._do(Step("write", argument=lent, write=self._number + 1, quiet=True))
+        if not refused and self._subject.level >= "L1" and (call.writes or adopts):
+            self._written.append(content(self._number + 1, SIZE))
+        self._ended = call.ends and not refused
+        did = [*map(self._named, seen.actions or ()), *(_freed(it) for number, it in seen.wrong if number in _FREES)]
+        head, flags = ("", []) if self._ended else self._state(seen, sight)
+        return sight.answer(did, refused=refused, view=shows, head=head, flags=flags)
 
     def finish(self) -> None:
         """Free the memory, if it is not released; whether that works is not asked here."""
+        ending = next((it.name for it in self._subject.machine.calls.values() if it.ends), "")
         with suppress(Exception):
-            if not self._ended:
-                self.driver.end()
+            if not self._ended and ending:
+                self._do(Step("call", 0, ending, quiet=True))
 
-    def _write(self, entry: Input, argument: str) -> None:
-        """Write new bytes; into a buffer that was adopted too, because the memory must use it, and not a copy."""
-        writes = entry.writes
-        if writes or (entry.does == "adopt" and entry.data):
-            self._written.append(pattern(self.driver.number, SIZE))
-            if self.driver.subject.place(entry.side) is not None:
-                self.driver.write(entry.side, "view" if writes else argument)
-
-    def _compared(self, side: str, view: Any) -> str:
-        if view is None:
-            return "nothing"
-        try:
-            content = shown(self.driver.subject, view, side)
-        except Violation:
-            raise
-        except Exception as error:  # noqa: BLE001 -- whatever a view raises that cannot be read
-            return f"nothing: reading it raised {type(error).__name__}"
-        if len(content) != SIZE:
-            return f"{len(content)} of {SIZE} bytes"
-        if content == self._written[-1]:
+    def _compared(self, seen: Observation) -> str:
+        """What a view shows, by what was written until now."""
+        if self._subject.level < "L1":
+            return ""
+        if seen.view is None:
+            return next((f"nothing: {it}" for number, it in seen.wrong if number == UNREADABLE), "nothing")
+        shown: bytes = seen.view
+        if len(shown) != SIZE:
+            return f"{len(shown)} of {SIZE} bytes"
+        if shown == self._written[-1]:
             return NEWEST
-        known = "zeros" if not any(content) else "older bytes" if content in self._written else "other bytes"
+        known = "zeros" if not any(shown) else "older bytes" if shown in self._written else "other bytes"
         if known == "other bytes" and len(self._written) == 1:  # nobody has written: the memory holds these from now on
-            self._written.append(content)
+            self._written.append(shown)
         return known
 
-    def _state(self, sight: Sight) -> tuple[str, list[str]]:
+    def _state(self, seen: Observation, sight: Sight) -> tuple[str, list[str]]:
         """The head, and the flags that hold."""
-        text, size = head_name(self.driver.subject.machine, self.attribute("head")), self.attribute("size")
-        wrong = [] if size in (None, SIZE) else [f"size {size}"]
-        return text if text.isprintable() else repr(text), [*filter(self.attribute, sight.flags), *wrong]
+        text = str(seen.head)
+        wrong = [] if seen.size in (None, SIZE) else [f"size {seen.size}"]
+        flags = [name for name in sight.flags if seen.flags.get(name)]
+        return text if text.isprintable() else repr(text), [*flags, *wrong]
+
+    def _named(self, action: Action) -> str:
+        """What was done, by the machine's name of the action; what is freed is of the kind that was allocated."""
+        if action.does == "allocate":
+            self._kinds[action.side] = bool(action.pinned)
+        pinned = self._kinds.get(action.side, False) if action.does in ("allocate", "free") else False
+        odd = f" ({action.size} of {SIZE} bytes)" if action.size not in (None, SIZE) else ""
+        return action_of(self._subject.machine, action.does, action.side, action.source) + PINNED * pinned + odd
 
 
-def _named(machine: Machine, call: AllocatorCall) -> str:
-    """An allocator call by the machine's name of the action."""
-    operation, side, size, pinned, source = call
-    odd = f" ({size} of {SIZE} bytes)" if size != SIZE else ""
-    return action_of(machine, operation, side, source) + PINNED * pinned + odd
+_FREES = frozenset({"R18-external-not-freed", "R25-pinned-frozen", "R28-freed-once"})
+"""The requirements of wrong frees."""
+
+
+def _freed(sentence: str) -> str:
+    return sentence.replace(" was asked to free ", " freed ")

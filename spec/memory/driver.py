@@ -13,7 +13,7 @@ from syncedmem.model import Call, Input, InvalidArgumentError, Mode, State, caff
 
 from ..engine.contents import pattern
 from ..engine.reproducer import Reproducer
-from ..engine.run import Run, blaming
+from ..engine.run import Run, blaming, check_maker
 from ..engine.violation import Violation
 from ..requirements import REQUIREMENTS
 from .by_table import TableOracle
@@ -127,10 +127,8 @@ class MemoryDriver:
         self._apply_settings()
         text = f"subject.make({self.size}{self.run.arguments}{options})"
         error = self.reproducer.call(text, self.mode, keep=self.name).raised
-        named = dict.fromkeys(self.run.allocators)
-        self.run.check_maker(
-            self.reproducer.names.get(self.name), error, self.subject.machine.calls, self.size, **named
-        )
+        made, calls = self.reproducer.names.get(self.name), self.subject.machine.calls
+        check_maker(self.subject, made, error, calls, (self.size,), self.run.allocators)
         if error is not None:
             message = f"making a memory of {self.size} bytes raised {type(error).__name__}: {error}"
             raise self.run.violation("R01-lazy" if self.size else "R44-size-zero", message) from error

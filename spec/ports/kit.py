@@ -10,16 +10,12 @@ from syncedmem.model.defaults import DEFAULT_STEPS
 from ..cases.suites import Suites
 from ..cases.walks import Kind, search
 from ..engine.report import Tolerance, check_steps, chosen_suites, run_suites
-from ..engine.run import HARMLESS
 from ..engine.shrinking import shortest
-from ..kit.trial import Bench, plainer, run_case
+from ..kit.bench import absent_of, bench_of, world_of
+from ..kit.trial import plainer, run_case
 from ..memory.agreement import check_policy
 from ..memory.claims import not_judged, requirements_for
 from ..memory.coverage import Coverage
-from ..memory.policy import without_mute
-from ..record.compare import Comparison
-from ..record.world import World
-from .memories import PortMemories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,10 +23,10 @@ if TYPE_CHECKING:
     from ..engine.report import Conformance, Runner, SuiteRun
     from ..engine.subject import Subject
     from ..engine.violation import Violation
+    from ..kit.trial import Bench
     from ..record.steps import Case
-    from .process import Port
 
-__all__ = ["bench_of", "check_port", "suite_names", "suites_of"]
+__all__ = ["check_port", "suite_names", "suites_of"]
 
 
 def check_port(  # noqa: PLR0913 -- options
@@ -83,7 +79,7 @@ def suite_names(subject: Subject) -> tuple[str, ...]:
 
 def suites_of(subject: Subject) -> dict[str, Callable[[], Iterator[Case]]]:
     """The enumerated suites for the memories of a port."""
-    program, world = subject.program, _world(subject)
+    program, world = subject.program, world_of(subject)
     suites = Suites(
         world.machine,
         safe=subject.profile == "safe",
@@ -91,36 +87,9 @@ def suites_of(subject: Subject) -> dict[str, Callable[[], Iterator[Case]]]:
         smallest=subject.smallest,
         offers=() if program is None else program.offers,
         judged=(name.partition("-")[0] for name in requirements_for(subject)),
-        absent=_absent(world),
+        absent=absent_of(world),
     )
     return dict(suites.by_name())
-
-
-def _world(subject: Subject) -> World:
-    machine = without_mute(subject.machine, subject.policy)
-    return World.of(machine, subject.policy, safe=subject.profile == "safe")
-
-
-def _absent(world: World) -> frozenset[str]:
-    return frozenset() if world.policy is None else world.policy.absent
-
-
-def bench_of(subject: Subject, tolerance: Tolerance | None = None) -> Bench:
-    """What is tested of a port, and by what."""
-    port: Port = subject.program  # type: ignore[assignment]
-    performer, world = PortMemories(port), _world(subject)
-    judged, tolerated = requirements_for(subject), tolerance or Tolerance()
-    comparison = Comparison(
-        world.machine,
-        judged,
-        level=subject.level,
-        safe=world.safe,
-        hosts={side for side in subject.machine.sides if subject.is_host(side)},
-        alone=bool(_absent(world)),
-        defers=performer.defers,
-        excused=lambda requirement: requirement in HARMLESS and tolerated.excuses(requirement),
-    )
-    return Bench(performer, world, comparison, judged)
 
 
 def _run(subject: Subject, suite: SuiteRun, what: Bench, cases: Callable[[], Iterator[Case]]) -> Violation | None:

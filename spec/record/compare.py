@@ -173,7 +173,7 @@ class Comparison:
             yield self._counted(step, before, due, wanted, found), message
             return
         for one, other in zip(expected, done, strict=True):
-            if one.does == "allocate" and other.pinned not in (None, bool(one.pinned)):
+            if one.does == "allocate" and None not in (one.pinned, other.pinned) and one.pinned != other.pinned:
                 kinds = _KINDS[not one.pinned], _KINDS[bool(one.pinned)]
                 yield "R24", f"the host memory is {kinds[0]}, expected {kinds[1]}"
 

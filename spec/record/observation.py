@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..requirements import REQUIREMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,6 +116,14 @@ class Observation:
     wrong: tuple[tuple[str, str], ...] = ()
     owners: Mapping[str, str] = field(default_factory=dict[str, str])
     lent: Mapping[str, Buffer] = field(default_factory=dict[str, "Buffer"])
+
+    def at(self, level: str) -> Observation:
+        """What of it a level shows."""
+        wrong = tuple(it for it in self.wrong if REQUIREMENTS[it[0]].level <= level)
+        if level >= "L2":
+            return self if wrong == self.wrong else replace(self, wrong=wrong)
+        seen = replace(self, actions=None, live=None, flying=None, wrong=wrong)
+        return seen if level >= "L1" else replace(seen, view=None, viewed=None, sides={}, buffers={})
 
 
 NOTHING = Observation()

@@ -134,7 +134,7 @@ class World:
         if step.does == "set":
             return NOTHING, replace(self, settings={**self.settings, step.name: step.value})
         if step.does == "new":
-            return self._with_new(step)
+            return self.with_new(step)
         if step.memory not in self.memories:
             return None
         if step.does == "call":
@@ -153,7 +153,8 @@ class World:
             world = replace(self, buffers={**self.buffers, step.argument.name: step.write})
         return (NOTHING if self.is_over(step.memory) else world.shown(step.memory)), world
 
-    def _with_new(self, step: Step) -> tuple[Observation, World]:
+    def with_new(self, step: Step) -> tuple[Observation, World]:
+        """What must be seen of a new memory, and the world with it."""
         if self.policy is None:
             oracle: Oracle = TableOracle.of(self.machine, step.size, 0)
         else:
@@ -169,6 +170,12 @@ class World:
             return None  # Caffe does not define calls on a destroyed object
         given = None if step.argument is None else self._content(step.argument)
         return oracle.expect(call, self.settings, given)
+
+    def why(self, step: Step) -> str:
+        """What the machine calls the reason for which a call is refused; our own word if it has none."""
+        call, oracle = self.machine.calls[step.name], self.memory(step.memory).oracle
+        given = None if step.argument is None else self._content(step.argument)
+        return self._unsuitable(step, call) or oracle.why(call, self.settings, given)
 
     def input(self, step: Step) -> Input | None:
         """The input of the machine that a step is; None if it is none."""

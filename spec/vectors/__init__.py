@@ -1,16 +1,16 @@
 """Test vectors for ports: programs of calls with the expected result of each call, as lines of JSON.
 
-``programs`` has the calls.  ``expected`` adds the results that the oracle expects of them.  ``vector`` joins both under
-a name that is the hash of the program.  ``keys`` has the keys of a line, from which the schema and the page are made.
-``files`` writes vectors and compares written ones.  ``replay`` tests memories with a vector, using only the vector.
+``suites`` has the steps.  ``operations`` is a step as data, with what the oracle says must be seen.  ``vector`` joins
+both under a name that is the hash of the steps.  ``keys`` has the keys of a line, from which the schema and the page
+are made.  ``files`` writes vectors and compares written ones.  ``replay`` tests memories with a vector, using only the
+vector.  ``traces`` follows recorded runs.
 The format is defined in docs/vectors.md.
 """
 
-from .expected import REFUSALS
 from .files import compare, suite_files, write
-from .memory_replay import Difference
-from .programs import SUITES, programs
-from .replay import replay
+from .operations import REFUSALS
+from .replay import Difference, replay
+from .suites import SUITES, programs
 from .vector import FORMAT, Vector, model_digest, vectors
 
 __all__ = [

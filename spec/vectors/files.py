@@ -11,7 +11,7 @@ from syncedmem.model import EDITIONS
 from syncedmem.model.files import write_whole
 
 from .keys import schema
-from .programs import SUITES
+from .suites import SUITES
 from .vector import vectors
 
 if TYPE_CHECKING:

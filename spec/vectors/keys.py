@@ -12,8 +12,7 @@ from syncedmem.model import EDITIONS, caffe
 
 from ..engine.fields import FLAG, NULL, NUMBER, TEXT, Field, Type, array_of, mismatch, object_of, one_of
 from ..requirements import PROFILES
-from .expected import refusals
-from .programs import LOOK, WRITE_BUFFER
+from .operations import LOOK, WRITE_BUFFER, refusals
 from .vector import FORMAT
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def _reasons(*tables: Mapping[Any, str]) -> Type:
 
 
 _BUFFER = _parts({"buffer": NUMBER}, {"bytes": _CONTENT})
-_OWN = _parts({"own": {"const": True}})
+_OWN = _parts({"own": {"const": True}}, {"offset": NUMBER})
 
 
 def memory_step(machine: Machine | None = None) -> tuple[Field, ...]:
@@ -77,8 +76,8 @@ def memory_step(machine: Machine | None = None) -> tuple[Field, ...]:
             "argument",
             'For a call that adopts, as `set_*_data`: `null`; `{"buffer": N, "bytes": CONTENT}`, buffer N of the '
             'caller with this content; without `bytes`, the same buffer again, unchanged; `{"own": true}`, the pointer '
-            "that the memory returned last for this side. For `write_buffer`: a buffer with its new content. For a "
-            'setting: its new value, as `"CPU"` or `"GPU"` for `set_mode`.',
+            "that the memory returned last for this side, with `offset` so many bytes behind it. For `write_buffer`: "
+            'a buffer with its new content. For a setting: its new value, as `"CPU"` or `"GPU"` for `set_mode`.',
             {"oneOf": [NULL, *([values] if settings else []), _BUFFER, _OWN]},
         ),
         _key("write", "What the caller writes through the returned pointer, after `shows` was compared.", _CONTENT),

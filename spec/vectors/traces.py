@@ -7,6 +7,7 @@ machine's as long as there is such a state.
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from syncedmem.model import FileFormatError
@@ -15,12 +16,12 @@ from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 from syncedmem.model.stepper import Input
 
+from ..engine.contents import contrasted
 from ..engine.fields import short
 from ..memory.by_table import TableOracle
 from ..record.steps import content
-from .expected import OWN_BUFFER
 from .keys import LINE, MEMORY_STEP, wrong_sizes
-from .programs import LOOK, OWN, WRITE_BUFFER, setting_of
+from .operations import LOOK, OWN_BUFFER, WRITE_BUFFER, refusals, setting_of
 from .reading import json_lines
 
 if TYPE_CHECKING:
@@ -36,8 +37,10 @@ __all__ = ["Stop", "check_trace", "checked_lines"]
 _MOST = 4
 """The most possibilities that are named."""
 _SHOWN = ("refusal", "refused", "actions", "head", "flags", "shows", "bytes")
-_OF_STEP = frozenset({"failed", "refused", *(key.name for key in MEMORY_STEP)})
-_OF_RUN = frozenset(key.name for key in LINE) | {"size"}
+_WHEN = frozenset({"time", "thread"})
+"""What a recorder may say besides; it is not looked at."""
+_OF_STEP = frozenset({"failed", "refused", *(key.name for key in MEMORY_STEP)}) | _WHEN
+_OF_RUN = frozenset(key.name for key in LINE) | {"size"} | _WHEN
 
 
 class Stop(NamedTuple):
@@ -57,6 +60,7 @@ class Stop(NamedTuple):
     seen: str
 
     def __str__(self) -> str:
+        """The line, what was seen there, and what could have been, with the bytes that are due where these differ."""
         shown = "; or ".join(self.expected[:_MOST]) or "nothing"
         more = len(self.expected) - _MOST
         rest = f"; or {more} more" if more > 0 else ""
@@ -72,10 +76,19 @@ class _Outcome(NamedTuple):
     shows: bytes | None = None
     call: str = ""
 
-    def __str__(self) -> str:
+    def told(self, step: dict[str, Any], size: int | None) -> str:
+        """What may be seen, with what the sides hold, as far as the line says that."""
         what = f"the refusal {self.refusal}" if self.refusal else ", ".join(self.actions)
         end = "the end" if self.after.released else self.after.head
-        return f"{self.call}: {what or 'no action'}, then {end}"
+        told = f"{self.call}: {what or 'no action'}, then {end}"
+        shown = _bytes(step.get("shows"), size)
+        if None not in (shown, self.shows) and shown != self.shows:
+            told += f", which shows {contrasted(self.shows or b'', shown or b'')[0]}"
+        for side, it in self.after.copies.items():
+            held = _bytes(step.get("bytes", {}).get(side), size)
+            if None not in (held, it.content) and held != it.content:
+                told += f", and the {side} side holds {contrasted(it.content, held or b'')[0]}"
+        return told
 
 
 def check_trace(path: Path, edition: AnyMachine = DEFAULT) -> Stop | int:
@@ -130,6 +143,16 @@ def _check_keys(line: dict[str, Any], known: frozenset[str]) -> None:
         raise ValueError(f"there is no key {unknown[0]}; known are {', '.join(sorted(known))}")
 
 
+def _check_words(kind: str, words: Iterable[Any], known: Iterable[str]) -> None:
+    """Refuse a word that the machine does not have: it may be a misspelt one, and would look like a difference."""
+    names = sorted(known)
+    for word in words:
+        if word not in names:
+            near = get_close_matches(str(word), names, 1)
+            meant = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
+            raise ValueError(f"there is no {kind} {short(word)}; {meant}")
+
+
 class _Run:
     """The candidates of each memory of a run: the states that agree with it, with contents as far as they are known."""
 
@@ -177,14 +200,18 @@ class _Run:
         outcomes = [it for candidate in candidates for it in self._outcomes(candidate, step, size)]
         agreeing = (self._agreeing(it, step, size) for it in outcomes)
         self._memories[number] = _distinct(it for it in agreeing if it is not None)
-        return None if self._memories[number] else (tuple(dict.fromkeys(map(str, outcomes))), _seen(step))
+        if self._memories[number]:
+            return None
+        return tuple(dict.fromkeys(it.told(step, size) for it in outcomes)), _seen(step)
 
     def _check(self, step: dict[str, Any]) -> None:
         machine = self._machine
         _check_keys(step, _OF_STEP | machine.settings.keys())
         known = {*machine.calls, *(f"set_{it}" for it in machine.settings), WRITE_BUFFER, LOOK}
-        if "call" in step and step["call"] not in known:
-            raise ValueError(f"there is no call {short(step['call'])}; known are {', '.join(sorted(known))}")
+        _check_words("call", [step["call"]] if "call" in step else [], known)
+        _check_words("head", [step["head"]] if "head" in step else [], machine.heads)
+        _check_words("action", step.get("actions", ()), machine.actions)
+        _check_words("refusal", [step["refusal"]] if step.get("refusal") else [], filter(None, refusals(machine)))
         _check_keys(step.get("bytes") or {}, frozenset(machine.sides))
         _check_keys(step.get("flags") or {}, frozenset(machine.facts))
 
@@ -213,7 +240,7 @@ class _Run:
             yield _Outcome(_forgetful(at) if call == WRITE_BUFFER else at, call=str(call))
         elif at.released:
             return
-        elif step.get("argument") == OWN:
+        elif isinstance(argument := step.get("argument"), dict) and cast("Any", argument).get("own"):
             yield _Outcome(at, OWN_BUFFER, call=str(call))
         elif call is not None:
             yield from self._called(at, call, step, size)

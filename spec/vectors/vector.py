@@ -14,8 +14,9 @@ from syncedmem.model.states import stepper
 
 from ..memory.agreement import check_fit
 from ..memory.policy import mute_calls
-from .expected import expected_steps
-from .programs import programs
+from ..record.world import World
+from .operations import expected, operation
+from .suites import programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from syncedmem.model.opening import AnyMachine
 
     from ..memory.policy import Policy
-    from .programs import VectorProgram
+    from .suites import VectorProgram
 
 __all__ = ["FORMAT", "Vector", "canonical", "model_digest", "vectors"]
 
@@ -53,7 +54,9 @@ class Vector:
     @property
     def id(self) -> str:
         """The hash of the program without the expected results; it stays when those are corrected."""
-        program = {"edition": self.program.edition, **self.program.start, "operations": self.program.operations}
+        machine, sizes, steps, _ = self.program
+        done = [operation(machine, step) for step in steps]
+        program = {"edition": machine.name, "sizes": sizes, "operations": done}
         return digest(json.dumps(program, sort_keys=True, separators=(",", ":")))
 
     def as_json(self) -> dict[str, Any]:
@@ -62,12 +65,19 @@ class Vector:
             "format": FORMAT,
             "id": self.id,
             "suite": self.suite,
-            "edition": self.program.edition,
+            "edition": self.program.machine.name,
             "profile": self.program.profile,
             "model": model_digest(self.program.machine),
-            **self.program.start,
-            "steps": expected_steps(self.program, self.policy),
+            "sizes": list(self.program.sizes),
+            "steps": [*expected(self._new(), self.program.operations)],
         }
+
+    def _new(self) -> World:
+        """The world in which the memories are new."""
+        world = World.of(self.program.machine, self.policy, safe=True)
+        for step in self.program.made:
+            _, world = world.with_new(step)
+        return world
 
     def line(self) -> str:
         """The vector as one line of JSON, the same bytes each time."""
@@ -127,7 +137,7 @@ def vectors(suite: str, edition: AnyMachine, policy: Policy | None = None) -> It
         check_fit(machine, policy)
     mute = mute_calls(machine, policy)
     for program in programs(suite, machine):
-        kept = tuple(it for it in program.operations if it["call"] not in mute)
+        kept = tuple(it for it in program.operations if it.name not in mute)
         # Without a call there may be another number of actions, of which one has to fail.
-        if kept == program.operations or not any("fail" in it for it in kept):
+        if kept == program.operations or not any(it.fail for it in kept):
             yield Vector(suite, program._replace(operations=kept), policy)

@@ -14,7 +14,7 @@ from programs import program
 from syncedmem.model import DeclarationError
 from syncedmem.model.caffe import EDITIONS, EVERYTHING, MODE
 from syncedmem.model.states import space, stepper
-from syncedmem.spec.vectors.expected import OWN_BUFFER
+from syncedmem.spec.vectors.operations import OWN_BUFFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

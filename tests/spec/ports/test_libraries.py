@@ -16,12 +16,13 @@ from exported import exported
 from syncedmem.spec.engine.call_log import recorded
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
+from syncedmem.spec.kit.bench import bench_of
 from syncedmem.spec.kit.trial import run_case
 from syncedmem.spec.ports.conformance import Claim, conform_program
 from syncedmem.spec.ports.harness import abi, heap
 from syncedmem.spec.ports.harness.heap import Heap
 from syncedmem.spec.ports.harness.library import Library, LibraryError, load
-from syncedmem.spec.ports.kit import bench_of, suites_of
+from syncedmem.spec.ports.kit import suites_of
 from syncedmem.spec.ports.memory import RequestRefused
 from syncedmem.spec.ports.protocol import BLOB_REQUESTS, CAFFE, PortError
 from syncedmem.spec.ports.targets import library_target, subject_of

@@ -65,18 +65,25 @@ def test_a_right_port_fails_when_it_is_told_to(right: Port) -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "said"),
+    ("way", "requirement", "said"),
     [
-        ("crash", "gpu_data: expected an answer, seen gpu_data: the program was ended by SIGSEGV"),
-        ("needless copy", "gpu_data: expected allocate_gpu, zero_gpu, seen allocate_gpu, zero_gpu, clone_cpu"),
-        ("wrong view", "gpu_data: expected the view 00000000, seen 0102030405"),
-        ("leaks", "release: expected nothing left after release, seen 1 allocations"),
+        ("crash", "P01-answers", "the program was ended by SIGSEGV"),
+        (
+            "needless copy",
+            "R09-no-needless-copy",
+            "clone cpu, expected allocate gpu, zero gpu",
+        ),
+        ("wrong view", "R10-same-bytes", "gpu_data shows 0102030405, 5 bytes, expected 00000000"),
+        ("leaks", "R27-release-frees-owned", "saw nothing, expected free gpu"),
     ],
 )
-def test_what_a_port_does_wrong_is_a_difference(way: str, said: str) -> None:
+def test_what_a_port_does_wrong_is_a_difference(way: str, requirement: str, said: str) -> None:
     first = next(it.as_json() for it in vectors("cells", "caffe") if it.as_json()["steps"][0]["call"] == "gpu_data")
     with wrong(way).connect(LIMITS, "") as port:
-        assert said in str(replay(of_level(port, "L3"), first))
+        found = replay(of_level(port, "L3"), first)
+    assert found is not None
+    assert requirement == found.requirement
+    assert said in found.message
 
 
 def test_a_port_that_makes_no_memory_fails() -> None:
@@ -84,7 +91,7 @@ def test_a_port_that_makes_no_memory_fails() -> None:
         raise Violation("P01-answers", "new: the program ended with status 1")
 
     assert str(replay(device_subject(make), vector("modes"))) == (
-        "step 0, new: expected an answer, seen new: the program ended with status 1"
+        "step 0, new: P01-answers: new: the program ended with status 1"
     )
 
 

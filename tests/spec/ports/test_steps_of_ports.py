@@ -17,11 +17,10 @@ from syncedmem.spec import Violation, check_conformance
 from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.engine.report import Tolerance
 from syncedmem.spec.engine.shrinking import shortest
+from syncedmem.spec.kit.bench import bench_of
 from syncedmem.spec.kit.trial import plainer, run_case
 from syncedmem.spec.ports.harness import abi
 from syncedmem.spec.ports.harness.library import Library, LibraryError
-from syncedmem.spec.ports.kit import bench_of
-from syncedmem.spec.ports.process import Port
 from syncedmem.spec.ports.targets import subject_of
 from syncedmem.spec.record.observation import Action, Observation
 from syncedmem.spec.record.steps import Buffer, Step
@@ -42,9 +41,7 @@ def bench() -> Iterator[Bench]:
 
 def program_of(bench: Bench) -> list[str]:
     """Return what a port was asked since its case began."""
-    port = bench.performer.program
-    assert isinstance(port, Port)
-    return [json.loads(line)["op"] for line in port.requests()]
+    return [json.loads(line)["op"] for line in bench.performer.program()]
 
 
 def test_contents_belong_to_buffers_also_to_one_that_two_memories_have(bench: Bench) -> None:

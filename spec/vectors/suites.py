@@ -1,20 +1,19 @@
-"""The programs of vectors of memories: the model's sequences of calls with contents to write, and some beyond those.
-
-A content is a number, so that it is as short for 4,097 bytes as for one: 0 stands for zeros, and any other number for
-the pattern of that number (see `syncedmem.spec.vectors.expected.content`).
-"""
+"""The suites of vectors: cases from the model's sequences of calls, and some beyond those."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import EDITIONS, Input, InvalidArgumentError, Mode, caffe, hsi_suite, space, tour
 from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles, pair_tour
+
+from ..record.steps import OWN, Buffer, Step
+from .operations import LOOK, WRITE_BUFFER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -23,37 +22,11 @@ if TYPE_CHECKING:
     from syncedmem.model.opening import AnyMachine
     from syncedmem.model.suites import InputSequence
 
+    from ..record.steps import Case
     from ..requirements import Profile
 
-__all__ = [
-    "LOOK",
-    "MOVES",
-    "OWN",
-    "SET_MODE",
-    "SUITES",
-    "WRITE_BUFFER",
-    "Operation",
-    "Suite",
-    "VectorProgram",
-    "end_of",
-    "numbered",
-    "operation_of",
-    "programs",
-    "setting_of",
-]
+__all__ = ["SUITES", "Suite", "VectorProgram", "programs"]
 
-WRITE_BUFFER, LOOK = "write_buffer", "look"
-"""The operations that are neither calls of a memory nor changes of a setting; `LOOK` only compares it."""
-SET_MODE = f"set_{caffe.MODE.name}"
-"""The change of Caffe's setting."""
-OWN = {"own": True}
-"""The argument that stands for the memory's own pointer."""
-
-Operation = dict[str, Any]
-"""A call with its memory, its argument, what is written after it, and the action that fails; see docs/vectors.md."""
-
-MOVES = frozenset({"allocate", "zero", "copy", "free"})
-"""What an action does that an allocator is asked for, so that it can fail."""
 _SIZE = 4
 _SIZES = (1, 3, 5, 64, 4097)
 _LARGE = (65_537, 1_048_579)
@@ -63,32 +36,28 @@ _MOST = 16
 
 
 class VectorProgram(NamedTuple):
-    """A sequence of operations on new memories.
+    """Steps of new memories.
 
     Attributes
     ----------
     machine : Machine
     sizes : tuple of int
         The size of each memory in bytes.
-    operations : tuple of Operation
+    operations : tuple of Step
+        What is done after they are made.
     profile : {"caffe", "safe"}
         ``"caffe"`` if Caffe passes it; ``"safe"`` if it needs a promise beyond Caffe's.
     """
 
     machine: Machine
     sizes: tuple[int, ...]
-    operations: tuple[Operation, ...]
+    operations: Case
     profile: Profile = "caffe"
 
     @property
-    def edition(self) -> str:
-        """The name of the machine."""
-        return self.machine.name
-
-    @property
-    def start(self) -> dict[str, Any]:
-        """The memories at the start, as data."""
-        return {"sizes": list(self.sizes)}
+    def made(self) -> Case:
+        """The steps that make the memories."""
+        return tuple(Step("new", number, size=size) for number, size in enumerate(self.sizes))
 
 
 class Suite(NamedTuple):
@@ -118,8 +87,8 @@ def programs(suite: str, edition: AnyMachine) -> tuple[VectorProgram, ...]:
         If a call of the machine has a name that is another operation in a vector.
     """
     machine = machine_of(edition)
-    operations = {WRITE_BUFFER, LOOK, *(f"set_{name}" for name in machine.settings)}
-    if clash := sorted(operations & machine.calls.keys()):
+    words = {WRITE_BUFFER, LOOK, *(f"set_{name}" for name in machine.settings)}
+    if clash := sorted(words & machine.calls.keys()):
         wanted = f"another name, because {clash[0]} is another operation in a vector"
         raise InvalidArgumentError(f"a call of {machine}", clash[0], wanted)
     names, distinct = set[bytes](), list[VectorProgram]()
@@ -132,14 +101,14 @@ def programs(suite: str, edition: AnyMachine) -> tuple[VectorProgram, ...]:
 
 
 def _program(
-    machine: Machine, sequence: Iterable[Input | Operation], size: int = _SIZE, profile: Profile = "caffe"
+    machine: Machine, sequence: Iterable[Input | Step], size: int = _SIZE, profile: Profile = "caffe"
 ) -> VectorProgram:
     """A program of one memory from a sequence, with another content in every step, and its end."""
-    done = [operation_of(it, n) if isinstance(it, Input) else it for n, it in enumerate(_sayable(machine, sequence), 1)]
-    return VectorProgram(machine, (size,), (*done, *end_of(machine)), profile)
+    done = [_step_of(it, n) if isinstance(it, Input) else it for n, it in enumerate(_sayable(machine, sequence), 1)]
+    return VectorProgram(machine, (size,), (*done, *_end_of(machine)), profile)
 
 
-def _sayable(machine: Machine, sequence: Iterable[Input | Operation]) -> Iterator[Input | Operation]:
+def _sayable(machine: Machine, sequence: Iterable[Input | Step]) -> Iterator[Input | Step]:
     """A sequence without the calls that a table does not define where they are, or only for facts that are given."""
     takes = stepper(machine)
     state = takes.start
@@ -152,35 +121,23 @@ def _sayable(machine: Machine, sequence: Iterable[Input | Operation]) -> Iterato
         yield it
 
 
-def end_of(machine: Machine, memory: int = 0) -> tuple[Operation, ...]:
+def _end_of(machine: Machine, memory: int = 0) -> Case:
     """The end of a memory, if the machine has one."""
-    return tuple(numbered(memory, {"call": call.name}) for call in machine.calls.values() if call.ends)[:1]
-
-
-def setting_of(machine: Machine, call: str) -> str:
-    """The setting that an operation changes; empty if it changes none."""
-    return next((name for name in machine.settings if call == f"set_{name}"), "")
+    return tuple(Step("call", memory, call.name) for call in machine.calls.values() if call.ends)[:1]
 
 
 @lru_cache(maxsize=1 << 12)
-def operation_of(entry: Input, number: int) -> Operation:
-    """The operation of an input, with the content of this number; many programs share it, so it must not be changed."""
+def _step_of(entry: Input, number: int) -> Step:
+    """The step of an input, with the content of this number."""
     if entry.call is None:
-        return {"call": f"set_{entry.setting}", "argument": entry.value}
-    done: Operation = {"call": entry.call.name}
-    if entry.does == "adopt":
-        done["argument"] = {"buffer": number, "bytes": number} if entry.data else None
-    elif entry.writes:
-        done["write"] = number
-    return done
+        return Step("set", name=entry.setting, value=entry.value)
+    lent = Buffer(str(number), entry.side, number) if entry.does == "adopt" and entry.data else None
+    return Step("call", 0, entry.call.name, lent, number if entry.writes else None)
 
 
-def numbered(memory: int, operation: Operation) -> Operation:
-    """An operation on another memory than the first."""
-    if not memory:
-        return operation
-    call, *rest = operation.items()
-    return dict((call, ("memory", memory), *rest))
+def _on(memory: int, *steps: Step) -> Case:
+    """Steps on another memory than the first."""
+    return tuple(step._replace(memory=memory) if step.does != "set" else step for step in steps)
 
 
 def _from_sequences(
@@ -206,10 +163,9 @@ def _failures(machine: Machine) -> Iterator[VectorProgram]:
         for entry, step in space(machine).steps[state].items():
             if entry.given:
                 continue
-            for k in range(1, 1 + sum(machine.actions[name].does in MOVES for name in step.actions)):
-                number = len(sequence) + 1
-                failing = {**operation_of(entry, number), "fail": k}
-                failing.pop("write", None)
+            can_fail = ("allocate", "zero", "copy", "free")
+            for k in range(1, 1 + sum(machine.actions[name].does in can_fail for name in step.actions)):
+                failing = _step_of(entry, len(sequence) + 1)._replace(write=None, fail=k)
                 yield _program(machine, (*sequence, failing), profile="safe")
                 yield _program(machine, (*sequence, failing, entry, *_reads(machine)), profile="safe")
 
@@ -228,9 +184,7 @@ def _aliases(machine: Machine) -> Iterator[VectorProgram]:
         write, *others = sorted(writes, key=lambda other: other.side != call.side)
         reads = _reads(machine)
         yield from _own_pointers(machine, call, write)
-        first = operation_of(Input(call), 1)
-        again = {"call": call.name, "argument": {"buffer": 1}}
-        poked = {"call": WRITE_BUFFER, "argument": {"buffer": 1, "bytes": 9}}
+        first, again, poked = _of_one_buffer(call)
         yield _program(machine, (first, again, *reads))
         yield _program(machine, (first, *reads, again, *reads))
         yield _program(machine, (first, poked, *reads))
@@ -242,21 +196,20 @@ def _aliases(machine: Machine) -> Iterator[VectorProgram]:
 
 def _same_buffer(machine: Machine, call: Call, write: Call) -> Iterator[VectorProgram]:
     """Two memories adopt one buffer, and each sees what is written through the other."""
-    first, again = operation_of(Input(call), 1), {"call": call.name, "argument": {"buffer": 1}}
-    reads = [operation_of(entry, 0) for entry in _reads(machine)]
-    others = [{"call": LOOK}, *reads]
-    poked = {"call": WRITE_BUFFER, "argument": {"buffer": 1, "bytes": 9}}
-    written = operation_of(Input(write), 3)
-    for change in (
-        (poked,),
-        (written,),
-        (*reads, written),
-        (numbered(1, written),),
-        (*(numbered(1, it) for it in reads), poked),
-    ):
-        ends = (*end_of(machine), *end_of(machine, 1))
-        steps = (first, numbered(1, again), *change, *others, *(numbered(1, it) for it in others), *ends)
-        yield VectorProgram(machine, (_SIZE, _SIZE), steps)
+    first, again, poked = _of_one_buffer(call)
+    reads = [_step_of(entry, 0) for entry in _reads(machine)]
+    others = [Step("look"), *reads]
+    written = _step_of(Input(write), 3)
+    for change in ((poked,), (written,), (*reads, written), _on(1, written), (*_on(1, *reads), poked)):
+        ends = (*_end_of(machine), *_end_of(machine, 1))
+        yield VectorProgram(machine, (_SIZE, _SIZE), (first, *_on(1, again), *change, *others, *_on(1, *others), *ends))
+
+
+def _of_one_buffer(call: Call) -> tuple[Step, Step, Step]:
+    """A buffer is adopted; it is adopted again, as it is; its owner writes into it."""
+    first = _step_of(Input(call), 1)
+    again = first._replace(argument=Buffer("1", call.side))
+    return first, again, Step("write", argument=Buffer("1", call.side), write=9)
 
 
 def _several(machine: Machine) -> Iterator[VectorProgram]:
@@ -264,28 +217,27 @@ def _several(machine: Machine) -> Iterator[VectorProgram]:
     sequences = tour(machine)
     for n in range(len(sequences)):
         turns = [sequences[(n + k * len(sequences) // len(_SEVERAL)) % len(sequences)] for k in range(len(_SEVERAL))]
-        steps: list[Operation] = []
+        steps: list[Step] = []
         for at in range(max(map(len, turns))):
             for memory, sequence in enumerate(turns):
                 if at < len(sequence):
                     is_call = sequence[at].call is not None
-                    done = operation_of(sequence[at], 1 + at * len(turns) + memory)
-                    steps.append(numbered(memory, done) if is_call else done)
-                    others = (it for it in range(len(turns)) if it != memory)
-                    steps += [numbered(it, {"call": LOOK}) for it in others if is_call]
-        ends = (it for memory in range(len(turns)) for it in end_of(machine, memory))
+                    steps += _on(memory, _step_of(sequence[at], 1 + at * len(turns) + memory))
+                    steps += (Step("look", it) for it in range(len(turns)) if it != memory and is_call)
+        ends = (it for memory in range(len(turns)) for it in _end_of(machine, memory))
         yield VectorProgram(machine, _SEVERAL, (*steps, *ends))
 
 
 def _own_pointers(machine: Machine, call: Call, write: Call) -> Iterator[VectorProgram]:
-    """Adopting the own pointer; that it is refused is our promise for Caffe's editions, and no other machine's."""
+    """Adopting the own pointer, or one into the own block: we promise for Caffe's editions alone that it is refused."""
     if machine not in EDITIONS.values():
         return
     owned = next(it.name for it in machine.facts.values() if (it.means, it.side) == ("owned", call.side))
     for state, sequence in access_sequences(machine).items():
         if owned in space(machine).steps[state][Input(write)].after.facts:
-            own = {"call": call.name, "argument": OWN}
-            yield _program(machine, (*sequence, Input(write), own, *_reads(machine)), profile="safe")
+            for offset in (0, 1):
+                own = Step("call", 0, call.name, Buffer(OWN, call.side, offset=offset))
+                yield _program(machine, (*sequence, Input(write), own, *_reads(machine)), profile="safe")
 
 
 def _can(machine: Machine, call: Call) -> bool:

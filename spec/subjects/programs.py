@@ -1,10 +1,10 @@
-"""The memories of a port: steps become requests, and answers become what was seen."""
+"""Memories that a program has: steps become requests, and answers become what is seen."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ..engine.subject import Subject
+from ..engine.subject import RemoteProgram, Subject
 from ..record.ledger import Ledger
 from ..record.observation import NOTHING, UNSAID, Action, Observation
 from ..record.steps import CANARY, OWN, content
@@ -14,10 +14,45 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Call
 
+    from ..engine.violation import Violation
     from ..record.steps import Buffer, Step
-    from .process import Port
 
-__all__ = ["PortMemories"]
+__all__ = ["Program", "ProgramMemories"]
+
+
+class Program(RemoteProgram, Protocol):
+    """A program that is asked in the words of the protocol of ports; `syncedmem.spec.ports.process.Port` is one.
+
+    Attributes
+    ----------
+    protocol : Protocol
+        Its words.
+    level : str
+    hello : dict
+        What it said of itself.
+    streams, buffers : int
+        How many it has been told of.
+    """
+
+    protocol: Any
+    level: Any
+    hello: dict[str, Any]
+    streams: int
+    buffers: int
+
+    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        """The answer to a request.
+
+        Raises
+        ------
+        Violation
+            If there is none, or one that is none.
+        """
+        ...
+
+    def next_id(self) -> int:
+        """The number of the next request, which no memory has."""
+        ...
 
 
 class _Asked(NamedTuple):
@@ -28,20 +63,17 @@ class _Asked(NamedTuple):
     ledger: Ledger
 
 
-class PortMemories:
+class ProgramMemories:
     """The memories of a port, and the buffers and streams of their caller.
 
     Parameters
     ----------
-    port : Port
+    port : Program
 
-    Attributes
-    ----------
-    program : Port
     """
 
-    def __init__(self, port: Port) -> None:
-        self.program: Port = port
+    def __init__(self, port: Program) -> None:
+        self._program: Program = port
         facts = port.protocol.machine.facts.values()
         self._pinned = {it.side: it.name for it in facts if it.means == "pinned"}
         self._flags = port.protocol.attributes - {"size"}
@@ -56,17 +88,28 @@ class PortMemories:
     def begin(self) -> None:
         """Let a new case begin."""
         self._forget()
-        self.program.mark()
+        self._program.mark()
 
     @property
     def defers(self) -> bool:
         """Whether a push happens only when somebody waits for it."""
-        return bool(self.program.level >= "L4" and self.program.hello.get("defers"))
+        return bool(self._program.level >= "L4" and self._program.hello.get("defers"))
 
     # --- steps
 
-    def perform(self, step: Step, settings: Mapping[str, str], buffers: Collection[str]) -> Observation:
-        """Do a step; see `syncedmem.spec.kit.trial.Performer`."""
+    def program(self) -> tuple[str, ...]:
+        """The requests of this case."""
+        return self._program.requests()
+
+    def violation(self, requirement: str, message: str) -> Violation:
+        """A violation, with the requests that led to it."""
+        return self._program.violation(requirement, message)
+
+    def perform(
+        self, step: Step, settings: Mapping[str, str], sides: Collection[str], buffers: Collection[str]
+    ) -> Observation:
+        """Do a step; see `syncedmem.spec.subjects.performer.Performer`."""
+        del sides  # a port shows them all
         if step.does == "set":
             return NOTHING
         if step.does == "new":
@@ -75,7 +118,7 @@ class PortMemories:
             return self._call(step, settings, buffers)
         it = self._memories[step.memory]
         if step.does == "drop":
-            return self._acted(it, self.program.ask("drop", memory=it.number))
+            return self._acted(it, self._program.ask("drop", memory=it.number))
         self._do_outside(it, step)
         if step.quiet or step.memory in self._over:
             return NOTHING
@@ -84,21 +127,21 @@ class PortMemories:
     def _do_outside(self, it: _Asked, step: Step) -> None:
         """Do what is no call: wait for every push, or write into a buffer of the caller; a look does nothing."""
         if step.does == "wait":
-            self.program.ask("synchronize")
+            self._program.ask("synchronize")
             for other in self._memories.values():
                 other.ledger.land()
-        elif step.does == "write" and step.argument is not None and self.program.level >= "L1":
+        elif step.does == "write" and step.argument is not None and self._program.level >= "L1":
             bytes_ = content(step.write or 0, it.size)
-            self.program.ask("write_buffer", buffer=self._names[step.argument.name], bytes=bytes_.hex())
+            self._program.ask("write_buffer", buffer=self._names[step.argument.name], bytes=bytes_.hex())
 
     def _new(self, step: Step) -> Observation:
         ledger = Ledger(step.size, defers=self.defers)
-        it = self._memories[step.memory] = _Asked(self.program.next_id(), step.size, ledger)
-        answer = self.program.ask("new", memory=it.number, size=step.size)
+        it = self._memories[step.memory] = _Asked(self._program.next_id(), step.size, ledger)
+        answer = self._program.ask("new", memory=it.number, size=step.size)
         return self._shown(it, self._whole(answer), (), self._acted(it, answer))
 
     def _call(self, step: Step, settings: Mapping[str, str], buffers: Collection[str]) -> Observation:
-        it, call = self._memories[step.memory], self.program.protocol.machine.calls[step.name]
+        it, call = self._memories[step.memory], self._program.protocol.machine.calls[step.name]
         fields: dict[str, Any] = {"memory": it.number, **settings}
         name = "" if step.argument is None else self._handed_in(it, step.argument)
         if call.does == "adopt":
@@ -107,7 +150,7 @@ class PortMemories:
             fields["stream"] = self._stream(step.stream)
         if step.fail:
             fields |= {"fail": step.fail, **({"partial": True} if step.how == "half" else {})}
-        answer = self.program.ask(call.name, **fields)
+        answer = self._program.ask(call.name, **fields)
         acted = self._acted(it, answer, step)
         if step.memory in self._over:
             return acted
@@ -133,14 +176,14 @@ class PortMemories:
     def _written(self, it: _Asked, call: Call, step: Step, answer: dict[str, Any]) -> dict[str, Any]:
         """What is seen after the view that a call returned was written."""
         view = answer.get("view")
-        if not call.writes or step.write is None or view is None or self.program.level < "L1":
+        if not call.writes or step.write is None or view is None or self._program.level < "L1":
             return self._whole(answer)
         bytes_ = content(step.write, it.size).hex()
-        after = self.program.ask("write_view", memory=it.number, side=call.side, bytes=bytes_)
+        after = self._program.ask("write_view", memory=it.number, side=call.side, bytes=bytes_)
         return {**self._whole(after), "view": view}
 
     def _state(self, it: _Asked) -> dict[str, Any]:
-        return self._whole(self.program.ask("state", memory=it.number))
+        return self._whole(self._program.ask("state", memory=it.number))
 
     def _whole(self, answer: dict[str, Any]) -> dict[str, Any]:
         """An answer that says the head.
@@ -150,7 +193,7 @@ class PortMemories:
         Violation
         """
         if "head" not in answer:
-            raise self.program.violation("P02-one-answer", "the last answer about a memory has no 'head'")
+            raise self._program.violation("P02-one-answer", "the last answer about a memory has no 'head'")
         return answer
 
     # --- arguments
@@ -162,29 +205,29 @@ class PortMemories:
             return OWN
         known = buffer.name in self._names
         if not known:
-            self.program.buffers += 1
-            self._names[buffer.name] = f"{Subject.keyword(buffer.side)}{self.program.buffers}"
+            self._program.buffers += 1
+            self._names[buffer.name] = f"{Subject.keyword(buffer.side)}{self._program.buffers}"
         name = self._names[buffer.name]
         if not known or buffer.content is not None:
             whole = content(buffer.content or 0, max(it.size + min(buffer.longer, 0), 0))
             bytes_ = (whole + bytes([CANARY]) * buffer.longer).hex()
             if known:
-                self.program.ask("write_buffer", buffer=name, bytes=bytes_)
+                self._program.ask("write_buffer", buffer=name, bytes=bytes_)
             else:
-                self.program.ask("buffer", buffer=name, side=buffer.side, bytes=bytes_)
+                self._program.ask("buffer", buffer=name, side=buffer.side, bytes=bytes_)
         return name
 
     def _own(self, it: _Asked, buffer: Buffer) -> None:
         part = {"offset": buffer.offset} if buffer.offset else {}
-        answer = self.program.ask("own_buffer", memory=it.number, side=buffer.side, buffer=OWN, **part)
+        answer = self._program.ask("own_buffer", memory=it.number, side=buffer.side, buffer=OWN, **part)
         if "refused" in answer:
             message = f"own_buffer was refused, and the memory has a block on {buffer.side}: {answer['refused']}"
-            raise self.program.violation("P02-one-answer", message)
+            raise self._program.violation("P02-one-answer", message)
 
     def _stream(self, number: int) -> int:
         if number not in self._streams.values():
-            self.program.streams += 1
-            self._streams[self.program.streams] = number
+            self._program.streams += 1
+            self._streams[self._program.streams] = number
         return next(there for there, here in self._streams.items() if here == number)
 
     # --- what was seen
@@ -192,10 +235,10 @@ class PortMemories:
     def _acted(self, it: _Asked, answer: dict[str, Any], step: Step | None = None) -> Observation:
         """What was done to blocks, and whether it was refused."""
         refused = answer.get("refused") or ""
-        if self.program.level < "L2":
+        if self._program.level < "L2":
             return Observation(refused=refused)
         actions = tuple(self._actions(answer, step))
-        if step is not None and step.fail and self.program.level >= "L3":
+        if step is not None and step.fail and self._program.level >= "L3":
             self._check_failure(actions, step.fail)
         wrong = it.ledger.take(actions)
         return Observation(refused=refused, actions=actions, wrong=wrong, live=it.ledger.live, flying=it.ledger.flying)
@@ -205,12 +248,12 @@ class PortMemories:
         counted = [it for it in actions if it.does != "wait"]
         if told <= len(counted) and not (it := counted[told - 1]).failed:
             sentence = f"action {told}, {it.does} {it.side}, was told to fail, and the port did it"
-            raise self.program.violation("P03-fails-when-told", sentence)
+            raise self._program.violation("P03-fails-when-told", sentence)
 
     def _actions(self, answer: dict[str, Any], step: Step | None) -> Iterator[Action]:
         for listed in answer["actions"]:
             told: dict[str, Any] = {"action": listed} if isinstance(listed, str) else listed
-            meaning = self.program.protocol.actions[told["action"]]
+            meaning = self._program.protocol.actions[told["action"]]
             if meaning.does in ("", "adopt"):
                 continue
             pinned = told.get("pinned")
@@ -231,8 +274,8 @@ class PortMemories:
     def _shown(
         self, it: _Asked, answer: dict[str, Any], buffers: Collection[str], acted: Observation = NOTHING
     ) -> Observation:
-        sees_bytes = self.program.level >= "L1"
-        machine = self.program.protocol.machine
+        sees_bytes = self._program.level >= "L1"
+        machine = self._program.protocol.machine
         sides = {
             side: bytes.fromhex(answer[side]) for side in machine.sides if sees_bytes and answer.get(side) is not None
         }
@@ -254,4 +297,4 @@ class PortMemories:
         )
 
     def _read(self, name: str) -> bytes:
-        return bytes.fromhex(self.program.ask("read_buffer", buffer=self._names[name])["bytes"])
+        return bytes.fromhex(self._program.ask("read_buffer", buffer=self._names[name])["bytes"])
