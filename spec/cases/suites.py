@@ -13,6 +13,7 @@ from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles
 
 from ..record.steps import OWN, Buffer, Step
+from .objects import ObjectSuites
 from .writing import SIZE, Writer
 
 if TYPE_CHECKING:
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Machine, State
 
-    from ..record.steps import Case
+    from ..record.steps import Case, How
 
-__all__ = ["Suites"]
+__all__ = ["ROOM", "Suites"]
 
-_ROOM = 48
+ROOM = 48
 """The size of memories that adopt buffers of many sizes."""
 _MANY = 100
 _LONG = 2
@@ -50,6 +51,15 @@ class Suites:
         The numbers of the requirements by which is judged.
     absent : collection of str
         Sides that this build lacks.
+    hosts : collection of str
+        The sides that are host memory.
+
+    Attributes
+    ----------
+    reached : mapping of State to tuple of Input
+        For each state of the machine the shortest way to it.
+    calls, endings, reads : list of Input
+        The calls of the machine; those that end a memory; those that read.
     """
 
     def __init__(  # noqa: PLR0913 -- what there is to know of a subject
@@ -62,145 +72,176 @@ class Suites:
         offers: Iterable[str],
         judged: Iterable[str],
         absent: Iterable[str] = (),
+        hosts: Iterable[str] = (),
     ) -> None:
-        self._machine = machine
-        self._safe = safe
-        self._level = level
-        self._smallest = smallest
-        self._offers = frozenset(offers)
-        self._judged = frozenset(judged)
-        self._absent = frozenset(absent)
-        self._reached = access_sequences(machine)
+        self.machine = machine
+        self.safe = safe
+        self.level = level
+        self.smallest = smallest
+        self.offers = frozenset(offers)
+        self.judged = frozenset(judged)
+        self.absent = frozenset(absent)
+        self.hosts = frozenset(hosts)
+        self.reached = access_sequences(machine)
         self._inputs = stepper(machine).inputs(end=True)
-        self._calls = [Input(it) for it in machine.calls.values()]
-        self._endings = [it for it in self._calls if it.ends]
-        self._reads = [it for it in self._calls if it.does == "read"]
+        self.calls = [Input(it) for it in machine.calls.values()]
+        self.endings = [it for it in self.calls if it.ends]
+        self.reads = [it for it in self.calls if it.does == "read"]
 
     def by_name(self) -> Mapping[str, Callable[[], Iterator[Case]]]:
         """The suites that can show something here, in the order in which they run."""
-        pushes = any(it.queues for it in self._calls)
-        adopts = bool(self._adopting())
+        pushes = any(it.queues for it in self.calls)
+        adopts = bool(self.adopting())
+        objects = ObjectSuites(self)
+        failing = self.safe and self.level >= "L3"
         wanted: dict[str, tuple[Callable[[], Iterator[Case]], bool]] = {
             "cells": (self._cells, True),
             "tour": (self._tour, True),
-            "flights": (self._flights, self._safe and self._level >= "L4" and pushes),
-            "refused": (self._refused, adopts and not self._judged.isdisjoint({"R35", "R36", "R39"})),
+            "flights": (self._flights, self.safe and self.level >= "L4" and pushes),
+            "refused": (self._refused, adopts and not self.judged.isdisjoint({"R35", "R36", "R39"})),
+            "forms": (objects.forms, adopts and self.of_objects),
             "lent": (self._lent, adopts),
-            "again": (self._again, bool(self._endings) and "R49" in self._judged),
-            "dropped": (self._dropped, "P04" in self._judged),
+            "again": (self._again, bool(self.endings) and "R49" in self.judged),
+            "dropped": (self._dropped, not self.judged.isdisjoint({"P04", "R55"})),
             "several": (self._several, True),
-            "failures": (self._failures, self._safe and self._level >= "L3"),
+            "failures": (self._failures, failing),
+            "stumbles": (objects.stumbles, failing and self.of_objects),
+            "elsewhere": (objects.elsewhere, not self.judged.isdisjoint({"R50", "R51"})),
+            "lifetimes": (objects.lifetimes, adopts and not self.judged.isdisjoint({"R40", "R56"})),
+            "arguments": (objects.arguments, not self.judged.isdisjoint({"R45", "R52", "R57"})),
             "sizes": (self._sizes, True),
             "hsi": (self._hsi, True),
             "counters": (self._counters, True),
         }
         return {name: cases for name, (cases, shows) in wanted.items() if shows}
 
-    def _writer(self, *sequence: Input, size: int = SIZE, memory: int = 0, used: bool = True) -> Writer:
-        drops = "P04" in self._judged
-        writer = Writer(self._machine, size, memory, safe=self._safe, level=self._level, used=used, drops=drops)
+    @property
+    def of_objects(self) -> bool:
+        """Whether the memories are objects of Python."""
+        return "objects" in self.offers
+
+    def writer(self, *sequence: Input, size: int = SIZE, memory: int = 0, used: bool = True) -> Writer:
+        """A writer of steps of a new memory, after a sequence."""
+        drops = "P04" in self.judged
+        writer = Writer(self.machine, size, memory, safe=self.safe, level=self.level, used=used, drops=drops)
         return writer.add(*sequence)
 
     def _sequences(self, sequences: Iterable[tuple[Input, ...]], size: int = SIZE) -> Iterator[Case]:
-        return (self._writer(*it, size=size).done() for it in sequences)
+        return (self.writer(*it, size=size).done() for it in sequences)
 
-    def _legal_pushes(self, state: State) -> list[Input]:
-        return [it for it, step in space(self._machine).steps[state].items() if it.queues and not step.refusal]
+    def legal_pushes(self, state: State) -> list[Input]:
+        """The pushes that are not refused in a state."""
+        return [it for it, step in space(self.machine).steps[state].items() if it.queues and not step.refusal]
 
-    def _adopting(self) -> dict[str, Input]:
+    def adopting(self) -> dict[str, Input]:
         """The calls that adopt, by side."""
-        return {it.side: it for it in self._calls if it.does == "adopt" and it.side not in self._absent}
+        return {it.side: it for it in self.calls if it.does == "adopt" and it.side not in self.absent}
 
     # --- from the state space
 
     def _cells(self) -> Iterator[Case]:
         """Every call in every state, with NULL data and release; and all after a release, where that is defined."""
-        for sequence in self._reached.values():
+        for sequence in self.reached.values():
             for entry in self._inputs:
-                yield self._writer(*sequence, entry).done()
-            for ending in self._endings if self._safe else ():
-                yield self._writer(*sequence, ending, *self._inputs).done()
+                yield self.writer(*sequence, entry).done()
+            for ending in self.endings if self.safe else ():
+                yield self.writer(*sequence, ending, *self._inputs).done()
 
     def _tour(self) -> Iterator[Case]:
         """Every transition, in few long sequences."""
-        return self._sequences(tour(self._machine))
+        return self._sequences(tour(self.machine))
 
     def _hsi(self) -> Iterator[Case]:
         """The complete suite: after every transition every state is distinguished from every other."""
-        return self._sequences(hsi_suite(self._machine))
+        return self._sequences(hsi_suite(self.machine))
 
     def _counters(self) -> Iterator[Case]:
         """Repeated cycles, for bugs at the n-th copy, push, adoption or read."""
-        return self._sequences(counter_sequences(self._machine, (*range(2, 9), _MANY)))
+        return self._sequences(counter_sequences(self.machine, (*range(2, 9), _MANY)))
 
     def _sizes(self) -> Iterator[Case]:
         """The tour with zero bytes, one, an odd number and a page; short sequences and a cycle with megabytes."""
         for size in (0, 1, 4095, 4096):
-            if size >= self._smallest:
-                yield from self._sequences(tour(self._machine), size)
-        yield from self._sequences((it for it in self._reached.values() if len(it) < _LONG), (3 << 20) + 1)
-        cycle = next(iter(cycles(self._machine)), max(self._reached.values(), key=len))
+            if size >= self.smallest:
+                yield from self._sequences(tour(self.machine), size)
+        yield from self._sequences((it for it in self.reached.values() if len(it) < _LONG), (3 << 20) + 1)
+        cycle = next(iter(cycles(self.machine)), max(self.reached.values(), key=len))
         powers = [(1 << power) + more for power in range(1, 19) for more in (-1, 0, 1)]
         for size in (*powers, (1 << 20) + 3, (16 << 20) + 1):
-            yield self._writer(*cycle, size=size).done()
+            yield self.writer(*cycle, size=size).done()
 
     def _failures(self) -> Iterator[Case]:
         """For every call in every state, each action fails, before its work or half-way.
 
         Afterwards the same call must work, and so must any other.
         """
-        for state, sequence in self._reached.items():
-            for entry, step in space(self._machine).steps[state].items():
-                does = [self._machine.actions[name].does for name in step.actions]
+        for state, sequence in self.reached.items():
+            for entry, step in space(self.machine).steps[state].items():
+                does = [self.machine.actions[name].does for name in step.actions]
                 for k, what in enumerate((it for it in does if it != "adopt"), 1):
-                    half = "half" if what in ("copy", "zero") else ""
-                    for how in dict.fromkeys(("", half)):
-                        yield self._writer(*sequence).add(entry, fail=k, how=how).add(entry).done()
-                    for other in (*self._endings, *self._reads):
-                        yield self._writer(*sequence).add(entry, fail=k, how=half).add(other).done()
-            for ending, k in product(self._endings, range(1, len(self._machine.sides) + 1)):
-                yield self._writer(*sequence).add(ending, fail=k).add(ending).done()
+                    half: How = "half" if what in ("copy", "zero") else ""
+                    # An interrupted free may have happened, so the call may also be completed.
+                    interrupt: How = "interrupt" if self.of_objects and what != "free" else ""
+                    for how in dict.fromkeys(("", half, interrupt)):
+                        yield self.writer(*sequence).add(entry, fail=k, how=how).add(entry).done()
+                    for other in (*self.endings, *self.reads):
+                        yield self.writer(*sequence).add(entry, fail=k, how=half).add(other).done()
+            for ending, k in product(self.endings, range(1, len(self.machine.sides) + 1)):
+                yield self.writer(*sequence).add(ending, fail=k).add(ending).done()
 
     def _flights(self) -> Iterator[Case]:
         """Every call while a push is queued, and after a wait for the push."""
-        for state, sequence in self._reached.items():
-            for push in self._legal_pushes(state):
-                for entry in (*space(self._machine).steps[state], *self._endings):
-                    yield self._writer(*sequence, push, entry, size=64).wait().done()
-                    yield self._writer(*sequence, push, size=64).wait().add(entry).done()
+        for state, sequence in self.reached.items():
+            for push in self.legal_pushes(state):
+                for entry in (*space(self.machine).steps[state], *self.endings):
+                    yield self.writer(*sequence, push, entry, size=64).wait().done()
+                    yield self.writer(*sequence, push, size=64).wait().add(entry).done()
 
     # --- buffers of the caller
 
     def _refused(self) -> Iterator[Case]:
         """In every state, buffers that must not be adopted, and after them every read: nothing has changed."""
-        for turn, sequence in enumerate(self._reached.values()):
-            for side, adopt in self._adopting().items():
-                others = [it for it in self._machine.sides if it not in self._absent | {side}]
-                wrong = [Buffer(OWN, side, offset=at) for at in (0, _AROUND) if "own_buffer" in self._offers]
-                wrong += [Buffer(f"{side} small{longer}", side, 1, longer) for longer in (-1, 1 - _ROOM)]
+        for turn, sequence in enumerate(self.reached.values()):
+            for side, adopt in self.adopting().items():
+                others = [it for it in self.machine.sides if it not in self.absent | {side}]
+                wrong = [Buffer(OWN, side, offset=at) for at in (0, _AROUND) if "own_buffer" in self.offers]
+                wrong += [Buffer(f"{side} small{longer}", side, 1, longer) for longer in (-1, 1 - ROOM)]
                 wrong += [Buffer(f"{it} other", it, 1) for it in others]
-                writer = self._writer(*sequence, size=_ROOM, used=False)
+                writer = self.writer(*sequence, size=ROOM, used=False)
                 first = turn % max(len(wrong), 1)  # the first that is taken ends the case, so each begins one
                 for buffer in wrong[first:] + wrong[:first]:
                     writer.add(adopt, argument=buffer)
-                yield writer.add(*self._reads).done()
+                yield writer.add(*self.reads).done()
 
     def _lent(self) -> Iterator[Case]:
         """A buffer that is adopted again and again between all other calls, and no byte around it is touched."""
-        starts = list({state.head: way for state, way in reversed(self._reached.items())}.values())[::-1]
-        for (side, adopt), before, longer in product(self._adopting().items(), starts, (0, _AROUND)):
-            writer = self._writer(*before, size=_ROOM)
-            number = 200
-            for entry in self._uses(side):
-                number += 1
-                lent = Buffer(f"{side} again", side, number, longer) if entry == adopt else None
-                writer.add(entry, argument=lent)
-            yield writer.wait().done()
+        for (side, adopt), before in product(self.adopting().items(), self.starts()):
+            for again in self._shapes(side):
+                writer = self.writer(*before, size=ROOM)
+                for number, entry in enumerate(self._uses(side), 201):
+                    writer.add(entry, argument=again._replace(content=number) if entry == adopt else None)
+                yield writer.wait().done()
+
+    def _shapes(self, side: str) -> Iterator[Buffer]:
+        """Buffers that must be adopted: exact, longer, and as objects of many kinds."""
+        usual = Buffer(f"{side} again", side)
+        yield from (usual, usual._replace(longer=_AROUND))
+        if self.of_objects:
+            middle = usual._replace(longer=2 * _AROUND, offset=_AROUND)
+            yield middle._replace(form="middle")
+            if side in self.hosts:
+                yield middle._replace(form="rest")
+                yield usual._replace(form="doubles", longer=_AROUND)
+                yield from (usual._replace(form=form) for form in ("doubles", "rows", "ctypes", "array"))
+
+    def starts(self) -> list[tuple[Input, ...]]:
+        """For each head the first sequence of calls that leads to it."""
+        return list({state.head: way for state, way in reversed(self.reached.items())}.values())[::-1]
 
     def _uses(self, side: str) -> Iterator[Input]:
         """Adoptions on a side between the other calls of this side, and between those of the other sides."""
-        by_does = {(it.side, it.does): it for it in self._calls}
-        pushes = [it for it in self._calls if it.queues and it.side not in self._absent]
+        by_does = {(it.side, it.does): it for it in self.calls}
+        pushes = [it for it in self.calls if it.queues and it.side not in self.absent]
 
         def spelled(words: str, other: str) -> Iterator[Input]:
             for word in words.split():
@@ -209,7 +250,7 @@ class Suites:
                     yield entry
 
         yield from spelled("adopt read adopt write adopt", side)
-        for other in (it for it in self._machine.sides if it not in self._absent | {side}):
+        for other in (it for it in self.machine.sides if it not in self.absent | {side}):
             yield from spelled(
                 "other-read adopt other-write adopt write other-read other-write read other-write", other
             )
@@ -222,24 +263,24 @@ class Suites:
 
     def _again(self) -> Iterator[Case]:
         """A second and a third release, in every state and for zero bytes."""
-        for sequence in self._reached.values():
-            for size in (_ROOM, 0) if self._smallest == 0 else (_ROOM,):
-                yield self._writer(*sequence, *self._endings[:1] * 2, size=size).done()
+        for sequence in self.reached.values():
+            for size in (ROOM, 0) if self.smallest == 0 else (ROOM,):
+                yield self.writer(*sequence, *self.endings[:1] * 2, size=size).done()
 
     def _dropped(self) -> Iterator[Case]:
         """A memory is dropped in every state, with a push in flight, and after a release."""
-        queued = [(*way, push) for state, way in self._reached.items() for push in self._legal_pushes(state)]
-        longest = max(self._reached.values(), key=len)
-        for sequence in (*self._reached.values(), *queued, *((*longest, ending) for ending in self._endings)):
-            yield (*self._writer(*sequence, size=_ROOM).steps, Step("drop"))
+        queued = [(*way, push) for state, way in self.reached.items() for push in self.legal_pushes(state)]
+        longest = max(self.reached.values(), key=len)
+        for sequence in (*self.reached.values(), *queued, *((*longest, ending) for ending in self.endings)):
+            yield (*self.writer(*sequence, size=ROOM).steps, Step("drop"))
 
     def _several(self) -> Iterator[Case]:
         """Calls on one memory do not affect others."""
-        sides = [it for it in self._machine.sides if it not in self._absent]
-        by_does = {(it.side, it.does): it for it in self._calls}
+        sides = [it for it in self.machine.sides if it not in self.absent]
+        by_does = {(it.side, it.does): it for it in self.calls}
         order = [(does, sides[:1] if k % 2 == 0 else sides[1:]) for k, does in enumerate(_ORDER)]
         sequence = [by_does[it, does] for does, places in order for it in places if (it, does) in by_does]
-        writers = [self._writer(*sequence[:k], size=_ROOM, memory=k) for k in range(max(len(sequence), 2))]
+        writers = [self.writer(*sequence[:k], size=ROOM, memory=k) for k in range(max(len(sequence), 2))]
         steps: list[Step] = [step for writer in writers for step in writer.steps]
         for entry in sequence:
             for k, writer in enumerate(writers):

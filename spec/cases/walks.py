@@ -55,12 +55,15 @@ class Kind(NamedTuple):
         How much is observed.
     smallest, largest : float
         The sizes that they may have, in bytes.
+    objects : bool
+        Whether they are objects of Python.
     """
 
     bench: Bench
     level: str
     smallest: int
     largest: float
+    objects: bool = False
 
 
 class _Move(NamedTuple):
@@ -94,6 +97,9 @@ class Walked:
         kind = self._kind
         drops = any(it.startswith("P04") for it in kind.bench.judged)
         self.writers.append(Writer(machine, fitting, number, safe=kind.bench.world.safe, level=kind.level, drops=drops))
+        for setting in machine.settings.values():  # a machine begins with these
+            if self.trial.world.settings[setting.name] != setting.initial:
+                self.trial.take(Step("set", number, setting.name, value=setting.initial))
         self.trial.take(self.writers[-1].steps[0])
 
     def move(self, number: int, move: _Move) -> str:
@@ -185,7 +191,8 @@ def state_machine(kind: Kind, ways: Sequence[tuple[Input, ...]] = ()) -> type[Me
     }
     for entry in stepper(machine).inputs(end=True):
         name = re.sub(r"\W+", "_", f"rule {len(rules)} {entry}")
-        moves = st.sampled_from(_moves(entry, failures=kind.bench.world.safe and kind.level >= "L3"))
+        failures = kind.bench.world.safe and kind.level >= "L3"
+        moves = st.sampled_from(_moves(entry, failures=failures, objects=kind.objects))
         rules[name] = rule(number=memories, move=moves)(_named(name))
     return type("MemoryWalk", (MemoryWalk,), rules)
 
@@ -200,7 +207,7 @@ def _named(name: str) -> Callable[[MemoryWalk, int, _Move], None]:
     return move
 
 
-def _moves(entry: Input, *, failures: bool) -> list[_Move]:
+def _moves(entry: Input, *, failures: bool, objects: bool) -> list[_Move]:
     """An input as it is, before a wait, and with failures of actions."""
     plain = [*[_Move(entry)] * 4, _Move()]
     if not (failures and entry.call):
@@ -208,7 +215,9 @@ def _moves(entry: Input, *, failures: bool) -> list[_Move]:
     # After a release that failed in the middle, only another release is allowed.
     again = (True,) if entry.ends else (True, False)
     ways: tuple[How, ...] = ("", "half")
-    return [*plain, *plain, *(_Move(entry, k, how, it) for k in (1, 2) for how in ways for it in again)]
+    failing = [_Move(entry, k, how, it) for k in (1, 2) for how in ways for it in again]
+    stumbling = [_Move(entry, k, "other") for k in (1, 2, 3)] if objects else []
+    return [*plain, *plain, *failing, *stumbling]
 
 
 def search(kind: Kind, subject: Subject, suite: SuiteRun, steps: int, seed: int) -> Violation | None:

@@ -88,14 +88,16 @@ class Writer:
         if adopts and argument is None:  # every third buffer is longer than needed
             longer = SIZE if number % 3 == 0 else 0
             argument = Buffer(f"{call.side}{number}", call.side, number, longer)
-        stream = next(self._streams) if call.queues else 0
+        stream = more.pop("stream", None) or (next(self._streams) if call.queues else 0)
         write = number if call.writes else None
         steps = [Step("call", self._memory, call.name, argument if adopts else None, write, stream=stream, **more)]
         if call.queues and not self._safe:
             steps.append(Step("wait", self._memory, quiet=True))
         if adopts and argument is not None and self._used and not more.get("fail") and self._level >= "L1":
             steps.append(Step("write", self._memory, argument=argument, write=next(self._contents), quiet=True))
-            steps += (Step("call", self._memory, name) for name in reads_of(self._machine, call.side)[:1])
+            there = more.get("elsewhere", False)
+            reads = reads_of(self._machine, call.side)[:1]
+            steps += (Step("call", self._memory, name, elsewhere=there) for name in reads)
         return steps
 
     def wait(self) -> Self:

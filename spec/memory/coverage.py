@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from syncedmem.model import Input, Machine, State, matrix, space
 from syncedmem.model.states import stepper
 
 if TYPE_CHECKING:
-    from .driver import MemoryDriver
+    from collections.abc import Iterable
+
+    class Visitor(Protocol):
+        """Something that took transitions."""
+
+        @property
+        def visited(self) -> Iterable[tuple[State, Input]]:
+            """The states and inputs that were taken."""
+            ...
+
 
 __all__ = ["Coverage"]
 
@@ -27,9 +36,9 @@ class Coverage:
     def __repr__(self) -> str:
         return f"<Coverage of {self.machine.name}: {self.count} transitions>"
 
-    def add(self, driver: MemoryDriver) -> None:
-        """Add the transitions that a driver took."""
-        self.taken.update(driver.visited)
+    def add(self, visitor: Visitor) -> None:
+        """Add the transitions that a trial took."""
+        self.taken.update(visitor.visited)
 
     @property
     def count(self) -> int:

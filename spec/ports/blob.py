@@ -19,7 +19,7 @@ from ..blob.elements import TYPES, itemsize
 from ..blob.oracle import ADOPTIONS, SCALES
 from .actions import Actions
 from .harness.calls import NUMBERS, VIEWS
-from .memory import RemoteBuffer, RemoteObject, RemoteView, RequestRefused
+from .remote import RemoteBuffer, RemoteObject, RemoteView, RequestRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

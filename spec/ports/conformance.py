@@ -9,12 +9,11 @@ from syncedmem.model.caffe import DEFAULT, EDITIONS
 
 from ..blob.cells import BlobCoverage
 from ..blob.kit import check_blobs
+from ..conformance import check_conformance
 from ..engine.report import Conformance, Tolerance, Verdict, junit
 from ..engine.violation import UnfitError, Violation
 from ..memory.coverage import Coverage
-from ..memory.kit import check_conformance
 from ..requirements import LEVELS
-from .kit import check_port
 from .protocol import PortError
 from .targets import subject_of
 
@@ -248,8 +247,7 @@ def conform(
         tolerance = Tolerance(
             claim.excepted, keep_going=claim.keep_going, first=claim.first, explained=explained, on_found=report_on
         )
-        of_memories: Callable[..., Any] = check_conformance if subject.program is None else check_port
-        check = check_blobs if claim.blobs else of_memories
+        check: Callable[..., Any] = check_blobs if claim.blobs else check_conformance
         found = check(
             subject,
             steps=claim.steps,

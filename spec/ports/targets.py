@@ -22,9 +22,9 @@ from ..engine.subject import Subject
 from ..memory.policy import policy_named
 from ..requirements import LEVELS
 from .blob import RemoteBlob
-from .memory import RemoteAllocator, RemoteMemory
 from .process import Port
 from .protocol import PortError
+from .remote import RemoteAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +132,11 @@ class ProgramTarget:
         return port
 
 
+def _made_there(*_: object, **__: object) -> Any:
+    """Refuse to make an object of Python: memories of a program are made by requests."""
+    raise PortError("memories of a program are no objects of Python: see syncedmem.spec.subjects.programs")
+
+
 def subject_of(  # noqa: PLR0913 -- what there is to choose
     port: Port, name: str, profile: Profile, level: Level, *, blobs: bool = False, policy: Policy | None = None
 ) -> Subject:
@@ -145,7 +150,7 @@ def subject_of(  # noqa: PLR0913 -- what there is to choose
     port.renew()
     port.level = level
     places: dict[str, Any] = {side: RemoteAllocator(port, side) for side in port.protocol.machine.sides}
-    make: Any = RemoteBlob if blobs else RemoteMemory
+    make: Any = RemoteBlob if blobs else _made_there
     options: dict[str, Any] = {"level": level, "program": port}
     if port.machine is None:
         device = places["gpu"] if port.edition != CPU_ONLY.name else None

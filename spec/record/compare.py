@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..engine.contents import contrasted
 from ..requirements import REQUIREMENTS
-from .steps import CANARY, content
+from .steps import CANARY, OWN, content
 from .world import FAILED, REFUSED_BY_US
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from syncedmem.model import Call, Machine
 
     from .observation import Action, Observation
-    from .steps import Step
+    from .steps import Buffer, Step
 
 __all__ = ["Comparison", "Difference"]
 
@@ -31,7 +31,8 @@ _NEEDLESS = {"allocate": "R03", "zero": "R06", "copy": "R09", "clone": "R09", "p
 """The requirement of what a call did, and should not have done."""
 _REFUSED = {
     "released": "R48", "absent": "R30", "null": "R20", "push": "R22", "untouched": "R05",
-    "own": "R35", "small": "R36", "kind": "R39", FAILED: "R32",
+    "own": "R35", "small": "R36", "frozen": "R37", "spread": "R38", "kind": "R39", "size": "R45", "device": "R51",
+    "stream": "R52", FAILED: "R32",
 }  # fmt: skip
 """The requirement by which a call is refused, by the reason."""
 _DONE = {"adopt": "R15", "push": "R21", "pull": "R21", "release": "R27"}
@@ -97,6 +98,10 @@ class Comparison:
         self._alone = alone
         self._defers = defers
         self._excused = excused
+        self._parts = (
+            self._actions, self._refusal, self._flights, self._live, self._lifetimes, self._state, self._view,
+            self._bytes, self._older,
+        )  # fmt: skip
 
     def first(
         self, step: Step, before: Observation, due: Observation, seen: Observation, earlier: Observation
@@ -117,7 +122,7 @@ class Comparison:
         for requirement, message in seen.wrong:
             if found := self._judge(requirement, message):
                 return found
-        for part in (self._actions, self._refusal, self._flights, self._live, self._state, self._view, self._bytes):
+        for part in self._parts:
             for number, message in part(step, before, due, seen, earlier):
                 if found := self._judge(_NAMED[number], message):
                     return found
@@ -163,7 +168,7 @@ class Comparison:
 
     def _of_actions(self, step: Step, before: Observation, due: Observation, done: list[Action]) -> Iterator[Found]:
         expected = due.actions or ()
-        if wrong := [it for it in done if it.size not in (None, before.size)]:
+        if wrong := [it for it in done if not due.refused and it.size not in (None, before.size)]:
             yield "R04", f"{wrong[0].does} of {wrong[0].size} bytes, the size is {before.size}"
         wanted, found = _kinds(expected), _kinds(done)
         if wanted != found:
@@ -263,9 +268,20 @@ class Comparison:
                 told = f"still allocated after the failure: {_sizes(new)}" if new else "something was freed"
                 yield "R33", told
         elif step.does == "drop" and seen.live:
-            yield "P04", f"still allocated after the memory was dropped: {_sizes(seen.live.values())}"
+            number = "P04" if _NAMED["P04"] in self._judged else "R55"
+            yield number, f"still allocated after the memory was dropped: {_sizes(seen.live.values())}"
         elif not due.refused and self._does(step) == "release" and seen.live:
             yield "R27", f"still allocated after release: {_sizes(seen.live.values())}"
+
+    def _lifetimes(
+        self, step: Step, _before: Observation, due: Observation, seen: Observation, _: Observation
+    ) -> Iterator[Found]:
+        """What became of buffers that only a memory can hold."""
+        lent = {it.name for side, it in due.lent.items() if side in self._hosts}
+        if lost := sorted(seen.gone & lent):
+            yield "R40", f"the adopted buffer {lost[0]} was dropped"
+        if step.does == "forget" and due.head is None and seen.held:
+            yield "R56", f"still held after release: {', '.join(sorted(seen.held))}"
 
     # --- head, size and flags
 
@@ -321,8 +337,8 @@ class Comparison:
         """The requirement for a wrong view: about a wrong buffer, about a copy that went elsewhere, or about bytes."""
         lent = due.lent.get(side)
         if lent is None or lent.name not in seen.buffers:
-            return "R10"
-        there = seen.buffers[lent.name][: due.size or 0]
+            return "R40" if lent is not None and lent.name in seen.gone | seen.held else "R10"
+        there = seen.buffers[lent.name][_start(lent) :][: due.size or 0]
         return self._on(side, "R15") if there == content(due.view, due.size or 0) else self._target()
 
     def _target(self) -> str:
@@ -338,13 +354,30 @@ class Comparison:
             found = seen.sides.get(side) if lent is None else seen.buffers.get(lent.name)
             if found is None or side in landing:
                 continue
-            wanted = content(number, size)
-            if found[:size] != wanted:
-                expected, there = contrasted(wanted, found[:size])
+            wanted, start = content(number, size), 0 if lent is None else _start(lent)
+            held = found[start : start + size]
+            if held != wanted:
+                expected, there = contrasted(wanted, held)
                 usual = self._target() if lent is not None else "R10"
                 yield unchanged or usual, f"{_after(due)}the {side} side holds {there}, expected {expected}"
-            if lent is not None and any(it != CANARY for it in found[size:]):
+            if lent is not None and any(it != CANARY for it in found[:start] + found[start + size :]):
                 yield "R04", "bytes around the adopted buffer were written"
+
+    def _older(
+        self, _step: Step, _before: Observation, due: Observation, seen: Observation, _: Observation
+    ) -> Iterator[Found]:
+        """What an earlier view shows: the memory, whatever was written since."""
+        for side, found in seen.older.items():
+            if side in due.sides and side not in _landing(seen):
+                wanted = content(due.sides[side], due.size or 0)
+                if found != wanted:
+                    expected, shown = contrasted(wanted, found)
+                    yield "R54", f"an older view of the {side} side shows {shown}, expected {expected}"
+
+
+def _start(lent: Buffer) -> int:
+    """Where the bytes of a memory begin in an adopted object."""
+    return 0 if lent.name == OWN else lent.offset
 
 
 def _unchanged(step: Step, due: Observation) -> str:

@@ -34,7 +34,7 @@ class Action(NamedTuple):
         In bytes; None if it is not said.
     pinned : bool or None
         Of an allocation and a free; None if it is not said.
-    stream : int or None
+    stream : int, str or None
         Of a push and of a wait; None if it is not said, which is every stream for a wait.
     block : int, None, or ``UNSAID``
         The number of what is allocated or freed; None for something that is not allocated; ``UNSAID``: the last of its
@@ -49,7 +49,7 @@ class Action(NamedTuple):
     source: str = ""
     size: int | None = None
     pinned: bool | None = None
-    stream: int | None = None
+    stream: Any = None
     block: int | None = UNSAID
     buffer: str = ""
     failed: bool = False
@@ -93,6 +93,13 @@ class Observation:
         The blocks of the memory; if expected, their names mean nothing.
     flying : tuple of (object, str, str) or None
         The pushes that have still to happen: stream, source and destination.
+    older : mapping of str to bytes
+        Only seen: what an earlier view for reading shows now, by side.
+    gone, held : frozenset of str
+        Only seen: the buffers that their owner has forgotten and that are no longer there; those that something still
+        holds.
+    blown : bool or None
+        Only seen: whether the action that was told to fail was reached.
     wrong : tuple of (str, str)
         Only seen: the requirements that were broken whatever is expected, such as a free of what is not allocated, each
         with a sentence.
@@ -113,6 +120,10 @@ class Observation:
     buffers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     live: Mapping[Any, Allocated] | None = None
     flying: tuple[tuple[Any, str, str], ...] | None = None
+    older: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    gone: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
+    blown: bool | None = None
     wrong: tuple[tuple[str, str], ...] = ()
     owners: Mapping[str, str] = field(default_factory=dict[str, str])
     lent: Mapping[str, Buffer] = field(default_factory=dict[str, "Buffer"])
@@ -120,9 +131,11 @@ class Observation:
     def at(self, level: str) -> Observation:
         """What of it a level shows."""
         wrong = tuple(it for it in self.wrong if REQUIREMENTS[it[0]].level <= level)
-        if level >= "L2":
-            return self if wrong == self.wrong else replace(self, wrong=wrong)
-        seen = replace(self, actions=None, live=None, flying=None, wrong=wrong)
+        if level >= "L4":
+            return self
+        seen = replace(self, wrong=wrong, older={}, gone=frozenset(), held=frozenset())
+        if level < "L2":
+            seen = replace(seen, actions=None, live=None, flying=None)
         return seen if level >= "L1" else replace(seen, view=None, viewed=None, sides={}, buffers={})
 
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..engine.contents import pattern
 
-__all__ = ["CANARY", "OWN", "Buffer", "Case", "Does", "How", "Step", "content"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CANARY", "OWN", "UNSUITABLE", "Buffer", "Case", "Does", "How", "Step", "content"]
 
 CANARY = 0xEE
 """What is around the memory's bytes in a longer buffer of the caller, where nobody may write."""
 OWN = "own"
 """The name of a buffer that is the memory's own block."""
 
-Does = Literal["call", "new", "set", "look", "wait", "write", "drop"]
+Does = Literal["call", "new", "set", "look", "wait", "write", "drop", "forget", "queue"]
 """A call of the machine; and what happens outside of calls: a memory is made, a setting is changed, a memory is looked
-at, every push is waited for, the owner of a buffer writes into it, a memory is dropped."""
-How = Literal["", "half"]
-"""How an action fails: at once, or after half of its work."""
+at, every push is waited for, the owner of a buffer writes into it, a memory is dropped.  Only objects of Python show
+the rest: the owner of a buffer forgets it; work that reads a device side is queued on the current stream."""
+How = Literal["", "half", "interrupt", "other"]
+"""How an action fails: at once, after half of its work, or with an interrupt.  ``other`` counts the calls of an
+allocator that do nothing to memory, such as looking for overlaps, and nobody else knows how many there are."""
+
+UNSUITABLE: Mapping[str, str] = {
+    **dict.fromkeys(("read-only", "frozen view"), "frozen"),
+    **dict.fromkeys(("spread", "backwards", "columns"), "spread"),
+    **dict.fromkeys(("text", "object", "number", "host", "page-locked", "elsewhere"), "kind"),
+}
+"""The forms of objects that must not be adopted, each with the reason."""
 
 
 def content(number: int, size: int) -> bytes:
@@ -39,7 +51,9 @@ class Buffer(NamedTuple):
     longer : int
         How many bytes it has beyond those of the memory, or lacks if negative.
     offset : int
-        Of the own block: where the part begins.
+        Where it begins in the own block, or in a longer object.
+    form : str
+        What kind of object it is; empty for the usual one.
     """
 
     name: str
@@ -47,6 +61,7 @@ class Buffer(NamedTuple):
     content: int | None = None
     longer: int = 0
     offset: int = 0
+    form: str = ""
 
 
 class Step(NamedTuple):
@@ -66,15 +81,19 @@ class Step(NamedTuple):
         The content that is written through the view which the call returns, or by the owner of a buffer.
     fail : int
         The number of the action that fails, from 1; 0 if none does.
-    how : {"", "half"}
-    stream : int
-        Of a push.
+    how : {"", "half", "interrupt", "other"}
+    stream : int or str
+        Of a push; a word stands for an object that is no stream of the device.
     value : str
         Of a setting.
     size : int
-        Of a new memory, in bytes.
+        Of a new memory, in bytes; something else must be refused.
     quiet : bool
         Whether nobody looks afterwards: only the answer itself is seen.
+    elsewhere : bool
+        Whether another device is current.
+    checks : bool
+        Whether a new memory must refuse every call while another device is current.
     """
 
     does: Does
@@ -84,10 +103,12 @@ class Step(NamedTuple):
     write: int | None = None
     fail: int = 0
     how: How = ""
-    stream: int = 0
+    stream: int | str = 0
     value: str = ""
-    size: int = 0
+    size: Any = 0
     quiet: bool = False
+    elsewhere: bool = False
+    checks: bool = False
 
     @property
     def spelled(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ from ..memory.by_table import TableOracle
 from ..memory.oracle import Oracle
 from ..memory.policy import POLICIES
 from .observation import NOTHING, Action, Allocated, Observation
-from .steps import OWN, Buffer
+from .steps import OWN, UNSUITABLE, Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +27,8 @@ __all__ = ["FAILED", "REFUSED_BY_US", "Followed", "World"]
 
 FAILED = "failed"
 """Why a call raises of which an action was told to fail."""
-REFUSED_BY_US = frozenset({"own", "small", "kind"})
-"""Why a buffer is refused in the profile safe; no table and no policy says it."""
+REFUSED_BY_US = frozenset({"own", "small", "frozen", "spread", "kind", "stream", "device", "size"})
+"""Why something is refused in the profile safe; no table and no policy says it."""
 
 
 class Followed(NamedTuple):
@@ -39,10 +40,13 @@ class Followed(NamedTuple):
         Its contents are numbers.
     lent : mapping of str to Buffer
         The adopted buffers, by side.
+    checks : bool
+        Whether every call is refused while another device is current.
     """
 
     oracle: Oracle
     lent: Mapping[str, Buffer] = {}
+    checks: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,11 @@ class World:
 
     def memory(self, number: int) -> Followed:
         """A memory, whose adopted sides have what is now in their buffers: others may have written there."""
-        oracle, lent = self.memories[number]
-        for side, it in lent.items():
-            oracle = oracle.written(side, self.buffers[it.name])
-        return Followed(oracle, lent)
+        it = self.memories[number]
+        oracle = it.oracle
+        for side, lent in it.lent.items():
+            oracle = oracle.written(side, self.buffers[lent.name])
+        return it._replace(oracle=oracle)
 
     def is_over(self, number: int) -> bool:
         """Whether there is no such memory, or nothing can be said of it."""
@@ -104,7 +109,7 @@ class World:
 
     def shown(self, number: int) -> Observation:
         """What must be seen of a memory now."""
-        oracle, lent = self.memory(number)
+        oracle, lent, _ = self.memory(number)
         copies = oracle.copies
         mine = ((side, it) for side, it in copies.items() if it.owner == "memory")
         blocks = {side: Allocated(side, oracle.size, it.pinned) for side, it in mine if oracle.size}
@@ -151,15 +156,18 @@ class World:
             if step.argument.name not in self.buffers:
                 return None
             world = replace(self, buffers={**self.buffers, step.argument.name: step.write})
-        return (NOTHING if self.is_over(step.memory) else world.shown(step.memory)), world
+        over = self.is_over(step.memory) and step.does != "forget"
+        return (NOTHING if over or step.does == "queue" else world.shown(step.memory)), world
 
     def with_new(self, step: Step) -> tuple[Observation, World]:
         """What must be seen of a new memory, and the world with it."""
+        if type(step.size) is not int or not 0 <= step.size <= sys.maxsize:
+            return Observation(refused="size", actions=()), self
         if self.policy is None:
             oracle: Oracle = TableOracle.of(self.machine, step.size, 0)
         else:
             oracle = Oracle.new(self.policy, step.size, 0)
-        world = self._having(step.memory, Followed(oracle))
+        world = self._having(step.memory, Followed(oracle, checks=step.checks))
         made = tuple(_action(it, step) for it in oracle.made)
         return replace(world.shown(step.memory), refused="", actions=made), world
 
@@ -188,10 +196,10 @@ class World:
         expected, call = self.expected(step), self.machine.calls.get(step.name)
         if expected is None or call is None or not self._means(step.argument, call, step):
             return None
-        refused = expected.refused or self._unsuitable(step, call)
+        refused = expected.refused or self._unsuitable(step, call) or self._misplaced(step, call)
         if refused:
             return replace(self.shown(step.memory), refused=refused, actions=()), self
-        if 0 < step.fail <= len(expected.calls):
+        if step.fail and (step.how == "other" or step.fail <= len(expected.calls)):
             world = self._failed(step, expected, ends=call.ends)
             return replace(world.shown(step.memory), refused=FAILED), world
         return self._done(step, call, expected)
@@ -207,9 +215,9 @@ class World:
             lent = {}
         for side, it in lent.items():
             buffers[it.name] = after.copy(side).content
-        memories = {**self.memories, step.memory: Followed(after, lent)}
+        memories = {**self.memories, step.memory: self.memories[step.memory]._replace(oracle=after, lent=lent)}
         world = replace(self, memories=memories, buffers=buffers)
-        flying: tuple[tuple[int, str, str], ...] | None = None
+        flying: tuple[tuple[int | str, str, str], ...] | None = None
         if call.queues and after.size:
             flying = ((step.stream, call.source, call.side),)
         elif call.does in ("adopt", "release") and self.safe:
@@ -220,10 +228,11 @@ class World:
 
     def _failed(self, step: Step, expected: Expected, *, ends: bool) -> World:
         """After a failure nothing has changed; but what is freed cannot be taken back, and the others must still be."""
-        oracle, lent = self.memories[step.memory]
-        for freed in expected.calls[: step.fail - 1] if ends else ():
+        it = self.memories[step.memory]
+        oracle = it.oracle
+        for freed in expected.calls[: step.fail - 1] if ends and step.how != "other" else ():
             oracle = oracle.freed(freed.side)
-        return self._having(step.memory, Followed(oracle, lent))
+        return self._having(step.memory, it._replace(oracle=oracle))
 
     def _having(self, number: int, memory: Followed) -> World:
         return replace(self, memories={**self.memories, number: memory})
@@ -246,7 +255,13 @@ class World:
             return ""
         if it.name == OWN:
             return "own"
-        return "kind" if it.side != call.side else "small" if it.longer < 0 else ""
+        return UNSUITABLE.get(it.form) or ("kind" if it.side != call.side else "small" if it.longer < 0 else "")
+
+    def _misplaced(self, step: Step, call: Call) -> str:
+        """Why a call must be refused because of where it is made, or of its stream; empty if it need not."""
+        if step.elsewhere and self.memories[step.memory].checks:
+            return "device"
+        return "stream" if call.queues and isinstance(step.stream, str) else ""
 
 
 def _action(wanted: Wanted, step: Step, size: int | None = None) -> Action:

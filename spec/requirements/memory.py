@@ -125,7 +125,7 @@ MEMORY_OF_MACHINES: dict[str, str] = {
     "meaning for zero bytes": "R44",
     "policy": "R35 R36 R37 R38 R39 R40 R45 R49 R50 R51 R52 R55 R56 R57",
 }
-"""The requirements that are judged only of machines that have this; the last are those of contracts."""
+"""The requirements that are judged only of machines that have this; the last are about what only a policy says."""
 
 MEMORY_OF_OBJECTS = frozenset(
     "R37 R38 R40 R45 R46 R47 R50 R51 R52 R54 R55 R56 R57".split()  # noqa: SIM905 -- as above

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Mode, caffe, using_mode
 
-from ..engine.call_log import InjectedInterrupt, recorded
-from ..engine.contents import Watched, fetch, put, shown
+from ..engine.call_log import ON_DEVICE, InjectedFailure, InjectedInterrupt, recorded
+from ..engine.contents import fetch, put, shown
 from ..engine.heads import head_name
 from ..engine.run import check_maker
 from ..engine.violation import UnfitError, Violation
 from ..record.observation import NOTHING, Action, Allocated, Observation
-from ..record.steps import CANARY, OWN, content
-from .python import Statements
+from ..record.steps import OWN, content
+from .lent import Lent, LentBuffers
+from .python import Done, Text, statements
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from syncedmem.model import Call
 
-    from ..engine.call_log import AllocatorCall, CallLog
+    from ..engine.call_log import AllocatorCall, CallLog, Fuse
     from ..engine.subject import Subject
-    from ..record.steps import Buffer, Step
+    from ..record.steps import Step
+
+    Wrong = tuple[tuple[str, str], ...]
 
 __all__ = ["UNREADABLE", "ObjectMemories"]
 
@@ -33,15 +38,16 @@ UNREADABLE = "R10-same-bytes"
 """The requirement of a view that cannot be read."""
 _STRAY = {"external": "R18-external-not-freed", "pinned": "R25-pinned-frozen", "stray": "R28-freed-once"}
 """The requirement of a wrong free, by its kind."""
+_HEAVY = 64 << 20
+"""The bytes of a block, half of which is copied to the other half to keep a stream busy."""
 
 
-class _Lent(NamedTuple):
-    """A buffer of the caller: its side, the bytes of it that a memory uses, all of its bytes, and the object."""
+class _Queued(NamedTuple):
+    """Work that was queued before a push: where it copies to, an event after it, and what it must have read."""
 
-    side: str
-    used: int
-    size: int
-    buffer: Any
+    copied: Any
+    event: Any
+    expected: bytes
 
 
 @dataclass
@@ -58,6 +64,10 @@ class _Made:
         The name of the buffer that each side has adopted.
     views : dict of str to object
         The view of each side that was returned last.
+    returned : dict of str to list
+        All views that each call has returned.
+    older : dict of str to object
+        For each side a view for reading over its present memory.
     seen : (int, int, int)
         How much of the log was told: calls, wrong frees, early frees.
     """
@@ -67,7 +77,13 @@ class _Made:
     memory: Any = None
     adopted: dict[str, str] = field(default_factory=dict[str, str])
     views: dict[str, Any] = field(default_factory=dict[str, Any])
+    returned: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    older: dict[str, Any] = field(default_factory=dict[str, Any])
     seen: tuple[int, int, int] = (0, 0, 0)
+
+    def forget_views(self) -> None:
+        """Keep no view, so that none keeps anything else."""
+        self.views, self.returned, self.older = {}, {}, {}
 
 
 class ObjectMemories:
@@ -88,10 +104,12 @@ class ObjectMemories:
     def _forget(self) -> None:
         self._memories: dict[int, _Made] = {}
         self._over: set[int] = set()
-        self._buffers: dict[str, _Lent] = {}
-        self._streams: dict[int, tuple[str, Any]] = {}
-        self._done: list[Step] = []
-        self._statements = Statements(self._subject)
+        self._lent = LentBuffers(self._subject)
+        self._streams: dict[int | str, tuple[str, Any]] = {}
+        self._queued: list[_Queued] = []
+        self._current: tuple[Any, Any] = (None, None)
+        self._done: list[Done] = []
+        self._text = Text(self._subject)
 
     def begin(self) -> None:
         """Let a new case begin."""
@@ -108,7 +126,7 @@ class ObjectMemories:
 
     def program(self) -> tuple[str, ...]:
         """The steps of this case, as a program in Python."""
-        return Statements(self._subject).add(*self._done).complete()
+        return statements(self._done, self._subject)
 
     # --- steps
 
@@ -116,11 +134,13 @@ class ObjectMemories:
         self, step: Step, settings: Mapping[str, str], sides: Collection[str], buffers: Collection[str]
     ) -> Observation:
         """Do a step; see `syncedmem.spec.subjects.performer.Performer`."""
-        self._done.append(step)
         if self._subject.journal is not None:
-            self._subject.journal((), self._statements.add(step).lines)
+            if self._done:
+                self._text.add(self._done[-1])
+            self._subject.journal((), self._text.with_last(Done(step)))
+        self._done.append(Done(step))
         try:
-            return self._done_and_seen(step, settings, sides, buffers).at(self._subject.level)
+            return self._do(step, settings, sides, buffers).at(self._subject.level)
         except (Violation, UnfitError):
             raise
         except Exception as error:  # noqa: BLE001 -- whatever a subject raises where it is looked at
@@ -128,7 +148,7 @@ class ObjectMemories:
             requirement = "R10-same-bytes" if made is None or made.size else "R44-size-zero"
             return Observation(wrong=((requirement, f"inspecting the memory raised {_told(error)}"),))
 
-    def _done_and_seen(
+    def _do(
         self, step: Step, settings: Mapping[str, str], sides: Collection[str], buffers: Collection[str]
     ) -> Observation:
         if step.does == "set":
@@ -138,67 +158,103 @@ class ObjectMemories:
         it = self._memories[step.memory]
         if step.does == "call":
             return self._call(it, step, settings, sides, buffers)
-        if step.does == "drop":
-            del self._memories[step.memory]
-            it.memory, it.views = None, {}
-            gc.collect()
-            return self._acted(it)
-        wrong = self._do_outside(step)
-        if step.quiet or step.memory in self._over:
+        if step.does in ("drop", "forget"):
+            return self._let_go(it, step)
+        wrong = self._do_outside(it, step)
+        if wrong or step.quiet or step.memory in self._over:
             return Observation(wrong=wrong)
         return self._shown(it, sides, buffers, Observation(wrong=wrong))
 
-    def _do_outside(self, step: Step) -> tuple[tuple[str, str], ...]:
-        """Do what is no call: wait for every push, or write into a buffer of the caller; a look does nothing."""
+    def _let_go(self, it: _Made, step: Step) -> Observation:
+        """Drop a memory, or forget a buffer, or all of them."""
+        if step.does == "drop":
+            return self._dropped(it, step)
+        return self._forgotten(it, "" if step.argument is None else step.argument.name)
+
+    def _dropped(self, it: _Made, step: Step) -> Observation:
+        """Drop a memory; the garbage collector is called only if something still holds it, because it takes long."""
+        del self._memories[step.memory]
+        watch: Callable[[], Any] | None = None
+        with suppress(TypeError):  # it cannot be watched
+            watch = weakref.ref(it.memory)
+        it.memory = None
+        it.forget_views()
+        if watch is None or watch() is not None:
+            gc.collect()
+        return self._acted(it)
+
+    def _forgotten(self, it: _Made, name: str) -> Observation:
+        """Forget a buffer, or all without a name, so that at most a memory holds them."""
+        it.forget_views()
+        it.log.flying()  # the log drops the copies that have happened
+        self._lent.forget(name)
+        return self._acted(it)
+
+    def _do_outside(self, it: _Made, step: Step) -> Wrong:
+        """Do what is no call: wait for every push, write into a buffer, or queue work; a look does nothing."""
         if step.does == "wait":
-            return tuple(self._land())
+            return (*self._land(), *self._wait_for_work())
         if step.does == "write" and step.argument is not None:
-            lent = self._buffers[step.argument.name]
-            put(self._subject, lent.buffer, content(step.write or 0, lent.used), lent.side)
+            self._lent.fill(step.argument.name, step.write or 0)
+        elif step.does == "queue":
+            self._queue(it, step.name, step.size, content(step.write or 0, it.size))
         return ()
 
     def _land(self) -> Iterator[tuple[str, str]]:
         """Wait for every push; what is wrong with one that fails."""
-        for side, stream in self._streams.values():
+        for name, (side, stream) in self._streams.items():
             place = self._subject.place(side)
-            if place is None or stream is None:
+            if place is None or stream is None or isinstance(name, str):
                 continue
             try:
                 place.record(stream).synchronize()
             except Exception as error:  # noqa: BLE001 -- any error of a device about memory that was freed
                 yield "R42-in-flight-not-freed", f"the push failed: {error}"
 
+    def _queue(self, it: _Made, side: str, loads: int, expected: bytes) -> None:
+        """Queue heavy copies, and then one of what a view of a side shows, on the current stream of the device."""
+        place, half = self._subject.place(side), _HEAVY // 2
+        work, copied = place.current_stream(), place.empty(it.size)
+        heavy: Any = place.empty(_HEAVY) if loads else None
+        for _ in range(loads):
+            place.memcpy(heavy[:half], heavy[half:], half, ON_DEVICE, work)
+        place.memcpy(it.views[side], copied, it.size, ON_DEVICE, work)
+        self._queued.append(_Queued(copied, place.record(work), expected))
+
+    def _wait_for_work(self) -> Iterator[tuple[str, str]]:
+        """Wait for work that was queued before pushes; what it should not have read."""
+        queued, self._queued = self._queued, []
+        for it in queued:
+            it.event.synchronize()
+            if bytes(it.copied.get()) != it.expected:
+                yield "R57-push-in-order", "the push wrote before work of the current stream had read"
+
     def _new(self, step: Step, settings: Mapping[str, str]) -> Observation:
         log, *allocators = recorded(self._subject)
         it = self._memories[step.memory] = _Made(step.size, log)
         named = dict(zip(map(self._subject.keyword, self._machine.sides), allocators, strict=True))
-        raised, it.memory = self._made(self._subject.make, settings, (step.size,), named)
+        if step.checks:
+            named["check_device"] = True
+        raised, it.memory = self._tried(self._subject.make, step, settings, (step.size,), named)
         check_maker(self._subject, it.memory, raised, self._machine.calls, (step.size,), named)
-        acted = self._acted(it, raised)
+        acted = self._acted(it, raised, self._moved_device(step))
         return acted if raised is not None else self._shown(it, (), (), acted)
 
     def _call(
-        self,
-        it: _Made,
-        step: Step,
-        settings: Mapping[str, str],
-        sides: Collection[str],
-        buffers: Collection[str],
+        self, it: _Made, step: Step, settings: Mapping[str, str], sides: Collection[str], buffers: Collection[str]
     ) -> Observation:
-        call = self._machine.calls[step.name]
+        call, known = self._machine.calls[step.name], len(it.log.adopted)
         method = getattr(it.memory, "close" if call.ends and self._subject.is_caffe else call.name)
         arguments, named = self._arguments(it, step, call)
-        device = self._subject.device
-        current = None if device is None else device.current_ordinal()
-        with it.log.moves.armed(step.fail, partial=step.how == "half") if step.fail else nullcontext():
-            raised, view = self._made(method, settings, arguments, named)
-        wrong = () if device is None else self._restored(current, device.current_ordinal())
-        acted = self._acted(it, raised, wrong)
-        if raised is None and call.does == "adopt" and step.argument is not None:
-            it.adopted[call.side] = step.argument.name
-        if call.ends and raised is None:
-            it.adopted, it.views = {}, {}
-            self._over.add(step.memory)
+        fuse = it.log.steps if step.how == "other" else it.log.moves
+        with _armed(fuse, step):
+            raised, view = self._tried(method, step, settings, arguments, named)
+        del arguments
+        acted = self._acted(it, raised, self._moved_device(step))
+        if step.fail:
+            acted = replace(acted, blown=bool(fuse.blown))
+        if raised is None:
+            self._adopt_or_end(it, step, call, known)
         if step.memory in self._over or (raised is not None and step.quiet):
             return acted
         if raised is None and call.shows:
@@ -211,27 +267,50 @@ class ObjectMemories:
             return acted
         return self._shown(it, sides, buffers, acted)
 
-    def _made(
-        self, act: Any, settings: Mapping[str, str], arguments: tuple[Any, ...], named: Mapping[str, Any]
+    def _adopt_or_end(self, it: _Made, step: Step, call: Call, known: int) -> None:
+        """Note what a call that was done has adopted, or that it has ended the memory."""
+        if call.does == "adopt" and step.argument is not None:
+            it.adopted[call.side] = step.argument.name
+            it.older.pop(call.side, None)
+            self._lent.adopted_as(step.argument.name, it.log.adopted[known:])
+        if call.ends:
+            it.adopted = {}
+            it.forget_views()
+            self._over.add(step.memory)
+
+    def _tried(
+        self, act: Any, step: Step, settings: Mapping[str, str], arguments: tuple[Any, ...], named: Mapping[str, Any]
     ) -> tuple[BaseException | None, Any]:
         """Make a call that may be refused or fail: the error, or what was returned."""
         for name, value in settings.items():
             if name != caffe.MODE.name and self._applied.get(name) != value and self._subject.setting is not None:
                 self._applied[name] = value
                 self._subject.setting(name, value)
-        mode = settings.get(caffe.MODE.name)
-        try:
-            with nullcontext() if mode is None else using_mode(Mode[mode]):
+        mode, other = settings.get(caffe.MODE.name), self._subject.elsewhere
+        here: Any = other.using() if step.elsewhere and other is not None else nullcontext()
+        with nullcontext() if mode is None else using_mode(Mode[mode]), here:
+            before = self._ordinal()
+            try:
                 return None, act(*arguments, **named)
-        except Violation:
-            raise
-        except (Exception, InjectedInterrupt, SystemExit) as error:  # noqa: BLE001 -- subjects may raise any error
-            return error, None
+            except Violation:
+                raise
+            except (Exception, InjectedInterrupt, SystemExit) as error:  # noqa: BLE001 -- subjects may raise any error
+                self._done[-1] = Done(step, type(error))
+                return error, None
+            finally:
+                self._current = before, self._ordinal()
 
-    @staticmethod
-    def _restored(before: Any, now: Any) -> tuple[tuple[str, str], ...]:
-        sentence = f"device {before} was current, and now {now} is"
-        return (("R50-device-restored", sentence),) if before != now else ()
+    def _ordinal(self) -> Any:
+        return None if self._subject.device is None else self._subject.device.current_ordinal()
+
+    def _moved_device(self, step: Step) -> Wrong:
+        """What is wrong if another device is current than before a call; it is put right, for the next case."""
+        before, after = self._current
+        if before == after:
+            return ()
+        if self._subject.device is not None and not step.elsewhere:
+            self._subject.device.using().__enter__()
+        return (("R50-device-restored", f"device {before} was current, and now {after} is"),)
 
     # --- arguments
 
@@ -242,47 +321,26 @@ class ObjectMemories:
             return (), {} if self._subject.is_host(side) else {"stream": stream}
         if call.does != "adopt":
             return (), {}
-        return (None if step.argument is None else self._handed_in(it, step.argument),), {}
+        wanted = step.argument
+        if wanted is None or wanted.name != OWN:
+            return (None if wanted is None else self._lent.handed_in(wanted, it.size),), {}
+        return (self._lent.own(wanted, it.size, it.log.owned(wanted.side)[-1], it.views.get(wanted.side)),), {}
 
-    def _stream(self, number: int, side: str) -> Any:
-        """A stream of the device of a side; some object if there is no device."""
+    def _stream(self, number: int | str, side: str) -> Any:
+        """A stream of the device of a side; some object if there is no device, or if it must be no stream of it."""
         if number not in self._streams:
-            place = self._subject.place(side)
-            host = self._subject.is_host(side)
-            self._streams[number] = side, None if host else object() if place is None else place.stream()
+            place, other = self._subject.place(side), self._subject.elsewhere
+            if isinstance(number, str):
+                odd = {"none": None, "number": 0, "word": "stream", "elsewhere": other and other.stream()}
+                self._streams[number] = side, odd.get(number, object())
+            else:
+                host = self._subject.is_host(side)
+                self._streams[number] = side, None if host else object() if place is None else place.stream()
         return self._streams[number][1]
-
-    def _handed_in(self, it: _Made, wanted: Buffer) -> Any:
-        """A buffer of the caller, which is made if there is none, or filled again."""
-        side = wanted.side
-        if wanted.name == OWN:
-            own = it.views[side] if side in it.views else it.log.owned(side)[-1]
-            return own[wanted.offset :] if wanted.offset else own
-        place = self._subject.place(side)
-        if place is None:
-            return object()
-        known = wanted.name in self._buffers
-        if not known:
-            used = max(it.size + min(wanted.longer, 0), 0)
-            size = used + max(wanted.longer, 0)
-            buffer = Watched(size) if self._subject.on_host(side) else place.empty(size)
-            self._buffers[wanted.name] = _Lent(side, used, size, buffer)
-        lent = self._buffers[wanted.name]
-        if not known or wanted.content is not None:
-            bytes_ = content(wanted.content or 0, lent.used)
-            put(
-                self._subject,
-                lent.buffer,
-                bytes_ if known else bytes_ + bytes([CANARY]) * (lent.size - lent.used),
-                side,
-            )
-        return lent.buffer
 
     # --- what was seen
 
-    def _acted(
-        self, it: _Made, raised: BaseException | None = None, wrong: tuple[tuple[str, str], ...] = ()
-    ) -> Observation:
+    def _acted(self, it: _Made, raised: BaseException | None = None, wrong: Wrong = ()) -> Observation:
         """What was done to blocks since the last step, and whether it was refused."""
         log, (calls, strays, early) = it.log, it.seen
         it.seen = len(log.calls), len(log.stray), len(log.freed_in_flight)
@@ -292,8 +350,10 @@ class ObjectMemories:
             refused="" if raised is None else _told(raised),
             actions=tuple(self._action(one) for one in log.calls[calls:]),
             wrong=wrong,
-            live=self._live(log),
+            live=_live(log),
             flying=self._flying(log),
+            gone=self._lent.gone(),
+            held=self._lent.held(),
         )
 
     def _action(self, one: AllocatorCall) -> Action:
@@ -304,53 +364,83 @@ class ObjectMemories:
         """The number of a stream of the caller; any other stream is itself."""
         return next((number for number, (_, it) in self._streams.items() if it is stream), stream)
 
-    @staticmethod
-    def _live(log: CallLog) -> dict[Any, Allocated]:
-        return {key: Allocated(it.side, it.byte_size, it.pinned) for key, (_, it) in log.live.items()}
-
     def _flying(self, log: CallLog) -> tuple[tuple[Any, str, str], ...]:
         return tuple((self._number(it.stream), *it.sides) for it in log.flying())
 
     def _viewed(self, it: _Made, step: Step, call: Call, view: Any, acted: Observation) -> Observation:
         """What a view shows; then it is written."""
         it.views[call.side] = view
-        if self._subject.level < "L1" or view is None:
+        if self._subject.level < "L1" or view is None or self._subject.place(call.side) is None:
             return replace(acted, viewed=view is not None)
+        wrong = (*acted.wrong, *self._of_view(it, call, view))
         try:
-            seen = replace(acted, viewed=True, view=shown(self._subject, view, call.side))
+            seen = replace(acted, viewed=True, view=shown(self._subject, view, call.side), wrong=wrong)
         except Violation:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever a view raises that cannot be read
             why = f"reading it raised {type(error).__name__}"
-            return replace(acted, viewed=False, wrong=(*acted.wrong, (UNREADABLE, why)))
+            return replace(acted, viewed=False, wrong=(*wrong, (UNREADABLE, why)))
         if call.writes and step.write is not None:
             put(self._subject, view, content(step.write, it.size), call.side)
+        if call.side in it.older and not step.quiet and call.side not in {side for *_, side in seen.flying or ()}:
+            seen = replace(seen, older={call.side: shown(self._subject, it.older[call.side], call.side)})
+        if call.does == "read":
+            it.older[call.side] = view
         return seen
 
+    def _of_view(self, it: _Made, call: Call, view: Any) -> Iterator[tuple[str, str]]:
+        """What is wrong with the object itself."""
+        earlier = it.returned.setdefault(call.name, [])
+        if any(view is old for old in earlier):
+            yield "R46-fresh-view", f"{call.name} returned one object twice"
+        earlier.append(view)
+        if call.does == "read" and self._subject.is_host(call.side) and not _is_frozen(view):
+            yield "R47-read-only-view", f"the view of {call.name} can be written"
+
     def _shown(self, it: _Made, sides: Collection[str], buffers: Collection[str], acted: Observation) -> Observation:
-        subject, memory, level = self._subject, it.memory, self._subject.level
+        subject, memory, sees_bytes = self._subject, it.memory, self._subject.level >= "L1"
         flying = self._flying(it.log)
         landing = {side for *_, side in flying}
         held: dict[str, bytes] = {}
-        for side in sides if it.size and level >= "L1" else ():
+        for side in sides if it.size and sees_bytes else ():
             owned = it.log.owned(side)
             if side not in landing and side not in it.adopted and owned:
                 held[side] = fetch(subject, owned[-1], it.size, side)
-        lent = ((name, self._buffers[name]) for name in buffers if level >= "L1" and name in self._buffers)
-        head = getattr(memory, "head", None)
-        flags = ((name, getattr(memory, name, None)) for name in self._flags)
+        lent = ((name, self._lent.known(name)) for name in buffers if sees_bytes)
+        flags = {name: getattr(memory, name) for name in self._flags if hasattr(memory, name)}
         return replace(
             acted,
-            head=None if head is None else head_name(self._machine, head),
+            head=head_name(self._machine, memory.head) if hasattr(memory, "head") else None,
             size=getattr(memory, "size", None),
-            flags={name: value for name, value in flags if value is not None},
+            flags=flags,
             sides=held,
-            buffers={
-                name: fetch(subject, one.buffer, one.size, one.side) for name, one in lent if one.side not in landing
-            },
-            live=self._live(it.log),
+            buffers={name: self._whole(one) for name, one in lent if one is not None and one.side not in landing},
+            live=_live(it.log),
             flying=flying,
         )
+
+    def _whole(self, lent: Lent) -> bytes:
+        return fetch(self._subject, lent.whole, lent.size, lent.side)
+
+
+def _armed(fuse: Fuse, step: Step) -> AbstractContextManager[None]:
+    error = InjectedInterrupt if step.how == "interrupt" else InjectedFailure
+    return fuse.armed(step.fail, error, partial=step.how == "half") if step.fail else nullcontext()
+
+
+def _live(log: CallLog) -> dict[Any, Allocated]:
+    return {key: Allocated(it.side, it.byte_size, it.pinned) for key, (_, it) in log.live.items()}
+
+
+def _is_frozen(view: Any) -> bool:
+    """Whether a host view is read-only and cannot be made writable."""
+    if not memoryview(view).readonly:
+        return False
+    try:
+        view.setflags(write=True)
+    except (ValueError, AttributeError):
+        return True
+    return False
 
 
 def _told(error: BaseException) -> str:

@@ -83,7 +83,7 @@ class ProgramMemories:
         self._memories: dict[int, _Asked] = {}
         self._over: set[int] = set()
         self._names: dict[str, str] = {}
-        self._streams: dict[int, int] = {}
+        self._streams: dict[int, int | str] = {}
 
     def begin(self) -> None:
         """Let a new case begin."""
@@ -224,7 +224,7 @@ class ProgramMemories:
             message = f"own_buffer was refused, and the memory has a block on {buffer.side}: {answer['refused']}"
             raise self._program.violation("P02-one-answer", message)
 
-    def _stream(self, number: int) -> int:
+    def _stream(self, number: int | str) -> int:
         if number not in self._streams.values():
             self._program.streams += 1
             self._streams[self._program.streams] = number

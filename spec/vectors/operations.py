@@ -5,7 +5,7 @@ Only here the words of a vector and the fields of the record meet.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from syncedmem.model import EDITIONS, InvalidArgumentError, caffe
 
@@ -141,14 +141,15 @@ def _seen(world: World, step: Step, due: Observation, after: World) -> Operation
 
 def step_of(machine: Machine, done: Operation) -> Step:
     """The step that an operation is."""
-    name, number, argument = done["call"], done.get("memory", 0), done.get("argument")
+    name, number = done["call"], done.get("memory", 0)
+    argument: Any = done.get("argument")
     setting = setting_of(machine, name)
     if setting:
         return Step("set", name=setting, value=str(argument))
     if name == LOOK:
         return Step("look", number)
     side = machine.calls[name].side if name in machine.calls else ""
-    lent = _buffer(argument, side) if isinstance(argument, dict) else None
+    lent = _buffer(cast("Any", argument), side) if isinstance(argument, dict) else None
     if name == WRITE_BUFFER:
         return Step("write", number, argument=lent, write=lent and lent.content)
     return Step("call", number, name, lent, done.get("write"), done.get("fail", 0))

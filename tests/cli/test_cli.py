@@ -337,11 +337,16 @@ def test_a_failing_device_prints_the_shortest_reproducer(tmp_path: Path, monkeyp
     assert "Failures of simulated" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
 
 
+def no_suites(_: object) -> dict[str, object]:
+    """Return no enumerated suite."""
+    return {}
+
+
 @pytest.mark.deep
 def test_missing_coverage_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All checks pass, but one transition is not taken."""
     use(monkeypatch, host_subject())
-    monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
+    monkeypatch.setattr("syncedmem.spec.conformance.suites_of", no_suites)
     result, report = verified(tmp_path, "--device", "cpu", "--steps", "0", code=1)
 
     missing = report["devices"][0]["parts"]["memories"]["missing"]
@@ -355,10 +360,10 @@ def test_too_few_generated_moves_are_a_failure(tmp_path: Path, monkeypatch: pyte
     """All checks pass, but the generator has nothing new, so there are fewer moves than were wanted."""
     use(monkeypatch, host_subject())
 
-    def nothing(_: object, suite: SuiteRun, steps: int, __: int) -> None:
+    def nothing(_: object, __: object, suite: SuiteRun, steps: int, ___: int) -> None:
         suite.generated = Generated(steps, 1)
 
-    monkeypatch.setattr("syncedmem.spec.memory.kit.search", nothing)
+    monkeypatch.setattr("syncedmem.spec.conformance.search", nothing)
     result, report = verified(tmp_path, "--device", "cpu", "--steps", "60", code=1)
 
     assert {"asked": 60, "walks": 0, "moves": {}, "starts": 0} == report["devices"][0]["parts"]["memories"]["generated"]
@@ -424,7 +429,7 @@ def test_where_a_report_cannot_be_written_nothing_is_checked(
 def test_an_edge_that_was_not_taken_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The marks show the transitions that the devices took."""
     use(monkeypatch, device_subject())
-    monkeypatch.setattr("syncedmem.spec.memory.kit.SUITES", {})
+    monkeypatch.setattr("syncedmem.spec.conformance.suites_of", no_suites)
     result = checks.verify(("simulated",), steps=0, seed=0)
     memories = result.devices[0].memories
     assert memories is not None

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app
 from syncedmem.model import SyncedMemoryError
-from syncedmem.spec.ports.kit import check_port
+from syncedmem.spec import check_conformance
 
 if TYPE_CHECKING:
     from syncedmem.spec import Subject
@@ -230,10 +230,10 @@ def test_a_partial_run_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """What was found until an interrupt is in the folder."""
 
     def interrupted(*arguments: Any, **options: Any) -> object:
-        check_port(*arguments, **options)
+        check_conformance(*arguments, **options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("syncedmem.spec.ports.conformance.check_port", interrupted)
+    monkeypatch.setattr("syncedmem.spec.ports.conformance.check_conformance", interrupted)
     conform(tmp_path, *port("crash"), "--level", "L2")
 
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))

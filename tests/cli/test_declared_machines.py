@@ -123,7 +123,7 @@ def test_a_machine_has_vectors_that_are_replayed_and_checked(
     assert not run(monkeypatch, "replay", file, "makers.py:right", *machine)
     capsys.readouterr()
     assert 1 == run(monkeypatch, "replay", file, "makers.py:wrong", *machine)
-    assert "expected malloc, VecCUDACopyFromGPU, seen malloc\n" in capsys.readouterr().out
+    assert "R07-copy-down: saw allocate host, expected allocate host, copy host\n" in capsys.readouterr().out
     assert 2 == run(monkeypatch, "replay", file, "makers.py:right")
     assert "it has a wrong 'edition': 'petsc' is not one of caffe, early, cpu_only" in capsys.readouterr().err
 

@@ -7,8 +7,8 @@ from inspect import signature
 from syncedmem.cli.fuzz import fuzz as command
 from syncedmem.cli.verify import verify
 from syncedmem.model.defaults import DEFAULT_STEPS, FUZZ
+from syncedmem.spec import check_conformance
 from syncedmem.spec.fuzz import fuzz
-from syncedmem.spec.memory.kit import check_conformance
 
 
 def test_the_command_line_and_the_library_have_the_same_defaults() -> None:

@@ -41,5 +41,5 @@ RUNNING = (
 def test_the_package_loads_no_seeded_bugs(statement: str) -> None:
     loaded = loaded_by(statement)
 
-    assert "syncedmem.spec.memory.kit" in loaded
+    assert "syncedmem.spec.conformance" in loaded
     assert not {name for name in loaded if name.partition(".")[0] == "mutants"}

@@ -1,4 +1,4 @@
-"""The parts of the kit: the driver, the oracle and the call log."""
+"""The parts of the kit: cases, the oracle and the call log."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ import machines
 import pytest
 from subjects import GPU_READ, PUSH, WRITE, device_subject
 
-from syncedmem.model import Call
+from syncedmem.model import Call, caffe
 from syncedmem.runtime import CPUDeviceAllocator
+from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.engine.call_log import CallLog, InjectedFailure, RecordingAllocator
+from syncedmem.spec.kit.bench import bench_of
+from syncedmem.spec.kit.trial import run_case
 from syncedmem.spec.memory.oracle import Oracle, Wanted
-from syncedmem.spec.memory.suites import SuiteCase, Synchronize, run_case
 
 PETSC = machines.POLICIES[machines.PETSC]
 
-# --- the driver
+# --- cases
 
 
 def test_a_wait_for_streams_is_part_of_a_sequence() -> None:
-    driver = run_case(device_subject(), SuiteCase((WRITE, PUSH, Synchronize(), GPU_READ, Synchronize())))
+    bench = bench_of(device_subject())
+    run_case(bench, Writer(caffe.CAFFE, safe=True).add(WRITE, PUSH).wait().add(GPU_READ).done())
 
-    pushed = ["stream = subject.device.stream()", "memory.async_gpu_push(stream=stream)"]
-    waited = "subject.device.record(stream).synchronize()"
-    assert [*pushed, waited, "memory.gpu_data()", "memory.close()"] == driver.reproducer.lines[-5:]
+    pushed = ["stream1 = subject.device.stream()", "memory.async_gpu_push(stream=stream1)"]
+    waited = "subject.device.record(stream1).synchronize()"
+    assert [*pushed, waited, "device_view = memory.gpu_data()", "memory.close()", waited] == [
+        *bench.performer.program()[-6:]
+    ]
 
 
 # --- the oracle

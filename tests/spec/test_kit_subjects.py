@@ -94,7 +94,7 @@ def test_the_memory_of_the_page_passes_the_caffe_profile(steps: int, seed: int) 
     names: dict[str, Any] = {}
     exec(page.partition("```python\n")[2].partition("```")[0], names)  # noqa: S102 -- the first block of our own page
     mirror = replace(device_subject(names["Mirror"]), profile="caffe")
-    verdict = check_conformance(mirror, steps=steps, seed=seed, suites=["contracts", "walks"])
+    verdict = check_conformance(mirror, steps=steps, seed=seed, suites=["lent", "several", "walks"])
 
     assert [] == verdict.violations
     assert verdict.generated
@@ -153,7 +153,7 @@ def test_what_is_no_number_of_steps_is_refused(check: Any, steps: Any) -> None:
         check(device_subject(), steps=steps)
 
 
-@pytest.mark.parametrize(("check", "last"), [(check_conformance, "contracts, walks"), (check_blobs, "walks")])
+@pytest.mark.parametrize(("check", "last"), [(check_conformance, "counters, walks"), (check_blobs, "walks")])
 def test_an_unknown_suite_is_refused(check: Any, last: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"suites must be a list of some of .*{last}, got 'walk'"):
         check(device_subject(), suites=["walks", "walk"])
@@ -224,4 +224,4 @@ def test_the_device_check_is_judged_where_a_device_is_current() -> None:
     assert "R51-device-check" in requirements_for(device_subject())
     assert "R51-device-check" not in requirements_for(none)
     assert "R50-device-restored" in requirements_for(none)
-    check_conformance(none, suites=["contracts"]).require()
+    check_conformance(none).require()

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mutants.memory import MEMORY_BUGS
 from mutants.memory.handmade import HandmadeMemory
-from subjects import PUSH, READ, WRITE, device_subject, host_subject
+from subjects import ADOPT, PUSH, READ, WRITE, device_subject, host_subject
 
+from syncedmem.model import caffe
 from syncedmem.spec import Violation, check_conformance
+from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.engine.contents import contrasted, pattern
-from syncedmem.spec.memory.buffers import unsuitable_buffers
-from syncedmem.spec.memory.driver import MemoryDriver
-from syncedmem.spec.memory.suites import SuiteCase, Synchronize, run_case
+from syncedmem.spec.kit.bench import bench_of
+from syncedmem.spec.kit.trial import run_case
+from syncedmem.spec.record.steps import Buffer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +33,7 @@ def test_a_failure_is_shortened_to_the_calls_that_show_it() -> None:
 
     assert "R21-push" == violation.requirement
     assert 4 == sum("async_gpu_push" in line for line in violation.statements)
-    assert "memory = subject.make(5, host=host, device=device)" in violation.statements
+    assert "memory = subject.make(1, host=host, device=device)" in violation.statements
     assert not verdict.passed
     assert ("failed", "not checked") == (verdict.verdict("R21-push").status, verdict.verdict("R01-lazy").status)
     with pytest.raises(Violation, match="R21-push: saw nothing, expected push gpu"):
@@ -64,7 +66,7 @@ def test_a_push_that_fails_later_is_found_when_it_is_waited_for() -> None:
             self.device.inner.release(pointer)
 
     with pytest.raises(Violation, match="R42-in-flight-not-freed: the push failed"):
-        run_case(device_subject(Sneaky), SuiteCase((WRITE, PUSH, Synchronize())))
+        run_case(bench_of(device_subject(Sneaky)), Writer(caffe.CAFFE, safe=True).add(WRITE, PUSH).wait().done())
 
 
 def test_a_memory_whose_head_cannot_be_read_is_refused() -> None:
@@ -77,7 +79,7 @@ def test_a_memory_whose_head_cannot_be_read_is_refused() -> None:
         def head(self, head: Any) -> None:  # pyright: ignore[reportIncompatibleVariableOverride] -- wrong on purpose
             del head
 
-    assert check_conformance(device_subject(Stumbles), suites=["contracts"]).violations
+    assert check_conformance(device_subject(Stumbles), suites=["forms"]).violations
 
 
 def test_an_error_inside_of_a_maker_is_the_memorys() -> None:
@@ -96,7 +98,7 @@ def test_a_subject_that_raises_system_exit_is_refused() -> None:
 
     found = check_conformance(device_subject(Exits), suites=["cells"]).violations[0]
 
-    assert "gpu_data raised SystemExit: 3" in found.message
+    assert "SystemExit: 3" in found.message
 
 
 # --- heads of other implementations
@@ -143,7 +145,7 @@ def test_a_wrong_head_is_wrong_in_any_form(shown: object) -> None:
     found = check_conformance(device_subject(headed(lambda _: shown)), suites=["cells"]).violations[0]
 
     assert "R02-uninitialized" == found.requirement
-    assert f"the head is {shown!r}, expected UNINITIALIZED" == found.message
+    assert f"the head is {getattr(shown, 'name', shown)}, expected UNINITIALIZED" == found.message
 
 
 class LosesALateByte(HandmadeMemory):
@@ -156,13 +158,11 @@ class LosesALateByte(HandmadeMemory):
 
 
 def test_of_long_contents_the_bytes_that_differ_are_shown() -> None:
-    driver = MemoryDriver(device_subject(LosesALateByte), 4097)
-    driver.perform(WRITE)
     content = pattern(1, 4097)[1020:1036]
     wrong = bytes([content[0] ^ 0xFF]) + content[1:]
 
     with pytest.raises(Violation) as found:
-        driver.perform(READ)
+        run_case(bench_of(device_subject(LosesALateByte)), Writer(caffe.CAFFE, 4097, safe=True).add(WRITE, READ).done())
     assert f"cpu_data shows {wrong.hex()}, expected {content.hex()} from byte 1020 of 4097" == found.value.message
     assert ("0000", "00, 1 bytes") == contrasted(bytes(2), bytes(1))
 
@@ -184,10 +184,12 @@ class SpoilsWhatItRefuses(HandmadeMemory):
         return memoryview(bytes(len(shown))) if self.refused else shown
 
 
-@pytest.mark.parametrize(("level", "requirement"), [("L1", "R14-adopt-host"), ("L4", "R32-strong-guarantee")])
+@pytest.mark.parametrize(("level", "requirement"), [("L1", "R10-same-bytes"), ("L4", "R32-strong-guarantee")])
 def test_what_a_refused_call_spoils_is_named_as_far_as_the_level_shows(level: Level, requirement: str) -> None:
     subject = replace(device_subject(SpoilsWhatItRefuses), level=level)
+    small = Buffer("small", "cpu", 1, -1)
+    case = Writer(caffe.CAFFE, safe=True).add(WRITE).add(ADOPT, argument=small).add(READ).done()
 
     with pytest.raises(Violation) as found:
-        list(unsuitable_buffers("R36-too-small-refused")(subject))
+        run_case(bench_of(subject), case)
     assert requirement == found.value.requirement

@@ -17,30 +17,52 @@ from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, refer
 
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import caffe
-from syncedmem.spec import Coverage, MemoryDriver, ReferenceMemory, Subject, Violation, check_conformance, state_machine
+from syncedmem.spec import Coverage, ReferenceMemory, Subject, Violation, check_conformance, state_machine
+from syncedmem.spec.cases.walks import Kind, search
+from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.engine.report import SuiteRun
 from syncedmem.spec.engine.search import Generated
-from syncedmem.spec.memory.suites import Stumble
-from syncedmem.spec.memory.walks import Walk, run_walk, search, shortened
+from syncedmem.spec.engine.shrinking import shortest
+from syncedmem.spec.kit.bench import bench_of
+from syncedmem.spec.kit.trial import Trial, plainer, run_case
 from syncedmem.spec.requirements import PROFILES, Level, Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from syncedmem.model import Machine
+    from syncedmem.model import Input, Machine
+    from syncedmem.spec.record.steps import Case
 
 
-def watched(steps: int, seed: int, see: Callable[[tuple[MemoryDriver, ...]], object]) -> Generated:
-    """Take walks of the reference, and see the drivers of each."""
+def watched(steps: int, seed: int, see: Callable[[Trial], object]) -> Generated:
+    """Take walks of the reference, and see the trial of each."""
 
     class Watching(SuiteRun):
-        def add(self, *drivers: Any) -> None:
-            see(drivers)
+        def add(self, *trials: Any) -> None:
+            see(trials[0])
 
-    suite = Watching("walks", Coverage(caffe.CAFFE))
-    assert search(reference_subject(), suite, steps, seed) is None
+    suite, subject = Watching("walks", Coverage(caffe.CAFFE)), reference_subject()
+    kind = Kind(bench_of(subject), subject.level, subject.smallest, subject.largest, objects=True)
+    assert search(kind, subject, suite, steps, seed) is None
     assert suite.generated is not None
     return suite.generated
+
+
+def case_of(sizes: tuple[int, ...], moves: tuple[tuple[int, Input], ...], **more: Any) -> Case:
+    """Return the steps of moves of several memories."""
+    writers = [Writer(caffe.CAFFE, size, number, safe=True) for number, size in enumerate(sizes)]
+    steps = [writer.steps[0] for writer in writers]
+    for number, entry in moves:
+        steps += writers[number].written(entry, **more)
+    return tuple(steps)
+
+
+def found_in(subject: Subject, case: Case) -> Violation:
+    """Return the violation of the shortest case that shows what a case does."""
+    run = partial(run_case, bench_of(subject))
+    with pytest.raises(Violation) as caught:
+        run(case)
+    return shortest(case, caught.value, run, simpler=plainer)
 
 
 @pytest.mark.deep
@@ -55,15 +77,15 @@ def test_steps_are_steps(steps: int, profile: Profile) -> None:
     assert steps <= generated.moves.total()
     assert 62 == len(generated.starts) <= generated.walks
     assert 5 * generated.walks <= generated.moves.total()
-    kinds = {"call", "mode", "wait"} if profile == "caffe" else {"call", "mode", "wait", "failure", "stumble"}
+    kinds = {"call", "mode", "wait"} if profile == "caffe" else {"call", "mode", "wait", "failure"}
     assert kinds == set(generated.moves)
 
 
 @pytest.mark.deep
 def test_the_same_seed_takes_the_same_walks_and_another_seed_takes_others() -> None:
-    def walked(seed: int) -> list[tuple[str, ...]]:
-        seen: list[tuple[str, ...]] = []
-        watched(60, seed, lambda drivers: seen.append(tuple(drivers[0].reproducer.lines)))
+    def walked(seed: int) -> list[Case]:
+        seen: list[Case] = []
+        watched(60, seed, lambda trial: seen.append(tuple(trial.done)))
         return seen
 
     first, again, other = walked(0), walked(0), walked(1)
@@ -131,10 +153,7 @@ def test_sizes_are_shrunk_too() -> None:
         return (MEMORY_BUGS["CopiesUpOnlyOnce"].make if size >= 100 else ReferenceMemory)(size, **options)
 
     moves = tuple((number, move) for move in (WRITE, GPU_READ, WRITE, GPU_READ) for number in (0, 1))
-    walk, subject = Walk((4097, 64, 5), moves), device_subject(make)
-    with pytest.raises(Violation) as caught:
-        run_walk(subject, walk)
-    found = shortened(subject, walk, caught.value)
+    found = found_in(device_subject(make), case_of((4097, 64, 5), moves))
 
     made = [it for it in found.statements if "subject.make(" in it]
     assert ["memory = subject.make(100, host=host, device=device)"] == made
@@ -142,26 +161,16 @@ def test_sizes_are_shrunk_too() -> None:
 
 def test_nothing_can_be_left_out_of_a_walk() -> None:
     """Memories, moves and injected failures are left out if the violation does not need them."""
-    subject = device_subject(MEMORY_BUGS["FourthPushSkipped"].make)
     push_again = ((0, WRITE), (0, PUSH))
     begun = ((0, READ), (0, GPU_READ), (1, WRITE), (1, READ))
-    rest = (*push_again, (2, READ), *push_again, (0, Stumble(WRITE)), (0, PUSH), *push_again, (1, RELEASE))
-    walk = Walk((4, 9, 3), (*begun, *rest))
-    with pytest.raises(Violation) as caught:
-        run_walk(subject, walk)
-    shortest = shortened(subject, walk, caught.value)
+    stumbled = [step for k in range(1, 8) for step in case_of((4,), ((0, WRITE),), fail=k, how="other")[1:]]
+    before = case_of((4, 9, 3), (*begun, *push_again, (2, READ), *push_again))
+    after = case_of((4, 9, 3), ((0, PUSH), *push_again, (1, RELEASE)))[3:]
+    shortest = found_in(device_subject(MEMORY_BUGS["FourthPushSkipped"].make), (*before, *stumbled, *after))
 
     assert "R21-push" == shortest.requirement
     assert 8 == sum(".mutable_cpu_data()" in line or "async_gpu_push" in line for line in shortest.statements)
     assert not any("memory2" in line or "armed" in line or ".cpu_data" in line for line in shortest.statements)
-
-
-def test_a_memory_to_which_nothing_is_done_is_not_made() -> None:
-    """So removing the last move of a memory removes the memory; the others keep their sizes."""
-    drivers = run_walk(reference_subject(), Walk((4, 9), ((1, WRITE),)))
-
-    assert [9] == [driver.size for driver in drivers]
-    assert () == run_walk(reference_subject(), Walk((4,), ()))
 
 
 def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
@@ -184,7 +193,7 @@ def test_a_failure_that_does_not_repeat_is_still_a_failure() -> None:
 def test_an_error_of_the_kit_itself_is_not_a_verdict() -> None:
     """If the observer of a walk raises, its exception is raised."""
 
-    def fail(_: Sequence[MemoryDriver]) -> None:
+    def fail(_: Trial) -> None:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="the disk is full"):
@@ -194,6 +203,6 @@ def test_an_error_of_the_kit_itself_is_not_a_verdict() -> None:
 def test_released_memories_of_the_caffe_profile_are_left_alone() -> None:
     """Caffe says nothing about a destroyed object."""
     subject = replace(reference_subject(), profile="caffe")
-    (driver,) = run_walk(subject, Walk((4,), ((0, RELEASE), (0, READ))))
+    trial = run_case(bench_of(subject), case_of((4,), ((0, RELEASE), (0, READ))))
 
-    assert [RELEASE] == [entry for _, entry in driver.visited]
+    assert [RELEASE] == [entry for _, entry in trial.visited]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from exported import exported
 
-from syncedmem.spec.engine.call_log import recorded
+from syncedmem.spec.conformance import suites_of
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.kit.bench import bench_of
@@ -22,16 +22,14 @@ from syncedmem.spec.ports.conformance import Claim, conform_program
 from syncedmem.spec.ports.harness import abi, heap
 from syncedmem.spec.ports.harness.heap import Heap
 from syncedmem.spec.ports.harness.library import Library, LibraryError, load
-from syncedmem.spec.ports.kit import suites_of
-from syncedmem.spec.ports.memory import RequestRefused
 from syncedmem.spec.ports.protocol import BLOB_REQUESTS, CAFFE, PortError
 from syncedmem.spec.ports.targets import library_target, subject_of
+from syncedmem.spec.record.steps import OWN, Buffer, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from syncedmem.spec.ports.conformance import PortReport
-    from syncedmem.spec.ports.memory import RemoteMemory
     from syncedmem.spec.requirements import Profile
 
     CPort = Callable[..., str]
@@ -483,20 +481,15 @@ def test_a_port_with_a_device_of_its_own_conforms_at_level_1(c_port: CPort) -> N
 
 
 def test_the_kit_names_its_own_block_and_drops_a_memory(c_port: CPort) -> None:
+    own = Step("call", 0, "set_cpu_data", Buffer(OWN, "cpu"))
     with library_target(c_port("port")).connect(LIMITS, "") as port:
-        subject = subject_of(port, "C", "safe", "L4")
-        log, host, device = recorded(subject)
-        make: Any = subject.make
-        memory: RemoteMemory = make(5, host=host, device=device)
-        with pytest.raises(RequestRefused, match="there is nothing on the side cpu"):
-            memory.own_buffer("cpu")
-        memory.cpu_data()
+        bench = bench_of(subject_of(port, "C", "safe", "L4"))
+        run_case(bench, (Step("new", size=5), Step("call", 0, "cpu_data"), own, Step("drop")))
+        asked = [json.loads(line)["op"] for line in bench.performer.program()]
 
         assert {"own_buffer", "drop", "streams"} == port.offers
-        assert 5 == memory.own_buffer("cpu").size
-        assert 1 == len(log.live)
-        memory.drop()
-        assert not log.live
+        assert ["own_buffer", "set_cpu_data"] == [it for it in asked if it in ("own_buffer", "set_cpu_data")]
+        assert "drop" == asked[-1]
 
 
 @pytest.mark.parametrize("profile", ["caffe", "safe"])

@@ -13,12 +13,11 @@ from port_fixtures import LIMITS, wrong
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import caffe
 from syncedmem.model.opening import machine_of
-from syncedmem.spec import Subject
+from syncedmem.spec import Subject, check_conformance
 from syncedmem.spec.engine.report import Conformance, SuiteResult
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.coverage import Coverage, transitions_of
 from syncedmem.spec.ports.conformance import Claim, PortReport, conform, conform_program
-from syncedmem.spec.ports.kit import check_port
 from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget, command_target, maker_of, subject_of, target
 
@@ -59,7 +58,7 @@ def test_the_examples_conform_to_their_level(name: str, profile: Profile) -> Non
         assert level == port.hello["level"]
         safe = ("tour", "failures") if level == "L3" else ("tour",)
         suites = ("tour", "lent", "walks") if profile == "caffe" else safe
-        found = check_port(subject_of(port, name, profile, level), steps=200, suites=suites)
+        found = check_conformance(subject_of(port, name, profile, level), steps=200, suites=suites)
 
     assert not found.violations
     assert found.passed
@@ -79,7 +78,9 @@ def test_the_examples_are_short() -> None:
 @pytest.mark.parametrize("level", ["L0", "L2"])
 def test_a_port_may_be_of_another_edition(edition: str, transitions: int, level: Level) -> None:
     with wrong(edition).connect(LIMITS, edition) as port:
-        found = check_port(subject_of(port, edition, "caffe", level), steps=60, suites=("cells", "lent", "walks"))
+        found = check_conformance(
+            subject_of(port, edition, "caffe", level), steps=60, suites=("cells", "lent", "walks")
+        )
 
     assert not found.violations
     assert (transitions, 0) == (found.coverage.count, found.coverage.missing)
@@ -90,8 +91,8 @@ def test_a_port_may_be_of_another_edition(edition: str, transitions: int, level:
 @pytest.mark.deep
 def test_pushes_may_happen_later() -> None:
     with wrong("defers").connect(LIMITS, "") as port:
-        found = check_port(subject_of(port, "defers", "safe", "L4"), suites=("flights",), steps=0)
-        again = check_port(subject_of(port, "defers", "caffe", "L4"), suites=("tour",), steps=0)
+        found = check_conformance(subject_of(port, "defers", "safe", "L4"), suites=("flights",), steps=0)
+        again = check_conformance(subject_of(port, "defers", "caffe", "L4"), suites=("tour",), steps=0)
 
     assert not found.violations
     assert "R42-in-flight-not-freed" in found.checked
@@ -102,7 +103,7 @@ def test_pushes_may_happen_later() -> None:
 def test_sizes_that_are_too_large_for_a_port_are_left_out() -> None:
     with wrong("small").connect(LIMITS, "") as port:
         subject = subject_of(port, "small", "caffe", "L0")
-        found = check_port(subject, suites=("sizes", "walks"), steps=100)
+        found = check_conformance(subject, suites=("sizes", "walks"), steps=100)
         lines = port.requests(whole=True)
 
     assert 4096 == subject.largest
@@ -116,7 +117,7 @@ def bench(way: str, wanted: Claim) -> Any:
 
 @pytest.fixture
 def few_suites(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncedmem.spec.ports.kit.suite_names", only("tour"))
+    monkeypatch.setattr("syncedmem.spec.conformance.suite_names", only("tour"))
 
 
 def level_found(level: Level, *found: Violation) -> Conformance[Coverage]:
@@ -158,7 +159,7 @@ def test_a_suite_may_go_on_after_a_violation() -> None:
 
 @pytest.mark.deep
 def test_a_port_that_misses_transitions_does_not_conform(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncedmem.spec.ports.kit.suite_names", only("flights"))
+    monkeypatch.setattr("syncedmem.spec.conformance.suite_names", only("flights"))
 
     report = bench("right", Claim("caffe", "L0"))
     assert "does not conform to caffe/L0: " in report.line

@@ -1,18 +1,14 @@
-"""Memories of a port that is a process: calls become requests, and answers become what the kit observes of a memory.
+"""What blobs of a program are seen through: buffers, views, and two allocators, as of any other subject.
 
-The kit sees a memory, buffers, views and two allocators, as of any other subject.  The memory passes the actions that
-the port reports on to the kit's recording allocators.  So the log has them, fails where it has to, and knows what is
-allocated.  The allocators below have no memory: bytes are read from the port.
+The actions that the program reports go to the kit's recording allocators.  So the log has them, fails where it has to,
+and knows what is allocated.  The allocators below have no memory: bytes are read from the program.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from contextlib import nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
-
-from syncedmem.model import caffe, current_mode
 
 from ..engine.subject import Subject
 from .actions import Actions, RemotePointer, RemoteStream
@@ -21,16 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from syncedmem.model import Call
-
-    from ..engine.call_log import RecordingAllocator
     from .process import Port
-    from .protocol import Protocol
 
-__all__ = ["RemoteAllocator", "RemoteBuffer", "RemoteMemory", "RemoteObject", "RemoteView", "RequestRefused"]
-
-_OWN = "own"
-"""The name of a memory's own block, as a buffer."""
+__all__ = ["RemoteAllocator", "RemoteBuffer", "RemoteObject", "RemoteView", "RequestRefused"]
 
 
 class RequestRefused(RuntimeError):
@@ -195,7 +184,7 @@ class RemoteAllocator:
 
 
 class RemoteObject:
-    """A memory or a blob in the port, and what was last seen of it.
+    """A blob in the port, and what was last seen of it.
 
     Parameters
     ----------
@@ -258,92 +247,3 @@ class RemoteObject:
         """What an answer does not say of it and must, in a sentence; of one that is gone, nothing must be said."""
         missing = [] if self._gone else [name for name in self.required if name not in answer]
         return f"the last answer about a {self.kind} has no {missing[0]!r}" if missing else ""
-
-
-class RemoteMemory(RemoteObject):
-    """A memory of a port, with the calls of its machine; see `syncedmem.spec.engine.subject.Memory`.
-
-    What else the kit does with it has the names of requests, which no call of a machine can have.
-
-    Parameters
-    ----------
-    size : int
-    **recorders : RecordingAllocator
-        The kit's recording allocators, by what a maker calls them; None for a side that the port does not have.
-    """
-
-    kind: ClassVar[str] = "memory"
-    shows: ClassVar[str] = "state"
-    required: ClassVar[tuple[str, ...]] = ("head",)
-
-    def __init__(self, size: int, **recorders: RecordingAllocator | None) -> None:
-        inner: Any = next(it.inner for it in recorders.values() if it is not None)
-        self._protocol: Protocol = inner.port.protocol
-        self._size = size
-        sides = self._protocol.machine.sides
-        super().__init__(
-            Actions({side: recorders.get(Subject.keyword(side)) for side in sides}, size), "new", size=size
-        )
-
-    # --- what the kit does with it besides calls
-
-    def drop(self) -> None:
-        """Drop it, as an owner who may not have released it."""
-        self._change("drop", ends=True)
-
-    def own_buffer(self, side: str) -> RemoteBuffer:
-        """Its own block on a side, as if that were a buffer of the caller.
-
-        Raises
-        ------
-        RequestRefused
-            If it has none there.
-        """
-        answer = self._ask("own_buffer", side=side, buffer=_OWN)
-        if "refused" in answer:
-            raise RequestRefused(answer["refused"])
-        return RemoteBuffer(self._port, _OWN, self._size)
-
-    def write_view(self, side: str, content: bytes) -> None:
-        """Write through the last view of a side."""
-        self._see(self._ask("write_view", side=side, bytes=content.hex()))
-
-    def state(self, side: str) -> list[RemoteView]:
-        """What is on a side, read without a call: nothing if the port does not show it."""
-        shown = self._state().get(side)
-        return [] if shown is None else [RemoteView(shown)]
-
-    def __getattr__(self, name: str) -> Any:
-        machine = self._protocol.machine
-        if name in machine.calls:
-            return partial(self._call, machine.calls[name])
-        if name == "close":  # what a maker in Python calls Caffe's destructor
-            return partial(self._call, caffe.RELEASE)
-        if name == "head":
-            return machine.heads[self._state()["head"]]
-        if name not in self._protocol.attributes or name not in self._state():
-            raise AttributeError(name)
-        return self._state()[name]
-
-    # --- making a call
-
-    def _call(self, call: Call, data: RemoteBuffer | None = None, *, stream: object = None) -> RemoteView | None:
-        """Make a call; the view of a side, if it returns one and the level shows it."""
-        adopted = data.name if isinstance(data, RemoteBuffer) else None
-        argument: dict[str, Any] = {"buffer": adopted} if call.does == "adopt" else {}
-        if call.queues:
-            argument["stream"] = stream.number if isinstance(stream, RemoteStream) else 0
-        fields = {**self._settings(), **argument, **self._actions.failure()}
-        answer = self._change(call.name, pushed_on=stream, ends=call.ends, **fields)
-        if adopted is not None:
-            self._actions.adopt(call.side, adopted)
-        if not call.shows:
-            return None
-        if self._port.level >= "L1" and answer.get("view") is None:
-            return None
-        return RemoteView(answer.get("view"), partial(self.write_view, call.side))
-
-    def _settings(self) -> dict[str, str]:
-        """The settings during a call; Caffe's mode is the one of this thread."""
-        own = self._port.settings
-        return {name: own[name] if name in own else current_mode().name for name in self._protocol.machine.settings}
