@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model import space, tour
 
 from ..record.steps import OWN, UNSUITABLE, Buffer, Step
+from .writing import ROOM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     from ..record.steps import Case
     from .suites import Suites
 
-__all__ = ["ObjectSuites"]
+__all__ = ["UNADOPTED", "ObjectSuites"]
 
-_ROOM = 48
+UNADOPTED = frozenset({"R35", "R36", "R37", "R38", "R39"})
+"""The numbers of the requirements about what must not be adopted."""
 _REASONS = {"frozen": "R37", "spread": "R38", "kind": "R39"}
 _OWN = {True: ("block", "view", "doubles", "part", "ctypes"), False: ("view", "part")}
 """The forms of the own block, on the host and on a device."""
@@ -53,60 +55,60 @@ class ObjectSuites:
 
     def forms(self) -> Iterator[Case]:
         """In every state, objects that must not be adopted, and after them every read: nothing has changed."""
-        all_, judged = self._suites, self._suites.judged
-        for turn, sequence in enumerate(all_.reached.values()):
-            for side, adopt in all_.adopting().items():
-                host = side in all_.hosts
+        common, judged = self._suites, self._suites.judged
+        for turn, sequence in enumerate(common.reached.values()):
+            for side, adopt in common.adopting().items():
+                host = side in common.hosts
                 odd = (form for form in _ODD[host] if _REASONS[UNSUITABLE[form]] in judged and self._can(form))
                 wrong = [Buffer(OWN, side, form=form) for form in _OWN[host] if "R35" in judged]
                 wrong += [Buffer(f"{side} {form}", side, 1, form=form) for form in odd]
-                wrong += [Buffer(f"{side} nothing", side, 1, -_ROOM)] if "R36" in judged else []
+                wrong += [Buffer(f"{side} nothing", side, 1, -ROOM)] if "R36" in judged else []
                 first = turn % max(len(wrong), 1)
-                writer = all_.writer(*sequence, size=_ROOM, used=False)
+                writer = common.writer(*sequence, size=ROOM, used=False)
                 for buffer in wrong[first:] + wrong[:first]:
                     writer.add(adopt, argument=buffer)
                 if wrong:
-                    yield writer.add(*all_.reads).done()
+                    yield writer.add(*common.reads).done()
 
     def _can(self, form: str) -> bool:
         return form not in ("columns", "elsewhere", "page-locked") or form in self._suites.offers
 
     def stumbles(self) -> Iterator[Case]:
         """In every state, also with a push in flight, each call of an allocator fails that does nothing to memory."""
-        all_ = self._suites
-        for state, sequence in all_.reached.items():
-            for entry in (*(it for it in space(all_.machine).steps[state] if it.call), *all_.endings):
-                for first in ((), *((push,) for push in all_.legal_pushes(state))):
-                    writer = all_.writer(*sequence, *first)
+        common = self._suites
+        for state, sequence in common.reached.items():
+            for entry in (*(it for it in space(common.machine).steps[state] if it.call), *common.endings):
+                for first in ((), *((push,) for push in common.legal_pushes(state))):
+                    writer = common.writer(*sequence, *first)
                     for k in range(1, _MOST + 1):
                         writer.add(entry, fail=k, how="other")
                     yield writer.done()
 
     def elsewhere(self) -> Iterator[Case]:
         """While another device is current, a memory works on its own and changes no current device, or refuses all."""
-        all_ = self._suites
-        if "R50" in all_.judged:
-            for sequence in tour(all_.machine):
-                yield _there(all_.writer().add(*sequence, elsewhere=True).done())
-            for state, sequence in all_.reached.items():
+        common = self._suites
+        if "R50" in common.judged:
+            for sequence in tour(common.machine):
+                yield _there(common.writer().add(*sequence, elsewhere=True).done())
+            for state, sequence in common.reached.items():
                 if len(sequence) < _SHORT:
                     yield from self._failing(state, sequence)
-        if "R51" in all_.judged:
-            for state, sequence in all_.reached.items():
-                new, *before = all_.writer(*sequence, size=_ROOM, used=False).steps
-                writer = all_.writer(*sequence, size=_ROOM, used=False)
+        if "R51" in common.judged:
+            for state, sequence in common.reached.items():
+                new, *before = common.writer(*sequence, size=ROOM, used=False).steps
+                writer = common.writer(*sequence, size=ROOM, used=False)
                 made = len(writer.steps)
-                writer.add(*self._legal(state), elsewhere=True).add(*all_.reads)
+                writer.add(*self._legal(state), elsewhere=True).add(*common.reads)
                 yield (new._replace(checks=True), *before, *writer.steps[made:], *writer.ends())
 
     def _failing(self, state: State, sequence: tuple[Input, ...]) -> Iterator[Case]:
-        all_ = self._suites
-        if not (all_.safe and all_.level >= "L3"):
+        common = self._suites
+        if not (common.safe and common.level >= "L3"):
             return
-        for entry, step in space(all_.machine).steps[state].items():
-            does = [it for it in step.actions if all_.machine.actions[it].does != "adopt"]
+        for entry, step in space(common.machine).steps[state].items():
+            does = [it for it in step.actions if common.machine.actions[it].does != "adopt"]
             for k in range(1, len(does) + 1):
-                writer = all_.writer().add(*sequence, elsewhere=True)
+                writer = common.writer().add(*sequence, elsewhere=True)
                 yield _there(writer.add(entry, fail=k, elsewhere=True).add(entry, elsewhere=True).done())
 
     def _legal(self, state: State) -> list[Input]:
@@ -116,38 +118,38 @@ class ObjectSuites:
 
     def lifetimes(self) -> Iterator[Case]:
         """A buffer that only a memory holds lives as long as the memory uses it, and no longer than the memory."""
-        all_ = self._suites
-        for side, adopt in all_.adopting().items():
-            writes = [it for it in all_.calls if it.does == "write" and it.side == side]
-            reads = sorted(all_.reads, key=lambda it: it.side != side)
+        common = self._suites
+        for side, adopt in common.adopting().items():
+            writes = [it for it in common.calls if it.does == "write" and it.side == side]
+            reads = sorted(common.reads, key=lambda it: it.side != side)
             for before in ((), *((it,) for it in writes)):
-                writer = all_.writer(*before, size=_ROOM, used=False)
+                writer = common.writer(*before, size=ROOM, used=False)
                 writer.add(adopt, argument=Buffer("kept", side, 3))
                 writer.steps.append(Step("forget", argument=Buffer("kept", side)))
                 yield writer.add(*reads).done()
-        for sequence in all_.reached.values() if "R56" in all_.judged else ():
-            writer = all_.writer(*sequence, size=_ROOM, used=False)
-            for side, adopt in all_.adopting().items():
+        for sequence in common.reached.values() if "R56" in common.judged else ():
+            writer = common.writer(*sequence, size=ROOM, used=False)
+            for side, adopt in common.adopting().items():
                 for _ in range(2):
                     writer.add(adopt)
-                    writer.add(*(it for it in all_.calls if it.queues and it.call and it.call.source == side))
-            ended = (*writer.add(*all_.reads).steps, *writer.ends())
+                    writer.add(*(it for it in common.calls if it.queues and it.call and it.call.source == side))
+            ended = (*writer.add(*common.reads).steps, *writer.ends())
             yield (*ended, Step("forget"))
 
     def arguments(self) -> Iterator[Case]:
         """Sizes that are none, streams that are none of the device, and the order of a push among other work."""
-        all_ = self._suites
-        if "R45" in all_.judged:
+        common = self._suites
+        if "R45" in common.judged:
             yield from ((Step("new", size=size),) for size in _SIZES)
-        words = ("none", "number", "word", "object", *(("elsewhere",) if "elsewhere" in all_.offers else ()))
-        for state, sequence in all_.reached.items() if "R52" in all_.judged else ():
-            for push in all_.legal_pushes(state):
-                writer = all_.writer(*sequence, size=_ROOM)
+        words = ("none", "number", "word", "object", *(("elsewhere",) if "elsewhere" in common.offers else ()))
+        for state, sequence in common.reached.items() if "R52" in common.judged else ():
+            for push in common.legal_pushes(state):
+                writer = common.writer(*sequence, size=ROOM)
                 for word in words:
                     writer.add(push, stream=word)
-                yield writer.add(*all_.reads).done()
-        for push in all_.calls if "R57" in all_.judged else ():
-            if push.queues and push.side not in all_.hosts:
+                yield writer.add(*common.reads).done()
+        for push in common.calls if "R57" in common.judged else ():
+            if push.queues and push.side not in common.hosts:
                 yield from self._in_order(push)
 
     def _in_order(self, push: Input) -> Iterator[Case]:
@@ -159,7 +161,7 @@ class ObjectSuites:
             return
         for load in _LOADS:
             yield (
-                Step("new", size=_ROOM),
+                Step("new", size=ROOM),
                 Step("call", 0, write, write=1, quiet=True),
                 Step("call", 0, read, quiet=True),
                 Step("queue", 0, push.side, write=1, size=load),

@@ -13,8 +13,8 @@ from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles
 
 from ..record.steps import OWN, Buffer, Step
-from .objects import ObjectSuites
-from .writing import SIZE, Writer
+from .objects import UNADOPTED, ObjectSuites
+from .writing import ROOM, SIZE, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
     from ..record.steps import Case, How
 
-__all__ = ["ROOM", "Suites"]
+__all__ = ["Suites"]
 
-ROOM = 48
-"""The size of memories that adopt buffers of many sizes."""
 _MANY = 100
 _LONG = 2
 """Sequences of this length or longer are not run at several megabytes."""
@@ -74,19 +72,19 @@ class Suites:
         absent: Iterable[str] = (),
         hosts: Iterable[str] = (),
     ) -> None:
-        self.machine = machine
-        self.safe = safe
-        self.level = level
-        self.smallest = smallest
-        self.offers = frozenset(offers)
-        self.judged = frozenset(judged)
-        self.absent = frozenset(absent)
-        self.hosts = frozenset(hosts)
-        self.reached = access_sequences(machine)
+        self.machine: Machine = machine
+        self.safe: bool = safe
+        self.level: str = level
+        self.offers: frozenset[str] = frozenset(offers)
+        self.judged: frozenset[str] = frozenset(judged)
+        self.hosts: frozenset[str] = frozenset(hosts)
+        self._smallest = smallest
+        self._absent = frozenset(absent)
+        self.reached: Mapping[State, tuple[Input, ...]] = access_sequences(machine)
         self._inputs = stepper(machine).inputs(end=True)
-        self.calls = [Input(it) for it in machine.calls.values()]
-        self.endings = [it for it in self.calls if it.ends]
-        self.reads = [it for it in self.calls if it.does == "read"]
+        self.calls: list[Input] = [Input(it) for it in machine.calls.values()]
+        self.endings: list[Input] = [it for it in self.calls if it.ends]
+        self.reads: list[Input] = [it for it in self.calls if it.does == "read"]
 
     def by_name(self) -> Mapping[str, Callable[[], Iterator[Case]]]:
         """The suites that can show something here, in the order in which they run."""
@@ -98,8 +96,8 @@ class Suites:
             "cells": (self._cells, True),
             "tour": (self._tour, True),
             "flights": (self._flights, self.safe and self.level >= "L4" and pushes),
-            "refused": (self._refused, adopts and not self.judged.isdisjoint({"R35", "R36", "R39"})),
-            "forms": (objects.forms, adopts and self.of_objects),
+            "refused": (self._refused, not self.judged.isdisjoint({"R35", "R36", "R39"})),
+            "forms": (objects.forms, self.of_objects and not self.judged.isdisjoint(UNADOPTED)),
             "lent": (self._lent, adopts),
             "again": (self._again, bool(self.endings) and "R49" in self.judged),
             "dropped": (self._dropped, not self.judged.isdisjoint({"P04", "R55"})),
@@ -135,7 +133,7 @@ class Suites:
 
     def adopting(self) -> dict[str, Input]:
         """The calls that adopt, by side."""
-        return {it.side: it for it in self.calls if it.does == "adopt" and it.side not in self.absent}
+        return {it.side: it for it in self.calls if it.does == "adopt" and it.side not in self._absent}
 
     # --- from the state space
 
@@ -162,7 +160,7 @@ class Suites:
     def _sizes(self) -> Iterator[Case]:
         """The tour with zero bytes, one, an odd number and a page; short sequences and a cycle with megabytes."""
         for size in (0, 1, 4095, 4096):
-            if size >= self.smallest:
+            if size >= self._smallest:
                 yield from self._sequences(tour(self.machine), size)
         yield from self._sequences((it for it in self.reached.values() if len(it) < _LONG), (3 << 20) + 1)
         cycle = next(iter(cycles(self.machine)), max(self.reached.values(), key=len))
@@ -203,7 +201,7 @@ class Suites:
         """In every state, buffers that must not be adopted, and after them every read: nothing has changed."""
         for turn, sequence in enumerate(self.reached.values()):
             for side, adopt in self.adopting().items():
-                others = [it for it in self.machine.sides if it not in self.absent | {side}]
+                others = [it for it in self.machine.sides if it not in self._absent | {side}]
                 wrong = [Buffer(OWN, side, offset=at) for at in (0, _AROUND) if "own_buffer" in self.offers]
                 wrong += [Buffer(f"{side} small{longer}", side, 1, longer) for longer in (-1, 1 - ROOM)]
                 wrong += [Buffer(f"{it} other", it, 1) for it in others]
@@ -236,12 +234,12 @@ class Suites:
 
     def starts(self) -> list[tuple[Input, ...]]:
         """For each head the first sequence of calls that leads to it."""
-        return list({state.head: way for state, way in reversed(self.reached.items())}.values())[::-1]
+        return list({state.head: way for state, way in reversed([*self.reached.items()])}.values())[::-1]
 
     def _uses(self, side: str) -> Iterator[Input]:
         """Adoptions on a side between the other calls of this side, and between those of the other sides."""
         by_does = {(it.side, it.does): it for it in self.calls}
-        pushes = [it for it in self.calls if it.queues and it.side not in self.absent]
+        pushes = [it for it in self.calls if it.queues and it.side not in self._absent]
 
         def spelled(words: str, other: str) -> Iterator[Input]:
             for word in words.split():
@@ -250,7 +248,7 @@ class Suites:
                     yield entry
 
         yield from spelled("adopt read adopt write adopt", side)
-        for other in (it for it in self.machine.sides if it not in self.absent | {side}):
+        for other in (it for it in self.machine.sides if it not in self._absent | {side}):
             yield from spelled(
                 "other-read adopt other-write adopt write other-read other-write read other-write", other
             )
@@ -264,7 +262,7 @@ class Suites:
     def _again(self) -> Iterator[Case]:
         """A second and a third release, in every state and for zero bytes."""
         for sequence in self.reached.values():
-            for size in (ROOM, 0) if self.smallest == 0 else (ROOM,):
+            for size in (ROOM, 0) if self._smallest == 0 else (ROOM,):
                 yield self.writer(*sequence, *self.endings[:1] * 2, size=size).done()
 
     def _dropped(self) -> Iterator[Case]:
@@ -276,7 +274,7 @@ class Suites:
 
     def _several(self) -> Iterator[Case]:
         """Calls on one memory do not affect others."""
-        sides = [it for it in self.machine.sides if it not in self.absent]
+        sides = [it for it in self.machine.sides if it not in self._absent]
         by_does = {(it.side, it.does): it for it in self.calls}
         order = [(does, sides[:1] if k % 2 == 0 else sides[1:]) for k, does in enumerate(_ORDER)]
         sequence = [by_does[it, does] for does, places in order for it in places if (it, does) in by_does]

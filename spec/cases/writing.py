@@ -12,10 +12,12 @@ if TYPE_CHECKING:
 
     from ..record.steps import Case
 
-__all__ = ["SIZE", "Writer", "reads_of"]
+__all__ = ["ROOM", "SIZE", "Writer", "reads_of"]
 
 SIZE = 5
 """The size of most memories, in bytes."""
+ROOM = 48
+"""The size of memories that adopt buffers of many sizes."""
 _APART = 60
 """How many contents each memory has for itself."""
 

@@ -145,6 +145,31 @@ def test_the_table_of_a_machine_is_verified(
     assert not run(monkeypatch, "verify", "--model", "early")
 
 
+MUTE = """
+from syncedmem.model import Call, Machine, Row
+from syncedmem.spec import Policy
+ROWS = [Row("Read", "HOST"), Row("Write", "HOST"), Row("Tune", "HOST")]
+CALLS = [Call("Read", "read", "host"), Call("Write", "write", "host"), Call("Tune")]
+TUNED = Machine("tuned", ROWS, sides=["host"], heads={"HOST": "host"}, calls=CALLS)
+POLICY = Policy(("host",), lazy=frozenset(), born_fresh=frozenset(("host",)))
+"""
+
+
+def test_a_call_that_means_nothing_is_named_as_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a policy it is judged by the table."""
+    tmp_path.joinpath("tuned.py").write_text(MUTE, encoding="utf-8")
+    tuned = ("verify", "--model", "tuned.py:TUNED", "--json", "-")
+
+    assert not run(monkeypatch, *tuned, "--policy", "tuned.py:POLICY")
+    printed = capsys.readouterr()
+    assert ["Tune"] == json.loads(printed.out)["not_judged"]
+    assert "Tune" in printed.err
+    assert not run(monkeypatch, *tuned)
+    assert [] == json.loads(capsys.readouterr().out)["not_judged"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
