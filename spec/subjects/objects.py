@@ -372,14 +372,14 @@ class ObjectMemories:
         it.views[call.side] = view
         if self._subject.level < "L1" or view is None or self._subject.place(call.side) is None:
             return replace(acted, viewed=view is not None)
-        wrong = (*acted.wrong, *self._of_view(it, call, view))
         try:
-            seen = replace(acted, viewed=True, view=shown(self._subject, view, call.side), wrong=wrong)
+            held = shown(self._subject, view, call.side)
+            seen = replace(acted, viewed=True, view=held, wrong=(*acted.wrong, *self._of_view(it, call, view)))
         except Violation:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever a view raises that cannot be read
             why = f"reading it raised {type(error).__name__}"
-            return replace(acted, viewed=False, wrong=(*wrong, (UNREADABLE, why)))
+            return replace(acted, viewed=False, wrong=(*acted.wrong, (UNREADABLE, why)))
         if call.writes and step.write is not None:
             put(self._subject, view, content(step.write, it.size), call.side)
         if call.side in it.older and not step.quiet and call.side not in {side for *_, side in seen.flying or ()}:

@@ -12,7 +12,7 @@ import pytest
 from port_fixtures import LIMITS, wrong
 
 from syncedmem.cli.options import limits_of
-from syncedmem.model import Input, InvalidArgumentError, caffe
+from syncedmem.model import Input, caffe
 from syncedmem.spec import Violation, check_conformance
 from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.engine.report import Tolerance
@@ -131,9 +131,12 @@ def test_what_is_excepted_lets_a_case_go_on_only_if_it_harms_nothing_else(except
     assert found == (difference is not None)
 
 
-def test_the_kit_of_objects_does_not_judge_a_program() -> None:
-    with wrong("right").connect(LIMITS, "") as port, pytest.raises(InvalidArgumentError, match="a program"):
-        check_conformance(subject_of(port, "right", "safe", "L3"))
+def test_one_kit_judges_programs_and_objects() -> None:
+    with wrong("right").connect(LIMITS, "") as port:
+        found = check_conformance(subject_of(port, "right", "safe", "L3"), suites=["cells"], steps=0)
+
+    assert not found.violations
+    assert "P01-answers" in found.checked
 
 
 def test_a_shortest_program_has_small_memories_and_looks_at_nothing_else() -> None:
