@@ -133,7 +133,7 @@ def test_what_is_excepted_lets_a_case_go_on_only_if_it_harms_nothing_else(except
 
 def test_one_kit_judges_programs_and_objects() -> None:
     with wrong("right").connect(LIMITS, "") as port:
-        found = check_conformance(subject_of(port, "right", "safe", "L3"), suites=["cells"], steps=0)
+        found = check_conformance(subject_of(port, "right", "caffe", "L3"), suites=["cells"], steps=0)
 
     assert not found.violations
     assert "P01-answers" in found.checked
