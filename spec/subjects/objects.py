@@ -137,7 +137,7 @@ class ObjectMemories:
         if self._subject.journal is not None:
             if self._done:
                 self._text.add(self._done[-1])
-            self._subject.journal((), self._text.with_last(Done(step)))
+            self._subject.journal((), self._text.with_last(Done(step), written=False))
         self._done.append(Done(step))
         try:
             return self._do(step, settings, sides, buffers).at(self._subject.level)
@@ -381,6 +381,8 @@ class ObjectMemories:
             why = f"reading it raised {type(error).__name__}"
             return replace(acted, viewed=False, wrong=(*acted.wrong, (UNREADABLE, why)))
         if call.writes and step.write is not None:
+            if self._subject.journal is not None:
+                self._subject.journal((), self._text.with_last(Done(step)))
             put(self._subject, view, content(step.write, it.size), call.side)
         if call.side in it.older and not step.quiet and call.side not in {side for *_, side in seen.flying or ()}:
             seen = replace(seen, older={call.side: shown(self._subject, it.older[call.side], call.side)})

@@ -111,17 +111,17 @@ class Text:
         """Add a step, after which there are others."""
         self._lines += self._of(done, last=False)
 
-    def with_last(self, done: Done) -> list[str]:
-        """The statements with one more step, which is not added."""
+    def with_last(self, done: Done, *, written: bool = True) -> list[str]:
+        """The statements with one more step, which is not added; what is written into its view may still be to come."""
         before = deepcopy(self._names)
         lines = [*self._lines, *self._of(done, last=True)]
         self._names = before
-        return lines
+        return lines if written or done.step.write is None or done.step.does != "call" else lines[:-1]
 
     def _of(self, done: Done, *, last: bool) -> Iterator[str]:
-        """The statements of a step; the error of the last one is not suppressed."""
+        """The statements of a step; the error of the last one is not suppressed, unless it was told to fail."""
         step, raised = done
-        suppressed = None if last else raised
+        suppressed = None if last and not step.fail else raised
         memory = _numbered("memory", step.memory)
         match step.does:
             case "set":

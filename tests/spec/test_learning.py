@@ -407,7 +407,7 @@ def test_a_maker_that_ends_its_process_is_learned(maker: Callable[[str], MakerTa
 
     assert cells(report) == every("mutable_cpu_data", where="U:-- C:o- C:e-")
     assert "learned:  the port: the process ended with status 3" in report.findings[0].lines
-    assert report.findings[0].statements[-1] == "view = memory.mutable_cpu_data()"
+    assert report.findings[0].statements[-1] == "host_view = memory.mutable_cpu_data()"
     assert any("subject = MakerTarget(" in line for line in report.findings[0].statements)
 
 
