@@ -252,7 +252,6 @@ NOT_IN_VECTORS = {
     "never waits for a push": "vectors of Caffe do not ask for it",
     "frees again when it is destroyed": "nothing is compared after the last step",
     "leaks when it is destroyed": "nothing is compared after the last step",
-    "adopts a part of its own buffer": "vectors have no word for a part of the own buffer",
     "adopts a short buffer": "the buffers of vectors are long enough",
     "adopts device memory as host memory": "the buffers of vectors are of their side",
     "allocates eagerly": "making a memory is no step",

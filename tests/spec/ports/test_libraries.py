@@ -484,12 +484,15 @@ def test_the_kit_names_its_own_block_and_drops_a_memory(c_port: CPort) -> None:
     own = Step("call", 0, "set_cpu_data", Buffer(OWN, "cpu"))
     with library_target(c_port("port")).connect(LIMITS, "") as port:
         bench = bench_of(subject_of(port, "C", "safe", "L4"))
-        run_case(bench, (Step("new", size=5), Step("call", 0, "cpu_data"), own, Step("drop")))
-        asked = [json.loads(line)["op"] for line in bench.performer.program()]
+        begun = (Step("new", size=5), Step("call", 0, "cpu_data"))
+        run_case(bench, (*begun, Step("drop")))
 
         assert {"own_buffer", "drop", "streams"} == port.offers
-        assert ["own_buffer", "set_cpu_data"] == [it for it in asked if it in ("own_buffer", "set_cpu_data")]
-        assert "drop" == asked[-1]
+        assert "drop" == json.loads(bench.performer.program()[-1])["op"]
+        with pytest.raises(Violation, match="R35-own-buffer-refused"):  # it is Caffe's form, and refuses nothing
+            run_case(bench, (*begun, own))
+        asked = [json.loads(line)["op"] for line in bench.performer.program()]
+        assert ["own_buffer", "set_cpu_data"] == asked[-2:]
 
 
 @pytest.mark.parametrize("profile", ["caffe", "safe"])
