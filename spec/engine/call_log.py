@@ -179,8 +179,6 @@ class CallLog:
     adopted : list of Adopted
         The memory must keep these pointers alive.
     in_flight : list of Flight
-    streams : list
-        The stream of each of these copies, in order.
     freed_in_flight : list of str
         Frees of memory that such a copy still used.
     moves, steps : Fuse
@@ -192,7 +190,6 @@ class CallLog:
     stray: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     adopted: list[Adopted] = field(default_factory=list[Adopted])
     in_flight: list[Flight] = field(default_factory=list[Flight])
-    streams: list[Any] = field(default_factory=list[Any])
     freed_in_flight: list[str] = field(default_factory=list[str])
     moves: Fuse = field(default_factory=Fuse)
     steps: Fuse = field(default_factory=Fuse)
@@ -288,7 +285,6 @@ class RecordingAllocator:
         does = across if source != side else "clone"
         self.log.calls.append(AllocatorCall(does, side, byte_size, source=source, stream=stream))
         if stream is not None and byte_size:
-            self.log.streams.append(stream)
             self.log.in_flight.append(Flight(src, dest, (source, side), stream, self.inner.record(stream)))
 
     def _ends(self, src: Any, dest: Any, kind: Any) -> tuple[str, str]:

@@ -99,9 +99,10 @@ class ObjectMemories:
         self._machine = subject.machine
         self._flags = [it.name for it in self._machine.facts.values() if it.flag or it.means in ("owned", "pinned")]
         self._applied: dict[str, str] = {}
-        self._forget()
+        self.begin()
 
-    def _forget(self) -> None:
+    def begin(self) -> None:
+        """Let a new case begin."""
         self._memories: dict[int, _Made] = {}
         self._over: set[int] = set()
         self._lent = LentBuffers(self._subject)
@@ -110,10 +111,6 @@ class ObjectMemories:
         self._current: tuple[Any, Any] = (None, None)
         self._done: list[Done] = []
         self._text = Text(self._subject)
-
-    def begin(self) -> None:
-        """Let a new case begin."""
-        self._forget()
 
     @property
     def defers(self) -> bool:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Done", "Text", "statements"]
 
+# What `lent` makes stands here a second time, as text, because nothing may be made by running text.  A test runs the
+# text of cases of every suite, and compares the calls.
 _ROWS = 6
 _ODD = {
     "read-only": "bytes({size})",
