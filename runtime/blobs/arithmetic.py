@@ -29,7 +29,6 @@ from ..allocators.failures import reporting, where_of
 from ..memory.tables import HEADS
 
 if TYPE_CHECKING:
-    from ..allocators.base import DeviceAllocator
     from .elements import Elements
 
 __all__ = ["copy", "copy_on_fresh_side", "scale", "subtract", "total"]
@@ -132,7 +131,7 @@ def _copy_on_host(source: Elements, target: Elements) -> None:
     if np.may_share_memory(to, come):
         np.copyto(to, come)  # both are adopted buffers; NumPy allows an overlap
     else:
-        arithmetic_of(_host_of(target)).copy(come, to)
+        arithmetic_of(target.sides.pageable).copy(come, to)
 
 
 def _copy_on_device(source: Elements, target: Elements) -> None:
@@ -158,7 +157,7 @@ class _Place:
 
     def __init__(self, call: str, elements: Elements, head: SyncedHead) -> None:
         self.on_device = head in _AT_GPU
-        self.where: Any = elements.memory.device if self.on_device else _host_of(elements)
+        self.where: Any = elements.memory.device if self.on_device else elements.sides.pageable
         self.arithmetic: Arithmetic = arithmetic_of(self.where)
         if elements.dtype.name not in self.arithmetic.types:
             raise NoArithmeticError(call, elements.dtype, self.arithmetic.types)
@@ -178,11 +177,9 @@ class _Place:
         compute they do harm too: the result is copied there later, which would overwrite both, and only one memory
         would know.
         """
-        x: Any = first.memory
-        y: Any = second.memory
         # The pointers themselves, because a call for a side would copy to it.
-        sides = (_host_of(second), x._cpu, y._cpu), (y.device, x._gpu, y._gpu)  # noqa: SLF001 -- for the reason above
-        for where, theirs, mine in sides:
+        x, y = first.sides, second.sides
+        for where, theirs, mine in ((y.pageable, x.cpu.ptr, y.cpu.ptr), (y.device, x.gpu.ptr, y.gpu.ptr)):
             if theirs is None or mine is None:
                 continue
             source, target = first.flat(theirs), second.flat(mine)
@@ -207,13 +204,6 @@ def _check_open(call: str, elements: Elements) -> int:
     memory: Any = elements.memory
     state: int = memory._open(call)  # noqa: SLF001 -- the runtime may; users ask for the head
     return state
-
-
-def _host_of(elements: Elements) -> DeviceAllocator:
-    """The allocator of a memory's ordinary host side, without page-locked memory."""
-    memory: Any = elements.memory
-    allocator: DeviceAllocator = memory._sides.pageable  # noqa: SLF001 -- the runtime may; users do not need it
-    return allocator
 
 
 def _check_type(call: str, elements: Elements) -> None:

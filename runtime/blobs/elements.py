@@ -25,6 +25,7 @@ from ..memory.tables import ACCESSORS, OWN_CPU, OWN_GPU, READ_CPU, READ_GPU, WRI
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..memory.sides import Sides
     from ..memory.synced_memory import SyncedMemory
     from .shape import Shape
 
@@ -106,6 +107,12 @@ class Elements:
         """The same memory in another shape."""
         return Elements(self.memory, self.dtype, shape)
 
+    @property
+    def sides(self) -> Sides:
+        """The two sides of the memory, for who must not move its head."""
+        sides: Sides = self._inside._sides  # noqa: SLF001 -- the runtime may; users do not need it
+        return sides
+
     # --- the four accessors; if one has nothing to do, it costs one comparison
 
     def cpu_data(self) -> Any:
@@ -152,7 +159,7 @@ class Elements:
             ready = getattr(memory, _READY[accessor])
         viewer = typed.view if accessor < READ_GPU else memory.device.viewer(typed)
         if accessor == WRITE_CPU:
-            viewer = writing(memory._cpu, viewer)  # noqa: SLF001 -- whether these bytes were adopted
+            viewer = writing(self.sides.cpu.ptr, viewer)
         self._looks[accessor] = ready, viewer
         return viewer()
 
@@ -175,7 +182,7 @@ class Elements:
         """
         self._check_elements(name, buffer)
         memory = self._inside
-        memory._alone(name, memory._call, call, buffer, name)  # noqa: SLF001 -- errors name the blob's own call
+        memory._alone(name, memory._adopt, call, buffer, name)  # noqa: SLF001 -- errors name the blob's own call
 
     def owns_bytes_of(self, other: Elements, own: int = OWNED) -> bool:
         """Whether other elements lie in memory that this memory would free, on the sides whose bits are in `own`."""

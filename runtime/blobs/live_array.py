@@ -158,7 +158,7 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
             raise self._outdated("its blob has another memory by now")
         if memory.head is SyncedHead.HEAD_AT_GPU:
             raise self._outdated("the device has newer numbers by now")
-        here = memory._cpu  # noqa: SLF001 -- the accessor would bring it up to date
+        here = memory._sides.cpu.ptr  # noqa: SLF001 -- the accessor would bring it up to date
         start: int = self.ctypes.data - (0 if here is None else here.ctypes.data)
         try:
             np.ndarray(self.shape, self.dtype, b"" if here is None else here, start, self.strides)

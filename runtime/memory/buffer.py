@@ -9,13 +9,11 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import count
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Never, Self, cast
+from typing import TYPE_CHECKING, Any, Never, Self, cast
 
 from syncedmem.model import (
-    AllocationError,
     BufferMismatchError,
     ClosedMemoryError,
-    DeviceError,
     InvalidArgumentError,
     InvalidSizeError,
     NotCopyableError,
@@ -23,15 +21,15 @@ from syncedmem.model import (
     SyncedMemoryError,
 )
 from syncedmem.model.errors import said, words
-from syncedmem.model.interface import DeviceType, MemcpyKind, Pointer, is_host
+from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 
 from ..allocators.base import DeviceAllocator, check_allocator
 from ..allocators.failures import reporting, where_of
 from ..allocators.forking import fork_safe_lock
 from ..allocators.pointers import as_flag, check_byte_size
 from ..devices.host import cpu_allocator
-from .flight import queue_copy
-from .owned import Owned, OwnedBlock
+from .flight import Flight
+from .side import Side, finalise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from syncedmem.model.interface import DeviceArray
 
     from ..allocators.pointers import HostArray
-    from .flight import Push
 
 __all__ = ["Buffer"]
 
@@ -49,12 +46,34 @@ _numbers = count()
 _number_of = attrgetter("_number")
 
 
-class _Held(NamedTuple):
-    """The memory of a buffer: one value, so that an interrupt finds the old one or the new one."""
+class _Held:
+    """What a buffer has; the buffer has the only reference to this.
 
-    ptr: Pointer = None
-    external: bool = False
-    closed: bool = False
+    Attributes
+    ----------
+    side : Side
+        The memory.
+    older : Side or None
+        The memory before that, while it is released.  It stays here if an interrupt comes.
+    flights : list of Flight
+        The copies that may still be in flight.
+    """
+
+    __slots__ = ("flights", "older", "side")
+
+    def __init__(self) -> None:
+        self.flights: list[Flight] = []
+        self.older: Side | None = None
+        self.side: Side = Side(0, self.flights)
+
+    def end(self) -> None:
+        """Give everything back, because the buffer is gone, when the copies in flight are over."""
+        if hasattr(self, "side"):
+            if self.older is not None:
+                self.older.end()
+            self.side.end()
+
+    __del__ = finalise
 
 
 class Buffer:
@@ -89,10 +108,10 @@ class Buffer:
         "_allocator",
         "_busy",
         "_byte_size",
+        "_closed",
         "_held",
         "_lock",
         "_number",
-        "_owned",
     )
 
     def __init__(
@@ -109,8 +128,7 @@ class Buffer:
         self._byte_size = check_byte_size(byte_size)
         use_external = as_flag(use_external, "use_external")
         self._allocator = allocator
-        # The block, if we own it, and the copies in flight.  After an interrupt there may be an older block before it.
-        self._owned = Owned()
+        self._closed = False
         self._lock = fork_safe_lock()
         self._number = next(_numbers)
         self._busy = False
@@ -158,8 +176,8 @@ class Buffer:
         except Exception as error:
             raise BufferMismatchError("Buffer", ptr, said(error)) from error
         # The array to release must be the very array that was allocated, not a view of it.
-        owned = () if use_external else (OwnedBlock(cast("Any", self._allocator), self._byte_size, ptr),)
-        self._held, self._owned.blocks = _Held(view if use_external else ptr, use_external), owned
+        what = (view, None) if use_external else (ptr, self._allocator)
+        self._held.side = Side(self._byte_size, self._held.flights, *what)
 
     def allocate(self) -> bool:
         """Allocate new bytes, with undefined contents; the old memory is released if it was ours, or dropped.
@@ -196,41 +214,31 @@ class Buffer:
     def _allocate(self) -> bool:
         if self._allocator is None:
             raise InvalidArgumentError("allocator", None, "an allocator, to allocate with")
-        fresh = OwnedBlock(self._allocator, self._byte_size)
+        fresh = Side(self._byte_size, self._held.flights)
         try:
-            self._fill(fresh)
+            with reporting("allocate", self._allocator):
+                fresh.allocate(self._allocator)
             self._end_copies()
-            self._replace(_Held(fresh.slot[0]), fresh)
+            self._replace(fresh)
         except Exception as error:
             fresh.give_back(error)
             raise
-        return self._held.ptr is not None
+        self._closed = False
+        return fresh.ptr is not None
 
-    def _replace(self, held: _Held, *fresh: OwnedBlock) -> None:
-        """Hold other memory, or none, and release the old one; if that is refused, the buffer holds it again."""
-        before, blocks = self._held, self._owned.blocks
+    def _replace(self, fresh: Side) -> None:
+        """Have other memory, or none, and release the old one; if that is refused, the buffer has the old one again."""
+        held = self._held
+        if held.older is not None:  # an interrupt has left it here
+            held.older.end()
         # The old memory is out of the buffer before it is released, so no interrupt leaves a pointer to a free block.
-        # An older block that an interrupt has left here goes first.
-        self._held, self._owned.blocks = held, (*blocks, *fresh)
+        held.older, held.side = held.side, fresh
         try:
-            for block in filter(None, blocks):
-                block.release()
+            held.older.release()
         except Exception:
-            self._held, self._owned.blocks = before, blocks
+            held.side, held.older = held.older, None
             raise
-        self._owned.blocks = fresh
-
-    def _fill(self, block: OwnedBlock) -> None:
-        try:
-            with reporting("allocate", block.allocator):
-                ptr = block.allocate()
-        except DeviceError as error:
-            if isinstance(error.__cause__, MemoryError):
-                where, problem = where_of(block.allocator), words(error.__cause__)
-                raise AllocationError(where, self._byte_size, problem) from error
-            raise
-        if ptr is None and self._byte_size:
-            raise AllocationError(where_of(block.allocator), self._byte_size, "the allocator returned None")
+        held.older = None
 
     def copy_from(self, source: Buffer, *, stream: Any = None, need_sync: bool = False) -> None:
         """Copy all bytes of another buffer to the beginning of this one, between any two devices.
@@ -295,32 +303,19 @@ class Buffer:
             with reporting("copy_from", source.allocator):
                 cast("Any", source.allocator).memcpy(source.ptr, host, size, MemcpyKind.CUDA2CPU)
             with reporting("copy_from", there):
-                there.memcpy(host, self._held.ptr, size, MemcpyKind.CPU2CUDA, None, need_sync)
+                there.memcpy(host, self.ptr, size, MemcpyKind.CPU2CUDA, None, need_sync)
             return
         kind = MemcpyKind.between(from_device=down, to_device=up)
         with reporting("copy_from", there):
             if not queued:
-                there.memcpy(source.ptr, self._held.ptr, size, kind, None, need_sync)
+                there.memcpy(source.ptr, self.ptr, size, kind, None, need_sync)
                 return
             there.check_stream(stream)
-            earlier = [(buffer, buffer._pending()) for buffer in (self, source)]  # noqa: SLF001 -- of this class
-
-            def keep(push: Push | None) -> None:
-                for buffer, pending in earlier:
-                    buffer._fly(pending if push is None else [*pending, push])  # noqa: SLF001 -- of this class
-
-            queue_copy(there, (source.ptr, self._held.ptr), size, kind, stream, keep)
+            flight = Flight(there, stream, (source.ptr, self.ptr))
+            for flights in (self._held.flights, source._held.flights):
+                flights[:] = [*(it for it in flights if not (it.failed or it.landed)), flight]
+            flight.start(size, kind)
             there.memcpy(None, None, 0, kind, stream, need_sync)
-
-    def _fly(self, flights: list[Push]) -> None:
-        """Remember the copies that may be in flight."""
-        self._owned.flights = flights
-        for block in filter(None, self._owned.blocks):
-            block.flights = flights
-
-    def _pending(self) -> list[Push]:
-        """The copies that may still be in flight."""
-        return [flight for flight in self._owned.flights if not flight.landed]
 
     def _reaches(self, source: Buffer) -> bool:
         """Whether this buffer's device can copy from the other one's memory."""
@@ -345,17 +340,18 @@ class Buffer:
 
     def _close(self) -> None:
         self._end_copies()
-        self._replace(_Held(closed=True))
+        self._replace(Side(self._byte_size, self._held.flights))
+        self._closed = True
 
     def _end_copies(self) -> None:
         """Wait for the copies in flight.  If one failed, this is told once, and the memory is released nevertheless."""
-        for flight in self._owned.flights:
+        for flight in self._held.flights:
             if not flight.failed:
                 flight.wait()
-        self._fly([])
+        self._held.flights.clear()
 
     def __enter__(self) -> Self:
-        if self._held.closed:
+        if self._closed:
             raise ClosedMemoryError("with", self._byte_size, "buffer")
         return self
 
@@ -367,7 +363,7 @@ class Buffer:
     @property
     def ptr(self) -> HostArray | DeviceArray | None:
         """The memory itself, as an array of the device's kind; None if there is none."""
-        ptr: HostArray | DeviceArray | None = self._held.ptr
+        ptr: HostArray | DeviceArray | None = self._held.side.ptr
         return ptr
 
     @property
@@ -390,18 +386,18 @@ class Buffer:
         """The kind of device that has the memory; unknown if there is neither an allocator nor memory."""
         if self._allocator is not None:
             return self._allocator.device_type
-        return DeviceType.UNKNOWN if self._held.ptr is None else DeviceType.CPU
+        return DeviceType.UNKNOWN if self.ptr is None else DeviceType.CPU
 
     @property
     def is_external(self) -> bool:
         """Whether the memory is somebody else's."""
-        return self._held.external
+        return self.ptr is not None and self._held.side.owner is None
 
     def __len__(self) -> int:
         return self._byte_size
 
     def __repr__(self) -> str:
-        kind = "no memory" if self._held.ptr is None else "external" if self._held.external else "owned"
+        kind = "no memory" if self.ptr is None else "external" if self.is_external else "owned"
         where = self.device_type.name.lower() if self._allocator is None else where_of(self._allocator)
         return f"<Buffer {self._byte_size} bytes on {where}, {kind}>"
 

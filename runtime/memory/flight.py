@@ -1,4 +1,4 @@
-"""Copies in flight: pushes that were queued and may not have happened yet."""
+"""Copies in flight: they were queued, and may not have happened yet."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from syncedmem.model.interface import MemcpyKind
 from ..allocators.failures import reporting, told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from syncedmem.model.interface import Event, Pointer
 
     from ..allocators.base import DeviceAllocator
 
-__all__ = ["Drain", "Push", "queue_copy"]
+__all__ = ["Flight"]
 
 
-class Push:
-    """A queued copy to the device; it keeps its source and its destination alive.
+class Flight:
+    """A copy that is queued; it keeps its source and its destination alive.
+
+    Its owner stores it before anything is queued, so that a copy that an interrupt has left behind can be waited for.
 
     Parameters
     ----------
     device : DeviceAllocator
-    event : Event
-        A point in the stream after the copy.
+    stream : stream
     ends : (pointer, pointer)
         The source and the destination.
 
@@ -37,28 +36,39 @@ class Push:
         Whether the copy is over and did not happen, and a caller was told.
     """
 
-    __slots__ = ("_device", "_ends", "_event", "failed")
+    __slots__ = ("_device", "_ends", "_event", "_stream", "failed")
 
-    def __init__(self, device: DeviceAllocator, event: Event, ends: tuple[Pointer, Pointer]) -> None:
+    def __init__(self, device: DeviceAllocator, stream: Any, ends: tuple[Pointer, Pointer]) -> None:
         self._device = device
-        self._event = event
+        self._stream = stream
         self._ends = ends
+        # A point in the stream after the copy.  Without it, to wait for the copy is to wait for the whole device.
+        self._event: Event | None = None
         self.failed: bool = False
 
-    @property
-    def landed(self) -> bool:
-        """Whether the copy has happened; it does not wait, and is False if it cannot tell."""
-        with suppress(Exception):
-            if self._event.done:
-                self._event.synchronize()
-                return True
-        return False
+    def start(self, byte_size: int, kind: MemcpyKind) -> None:
+        """Queue the copy.  If that is refused, there is nothing to wait for."""
+        try:
+            self._device.memcpy(*self._ends, byte_size, kind, self._stream)
+        except Exception:
+            self.failed = True  # a memcpy that raises has queued nothing
+            raise
+        self._event = self._device.record(self._stream)
 
     @property
     def over(self) -> bool:
         """Whether the copy has happened or failed, so that nothing is left to wait for; False if nobody can tell."""
         with suppress(Exception):
-            return bool(self._event.done)
+            return self._event is not None and bool(self._event.done)
+        return False
+
+    @property
+    def landed(self) -> bool:
+        """Whether the copy has happened; it does not wait, and is False if it cannot tell."""
+        with suppress(Exception):
+            if self._event is not None and self._event.done:
+                self._event.synchronize()
+                return True
         return False
 
     def wait(self) -> None:
@@ -71,7 +81,10 @@ class Push:
         """
         with reporting("waiting for the push", self._device):
             try:
-                self._event.synchronize()
+                if self._event is not None:
+                    self._event.synchronize()
+                else:  # not every stream can wait for itself, but every allocator can wait after a copy of zero bytes
+                    self._device.memcpy(None, None, 0, MemcpyKind.CPU2CUDA, self._stream, need_sync=True)
             except Exception:
                 self.failed = self.over
                 raise
@@ -86,70 +99,17 @@ class Push:
         return ""
 
     def precede(self) -> bool:
-        """Make later work of the device's current stream wait for the copy; False if the copy is already over.
+        """Make later work of the device's current stream wait for the copy; False if the host has to wait.
 
         Raises
         ------
         DeviceError
             If the device cannot do so.
         """
+        if self._event is None:
+            return False
         with reporting("ordering after the push", self._device):
-            if self._event.done or isinstance(self._event, Drain):  # a device cannot wait for a Drain
+            if self._event.done:
                 return False
             self._device.order_after(self._event)
             return True
-
-
-def queue_copy(  # noqa: PLR0913 -- a copy has two ends, a size, a direction and a stream
-    device: DeviceAllocator,
-    ends: tuple[Pointer, Pointer],
-    byte_size: int,
-    kind: MemcpyKind,
-    stream: Any,
-    keep: Callable[[Push | None], None],
-) -> None:
-    """Queue a copy so that it can be waited for, even if an interrupt or an error comes meanwhile.
-
-    Parameters
-    ----------
-    device : DeviceAllocator
-    ends : (pointer, pointer)
-        The source and the destination.
-    byte_size : int
-        In bytes.
-    kind : MemcpyKind
-    stream : stream
-    keep : callable
-        Called with the push before anything is queued; with None if nothing was queued; and with the push and its own
-        event after the copy was queued.
-    """
-    keep(Push(device, Drain(device, stream), ends))
-    try:
-        device.memcpy(*ends, byte_size, kind, stream)
-    except Exception:
-        keep(None)  # a memcpy that raises has queued nothing
-        raise
-    keep(Push(device, device.record(stream), ends))
-
-
-class Drain:
-    """In place of an event that is not recorded yet: it waits for the whole device.
-
-    Parameters
-    ----------
-    device : DeviceAllocator
-    stream : stream
-    """
-
-    __slots__ = ("_device", "_stream")
-
-    done = False
-
-    def __init__(self, device: DeviceAllocator, stream: Any) -> None:
-        self._device = device
-        self._stream = stream
-
-    def synchronize(self) -> None:
-        """Wait until all work of the device is done."""
-        # Not every stream can wait for itself, but every allocator can wait after a copy of zero bytes.
-        self._device.memcpy(None, None, 0, MemcpyKind.CPU2CUDA, self._stream, need_sync=True)

@@ -4,10 +4,10 @@ The head machine decides what each call does (`syncedmem.model.caffe`).  In addi
 Caffe does not make: a call that raises has changed nothing; an adopted buffer is checked and kept alive; memory in
 flight is neither freed nor returned for writing; and every view is a new object.
 
-A call is looked up in the compiled table and performed as a `Transaction`.  When all of it has succeeded, the memory
-stores the results.  A call runs code of other people: allocators, adopted buffers, events.  Until the call is over, the
-memory is *busy*.  Other threads wait.  A call from inside that code, by the same thread, is refused, because it would
-find a state between before and after.
+A call is looked up in the compiled table, and its actions are performed on the two sides.  If one fails, what the call
+has allocated is given back.  The last step, which cannot fail, stores the next state.  A call runs code of others:
+allocators, adopted buffers, events.  Until the call is over, the memory is *busy*.  Other threads wait.  A call from
+inside that code, by the same thread, is refused, because it would find a state between before and after.
 
 The four accessors are the hot path.  At the end of each call, every accessor that has nothing left to do gets the bound
 method that makes its view.  Until the next call that does something, the accessor only calls that method.
@@ -15,7 +15,7 @@ method that makes its view.  Until the next call that does something, the access
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Never, Self, cast
+from typing import TYPE_CHECKING, Any, Never, Self
 
 import numpy as np
 
@@ -36,14 +36,13 @@ from syncedmem.model.refusals import error_of
 
 from ..allocators.failures import reporting
 from ..allocators.forking import fork_safe_lock
-from ..allocators.pointers import as_flag, check_byte_size, writing
+from ..allocators.pointers import as_flag, check_byte_size
 from ..devices.registry import AUTOMATIC, resolve_sides
 from . import dlpack
-from .bindings import BINDINGS, EMPTY_BINDINGS
-from .owned import Owned
+from .side import Side
+from .sides import ACTIONS, EMPTY_ACTIONS, Sides
 from .tables import (
     ACCESSORS,
-    CLEARED,
     CPU_POINTER,
     GPU_POINTER,
     HEADS,
@@ -56,7 +55,6 @@ from .tables import (
     WRITE_CPU,
     WRITE_GPU,
 )
-from .transaction import Sides, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,16 +65,9 @@ if TYPE_CHECKING:
 
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
-    from .flight import Push
 
 __all__ = ["SyncedMemory"]
 
-Maker = Any  # a function of no arguments that returns a new view; None if there is no pointer
-Makers = tuple[Maker, Maker, Maker, Maker]
-
-_NONE_OWNED = (None, None)
-_NO_MAKERS: Makers = (None, None, None, None)
-_NOTHING = np.frombuffer(b"", np.uint8)
 _VIEWING = "making a view"
 
 _SET_CPU, _SET_GPU = caffe.SET_CPU_DATA.name, caffe.SET_GPU_DATA.name
@@ -128,13 +119,7 @@ class SyncedMemory:
         "_busy",
         "_check_device",
         "_closed",
-        "_cpu",
-        "_gpu",
-        "_last",
         "_lock",
-        "_makers",
-        "_owned",
-        "_push",
         "_read_cpu",
         "_read_gpu",
         "_sides",
@@ -149,7 +134,6 @@ class SyncedMemory:
     _write_cpu: Callable[[], HostArray] | None
     _read_gpu: Callable[[], DeviceArray] | None
     _write_gpu: Callable[[], DeviceArray] | None
-    _makers: Makers
 
     def __init__(
         self,
@@ -160,22 +144,16 @@ class SyncedMemory:
         device: DeviceAllocator | str | None = AUTOMATIC,
         check_device: bool = False,
     ) -> None:
-        sides = Sides(*resolve_sides(host, pinned, device))
+        allocators = resolve_sides(host, pinned, device)
         self._size = check_byte_size(size, "size")
-        self._sides = sides
+        self._sides = sides = Sides(self._size, *allocators)
         self._table = TABLES[sides.device is not None]
-        self._actions = BINDINGS if self._size else EMPTY_BINDINGS
+        self._actions = ACTIONS if self._size else EMPTY_ACTIONS
         self._check_device = as_flag(check_device, "check_device") and sides.device is not None
         self._lock = fork_safe_lock()
-        self._cpu: Pointer = None
-        self._gpu: Pointer = None
-        self._last: Any = None  # the transaction that has set the two pointers
-        self._owned: Owned | None = None  # of the blocks that we own; None before there is one
-        self._push: Push | None = None
         self._state = self._table.start
         self._closed = False
         self._busy = False
-        self._makers = _NO_MAKERS
         self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
 
     # --- the four accessors
@@ -306,7 +284,7 @@ class SyncedMemory:
         ClosedMemoryError, WrongDeviceError
             As `cpu_data`.
         """
-        self._alone(_SET_CPU, self._call, _SET_CPU, data)
+        self._alone(_SET_CPU, self._adopt, _SET_CPU, data, _SET_CPU)
 
     def set_gpu_data(self, data: Any) -> None:
         """Use somebody else's device memory as the device side, which becomes the fresh one (syncedmem.cpp:121-134).
@@ -314,7 +292,7 @@ class SyncedMemory:
         As `set_cpu_data`; `data` is an array of the device's own kind, on this memory's device.  A view of another
         memory's side is freed with that side.  On OpenCL and CUDA it is written to even if it was made for reading.
         """
-        self._alone(_SET_GPU, self._call, _SET_GPU, data)
+        self._alone(_SET_GPU, self._adopt, _SET_GPU, data, _SET_GPU)
 
     def async_gpu_push(self, *, stream: Any) -> None:
         """Queue a copy to the device and count both sides as fresh at once (syncedmem.cpp:156-167).
@@ -342,7 +320,7 @@ class SyncedMemory:
         ClosedMemoryError, WrongDeviceError
             As `cpu_data`.
         """
-        self._alone(_PUSH, self._call, _PUSH, stream)
+        self._alone(_PUSH, self._push, stream)
 
     def close(self) -> None:
         """Free the sides that this memory owns, the host side first (syncedmem.cpp:26-37); adopted buffers are dropped.
@@ -358,11 +336,6 @@ class SyncedMemory:
             If waiting for the push failed; nothing has changed.
         """
         self._alone("close", self._close)
-
-    def _close(self) -> None:
-        if not self._closed:
-            self._admit("close")
-        self._release()
 
     def __enter__(self) -> Self:
         self._open("with")
@@ -503,137 +476,127 @@ class SyncedMemory:
                 if not (self._check_device or self._closed):
                     self._make_ready()
 
+    def _make_ready(self) -> None:
+        """Make each accessor ready that has nothing left to do; before this call none is ready."""
+        read_cpu, write_cpu, read_gpu, write_gpu = self._table.idle[self._state]
+        sides = self._sides
+        landed = not sides.flights
+        if read_cpu:
+            self._read_cpu = sides.cpu.read
+        if write_cpu and landed:
+            self._write_cpu = sides.cpu.write
+        if read_gpu and landed:
+            self._read_gpu = sides.gpu.read
+        if write_gpu and landed:
+            self._write_gpu = sides.gpu.write
+
     def _access(self, accessor: int) -> Any:
         """Perform an accessor that may have something to do, and make its view."""
         if self._closed or self._check_device:
             self._admit(ACCESSORS[accessor])
-        cell = self._table.accessors[accessor][self._state]
+        cell, sides = self._table.accessors[accessor][self._state], self._sides
         if cell.refusal:
             self._refuse(cell.refusal, ACCESSORS[accessor], None)
-        if self._push is not None:
+        if sides.flights:
             self._await_push(accessor, cell)
-        if cell.actions in self._table.copies:
-            return self._resynchronise(cell, accessor)
+        if cell.actions in self._table.short:
+            return self._move_head(cell, accessor)
         return self._perform(cell, None, accessor)
 
-    def _resynchronise(self, cell: Cell, accessor: int) -> Any:
-        """The most frequent call that has something to do: one copy between two sides that both exist.
+    def _move_head(self, cell: Cell, accessor: int) -> Any:
+        """The most frequent calls that have something to do: nothing is allocated, and at most one copy is made.
 
-        It is `_perform` without what such a copy does not need: a transaction of its own, and a way to undo.
+        It is `_perform` without what these do not need: the mode, and a way to undo.
         """
-        action, after = cell.actions[0], cell.next[0]  # nothing is allocated, so the mode does not matter
+        sides, doing = self._sides, _VIEWING
         try:
-            self._actions[action](self._last)
-            view = self._makers[accessor]()
+            for doing in cell.actions:
+                self._actions[doing](sides, False, None)
+            view = sides.view(accessor)
         except Exception:
-            with reporting(action, self._sides.device):
+            with reporting(doing, sides.where):
                 raise
+        self._state = cell.next[0]  # nothing is allocated, so the mode does not matter
+        if accessor == WRITE_CPU and sides.flights:
+            sides.flights.clear()  # the push has happened, or has failed, which does not matter any more
+        return view
+
+    def _perform(self, cell: Cell, argument: Any, accessor: int | None) -> Any:
+        """Perform actions, make the view to return, and take effect; if anything fails before that, nothing changes."""
+        sides, state, view = self._sides, self._state, None
+        after = cell.next[current_mode() is Mode.GPU]  # by the values of the only setting
+        flights, doing = sides.flights.copy(), reporting(_VIEWING, sides.where)
+        try:
+            with doing:
+                for doing.operation in cell.actions:
+                    self._actions[doing.operation](sides, bool(after & PINNED), argument)
+                if accessor is not None:
+                    doing.operation = _VIEWING
+                    view = sides.view(accessor)
+        except BaseException as error:
+            sides.undo(state & CPU_POINTER, state & GPU_POINTER, flights, error)
+            raise
         self._state = after
         return view
 
-    def _call(self, call: str, argument: Any, name: str = "") -> None:
-        """Perform a call with an argument: an adoption or a push.  Errors show `name`, or else `call`."""
-        name = name or call
+    def _push(self, stream: Any) -> None:
+        """Queue a copy to the device."""
+        cell = self._looked_up(_PUSH, _PUSH, stream)
+        with reporting(_PUSH, self._sides.device):
+            self._sides.device.check_stream(stream)
+        self._end_push()
+        self._perform(cell, stream, None)
+
+    def _adopt(self, call: str, buffer: Any, name: str) -> None:
+        """Adopt a buffer: first all that can fail, and then what the side owned is freed.  Errors show `name`."""
+        cell, sides = self._looked_up(call, name, buffer), self._sides
+        after = cell.next[0]  # nothing is allocated, so the mode does not matter
+        side, where = (sides.cpu, sides.pageable) if call == _SET_CPU else (sides.gpu, sides.device)
+        ptr = self._adoptable(name, buffer, where, side)
+        fresh = Side(self._size, sides.flights, ptr)
+        with reporting(_VIEWING, where):
+            sides.show(fresh, on_device=call == _SET_GPU)
+        self._end_push()
+        try:
+            for action in cell.actions:
+                self._actions[action](sides, False, None)
+            side.release()  # forgets somebody else's buffer
+        finally:
+            if side.ptr is None:  # also after an interrupt: what is freed does not come back
+                # No call comes between the three: an interrupt finds all or nothing.
+                if call == _SET_CPU:
+                    sides.cpu, self._state = fresh, after
+                else:
+                    sides.gpu, self._state = fresh, after
+                sides.flights.clear()
+
+    def _looked_up(self, call: str, name: str, argument: Any) -> Cell:
+        """What a call with an argument does, unless it is refused."""
         self._admit(name)
         if call not in self._table.columns:
             self._refuse(caffe.NO_GPU.name, name, argument)
         cell = self._table.columns[call][argument is not None][self._state]
         if cell.refusal:
             self._refuse(cell.refusal, name, argument)
-        makers = None
-        if call == _PUSH:
-            with reporting(call, self._sides.device):
-                self._sides.device.check_stream(argument)
-        else:
-            argument, makers = self._adopted(call, argument, name)
+        return cell
+
+    def _close(self) -> None:
+        if not self._closed:
+            self._admit("close")
         self._end_push()
-        self._perform(cell, argument, None, makers)
-
-    def _perform(self, cell: Cell, argument: Any, accessor: int | None, makers: Makers | None = None) -> Any:
-        """Perform actions, make the view to return, and take effect; if anything fails before that, nothing changes."""
-        after = cell.next[current_mode() is Mode.GPU]  # by the values of the only setting
-        if not cell.actions and accessor is not None:
-            view = self._viewed(self._makers[accessor])
-            if accessor == WRITE_CPU:
-                self._push = None  # the push has happened, or has failed, which does not matter any more
-            self._state = after
-            return view
-        transaction = self._transaction(after, argument)
-        # Only an accessor may follow a push without waiting; for other calls the push is over, failed or not.
-        before = self._push
-        pending = None if accessor is None else before
-        takes_effect = False
-        made, owned, view = self._makers, self._owned, None
-        try:
-            transaction.act(cell.actions, self._actions)
-            made = makers or self._viewed(self._view_makers, transaction.cpu, transaction.gpu)
-            view = None if accessor is None else self._viewed(made[accessor])
-            owned = owned or Owned()
-            takes_effect = True
-        except BaseException as error:
-            freeing = transaction.freeing
-            if freeing is not None and not freeing.slot and makers is not None:
-                # A call that frees has its views already, and no action that could fail follows the free.  So an
-                # interrupt came; what is freed does not come back, and the transaction is completed.
-                self._actions[cell.actions[-1]](transaction)
-                made, pending, takes_effect = makers, None, True
-            else:
-                self._push = transaction.push or self._push  # first of all: an interrupt may come at the next call
-                transaction.undo(error)
-                self._push = transaction.push or before
-            raise
-        finally:
-            if takes_effect and owned is not None:
-                push = transaction.push or pending
-                owned.blocks = transaction.own_cpu, transaction.own_gpu
-                owned.flights = flights = () if push is None else (push,)
-                if transaction.own_cpu is not None:  # no call: an interrupt finds all of this or nothing
-                    transaction.own_cpu.flights = flights
-                if transaction.own_gpu is not None:
-                    transaction.own_gpu.flights = flights
-                self._owned = owned
-                self._cpu = transaction.cpu
-                self._gpu = transaction.gpu
-                self._makers = made
-                self._last = transaction
-                self._push = push
-                self._state = after
-            # The transaction may be kept as `_last`; it must not keep these alive.
-            transaction.argument = transaction.push = None
-            transaction.new = ()
-        return view
-
-    def _transaction(self, after: int, argument: Any) -> Transaction:
-        """A new transaction, which starts from the present state of this memory."""
-        owned = _NONE_OWNED if self._owned is None else self._owned.blocks
-        return Transaction(self._sides, self._size, (self._cpu, self._gpu), owned, after, argument)
-
-    def _release(self) -> None:
-        """Free the sides that this memory owns, the host side first, and drop the others."""
-        self._end_push()
-        self._free()
-
-    def _free(self) -> None:
-        """Free the sides that this memory owns, one after the other; what is freed stays so, whatever happens then."""
-        cell = self._table.columns[_RELEASE][True][self._state]
-        for action in cell.actions:
-            transaction = self._transaction(self._table.start, None)
-            left = self._state & ~CLEARED[action]
+        sides = self._sides
+        for action in self._table.columns[_RELEASE][True][self._state].actions:
+            side = sides.cpu if caffe.EVERYTHING.actions[action].side == caffe.CPU else sides.gpu
             try:
-                self._actions[action](transaction)
-            except BaseException:
-                freeing = transaction.freeing
-                if freeing is not None and not freeing.slot:  # an interrupt came after it
-                    self._closed, self._state = True, left
-                raise
-            # One side is freed and does not come back.  Whatever happens to the other, this memory is closed.
-            self._closed, self._state = True, left
-        if self._owned is not None:
-            self._owned.blocks, self._owned.flights = _NONE_OWNED, ()
+                self._actions[action](sides, False, None)
+            finally:
+                # One side is freed and does not come back.  Whatever happens to the other, this memory is closed.
+                self._closed = self._closed or side.ptr is None
         self._closed = True
-        self._makers = _NO_MAKERS
-        self._cpu = self._gpu = self._last = self._push = None
-        self._state = self._table.start
+        sides.flights.clear()
+        for side in (sides.cpu, sides.gpu):
+            if side.ptr is not None or side.owner is not None:
+                side.release()  # what is adopted, and what an interrupt has left here
 
     # --- what is refused
 
@@ -651,21 +614,11 @@ class SyncedMemory:
     def _refuse(self, refusal: str, call: str, argument: Any) -> None:
         raise error_of(caffe.EVERYTHING.refusals[refusal], call, HEADS[self._state], argument)
 
-    def _adopted(self, call: str, buffer: Any, name: str) -> tuple[Pointer, Makers]:
-        """Somebody's buffer as a pointer, and the makers of views as they will be after the adoption."""
-        if call == _SET_CPU:
-            ptr = self._adoptable(name, buffer, self._sides.pageable, self._cpu, OWN_CPU)
-            with reporting(_VIEWING, self._sides.pageable):
-                read_cpu, write_cpu, read_gpu, write_gpu = self._view_makers(ptr, self._gpu)
-                return ptr, (read_cpu, writing(ptr, write_cpu), read_gpu, write_gpu)
-        ptr = self._adoptable(name, buffer, self._sides.device, self._gpu, OWN_GPU)
-        with reporting(_VIEWING, self._sides.device):
-            return ptr, self._view_makers(self._cpu, ptr)
-
-    def _adoptable(self, call: str, buffer: Any, allocator: DeviceAllocator, current: Pointer, own: int) -> Pointer:
+    def _adoptable(self, call: str, buffer: Any, allocator: DeviceAllocator, side: Side) -> Pointer:
+        """Somebody's buffer as a pointer."""
         try:
             ptr = allocator.adopt(buffer, self._size)
-            ours = self._state & own and allocator.overlaps(ptr, current)
+            ours = side.owner is not None and allocator.overlaps(ptr, side.ptr)
         except BufferMismatchError as error:
             raise BufferMismatchError(call, buffer, error.reason) from None
         except SyncedMemoryError:
@@ -680,27 +633,16 @@ class SyncedMemory:
 
     def _owns_bytes_of(self, other: SyncedMemory, own: int) -> bool:
         """Whether another memory uses bytes that this one would free, on the sides whose bits are in `own`."""
-        facts = self._state & own
-        sides = (
-            (OWN_CPU, self._sides.pageable, self._cpu, other._cpu),
-            (OWN_GPU, self._sides.device, self._gpu, other._gpu),
-        )
+        mine, theirs = self._sides, other._sides
+        sides = (OWN_CPU, mine.pageable, mine.cpu, theirs.cpu), (OWN_GPU, mine.device, mine.gpu, theirs.gpu)
         return any(
-            facts & fact and mine is not None and theirs is not None and _overlapping(where, theirs, mine)
-            for fact, where, mine, theirs in sides
+            own & fact and side.owner is not None and used.ptr is not None and _overlapping(where, used.ptr, side.ptr)
+            for fact, where, side, used in sides
         )
 
     def _viewing(self) -> reporting:
         """A ``with`` block around the code that makes a view to return."""
         return reporting(_VIEWING, self._sides.where)
-
-    def _viewed(self, make: Callable[..., Any], *pointers: Pointer) -> Any:
-        """The result of a function that makes a view."""
-        try:
-            return make(*pointers)
-        except Exception:
-            with self._viewing():
-                raise
 
     # --- copies in flight
 
@@ -711,14 +653,14 @@ class SyncedMemory:
         the pushed bytes: for a view of the device, later work there has to come after the copy; a copy to the host has
         to wait until the push has happened.  So if the push failed, these calls fail too, each time.
         """
-        push = self._push
-        if push is None or (accessor == READ_CPU and not cell.actions):
+        flights = self._sides.flights
+        if accessor == READ_CPU and not cell.actions:
             return
         if accessor == WRITE_CPU and not cell.actions:
             self._end_push()
-        elif accessor in (READ_CPU, WRITE_CPU) or not push.precede():
-            push.wait()
-            self._push = None
+        elif accessor in (READ_CPU, WRITE_CPU) or not flights[0].precede():
+            flights[0].wait()
+            flights.clear()
 
     def _end_push(self) -> None:
         """Wait until a push is over, before its bytes are freed, overwritten or copied again.
@@ -726,34 +668,10 @@ class SyncedMemory:
         If it failed, one caller is told so; its bytes are not needed here.  The push is dropped when the call takes
         effect.
         """
-        if self._push is not None and not self._push.failed:
-            self._push.wait()
-            self._push = None
-
-    # --- views
-
-    def _view_makers(self, cpu: Pointer, gpu: Pointer) -> Makers:
-        """For each accessor, the bound method that makes its views, or None if there is no pointer."""
-        read_cpu, write_cpu, read_gpu, write_gpu = self._makers
-        if cpu is not self._cpu:
-            read_cpu, write_cpu = _frozen(cpu).view, cpu.view
-        if gpu is not self._gpu:
-            device = self._sides.device
-            read_gpu, write_gpu = device.viewer(device.read_only(gpu)), device.viewer(gpu)
-        return read_cpu, write_cpu, read_gpu, write_gpu
-
-    def _make_ready(self) -> None:
-        """Make each accessor ready that has nothing left to do; before this call none is ready."""
-        read_cpu, write_cpu, read_gpu, write_gpu = self._table.idle[self._state]
-        makers, landed = self._makers, self._push is None
-        if read_cpu:
-            self._read_cpu = makers[0]
-        if write_cpu and landed:
-            self._write_cpu = makers[1]
-        if read_gpu and landed:
-            self._read_gpu = makers[2]
-        if write_gpu and landed:
-            self._write_gpu = makers[3]
+        flights = self._sides.flights
+        if flights and not flights[0].failed:
+            flights[0].wait()
+            flights.clear()
 
 
 def _shown(state: int, pointer: int, own: int) -> str:
@@ -763,9 +681,3 @@ def _shown(state: int, pointer: int, own: int) -> str:
 def _overlapping(where: DeviceAllocator, first: Pointer, second: Pointer) -> bool:
     with reporting("comparing two buffers", where):
         return where.overlaps(first, second)
-
-
-def _frozen(array: HostArray) -> HostArray:
-    """The same bytes, read-only for good: no view of it can be made writeable again."""
-    # Any: NumPy's stubs of this release do not declare that arrays have the buffer interface.
-    return np.frombuffer(memoryview(cast("Any", array)).toreadonly(), np.uint8) if array.size else _NOTHING

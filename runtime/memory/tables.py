@@ -60,8 +60,8 @@ class MemoryTable:
         For each accessor, its cells by packed state.
     idle : tuple
         By packed state: for each accessor, whether it has nothing to do.
-    copies : tuple
-        The lists of actions that are only one copy.
+    short : tuple
+        The lists of actions that allocate nothing: none, or one copy.
     start : int
         The packed state of a new memory, and of a closed one.
     """
@@ -74,9 +74,8 @@ class MemoryTable:
         self.accessors: tuple[Cells, ...] = tuple(self.columns[call][False] for call in ACCESSORS)
         cells: Any = zip(*self.accessors, strict=True)
         doing: set[Any] = {cell and cell.actions for column in self.accessors for cell in cast("Any", column)}
-        self.copies: tuple[tuple[str, ...], ...] = tuple(
-            it for it in doing if it and len(it) == 1 and table.machine.actions[it[0]].does == "copy"
-        )
+        copies = (it for it in doing if it and len(it) == 1 and table.machine.actions[it[0]].does == "copy")
+        self.short: tuple[tuple[str, ...], ...] = ((), *copies)
         self.idle: tuple[tuple[bool, ...], ...] = tuple(
             tuple(cell is not None and cell.idle for cell in row) for row in cells
         )

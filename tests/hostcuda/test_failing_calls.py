@@ -20,7 +20,7 @@ from hostcuda_control import FREES, NO_MEMORY, UNKNOWN, hostcuda
 from syncedmem.model import AllocationError, Mode, SyncedMemoryError, using_mode
 from syncedmem.runtime import Blob, Buffer, CPUDeviceAllocator, SyncedMemory
 from syncedmem.runtime.devices.cuda import CUDADeviceAllocator, cupy
-from syncedmem.runtime.memory.flight import Push
+from syncedmem.runtime.memory.flight import Flight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -232,13 +232,13 @@ def test_a_push_in_flight_comes_first_whichever_call_fails(
 ) -> None:
     """A gate holds the push until the call is made. If the call cannot be ordered after the push, it waits itself."""
     device = CUDADeviceAllocator(1, pool=pool)
-    wait, gates = Push.wait, list[threading.Event]()
+    wait, gates = Flight.wait, list[threading.Event]()
 
-    def open_and_wait(push: Push) -> None:
+    def open_and_wait(push: Flight) -> None:
         gates[-1].set()
         wait(push)
 
-    monkeypatch.setattr(Push, "wait", open_and_wait)
+    monkeypatch.setattr(Flight, "wait", open_and_wait)
 
     def make() -> Case:
         subject, gate = Subject(device), threading.Event()

@@ -111,6 +111,7 @@ def snapshot(blob: Blob[Any]) -> tuple[object, ...]:
 
 
 def _memory(memory: Any) -> tuple[object, ...]:
-    near = None if memory._cpu is None else memory._cpu.tobytes()
-    far = None if memory._gpu is None or not memory.size else memory._gpu.get().tobytes()
+    sides = memory._sides
+    near = None if sides.cpu.ptr is None else sides.cpu.ptr.tobytes()
+    far = None if sides.gpu.ptr is None or not memory.size else sides.gpu.ptr.get().tobytes()
     return id(memory), memory.size, memory.head, near, far

@@ -495,7 +495,7 @@ def test_copies_that_are_over_are_forgotten(device: SimulatedDeviceAllocator) ->
         stream.synchronize()
     target.copy_from(source, stream=stream)
 
-    assert (1, 1) == (len(source._owned.flights), len(target._owned.flights))  # pyright: ignore[reportPrivateUsage] -- the lists
+    assert (1, 1) == (len(source._held.flights), len(target._held.flights))  # pyright: ignore[reportPrivateUsage] -- the lists
 
 
 def test_between_host_buffers_a_stream_has_no_meaning() -> None:

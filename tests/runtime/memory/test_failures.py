@@ -7,7 +7,7 @@ import sys
 import warnings
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -20,11 +20,12 @@ from syncedmem.model import (
     ReleaseError,
     caffe,
 )
-from syncedmem.runtime import SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
+from syncedmem.runtime import Buffer, SimulatedDeviceAllocator, SimulatedDeviceError, SyncedMemory
 from syncedmem.runtime.allocators import forking
 from syncedmem.runtime.allocators.forking import Home
 from syncedmem.runtime.devices.simulated.block import Quarantine
-from syncedmem.runtime.memory.owned import Owned, OwnedBlock
+from syncedmem.runtime.memory.side import Side
+from syncedmem.runtime.memory.sides import Sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,10 +87,11 @@ def test_a_view_that_cannot_be_made_while_no_accessor_is_ready_is_a_device_error
     """With the device check, making the view is all that is left to do."""
     memory: Any = SyncedMemory(SIZE, device=device, check_device=True)
     memory.gpu_data()
-    makers, memory._makers = memory._makers, (failing(OSError, "no view"),) * 4
+    side = memory._sides.gpu
+    read, side.read = side.read, failing(OSError, "no view")
     with pytest.raises(DeviceError, match="no view"):
         memory.gpu_data()
-    memory._makers = makers
+    side.read = read
 
     assert SIZE == len(memory.gpu_data())
 
@@ -220,7 +222,7 @@ def test_a_finaliser_whose_host_side_is_stuck_frees_the_device_side(
     assert (device.live_blocks, device.pinned_host().live_blocks) == (0, 1)
 
 
-# --- owned blocks
+# --- sides
 
 
 class Moody(SimulatedDeviceAllocator):
@@ -316,12 +318,12 @@ def test_a_copy_that_is_stuck_keeps_no_block_that_is_released_already(moody: Moo
         def end(self) -> str:
             return "the device is gone"
 
-    held: Any = Owned()
-    stuck: Any = [Stuck()]
-    held.blocks = (OwnedBlock(moody, SIZE), OwnedBlock(moody, SIZE, moody.allocate(SIZE)))
-    held.blocks[0].flights = held.blocks[1].flights = stuck
+    sides, stuck = Sides(SIZE, moody, moody, moody), Stuck()
+    sides.flights.append(cast("Any", stuck))
+    sides.gpu = Side(SIZE, sides.flights)
+    sides.gpu.allocate(moody)
     with pytest.warns(ResourceWarning) as said:
-        del held
+        del sides
 
     assert [f"{SIZE} bytes leaked on simulated:0: the device is gone"] == [str(it.message) for it in said]
     assert [__file__] == [it.filename for it in said]
@@ -332,11 +334,13 @@ def test_an_interrupt_in_a_finaliser_loses_one_block_and_frees_the_other(
 ) -> None:
     shown: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", shown.append)
-    held = Owned()
-    held.blocks = tuple(OwnedBlock(moody, SIZE, moody.allocate(SIZE)) for _ in range(2))
+    sides = Sides(SIZE, moody, moody, moody)
+    sides.cpu, sides.gpu = Side(SIZE, []), Side(SIZE, [])
+    sides.cpu.allocate(moody)
+    sides.gpu.allocate(moody)
     moody.releases = [KeyboardInterrupt()]
     with pytest.warns(ResourceWarning, match=rf"^{SIZE} bytes on .* may be lost: their release was interrupted$"):
-        del held
+        del sides
 
     assert ([KeyboardInterrupt], 1) == ([it.exc_type for it in shown], moody.live_blocks)
 
@@ -344,7 +348,7 @@ def test_an_interrupt_in_a_finaliser_loses_one_block_and_frees_the_other(
 def test_what_was_interrupted_before_it_held_anything_goes_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", shown.append)
-    for kind in (Owned, OwnedBlock):
+    for kind in (Sides, Side, Buffer):
         bare = kind.__new__(kind)
         del bare
 

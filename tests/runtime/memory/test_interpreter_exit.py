@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 from subjects import devices
 
 from syncedmem import CPUDeviceAllocator, GuardingAllocator, PoolAllocator
-from syncedmem.runtime.memory.owned import Owned
+from syncedmem.runtime.memory.side import finalise
 
 MAKING = """
 import gc, sys
@@ -80,14 +79,11 @@ def test_a_finaliser_that_finds_its_module_empty_is_quiet() -> None:
     class Torn:
         disposed = 0
 
-        flights = ()
-
         def end(self) -> None:
             self.disposed += 1
             raise TypeError("catching classes that do not inherit from BaseException is not allowed")
 
-    torn: Any = Torn()
-    finalise: Any = Owned.__del__
+    torn = Torn()
     finalise(torn, lambda: True)
     assert torn.disposed == 1
     with pytest.raises(TypeError, match="catching classes"):

@@ -59,10 +59,10 @@ def test_calls_of_two_threads_are_serialised() -> None:
 
 def test_binding_tables_are_complete_or_refused() -> None:
     """An action without a function is found when the table is built."""
-    from syncedmem.runtime.memory.bindings import BINDINGS, _complete  # pyright: ignore[reportPrivateUsage] -- the check itself
+    from syncedmem.runtime.memory.sides import ACTIONS, _complete  # pyright: ignore[reportPrivateUsage] -- the check itself
 
     with pytest.raises(DeclarationError, match=r"no implementation for: free_gpu$"):
-        _complete({it: perform for it, perform in BINDINGS.items() if it != "free_gpu"})
+        _complete({it: perform for it, perform in ACTIONS.items() if it != "free_gpu"})
 
 
 def test_the_hot_path_makes_no_lookup(memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,10 +135,20 @@ del cycle
 # --- tables
 
 
-def test_only_copies_are_repeated_without_a_transaction() -> None:
+def test_only_copies_take_the_shorter_way() -> None:
     """A memory without a device has none."""
-    assert {("copy_to_cpu",), ("copy_to_gpu",)} == set(TABLES[True].copies)
-    assert () == TABLES[False].copies
+    assert {(), ("copy_to_cpu",), ("copy_to_gpu",)} == set(TABLES[True].short)
+    assert ((),) == TABLES[False].short
+
+
+@pytest.mark.parametrize("has_device", [False, True])
+def test_the_mode_changes_only_what_is_allocated(has_device: bool) -> None:
+    """The shorter way does not ask for it."""
+    table: Any = TABLES[has_device]
+    cells = [cell for column in table.accessors for cell in column if cell and cell.actions in table.short]
+
+    assert cells
+    assert all(len({*cell.next}) == 1 for cell in cells)
 
 
 # --- allocators that call back

@@ -1,0 +1,169 @@
+"""`Side`: the one owner of a block, from its allocation to its release.
+
+An interrupt (Ctrl-C, ``SystemExit``) can come at the start of every Python function.  So a pointer is taken out of its
+side before it is freed: no block ever has two owners.  If an interrupt comes in the middle of an allocation or a
+release, nobody can tell whether that has happened.  The block counts as lost, and a warning says so: better lost than
+released twice.  Everywhere else nothing is lost, because the pointer is still in its side: the next call gives back
+what an interrupted one has left there, and a side that is dropped gives back what it has.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, Protocol
+
+from syncedmem.model import AllocationError, InvalidPointerError, ReleaseError, SyncedMemoryError
+from syncedmem.model.errors import words
+
+from ..allocators.failures import told, warn_of_leak, where_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from syncedmem.model.interface import Pointer
+
+    from ..allocators.base import DeviceAllocator
+    from .flight import Flight
+
+__all__ = ["Ending", "Side", "finalise"]
+
+
+class Ending(Protocol):
+    """What gives something back when nobody has it any more."""
+
+    def end(self) -> None:
+        """Give it back."""
+
+
+# The finaliser of sides and of what has sides: if an interrupt keeps one of the two from doing its work, the other does
+# it.  Not `weakref.finalize`: it frees at the exit what other handlers of the exit still use, or never.  At the exit of
+# the interpreter the globals of modules may be gone, so that nothing works; then the memory goes with the process.  The
+# function that tells is a default for the same reason.
+def finalise(thing: Ending, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
+    """Give back what is left, because nobody has it any more."""
+    try:
+        thing.end()
+    except ResourceWarning:
+        raise  # warnings are errors in this process, and Python prints the error of a finaliser
+    except Exception:
+        if not is_over():
+            raise
+
+
+class Side:
+    """The memory of an object on one device.
+
+    Parameters
+    ----------
+    byte_size : int
+    flights : list of Flight
+        The copies that may still use the memory; a list of the object's own, which it changes.
+    ptr : pointer or None
+    owner : DeviceAllocator or None
+
+    Attributes
+    ----------
+    ptr : pointer or None
+    owner : DeviceAllocator or None
+        The allocator that gets the block back; None if the memory is somebody else's, or there is none.  An owner
+        without a pointer means that an allocation has begun.
+    read, write : callable or None
+        They make a new view of the memory, to read and to write; None before somebody has asked for one.
+    """
+
+    __slots__ = ("_byte_size", "_flights", "owner", "ptr", "read", "write")
+
+    def __init__(
+        self, byte_size: int, flights: list[Flight], ptr: Pointer = None, owner: DeviceAllocator | None = None
+    ) -> None:
+        self._byte_size = byte_size
+        self._flights = flights
+        self.ptr: Pointer = ptr
+        self.read: Callable[[], Any] | None = None
+        self.write: Callable[[], Any] | None = None
+        self.owner: Any = owner  # last: an interrupt before it leaves nothing to give back
+
+    def allocate(self, allocator: DeviceAllocator) -> None:
+        """Allocate the memory.
+
+        Raises
+        ------
+        AllocationError
+            If the allocator has no room.  It may raise anything else.
+        """
+        self.owner = allocator
+        try:
+            ptr = allocator.allocate(self._byte_size)
+        except RecursionError:
+            raise  # it can come from anywhere, as an interrupt does
+        except Exception as error:
+            self.owner = None
+            if isinstance(error, MemoryError) and not isinstance(error, SyncedMemoryError):
+                raise AllocationError(where_of(allocator), self._byte_size, words(error)) from error
+            raise
+        if ptr is not None:
+            self.ptr = ptr
+        elif self._byte_size:
+            self.owner = None
+            raise AllocationError(where_of(allocator), self._byte_size, "the allocator returned None")
+        else:
+            self.owner = None
+
+    def release(self) -> None:
+        """Give the block back, or forget somebody else's memory.
+
+        Raises
+        ------
+        ReleaseError
+            If the allocator refuses the block; it is in this side still.
+        """
+        ptr, owner, read, write = self.ptr, self.owner, self.read, self.write
+        self.ptr = self.owner = self.read = self.write = None
+        if owner is None or ptr is None:
+            return
+        try:
+            owner.release(ptr)
+        except InvalidPointerError:
+            pass  # the allocator does not know the block: somebody else has released it
+        except Exception as error:
+            self.ptr, self.owner, self.read, self.write = ptr, owner, read, write
+            raise ReleaseError("release", where_of(owner), error) from error
+        except BaseException as interrupt:
+            warn_of_leak(self._lost(owner, "release"), interrupt)
+            raise
+
+    def give_back(self, error: BaseException | None, stuck: str = "") -> None:
+        """Give the block back on the way out of a call that ends with `error`, or without a call.
+
+        If that fails, or a copy is still in flight for the reason `stuck`, the block leaks and a warning says so.
+        """
+        owner, begun, problem = self.owner, self.ptr is None, stuck
+        if not begun and owner is not None and not stuck:
+            try:
+                self.release()
+            except ReleaseError as refused:
+                problem = told(refused.__cause__ or refused)
+        self.ptr = self.owner = self.read = self.write = None
+        if owner is not None and begun:
+            _warn(self._lost(owner, "allocation"), error)
+        elif owner is not None and problem:
+            _warn(f"{self._byte_size} bytes leaked on {where_of(owner)}: {problem}", error)
+
+    def end(self) -> None:
+        """Give the block back because its owner is gone, when the copies in flight are over."""
+        if getattr(self, "owner", None) is not None:  # an interrupt may have come while this was made
+            self.give_back(None, "".join([flight.end() for flight in self._flights]))
+
+    def _lost(self, owner: DeviceAllocator, action: str) -> str:
+        return f"{self._byte_size} bytes on {where_of(owner)} may be lost: their {action} was interrupted"
+
+    __del__ = finalise
+
+
+def _warn(message: str, error: BaseException | None) -> None:
+    """Warn of a leak; without a call, the warning names the place where the owner was dropped."""
+    if error is None:
+        warnings.warn(message, ResourceWarning, stacklevel=6)
+    else:
+        warn_of_leak(message, error)

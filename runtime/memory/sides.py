@@ -1,0 +1,219 @@
+"""The two sides of a memory, and what each declared action does with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from syncedmem.model import DeclarationError, caffe
+from syncedmem.model.interface import MemcpyKind
+
+from ..allocators.pointers import writing
+from ..devices.host import cpu_allocator
+from .flight import Flight
+from .side import Side, finalise
+from .tables import READ_GPU
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..allocators.base import DeviceAllocator
+    from ..allocators.pointers import HostArray
+
+    Perform = Callable[["Sides", bool, Any], None]
+
+__all__ = ["ACTIONS", "EMPTY_ACTIONS", "Sides"]
+
+_NOTHING = np.frombuffer(b"", np.uint8)
+_NO_SIDE = Side(0, [])
+"""The sides of a memory that has none yet."""
+
+# Read once here, because reading a member of an enum takes as long as the rest of an action.
+_UP, _DOWN = MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CPU
+
+
+class Sides:
+    """Both sides of a memory, with their allocators; the memory has the only reference to this.
+
+    Attributes
+    ----------
+    pageable, pinned : DeviceAllocator
+        For host memory, in CPU mode and in GPU mode.
+    device : DeviceAllocator or None
+    size : int
+        In bytes.
+    cpu, gpu : Side
+        A side that gets other memory is a new object.
+    flights : list of Flight
+        The copy between the two that may be in flight, or nothing.
+    """
+
+    __slots__ = ("cpu", "device", "flights", "gpu", "pageable", "pinned", "size")
+
+    def __init__(
+        self, size: int, pageable: DeviceAllocator, pinned: DeviceAllocator, device: DeviceAllocator | None
+    ) -> None:
+        self.size: int = size
+        self.pageable: DeviceAllocator = pageable
+        self.pinned: DeviceAllocator = pinned
+        self.device: Any = device  # Any: the rows that reach for it do not exist in a memory without a device
+        self.flights: list[Flight] = []
+        self.cpu: Side = _NO_SIDE
+        self.gpu: Side = _NO_SIDE
+
+    @property
+    def where(self) -> DeviceAllocator:
+        """The allocator that errors name."""
+        where: DeviceAllocator = self.device or self.pageable
+        return where
+
+    def show(self, side: Side, *, on_device: bool) -> None:
+        """Prepare views of a side that has memory."""
+        ptr = side.ptr
+        if on_device:
+            side.read, side.write = self.device.viewer(self.device.read_only(ptr)), self.device.viewer(ptr)
+        else:
+            side.read, side.write = _frozen(ptr).view, writing(ptr, ptr.view)
+
+    def view(self, accessor: int) -> Any:
+        """A new view, for an accessor by its number."""
+        on_device = accessor >= READ_GPU
+        side: Any = self.gpu if on_device else self.cpu
+        if side.write is None:
+            self.show(side, on_device=on_device)
+        return side.write() if accessor & 1 else side.read()
+
+    def undo(self, had_cpu: int, had_gpu: int, flights: list[Flight], error: BaseException) -> None:
+        """Give back what a call has allocated that ends with `error`; a block that leaks is reported.
+
+        A copy that it has queued uses that memory, so it is waited for first.  If the wait fails, the memory is left to
+        the copy, which stays in `flights`.
+        """
+        stuck = ""
+        if self.flights != flights:
+            stuck = self.flights[0].end()
+            if not stuck:
+                self.flights[:] = flights
+        if not had_cpu:
+            self.cpu.give_back(error, stuck)
+        if not had_gpu:
+            self.gpu.give_back(error, stuck)
+
+    def end(self) -> None:
+        """Give both sides back, because the memory is gone, when the copy in flight is over."""
+        if not hasattr(self, "gpu"):
+            return  # an interrupt came while this was made
+        try:
+            for flight in self.flights:
+                flight.end()  # also a copy between two buffers that others own
+            self.cpu.end()
+        finally:  # also after an interrupt
+            self.gpu.end()
+
+    __del__ = finalise
+
+
+def _frozen(array: HostArray) -> HostArray:
+    """The same bytes, read-only for good: no view of it can be made writeable again."""
+    # Any: NumPy's stubs of this release do not declare that arrays have the buffer interface.
+    return np.frombuffer(memoryview(cast("Any", array)).toreadonly(), np.uint8) if array.size else _NOTHING
+
+
+# --- what each action does: with the sides, in GPU mode or not, and with the argument of the call
+
+
+def _allocate_cpu(sides: Sides, pinned: bool, _: Any) -> None:
+    sides.cpu.end()  # gives back what an interrupt kept an earlier call from giving back
+    sides.cpu = side = Side(sides.size, sides.flights)
+    side.allocate(sides.pinned if pinned else sides.pageable)
+
+
+def _zero_cpu(sides: Sides, _pinned: bool, _: Any) -> None:
+    sides.cpu.owner.memset_zero(sides.cpu.ptr, sides.size)
+
+
+def _copy_to_cpu(sides: Sides, _pinned: bool, _: Any) -> None:
+    sides.device.memcpy(sides.gpu.ptr, sides.cpu.ptr, sides.size, _DOWN)
+
+
+def _free_cpu(sides: Sides, _pinned: bool, _: Any) -> None:
+    sides.cpu.release()
+
+
+def _allocate_gpu(sides: Sides, _pinned: bool, _: Any) -> None:
+    sides.gpu.end()  # as on the host
+    sides.gpu = side = Side(sides.size, sides.flights)
+    side.allocate(sides.device)
+
+
+def _zero_gpu(sides: Sides, _pinned: bool, _: Any) -> None:
+    sides.device.memset_zero(sides.gpu.ptr, sides.size)
+
+
+def _copy_to_gpu(sides: Sides, _pinned: bool, _: Any) -> None:
+    sides.device.memcpy(sides.cpu.ptr, sides.gpu.ptr, sides.size, _UP)
+
+
+def _copy_to_gpu_async(sides: Sides, _pinned: bool, stream: Any) -> None:
+    flight = Flight(sides.device, stream, (sides.cpu.ptr, sides.gpu.ptr))
+    sides.flights[:] = (flight,)
+    flight.start(sides.size, _UP)
+
+
+def _free_gpu(sides: Sides, _pinned: bool, _: Any) -> None:
+    sides.gpu.release()
+
+
+def _nothing(_sides: Sides, _pinned: bool, _: Any) -> None:
+    """An action that calls no allocator: the memory stores an adopted pointer itself, and zero bytes need nothing."""
+
+
+def _empty_cpu(sides: Sides, _pinned: bool, _: Any) -> None:
+    sides.cpu = Side(0, sides.flights, cpu_allocator().empty(0))
+
+
+def _empty_gpu(sides: Sides, _pinned: bool, _: Any) -> None:
+    sides.gpu = Side(0, sides.flights, sides.device.empty(0))
+
+
+def _complete(table: Mapping[str, Perform]) -> Mapping[str, Perform]:
+    """A table of functions, after a check that it has one for every declared action.
+
+    Raises
+    ------
+    DeclarationError
+        If it has none for one of them.
+    """
+    missing = [action for action in caffe.EVERYTHING.actions if action not in table]
+    if missing:
+        raise DeclarationError(f"no implementation for: {', '.join(missing)}")
+    return table
+
+
+ACTIONS = _complete(
+    {
+        caffe.ALLOCATE_CPU.name: _allocate_cpu,
+        caffe.ZERO_CPU.name: _zero_cpu,
+        caffe.COPY_TO_CPU.name: _copy_to_cpu,
+        caffe.ADOPT_CPU.name: _nothing,
+        caffe.FREE_CPU.name: _free_cpu,
+        caffe.ALLOCATE_GPU.name: _allocate_gpu,
+        caffe.ZERO_GPU.name: _zero_gpu,
+        caffe.COPY_TO_GPU.name: _copy_to_gpu,
+        caffe.COPY_TO_GPU_ASYNC.name: _copy_to_gpu_async,
+        caffe.ADOPT_GPU.name: _nothing,
+        caffe.FREE_GPU.name: _free_gpu,
+    }
+)
+
+EMPTY_ACTIONS = _complete(
+    {
+        **dict.fromkeys(caffe.EVERYTHING.actions, _nothing),
+        caffe.ALLOCATE_CPU.name: _empty_cpu,
+        caffe.ALLOCATE_GPU.name: _empty_gpu,
+        caffe.FREE_CPU.name: _free_cpu,
+        caffe.FREE_GPU.name: _free_gpu,
+    }
+)
+"""For memories of zero bytes: heads move as for other memories, but no allocator is called for memory."""
