@@ -17,6 +17,8 @@ from syncedmem.model import (
 )
 from syncedmem.model.errors import shown, words
 
+from .failures import where_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -129,7 +131,10 @@ def check_ordinal(ordinal: object, kind: str, count: int) -> int:
 
 def check_copy(byte_size: object, *pointers: Pointer) -> int:
     """The size of a copy or fill in bytes, checked against the length of every array; None has no bytes."""
-    return check_byte_size(byte_size, limit=min([0 if ptr is None else len(ptr) for ptr in pointers]))
+    limit = sys.maxsize
+    for ptr in pointers:
+        limit = min(limit, 0 if ptr is None else len(ptr))
+    return check_byte_size(byte_size, limit=limit)
 
 
 class End(NamedTuple):
@@ -152,15 +157,15 @@ class End(NamedTuple):
     written: bool
     required_by: str = ""
 
-    def misplaced(self, where: str, ptr: Pointer) -> InvalidPointerError:
-        """The error for a pointer to memory in the wrong place."""
+    def misplaced(self, where: object, ptr: Pointer) -> InvalidPointerError:
+        """The error of an allocator for a pointer to memory in the wrong place."""
         place = "memory of this device" if self.on_device else "host memory"
         reason = f"not {place}, as {self.required_by} requires" if self.required_by else f"not {place}"
         return self.refused(where, ptr, reason)
 
-    def refused(self, where: str, ptr: Pointer, reason: str) -> InvalidPointerError:
-        """The error for a pointer that cannot be used, with the reason."""
-        return InvalidPointerError(where, ptr, f"{self.argument} is {reason}")
+    def refused(self, where: object, ptr: Pointer, reason: str) -> InvalidPointerError:
+        """The error of an allocator for a pointer that it cannot use, with the reason."""
+        return InvalidPointerError(where_of(where), ptr, f"{self.argument} is {reason}")
 
 
 MASKED = "a masked array, whose mask would be lost; use what its filled() returns"
@@ -172,8 +177,8 @@ FILLED = End("ptr", on_device=True, written=True)
 """The memory that a device fills with zeros."""
 
 
-def check_host(where: str, ptr: Pointer, end: End) -> HostArray | None:
-    """A pointer to host memory as an array, or None.
+def check_host(where: object, ptr: Pointer, end: End) -> HostArray | None:
+    """A pointer to host memory as an array, or None; errors name the allocator `where`.
 
     It is checked here, because drivers take the address and check nothing.  If an array had every second byte, they
     would copy the first half of the memory.  If it were read-only, they would write into it.
@@ -188,8 +193,8 @@ def check_host(where: str, ptr: Pointer, end: End) -> HostArray | None:
         return None
     if not isinstance(ptr, np.ndarray):
         raise end.misplaced(where, ptr)
-    array = cast("np.ndarray[Any, np.dtype[Any]]", ptr)
-    if is_masked(array):
+    array: np.ndarray[Any, np.dtype[Any]] = ptr
+    if type(array) is not np.ndarray and is_masked(array):
         raise end.refused(where, array, MASKED)
     if array.dtype != np.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
         raise end.refused(where, array, "not a contiguous row of bytes")

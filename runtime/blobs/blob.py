@@ -42,7 +42,7 @@ from ..allocators.failures import where_of
 from ..allocators.pointers import as_flag
 from ..devices.registry import AUTOMATIC, resolve_device, resolve_sides
 from ..memory import dlpack
-from ..memory.synced_memory import SyncedMemory
+from ..memory.synced_memory import SyncedMemory, memory_over
 from ..memory.tables import CLEARED
 from . import arithmetic
 from . import shape as shapes
@@ -1089,7 +1089,7 @@ class Blob(Generic[ScalarT]):
         return (attributes or {}) | {name: value for name, value in slots.items() if name not in _OWN}
 
     def _memory(self, size: int) -> SyncedMemory:
-        return SyncedMemory(size, host=self._host, pinned=self._pinned, device=self._device)
+        return memory_over(size, (self._host, self._pinned, self._device))
 
     def _like(self, shape: Shape | None, data: Elements, diff: Elements) -> Self:
         """Another blob on the same allocators, with these elements."""

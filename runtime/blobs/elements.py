@@ -34,6 +34,9 @@ __all__ = ["OWNED", "TYPES", "Elements", "check_dtype", "check_viewable"]
 TYPES = ("float32", "float64", "int32", "uint32", "float16", "bfloat16")
 """The element types of blobs: Caffe's (blob.cpp:556-558), and two small ones."""
 
+_KNOWN: dict[Any, np.dtype[Any]] = {form: np.dtype(form) for form in (np.float32, np.float64, np.int32)}
+"""The usual ones, which are found at once."""
+
 OWNED = OWN_CPU | OWN_GPU
 """The bits of both sides: those that a memory frees if it owns them."""
 
@@ -49,6 +52,8 @@ def check_dtype(dtype: object) -> np.dtype[Any]:
         If they do not.
     """
     try:
+        if (known := _KNOWN.get(cast("Any", dtype))) is not None:
+            return known
         found: np.dtype[Any] = np.dtype(cast("Any", dtype))
     except Exception:  # noqa: BLE001 -- whatever NumPy raises, it is no element type
         found = np.dtype(object)

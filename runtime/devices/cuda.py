@@ -193,13 +193,13 @@ class CUDADeviceAllocator(DeviceAllocator):
     def _address(self, ptr: Any, end: End) -> int:
         """The address of one end of a copy, after a check; 0 for None."""
         if ptr is None or not end.on_device:
-            array = check_host(self.name, ptr, end)
+            array = check_host(self, ptr, end)
             return 0 if array is None else array.ctypes.data
         if not self._is_mine(ptr):
-            raise end.misplaced(self.name, ptr)
+            raise end.misplaced(self, ptr)
         array = ptr
         if array.dtype != cupy.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
-            raise end.refused(self.name, ptr, "not a contiguous row of bytes")
+            raise end.refused(self, ptr, "not a contiguous row of bytes")
         return int(array.data.ptr)
 
     def empty(self, byte_size: int) -> Any:

@@ -97,7 +97,7 @@ class CPUDeviceAllocator(DeviceAllocator):
         kind = check_kind(kind)
         if kind is not MemcpyKind.CPU2CPU:
             raise InvalidArgumentError("kind", kind, "MemcpyKind.CPU2CPU on the host's own allocator")
-        source, target = check_host(self.name, src, SOURCES[kind]), check_host(self.name, dest, TARGETS[kind])
+        source, target = check_host(self, src, SOURCES[kind]), check_host(self, dest, TARGETS[kind])
         size = check_copy(byte_size, source, target)
         if source is not None and target is not None:
             np.copyto(target[:size], source[:size])
@@ -105,7 +105,7 @@ class CPUDeviceAllocator(DeviceAllocator):
     def memset_zero(self, ptr: Pointer, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
         self.check_stream(stream)
         as_flag(need_sync, "need_sync")  # there is nothing to wait for
-        target = check_host(self.name, ptr, _FILLED)
+        target = check_host(self, ptr, _FILLED)
         size = check_copy(byte_size, target)
         if target is not None and not self._discard(target, size):
             target[:size] = 0

@@ -231,11 +231,11 @@ class OpenCLDeviceAllocator(DeviceAllocator):
 
     def _check_end(self, ptr: Any, end: End) -> None:
         if ptr is None or not end.on_device:
-            check_host(self.name, ptr, end)
+            check_host(self, ptr, end)
         elif not self._is_mine(ptr):
-            raise end.misplaced(self.name, ptr)
+            raise end.misplaced(self, ptr)
         elif ptr.dtype != np.uint8 or not ptr.flags.forc or ptr.ndim != 1:
-            raise end.refused(self.name, ptr, "not a contiguous row of bytes")
+            raise end.refused(self, ptr, "not a contiguous row of bytes")
 
     def memset_zero(self, ptr: Any, byte_size: int, stream: Any = None, need_sync: bool = False) -> None:
         self._check_end(ptr, FILLED)

@@ -65,8 +65,9 @@ if TYPE_CHECKING:
 
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
+    from ..devices.registry import Resolved
 
-__all__ = ["SyncedMemory"]
+__all__ = ["SyncedMemory", "memory_over"]
 
 _VIEWING = "making a view"
 
@@ -145,11 +146,14 @@ class SyncedMemory:
         check_device: bool = False,
     ) -> None:
         allocators = resolve_sides(host, pinned, device)
-        self._size = check_byte_size(size, "size")
-        self._sides = sides = Sides(self._size, *allocators)
+        self._prepare(check_byte_size(size, "size"), allocators, as_flag(check_device, "check_device"))
+
+    def _prepare(self, size: int, allocators: Resolved, check_device: bool) -> None:
+        self._size = size
+        self._sides = sides = Sides(size, *allocators)
         self._table = TABLES[sides.device is not None]
-        self._actions = ACTIONS if self._size else EMPTY_ACTIONS
-        self._check_device = as_flag(check_device, "check_device") and sides.device is not None
+        self._actions = ACTIONS if size else EMPTY_ACTIONS
+        self._check_device = check_device and sides.device is not None
         self._lock = fork_safe_lock()
         self._state = self._table.start
         self._closed = False
@@ -672,6 +676,13 @@ class SyncedMemory:
         if flights and not flights[0].failed:
             flights[0].wait()
             flights.clear()
+
+
+def memory_over(size: int, allocators: Resolved) -> SyncedMemory:
+    """A new memory over allocators that are known to be usable, for blobs, which make two at once."""
+    memory = SyncedMemory.__new__(SyncedMemory)
+    memory._prepare(size, allocators, check_device=False)  # noqa: SLF001 -- a second way to make one
+    return memory
 
 
 def _shown(state: int, pointer: int, own: int) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
 
 from syncedmem.model import AllocationError, InvalidArgumentError
 from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind
@@ -142,14 +141,14 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         source = self._end(src, SOURCES[kind])
         target = self._end(dest, TARGETS[kind])
         size = check_copy(byte_size, source, target)
-        self._perform("memcpy", size, lambda: np.copyto(_bytes(target, size), _bytes(source, size)), stream, need_sync)
+        self._perform("memcpy", size, partial(_copy, source, target, size), stream, need_sync)
 
     def memset_zero(
         self, ptr: SimulatedArray, byte_size: int, stream: SimulatedStream | None = None, need_sync: bool = False
     ) -> None:
         target = self._end(ptr, FILLED)
         size = check_copy(byte_size, target)
-        self._perform("memset_zero", size, lambda: _bytes(target, size).fill(0), stream, need_sync)
+        self._perform("memset_zero", size, lambda: target.raw(size).fill(0), stream, need_sync)
 
     def _perform(
         self, name: str, size: int, operation: Callable[[], None], stream: SimulatedStream | None, need_sync: bool
@@ -158,7 +157,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         if stream is not None:
             self.check_stream(stream)
         with self._space.entered():
-            self._fuse.check(name)
+            if self._fuse.left:
+                self._fuse.check(name)
             if size:
                 self._space.now(stream, operation)
             if need_sync:
@@ -167,13 +167,11 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def _end(self, ptr: Any, end: End) -> Any:
         """One end of a copy, after a check; None stays None."""
         if ptr is None or not end.on_device:
-            return check_host(self.name, ptr, end)
-        if not self._is_mine(ptr):
-            raise end.misplaced(self.name, ptr)
-        if ptr.dtype != BYTES or ptr.ndim != 1:
-            raise end.refused(self.name, ptr, "not a contiguous row of bytes")
-        if end.written and ptr.read_only:
-            raise end.refused(self.name, ptr, "read-only")
+            return check_host(self, ptr, end)
+        if not isinstance(ptr, SimulatedArray) or not ptr.belongs_to(self._space):
+            raise end.misplaced(self, ptr)
+        if reason := ptr.unusable(end.written):
+            raise end.refused(self, ptr, reason)
         return ptr
 
     def empty(self, byte_size: int) -> SimulatedArray:
@@ -323,16 +321,23 @@ def _freed(block: Block, free: Callable[[Block], None]) -> None:
             raise
 
 
-def _bytes(end: Any, size: int) -> HostArray:
-    """The first bytes of one end of a copy, at the time of the copy."""
-    return cast("HostArray", end.raw(size) if isinstance(end, SimulatedArray) else end[:size])
+def _copy(source: HostArray | SimulatedArray, target: HostArray | SimulatedArray, size: int) -> None:
+    """Copy the bytes that the two ends have now: their memory may have been freed since the copy was queued."""
+    to = target.raw(size) if isinstance(target, SimulatedArray) else target[:size]
+    to[:] = source.raw(size) if isinstance(source, SimulatedArray) else source[:size]
 
 
 class _Fuse:
-    """Counts calls, and tells when the call comes that must fail."""
+    """Counts calls, and tells when the call comes that must fail.
+
+    Attributes
+    ----------
+    left : int
+        How many calls there are until then; 0 if none is to fail.
+    """
 
     def __init__(self) -> None:
-        self._left = 0
+        self.left: int = 0
         self._operation: str | None = None
 
     def arm(self, k: int, operation: str | None) -> None:
@@ -342,13 +347,13 @@ class _Fuse:
         left = as_integer(k, "k", expected)
         if left < 0:
             raise InvalidArgumentError("k", k, expected)
-        self._left, self._operation = left, operation
+        self.left, self._operation = left, operation
 
     def blows(self, operation: str) -> bool:
-        if not self._left or operation not in OPERATIONS or self._operation not in (None, operation):
+        if not self.left or operation not in OPERATIONS or self._operation not in (None, operation):
             return False
-        self._left -= 1
-        return self._left == 0
+        self.left -= 1
+        return self.left == 0
 
     def check(self, operation: str) -> None:
         if self.blows(operation):

@@ -258,6 +258,12 @@ class SimulatedArray(NDArrayOperatorsMixin):
         start, stop = max(self._offset, other._offset), min(self._offset + self.nbytes, other._offset + other.nbytes)
         return self._block is other._block and start < stop
 
+    def unusable(self, written: bool) -> str:
+        """Why a copy cannot use this array, or write to it; empty if it can."""
+        if self._dtype != BYTES or len(self._shape) != 1:
+            return "not a contiguous row of bytes"
+        return "read-only" if written and self._read_only else ""
+
     def belongs_to(self, space: DeviceSpace) -> bool:
         """Whether the bytes are in a memory space."""
         return self._space is space

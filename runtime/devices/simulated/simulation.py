@@ -435,9 +435,11 @@ class DeviceSpace:
 
     def now(self, stream: SimulatedStream | None, operation: Callable[[], object]) -> None:
         """Queue an operation on a stream, or perform it if `stream` is None; after all work on the current stream."""
-        current = self.current_stream
+        entered = self.entered_streams.streams
+        current = entered[-1] if entered else self.default_stream
         if stream is None:
-            current.synchronize()
+            if self.busy:
+                current.synchronize()
             operation()
             return
         if stream is not current and not current.done:

@@ -101,7 +101,7 @@ def test_a_copy_in_the_wrong_direction_is_told_which_it_was_given(allocator: Any
 def test_arrays_that_are_no_row_of_bytes_are_refused(other: Any) -> None:
     """A driver would take their address and copy other bytes."""
     with pytest.raises(InvalidPointerError, match="src is not a contiguous row of bytes"):
-        check_host("here", other, SOURCE)
+        check_host(CPUDeviceAllocator(), other, SOURCE)
 
 
 @pytest.mark.parametrize("device", devices(), ids=lambda it: str(it.device_type.name))
