@@ -159,14 +159,18 @@ class Elements:
         memory = self._inside
         if not self.count:
             check_viewable(self.shape, self.dtype)
-        with memory._lock:  # noqa: SLF001 -- so that no other call comes between these two lines
-            typed = self.flat(getattr(memory, ACCESSORS[accessor])()).reshape(self.shape)
+        with memory._lock:  # noqa: SLF001 -- so that no other call comes between these lines
+            raw = getattr(memory, ACCESSORS[accessor])()
             ready = getattr(memory, _READY[accessor])
-        viewer = typed.view if accessor < READ_GPU else memory.device.viewer(typed)
-        if accessor == WRITE_CPU:
-            viewer = writing(self.sides.cpu.ptr, viewer)
-        self._looks[accessor] = ready, viewer
-        return viewer()
+            typed = self.flat(raw).reshape(self.shape)
+            viewer = typed.view if accessor < READ_GPU else memory.device.viewer(typed)
+            if accessor == WRITE_CPU:
+                viewer = writing(self.sides.cpu.ptr, viewer)
+            self._looks[accessor] = ready, viewer
+            view = viewer()
+            if accessor == WRITE_CPU:
+                memory._lend_instead(raw, view)  # noqa: SLF001 -- ours is the view that the caller has
+        return view
 
     def flat(self, raw: Any) -> Any:
         """The elements in a row, from an array of the memory's bytes."""

@@ -16,6 +16,7 @@ method that makes its view.  Until the next call that does something, the access
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Never, Self
+from weakref import ref
 
 import numpy as np
 
@@ -120,6 +121,7 @@ class SyncedMemory:
         "_busy",
         "_check_device",
         "_closed",
+        "_lent",
         "_lock",
         "_read_cpu",
         "_read_gpu",
@@ -158,6 +160,8 @@ class SyncedMemory:
         self._state = self._table.start
         self._closed = False
         self._busy = False
+        # The view that the call which moved the head to the host returned: it alone has the right to write.
+        self._lent: ref[np.ndarray[Any, np.dtype[Any]]] | None = None
         self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
 
     # --- the four accessors
@@ -196,8 +200,9 @@ class SyncedMemory:
     def mutable_cpu_data(self) -> HostArray:
         """The host side, to write (syncedmem.cpp:136-141): as `cpu_data`, and then the device side is stale.
 
-        It waits for a push in flight, which still reads these bytes.  Take a new view each time you write: after the
-        head has moved, a write through an old view is not noticed.
+        It waits for a push in flight, which still reads these bytes.  Take a new view each time you write: when another
+        call moves the head on, what an old view writes would be lost.  So the view that this call returned when it
+        moved the head becomes read-only then.  Parts of it that were taken before, as ``view[2:]``, do not.
 
         Returns
         -------
@@ -520,7 +525,7 @@ class SyncedMemory:
         except Exception:
             with reporting(doing, sides.where):
                 raise
-        self._state = cell.next[0]  # nothing is allocated, so the mode does not matter
+        self._become(cell.next[0], view, accessor)  # nothing is allocated, so the mode does not matter
         if accessor == WRITE_CPU and sides.flights:
             sides.flights.clear()  # the push has happened, or has failed, which does not matter any more
         return view
@@ -540,8 +545,28 @@ class SyncedMemory:
         except BaseException as error:
             sides.undo(state & CPU_POINTER, state & GPU_POINTER, flights, error)
             raise
-        self._state = after
+        self._become(after, view, accessor)
         return view
+
+    def _become(self, after: int, view: Any, accessor: int | None) -> None:
+        """Take effect.  If the head moves, the host view that was lent last loses its right, and a new one gets it."""
+        before, self._state = self._state, after
+        if before != after:
+            if self._lent is not None:
+                self._end_right()
+            if accessor == WRITE_CPU:
+                self._lent = ref(view)
+
+    def _end_right(self) -> None:
+        """Make the host view that was lent last read-only: what is written through it now would be lost."""
+        view, self._lent = None if self._lent is None else self._lent(), None
+        if view is not None:
+            view.flags.writeable = False
+
+    def _lend_instead(self, lent: HostArray, view: np.ndarray[Any, np.dtype[Any]]) -> None:
+        """Remember another view in place of the one that the last call returned, if that one has the right to write."""
+        if self._lent is not None and self._lent() is lent:
+            self._lent = ref(view)
 
     def _push(self, stream: Any) -> None:
         """Queue a copy to the device."""
@@ -572,6 +597,7 @@ class SyncedMemory:
                     sides.cpu, self._state = fresh, after
                 else:
                     sides.gpu, self._state = fresh, after
+                self._end_right()
                 sides.flights.clear()
 
     def _looked_up(self, call: str, name: str, argument: Any) -> Cell:
@@ -597,6 +623,7 @@ class SyncedMemory:
                 # One side is freed and does not come back.  Whatever happens to the other, this memory is closed.
                 self._closed = self._closed or side.ptr is None
         self._closed = True
+        self._end_right()
         sides.flights.clear()
         for side in (sides.cpu, sides.gpu):
             if side.ptr is not None or side.owner is not None:
