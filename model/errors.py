@@ -45,6 +45,7 @@ __all__ = [
     "NotCopyableError",
     "ReentrantCallError",
     "ReleaseError",
+    "StaleWriteError",
     "SyncedMemoryError",
     "WrongDeviceError",
 ]
@@ -152,6 +153,36 @@ class ReentrantCallError(SyncedMemoryError, RuntimeError):
     def __init__(self, call: str) -> None:
         super().__init__(f"{call}: this memory is in the middle of another call, made by the same thread")
         self.call = call
+
+
+class StaleWriteError(SyncedMemoryError, RuntimeError):
+    """Bytes of a checked memory that changed while they were not to be written: a view was kept, and used too late.
+
+    Parameters
+    ----------
+    call : str
+        The call that found it; it has done nothing.
+    side : str
+        ``"host"`` or ``"device"``.
+    position : int
+        The first byte that changed, counted from the beginning of the side.
+    taken, ended : str
+        The calls that gave the last right to write to that side, and ended it, with their lines; empty if not known.
+    """
+
+    def __init__(self, call: str, side: str, position: int, taken: str, ended: str) -> None:
+        given = f", which {taken} gave" if taken else ""
+        end = f"; {ended} ended the right to write there{given}" if ended else f"; nobody had the right to write{given}"
+        again = "mutable_cpu_data()" if side == "host" else "mutable_gpu_data()"
+        super().__init__(
+            f"{call}: byte {position} of the {side} side was written through a view that was kept too long{end}. "
+            f"Call {again} again before each write"
+        )
+        self.call = call
+        self.side = side
+        self.position = position
+        self.taken = taken
+        self.ended = ended
 
 
 class BufferMismatchError(SyncedMemoryError, ValueError):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from syncedmem.model.interface import Allocator, Event, Pointer, Stream
 
     from .arithmetic import Arithmetic
+    from .pointers import HostArray
 
 __all__ = ["COUNTS", "Adaptor"]
 
@@ -142,6 +143,16 @@ class Adaptor(DeviceAllocator):
 
     def arithmetic(self) -> Arithmetic:
         return arithmetic_of(self._upstream)
+
+    def settled(self) -> bool:
+        ask: Callable[[], bool] = getattr(self._upstream, "settled", bool)  # somebody else's need not have these
+        return ask()
+
+    def peek(self, ptr: Pointer) -> HostArray:
+        return self._upstream.peek(ptr)
+
+    def poison(self, ptr: Pointer, byte: int) -> None:
+        self._upstream.poison(ptr, byte)
 
     def _of_upstream(self, name: str) -> Any:
         # Names with an underscore are not passed on: if `_upstream` itself were missing, this would recurse for ever.

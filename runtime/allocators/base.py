@@ -6,6 +6,8 @@ from abc import ABC
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Never, cast
 
+import numpy as np
+
 from syncedmem.model import InvalidArgumentError, NotCopyableError
 from syncedmem.model.interface import OPERATIONS, Allocator, DeviceType, MemcpyKind
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from syncedmem.model.interface import Pointer, Stream
 
     from .arithmetic import Arithmetic
+    from .pointers import HostArray
 
 __all__ = ["SOURCES", "TARGETS", "DeviceAllocator", "check_allocator", "check_event", "check_kind", "check_operation"]
 
@@ -114,6 +117,24 @@ class DeviceAllocator(Allocator, ABC):
 
     def current_ordinal(self) -> int:
         return self.ordinal
+
+    # --- for checked memories: these are no calls of an interface that anybody counts
+
+    def settled(self) -> bool:
+        """Whether no queued work may still use memory of this device: a real device is waited for."""
+        self.memcpy(None, None, 0, MemcpyKind.CPU2CUDA, None, need_sync=True)
+        return True
+
+    def peek(self, ptr: Pointer) -> HostArray:
+        """A copy of the bytes that an array has, on the host."""
+        with self.using():
+            found: HostArray = ptr.get()
+        return found
+
+    def poison(self, ptr: Pointer, byte: int) -> None:
+        """Fill an array with a byte; nobody may use it meanwhile."""
+        with self.using():
+            ptr.set(np.full(len(ptr), byte, np.uint8))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

@@ -44,6 +44,7 @@ from ..devices.registry import AUTOMATIC, resolve_device, resolve_sides
 from ..memory import dlpack
 from ..memory.synced_memory import SyncedMemory, memory_over
 from ..memory.tables import CLEARED
+from ..memory.watch import is_checked
 from . import arithmetic
 from . import shape as shapes
 from .contents import check_contents
@@ -85,6 +86,7 @@ class Where(TypedDict, total=False):
     host: DeviceAllocator | None
     pinned: DeviceAllocator | None
     device: DeviceAllocator | str | None
+    checked: bool | None
 
 
 _EXTENT = np.dtype(np.int32)  # the type of an extent in the shape for kernels (blob.cpp:28)
@@ -107,7 +109,7 @@ class Blob(Generic[ScalarT]):
 
     A derived class may need other arguments in ``__init__``.  Copies and pickles keep its attributes and do not call
     its ``__init__``.  `from_array`, `load` and `from_contents` call it with ``dtype``, ``host`` and ``device``, and
-    with ``pinned`` if they were given one.
+    with ``pinned`` and ``checked`` if they were given one.
 
     Parameters
     ----------
@@ -117,7 +119,7 @@ class Blob(Generic[ScalarT]):
     dtype : numpy.dtype or type
         ``float32``, ``float64``, ``int32``, ``uint32``, ``float16`` or, with ``ml_dtypes`` imported, ``bfloat16``.
         It may also be the second positional argument, after one number or the sequence.
-    host, pinned, device : DeviceAllocator, str or None
+    host, pinned, device, checked : DeviceAllocator, str, bool or None
         As for `SyncedMemory`.
 
     Raises
@@ -132,6 +134,7 @@ class Blob(Generic[ScalarT]):
 
     __slots__ = (
         "__weakref__",
+        "_checked",
         "_data",
         "_device",
         "_diff",
@@ -173,13 +176,20 @@ class Blob(Generic[ScalarT]):
     @overload
     def __init__(self: Blob[Any], *shape: Extents, dtype: DTypeLike, **on: Unpack[Where]) -> None: ...
     def __init__(
-        self, *shape: Any, dtype: Any = None, host: Any = None, pinned: Any = None, device: Any = AUTOMATIC
+        self,
+        *shape: Any,
+        dtype: Any = None,
+        host: Any = None,
+        pinned: Any = None,
+        device: Any = AUTOMATIC,
+        checked: bool | None = None,
     ) -> None:
         if len(shape) == 2 and dtype is None and not shapes.is_integer(shape[1]):  # noqa: PLR2004 -- Blob(shape, dtype)
             first, dtype = shape
             shape = (first,)
         kind = check_dtype(np.float32 if dtype is None else dtype)
         self._host, self._pinned, self._device = resolve_sides(host, pinned, device)
+        self._checked = is_checked(checked)
         self._shape: Shape | None = _checked(shape, kind) if shape else None
         extents = _NOTHING if self._shape is None else self._shape
         self._data, self._diff = self._fresh(extents, kind), self._fresh(extents, kind)
@@ -938,7 +948,7 @@ class Blob(Generic[ScalarT]):
         write_whole(path, lambda file: kind.write(file, self.cpu_data(), self.cpu_diff() if write_diff else None))
 
     @classmethod
-    def load(
+    def load(  # noqa: PLR0913 -- the arguments of the class
         cls,
         path: StoredPath,
         *,
@@ -946,6 +956,7 @@ class Blob(Generic[ScalarT]):
         host: DeviceAllocator | None = None,
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = AUTOMATIC,
+        checked: bool | None = None,
     ) -> Blob[Any]:
         """A blob from a ``.npy``, ``.npz`` or ``.binaryproto`` file.
 
@@ -954,7 +965,7 @@ class Blob(Generic[ScalarT]):
         path : str or os.PathLike
         dtype : numpy.dtype or type, optional
             The type to which elements are converted; None keeps the type of the file.
-        host, pinned, device
+        host, pinned, device, checked
             As for the class.
 
         Raises
@@ -965,10 +976,10 @@ class Blob(Generic[ScalarT]):
             If elements of `dtype` cannot hold one of the numbers.
         """
         contents = file_kind(path).load(path)
-        return cls.from_contents(contents, dtype=dtype, host=host, pinned=pinned, device=device)
+        return cls.from_contents(contents, dtype=dtype, host=host, pinned=pinned, device=device, checked=checked)
 
     @classmethod
-    def from_contents(
+    def from_contents(  # noqa: PLR0913 -- the arguments of the class
         cls,
         contents: BlobContents,
         *,
@@ -976,6 +987,7 @@ class Blob(Generic[ScalarT]):
         host: DeviceAllocator | None = None,
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = AUTOMATIC,
+        checked: bool | None = None,
     ) -> Blob[Any]:
         """A blob from contents that were read from a file, for example by `syncedmem.load_caffemodel`; see `load`.
 
@@ -985,7 +997,7 @@ class Blob(Generic[ScalarT]):
             If these are no contents of a blob, or their parts do not fit each other; otherwise as for `load`.
         """
         check_contents(contents)
-        blob: Any = cls._made(contents.data.dtype if dtype is None else dtype, host, pinned, device)
+        blob: Any = cls._made(contents.data.dtype if dtype is None else dtype, host, pinned, device, checked)
         blob._fill(contents)  # noqa: SLF001 -- the blob is of this class
         return blob  # type: ignore[no-any-return]
 
@@ -1016,6 +1028,7 @@ class Blob(Generic[ScalarT]):
         host: DeviceAllocator | None = None,
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = AUTOMATIC,
+        checked: bool | None = None,
     ) -> Blob[Any]:
         """A blob whose data is somebody else's array: of NumPy, CuPy, PyTorch, JAX or PyOpenCL, or a list.
 
@@ -1030,7 +1043,7 @@ class Blob(Generic[ScalarT]):
             The type of the elements; None keeps the array's own type.
         copy : bool, optional
             True: always copy.  False: never copy.  None: copy only if the array cannot be adopted.
-        host, pinned, device
+        host, pinned, device, checked
             As for the class.
 
         Raises
@@ -1050,7 +1063,7 @@ class Blob(Generic[ScalarT]):
         allocator = resolve_device(device)
         theirs = ForeignArray(array, allocator)
         kind = theirs.element_type() if dtype is None else dtype
-        blob: Blob[Any] = cls._made(kind, host, pinned, allocator).reshape(theirs.shape)
+        blob: Blob[Any] = cls._made(kind, host, pinned, allocator, checked).reshape(theirs.shape)
         if not copy:
             try:
                 theirs.check_adoptable(blob.dtype)
@@ -1066,11 +1079,12 @@ class Blob(Generic[ScalarT]):
     # --- copies, pickles, and how a blob of a derived class is made
 
     @classmethod
-    def _made(cls, dtype: Any, host: Any, pinned: Any, device: Any) -> Self:
+    def _made(cls, dtype: Any, host: Any, pinned: Any, device: Any, checked: Any) -> Self:
         """A blob without a shape, made by the ``__init__`` of this class, which may be a derived one."""
         make: Any = cls
-        # A derived class does not need a parameter `pinned` if nobody passes one.
-        blob: Self = make(dtype=dtype, host=host, device=device, **({} if pinned is None else {"pinned": pinned}))
+        # A derived class does not need parameters `pinned` and `checked` if nobody passes one.
+        given = {name: it for name, it in (("pinned", pinned), ("checked", checked)) if it is not None}
+        blob: Self = make(dtype=dtype, host=host, device=device, **given)
         return blob
 
     @classmethod
@@ -1089,11 +1103,12 @@ class Blob(Generic[ScalarT]):
         return (attributes or {}) | {name: value for name, value in slots.items() if name not in _OWN}
 
     def _memory(self, size: int) -> SyncedMemory:
-        return memory_over(size, (self._host, self._pinned, self._device))
+        return memory_over(size, (self._host, self._pinned, self._device), self._checked)
 
     def _like(self, shape: Shape | None, data: Elements, diff: Elements) -> Self:
         """Another blob on the same allocators, with these elements."""
-        blob = self._bare(self.dtype, host=self._host, pinned=self._pinned, device=self._device)
+        where = {"host": self._host, "pinned": self._pinned, "device": self._device, "checked": self._checked}
+        blob = self._bare(self.dtype, **where)
         blob._shape, blob._data, blob._diff = shape, data, diff  # noqa: SLF001 -- the blob is of this class
         return blob
 

@@ -17,9 +17,11 @@ from .tables import READ_GPU
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from weakref import ref
 
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
+    from .watch import Watch
 
     Perform = Callable[["Sides", bool, Any], None]
 
@@ -47,9 +49,13 @@ class Sides:
         A side that gets other memory is a new object.
     flights : list of Flight
         The copy between the two that may be in flight, or nothing.
+    lent : weakref.ref or None
+        The view of the host side that the call which moved the head there has returned: it has the right to write.
+    watch : Watch or None
+        What tells of stale writes, in checked mode.
     """
 
-    __slots__ = ("cpu", "device", "flights", "gpu", "pageable", "pinned", "size")
+    __slots__ = ("__weakref__", "cpu", "device", "flights", "gpu", "lent", "pageable", "pinned", "size", "watch")
 
     def __init__(
         self, size: int, pageable: DeviceAllocator, pinned: DeviceAllocator, device: DeviceAllocator | None
@@ -59,6 +65,8 @@ class Sides:
         self.pinned: DeviceAllocator = pinned
         self.device: Any = device  # Any: the rows that reach for it do not exist in a memory without a device
         self.flights: list[Flight] = []
+        self.lent: ref[np.ndarray[Any, np.dtype[Any]]] | None = None
+        self.watch: Watch | None = None
         self.cpu: Side = _NO_SIDE
         self.gpu: Side = _NO_SIDE
 
@@ -100,11 +108,20 @@ class Sides:
         if not had_gpu:
             self.gpu.give_back(error, stuck)
 
+    def end_right(self) -> None:
+        """Make the view that was lent last read-only: what is written through it from now on would be lost."""
+        view, self.lent = None if self.lent is None else self.lent(), None
+        if view is not None:
+            view.flags.writeable = False
+
     def end(self) -> None:
         """Give both sides back, because the memory is gone, when the copy in flight is over."""
         if not hasattr(self, "gpu"):
             return  # an interrupt came while this was made
         try:
+            self.end_right()
+            if self.watch is not None:
+                self.watch.warn(self, "at the end of the memory")
             for flight in self.flights:
                 flight.end()  # also a copy between two buffers that others own
             self.cpu.end()

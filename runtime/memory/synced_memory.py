@@ -56,6 +56,7 @@ from .tables import (
     WRITE_CPU,
     WRITE_GPU,
 )
+from .watch import Watch, is_checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +73,7 @@ __all__ = ["SyncedMemory", "memory_over"]
 
 _VIEWING = "making a view"
 
+_GIVES_VIEWS = "mutable_", "set_", "gpu_"
 _SET_CPU, _SET_GPU = caffe.SET_CPU_DATA.name, caffe.SET_GPU_DATA.name
 _PUSH, _RELEASE = caffe.ASYNC_GPU_PUSH.name, caffe.RELEASE.name
 
@@ -105,6 +107,10 @@ class SyncedMemory:
         makes a memory without a device.
     check_device : bool
         Refuse every call while another device is current, as Caffe's DEBUG build does (syncedmem.cpp:170-183).
+    checked : bool or None
+        Tell of views that are kept too long: each call compares the bytes that must not have changed since the last
+        one, and raises `StaleWriteError` if they have; a side that becomes stale is filled with 0xFF, which is NaN for
+        floats.  This costs one or two passes over the bytes a call.  None: if ``SYNCEDMEM_CHECKED`` is 1.
 
     Raises
     ------
@@ -121,7 +127,6 @@ class SyncedMemory:
         "_busy",
         "_check_device",
         "_closed",
-        "_lent",
         "_lock",
         "_read_cpu",
         "_read_gpu",
@@ -138,7 +143,7 @@ class SyncedMemory:
     _read_gpu: Callable[[], DeviceArray] | None
     _write_gpu: Callable[[], DeviceArray] | None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- where the two sides are, and two kinds of checks
         self,
         size: int,
         *,
@@ -146,22 +151,24 @@ class SyncedMemory:
         pinned: DeviceAllocator | None = None,
         device: DeviceAllocator | str | None = AUTOMATIC,
         check_device: bool = False,
+        checked: bool | None = None,
     ) -> None:
         allocators = resolve_sides(host, pinned, device)
-        self._prepare(check_byte_size(size, "size"), allocators, as_flag(check_device, "check_device"))
+        size = check_byte_size(size, "size")
+        self._prepare(size, allocators, as_flag(check_device, "check_device"), is_checked(checked))
 
-    def _prepare(self, size: int, allocators: Resolved, check_device: bool) -> None:
+    def _prepare(self, size: int, allocators: Resolved, check_device: bool, checked: bool) -> None:
         self._size = size
         self._sides = sides = Sides(size, *allocators)
         self._table = TABLES[sides.device is not None]
         self._actions = ACTIONS if size else EMPTY_ACTIONS
         self._check_device = check_device and sides.device is not None
+        if checked:
+            sides.watch = Watch(sides)
         self._lock = fork_safe_lock()
         self._state = self._table.start
         self._closed = False
         self._busy = False
-        # The view that the call which moved the head to the host returned: it alone has the right to write.
-        self._lent: ref[np.ndarray[Any, np.dtype[Any]]] | None = None
         self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
 
     # --- the four accessors
@@ -353,6 +360,8 @@ class SyncedMemory:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if error is not None and self._sides.watch is not None:
+            self._sides.watch.warn(self._sides, "at the end of the with block")  # an error would hide the other one
         self.close()
 
     # --- for other libraries
@@ -438,6 +447,11 @@ class SyncedMemory:
         return device
 
     @property
+    def checked(self) -> bool:
+        """Whether views that are kept too long are told."""
+        return self._sides.watch is not None
+
+    @property
     def closed(self) -> bool:
         """Whether `close` was called."""
         return self._closed
@@ -479,11 +493,33 @@ class SyncedMemory:
             # No accessor may take the fast path while the state changes, so none is ready until the end.
             self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
             try:
+                if self._sides.watch is not None:
+                    return self._watched(self._sides.watch, call, work, arguments)
                 return work(*arguments)
             finally:
                 self._busy = False
-                if not (self._check_device or self._closed):
+                if not (self._check_device or self._closed or self._sides.watch is not None):
                     self._make_ready()
+
+    def _watched(self, watch: Watch, call: str, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """Do the work of a call of a checked memory: a stale write is told before it, or after it if it closes."""
+        sides, before, done = self._sides, self._state, False
+        error = watch.compare(sides, call)
+        if error is not None and call != "close":
+            raise error
+        try:
+            result = work(*arguments)
+            done = True
+        finally:
+            if self._closed:
+                watch.forget()
+            elif not done or before != self._state:  # a call that fails may have written to a stale side
+                watch.record(sides, call, HEADS[before], HEADS[self._state])
+        if call.startswith(_GIVES_VIEWS):
+            watch.take(sides, call)
+        if error is not None:
+            raise error
+        return result
 
     def _make_ready(self) -> None:
         """Make each accessor ready that has nothing left to do; before this call none is ready."""
@@ -552,21 +588,17 @@ class SyncedMemory:
         """Take effect.  If the head moves, the host view that was lent last loses its right, and a new one gets it."""
         before, self._state = self._state, after
         if before != after:
-            if self._lent is not None:
-                self._end_right()
+            sides = self._sides
+            if sides.lent is not None:
+                sides.end_right()
             if accessor == WRITE_CPU:
-                self._lent = ref(view)
-
-    def _end_right(self) -> None:
-        """Make the host view that was lent last read-only: what is written through it now would be lost."""
-        view, self._lent = None if self._lent is None else self._lent(), None
-        if view is not None:
-            view.flags.writeable = False
+                sides.lent = ref(view)
 
     def _lend_instead(self, lent: HostArray, view: np.ndarray[Any, np.dtype[Any]]) -> None:
         """Remember another view in place of the one that the last call returned, if that one has the right to write."""
-        if self._lent is not None and self._lent() is lent:
-            self._lent = ref(view)
+        sides = self._sides
+        if sides.lent is not None and sides.lent() is lent:
+            sides.lent = ref(view)
 
     def _push(self, stream: Any) -> None:
         """Queue a copy to the device."""
@@ -597,7 +629,7 @@ class SyncedMemory:
                     sides.cpu, self._state = fresh, after
                 else:
                     sides.gpu, self._state = fresh, after
-                self._end_right()
+                sides.end_right()
                 sides.flights.clear()
 
     def _looked_up(self, call: str, name: str, argument: Any) -> Cell:
@@ -623,7 +655,7 @@ class SyncedMemory:
                 # One side is freed and does not come back.  Whatever happens to the other, this memory is closed.
                 self._closed = self._closed or side.ptr is None
         self._closed = True
-        self._end_right()
+        sides.end_right()
         sides.flights.clear()
         for side in (sides.cpu, sides.gpu):
             if side.ptr is not None or side.owner is not None:
@@ -705,10 +737,10 @@ class SyncedMemory:
             flights.clear()
 
 
-def memory_over(size: int, allocators: Resolved) -> SyncedMemory:
+def memory_over(size: int, allocators: Resolved, checked: bool) -> SyncedMemory:
     """A new memory over allocators that are known to be usable, for blobs, which make two at once."""
     memory = SyncedMemory.__new__(SyncedMemory)
-    memory._prepare(size, allocators, check_device=False)  # noqa: SLF001 -- a second way to make one
+    memory._prepare(size, allocators, False, checked)  # noqa: SLF001 -- a second way to make one
     return memory
 
 

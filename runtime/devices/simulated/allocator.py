@@ -231,6 +231,20 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         """Perform all work that is queued on all streams of this device."""
         self._space.synchronize()
 
+    def settled(self) -> bool:
+        """Whether no work is queued on any stream; it makes none happen."""
+        return not self._space.busy
+
+    def peek(self, ptr: SimulatedArray) -> HostArray:
+        """A copy of the bytes that an array has now; unlike `SimulatedArray.get`, it makes no queued work happen.
+
+        Raises
+        ------
+        SimulatedDeviceError
+            If the memory was freed.
+        """
+        return ptr.raw(ptr.nbytes).copy()
+
     def check(self) -> None:
         """Check for stray writes: into red zones, and into memory that was freed lately.
 

@@ -1,0 +1,243 @@
+"""Checked mode: `Watch` tells of bytes that were written, or read, through a view that had lost its right.
+
+Two rules are enough for most mistakes with kept views.  The bytes of a side change only while that side alone is fresh:
+after each call the watch knows what the other bytes are, and before the next one it compares.  And a side that becomes
+stale is filled with `POISON`, which is NaN for elements of a floating type: who reads it sees that.
+
+The watch waits for no queued work and makes none happen, because that could hide a missing wait.  So it poisons nothing
+while work is queued on a simulated device, and does not compare what a push may still write.  An adopted buffer is
+somebody else's: it is compared, and never poisoned; neither is a block that another checked memory has adopted.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import warnings
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakSet
+
+import numpy as np
+
+from syncedmem.model import InvalidArgumentError, StaleWriteError, SyncedHead
+
+from ..allocators.pointers import as_flag
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .side import Side
+    from .sides import Sides
+
+__all__ = ["ENVIRONMENT", "Watch", "is_checked"]
+
+POISON = 0xFF
+"""The byte that fills a stale side."""
+
+ENVIRONMENT = "SYNCEDMEM_CHECKED"
+"""The environment variable that checks all memories that do not say ``checked=``."""
+
+_INSIDE = str(Path(__file__).parents[1]) + os.sep
+
+
+def is_checked(checked: object) -> bool:
+    """What the argument ``checked`` means; None leaves it to the environment.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is neither None nor a ``bool``, or the environment variable has another value than 0 and 1.
+    """
+    return _by_environment() if checked is None else as_flag(checked, "checked")
+
+
+@cache
+def _by_environment() -> bool:
+    value = os.environ.get(ENVIRONMENT, "")
+    if value not in ("", "0", "1"):
+        raise InvalidArgumentError(ENVIRONMENT, value, "0 or 1")
+    return value == "1"
+
+
+class _Line(NamedTuple):
+    """A call, and the line of the caller."""
+
+    call: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.call}() at {self.where}"
+
+
+def _here(call: str) -> _Line:
+    """The line outside of this package that is calling."""
+    frame = sys._getframe(1)  # noqa: SLF001 -- the only way that costs little
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        frame = frame.f_back
+    return _Line(call, f"{frame.f_code.co_filename}:{frame.f_lineno}")
+
+
+class _Seen:
+    """What a watch knows of one side.
+
+    Attributes
+    ----------
+    expected : array or None
+        The bytes that the side must have; None if nothing is known of it.
+    taken, ended : _Line or None
+        The call that returned the last view with the right to write, or adopted the buffer; and the call that ended
+        that right.
+    """
+
+    __slots__ = ("ended", "expected", "name", "taken")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.expected: NDArray[np.uint8] | None = None
+        self.taken: _Line | None = None
+        self.ended: _Line | None = None
+
+    def difference(self, now: NDArray[np.uint8] | None) -> int | None:
+        """The first byte that is not as expected; None if there is none, or nobody knows."""
+        if self.expected is None or now is None or np.array_equal(self.expected, now):
+            return None
+        return int(np.argmax(self.expected != now))
+
+
+class Watch:
+    """What is known of the bytes of a memory's two sides after its last call."""
+
+    __slots__ = ("_far", "_near")
+
+    def __init__(self, sides: Sides) -> None:
+        self._near, self._far = _Seen("host"), _Seen("device")
+        _watched.add(sides)
+
+    def compare(self, sides: Sides, call: str) -> StaleWriteError | None:
+        """The error to raise if a side has other bytes than after the last call; it is told once."""
+        error = None
+        known = (self._near, sides.cpu, _host_bytes(sides)), (self._far, sides.gpu, _device_bytes(sides))
+        for seen, side, now in known:
+            # Who adopts a buffer says that its bytes are fresh, also if it is the one that is adopted already.
+            given = side.owner is None and call.startswith("set_") and self._seen(call) is seen
+            first = None if given else seen.difference(now)
+            if first is not None:
+                error = error or StaleWriteError(call, seen.name, first, str(seen.taken or ""), str(seen.ended or ""))
+                seen.expected = now
+        return error
+
+    def record(self, sides: Sides, call: str, before: SyncedHead, head: SyncedHead) -> None:
+        """Remember what the bytes are after a call that has moved the head, or given a side other memory."""
+        near, far = self._near, self._far
+        if before is not head:
+            line = _here(call)
+            for seen, fresh in ((near, SyncedHead.HEAD_AT_CPU), (far, SyncedHead.HEAD_AT_GPU)):
+                if before is fresh:
+                    seen.ended = line
+        poison = np.full(sides.size, POISON, np.uint8) if before is not head and _is_quiet(sides) else None
+        near.expected = far.expected = None
+        if head is SyncedHead.SYNCED:
+            near.expected = far.expected = _copied(_host_bytes(sides))  # a copy has made both the same
+        elif head is SyncedHead.HEAD_AT_GPU:
+            near.expected = _poisoned_host(sides, poison)
+        elif head is SyncedHead.HEAD_AT_CPU:
+            far.expected = _poisoned_device(sides, poison)
+
+    def _seen(self, call: str) -> _Seen:
+        """The side that a call is about."""
+        return self._far if "gpu" in call else self._near
+
+    def forget(self) -> None:
+        """Expect nothing any more, because the memory is closed."""
+        self._near.expected = self._far.expected = None
+
+    def take(self, sides: Sides, call: str) -> None:
+        """Remember the line of a call that has returned a view, or adopted a buffer."""
+        seen = self._seen(call)
+        if call.startswith("set_"):
+            _adopters.add(sides)
+        if seen.taken is None or not call.startswith("gpu"):  # on real devices one can write to every view
+            seen.taken = _here(call)
+
+    def warn(self, sides: Sides, why: str) -> None:
+        """Warn of a stale write when no call is left that could raise."""
+        error = self.compare(sides, why)
+        self.forget()
+        if error is not None:
+            warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+
+
+def _is_ours(sides: Sides, side: Side) -> bool:
+    """Whether a side has memory that it owns, and that no other checked memory has adopted."""
+    if side.owner is None or side.ptr is None:
+        return False
+    on_device = side is sides.gpu
+    for other in list(_adopters):
+        theirs = other.gpu if on_device else other.cpu
+        if theirs.owner is None and theirs.ptr is not None and other is not sides:
+            with suppress(Exception):  # of another device, or freed
+                if (sides.device if on_device else sides.pageable).overlaps(theirs.ptr, side.ptr):
+                    return False
+    return True
+
+
+def _is_quiet(sides: Sides) -> bool:
+    """Whether no queued work may still use the bytes; a real device is waited for."""
+    if sides.device is None or sides.flights or not sides.size:
+        return False
+    with suppress(Exception):  # somebody else's allocator need not be able to say so
+        return bool(sides.device.settled())
+    return False
+
+
+def _poisoned_host(sides: Sides, poison: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
+    """What a stale host side has from now on: poison, if it is ours, and there is some."""
+    if poison is None or not _is_ours(sides, sides.cpu):
+        return _copied(_host_bytes(sides))
+    sides.cpu.ptr[: sides.size] = poison
+    return poison
+
+
+def _poisoned_device(sides: Sides, poison: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
+    """What a stale device side has from now on, as on the host."""
+    if poison is not None and _is_ours(sides, sides.gpu):
+        with suppress(Exception):  # without poison, the bytes are compared with what they are
+            sides.device.poison(sides.gpu.ptr, POISON)
+            return poison
+    return _device_bytes(sides)
+
+
+def _copied(array: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
+    return None if array is None else array.copy()
+
+
+def _host_bytes(sides: Sides) -> NDArray[np.uint8] | None:
+    ptr: Any = sides.cpu.ptr
+    return None if ptr is None or not sides.size else ptr[: sides.size]
+
+
+def _device_bytes(sides: Sides) -> NDArray[np.uint8] | None:
+    """A copy of the bytes of the device side; None if a push may be in flight, or they cannot be read."""
+    ptr: Any = sides.gpu.ptr
+    if ptr is None or not sides.size or sides.flights:
+        return None
+    with suppress(Exception):  # somebody else's buffer may be freed by now, and somebody else's allocator lack this
+        found: NDArray[np.uint8] = sides.device.peek(ptr)[: sides.size]
+        return found
+    return None
+
+
+_watched: WeakSet[Sides] = WeakSet()
+_adopters: WeakSet[Sides] = WeakSet()
+"""The checked memories that have adopted a buffer, which may be the block of another one."""
+
+
+@atexit.register
+def _tell_at_exit() -> None:
+    for sides in list(_watched):
+        if sides.watch is not None:
+            sides.watch.warn(sides, "at the exit")
