@@ -151,8 +151,8 @@ class Adaptor(DeviceAllocator):
     def peek(self, ptr: Pointer) -> HostArray:
         return self._upstream.peek(ptr)
 
-    def poison(self, ptr: Pointer, byte: int) -> None:
-        self._upstream.poison(ptr, byte)
+    def poison(self, ptr: Pointer) -> None:
+        self._upstream.poison(ptr)
 
     def _of_upstream(self, name: str) -> Any:
         # Names with an underscore are not passed on: if `_upstream` itself were missing, this would recurse for ever.

@@ -22,7 +22,19 @@ if TYPE_CHECKING:
     from .arithmetic import Arithmetic
     from .pointers import HostArray
 
-__all__ = ["SOURCES", "TARGETS", "DeviceAllocator", "check_allocator", "check_event", "check_kind", "check_operation"]
+__all__ = [
+    "POISON",
+    "SOURCES",
+    "TARGETS",
+    "DeviceAllocator",
+    "check_allocator",
+    "check_event",
+    "check_kind",
+    "check_operation",
+]
+
+POISON = 0xFF
+"""The byte that fills a stale side of a checked memory: floats of it are NaN."""
 
 # Made once, because every copy needs two of them.
 SOURCES = {it: End("src", it.from_device, False, f"MemcpyKind.{it.name}") for it in MemcpyKind}
@@ -126,15 +138,34 @@ class DeviceAllocator(Allocator, ABC):
         return True
 
     def peek(self, ptr: Pointer) -> HostArray:
-        """A copy of the bytes that an array has, on the host."""
+        """A copy of the bytes that an array has now, on the host.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it is no memory of this device.
+        """
+        self._check_array(ptr)
         with self.using():
             found: HostArray = ptr.get()
         return found
 
-    def poison(self, ptr: Pointer, byte: int) -> None:
-        """Fill an array with a byte; nobody may use it meanwhile."""
+    def poison(self, ptr: Pointer) -> None:
+        """Fill an array with the byte 0xFF, while no work is queued that may use it.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it is no memory of this device.
+        """
+        self._check_array(ptr)
         with self.using():
-            ptr.set(np.full(len(ptr), byte, np.uint8))
+            ptr.set(np.full(len(ptr), POISON, np.uint8))
+
+    def _check_array(self, ptr: Pointer) -> None:
+        self._check_mine("ptr", ptr)
+        if not hasattr(ptr, "set"):
+            raise InvalidArgumentError("ptr", ptr, "memory of a device")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

@@ -189,7 +189,7 @@ class Blob(Generic[ScalarT]):
             shape = (first,)
         kind = check_dtype(np.float32 if dtype is None else dtype)
         self._host, self._pinned, self._device = resolve_sides(host, pinned, device)
-        self._checked = is_checked(checked)
+        self._checked = is_checked(checked, self._device)
         self._shape: Shape | None = _checked(shape, kind) if shape else None
         extents = _NOTHING if self._shape is None else self._shape
         self._data, self._diff = self._fresh(extents, kind), self._fresh(extents, kind)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import threading
+import time
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     from syncedmem.model.interface import Event
 
-    from ..allocators.pointers import End
+    from ..allocators.pointers import End, HostArray
     from .compilers import Compiler
     from .opencl_arithmetic import OpenCLArithmetic
 
@@ -56,6 +57,10 @@ try:
         importlib.import_module(f"pyopencl.{part}")
 except Exception as _error:
     raise NoDeviceError(f"OpenCL needs PyOpenCL and a driver: {install('opencl')} ({why(_error)})") from _error
+
+
+_PATIENCE = 0.1
+"""In seconds: how long a checked memory waits for queued work, before it leaves a stale side as it is."""
 
 
 class OpenCLDeviceAllocator(DeviceAllocator):
@@ -99,6 +104,7 @@ class OpenCLDeviceAllocator(DeviceAllocator):
             self._queues = _Queues(cl.CommandQueue(self.context))
         except cl.Error as error:
             raise NoDeviceError(f"PyOpenCL is installed, but OpenCL cannot be used: {error}") from error
+        self._aside: Any = None
         self._home = Home(self.name)
         self._live = LiveBlocks(self.name)
         self._arithmetic: dict[bool, OpenCLArithmetic] = {}
@@ -314,6 +320,24 @@ class OpenCLDeviceAllocator(DeviceAllocator):
         self._keep(marker)
         stream.flush()
         return _QueueEvent(marker, self._let_go)
+
+    def settled(self) -> bool:
+        # The host can hold a queue for as long as it likes, so nobody waits for ever here.
+        busy = [event.command_queue for event in list(self._queued.values())]
+        markers = [self.record(queue) for queue in (self.current_stream(), self.queue, *busy)]
+        limit = time.monotonic() + _PATIENCE
+        while not all(marker.done for marker in markers):
+            if time.monotonic() > limit:
+                return False
+            time.sleep(_PATIENCE / 1000)
+        return True
+
+    def peek(self, ptr: Any) -> HostArray:
+        self._check_mine("ptr", ptr)
+        if self._aside is None:
+            self._aside = self.stream()
+        found: HostArray = ptr.get(queue=self._aside)  # the current queue may wait for somebody
+        return found
 
     def arithmetic(self) -> OpenCLArithmetic:
         """Arithmetic by kernels; by the host over mapped buffers, if the compiler fails or the device is the processor.

@@ -110,7 +110,8 @@ class SyncedMemory:
     checked : bool or None
         Tell of views that are kept too long: each call compares the bytes that must not have changed since the last
         one, and raises `StaleWriteError` if they have; a side that becomes stale is filled with 0xFF, which is NaN for
-        floats.  This costs one or two passes over the bytes a call.  None: if ``SYNCEDMEM_CHECKED`` is 1.
+        floats.  This costs one or two passes over the bytes a call.  None: what the environment variable
+        ``SYNCEDMEM_CHECKED`` says, 0 or 1; without it, True if the device is the simulated one.
 
     Raises
     ------
@@ -155,7 +156,7 @@ class SyncedMemory:
     ) -> None:
         allocators = resolve_sides(host, pinned, device)
         size = check_byte_size(size, "size")
-        self._prepare(size, allocators, as_flag(check_device, "check_device"), is_checked(checked))
+        self._prepare(size, allocators, as_flag(check_device, "check_device"), is_checked(checked, allocators[2]))
 
     def _prepare(self, size: int, allocators: Resolved, check_device: bool, checked: bool) -> None:
         self._size = size
@@ -503,18 +504,22 @@ class SyncedMemory:
 
     def _watched(self, watch: Watch, call: str, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         """Do the work of a call of a checked memory: a stale write is told before it, or after it if it closes."""
-        sides, before, done = self._sides, self._state, False
+        sides, before = self._sides, self._state
         error = watch.compare(sides, call)
         if error is not None and call != "close":
             raise error
+        known = watch.forget()  # a call that fails may have written to a stale side, and be interrupted anywhere
         try:
             result = work(*arguments)
-            done = True
-        finally:
-            if self._closed:
-                watch.forget()
-            elif not done or before != self._state:  # a call that fails may have written to a stale side
-                watch.record(sides, call, HEADS[before], HEADS[self._state])
+        except Exception:
+            watch.record(sides, call, HEADS[before], HEADS[self._state])
+            raise
+        if self._closed:
+            pass
+        elif before == self._state:
+            watch.expect(known)
+        else:
+            watch.record(sides, call, HEADS[before], HEADS[self._state])
         if call.startswith(_GIVES_VIEWS):
             watch.take(sides, call)
         if error is not None:

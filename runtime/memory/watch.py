@@ -24,53 +24,59 @@ from weakref import WeakSet
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, StaleWriteError, SyncedHead
+from syncedmem.model.interface import DeviceType
 
+from ..allocators.base import POISON
 from ..allocators.pointers import as_flag
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from ..allocators.base import DeviceAllocator
     from .side import Side
     from .sides import Sides
 
 __all__ = ["ENVIRONMENT", "Watch", "is_checked"]
 
-POISON = 0xFF
-"""The byte that fills a stale side."""
+Bytes = bytes | None
+"""The bytes of a side; None if nothing is known of them."""
 
 ENVIRONMENT = "SYNCEDMEM_CHECKED"
-"""The environment variable that checks all memories that do not say ``checked=``."""
+"""The environment variable that checks all memories that do not say ``checked=``, or none of them."""
 
 _INSIDE = str(Path(__file__).parents[1]) + os.sep
 
 
-def is_checked(checked: object) -> bool:
-    """What the argument ``checked`` means; None leaves it to the environment.
+def is_checked(checked: object, device: DeviceAllocator | None) -> bool:
+    """What the argument ``checked`` means.  None: what the environment says, or else whether the device is simulated.
 
     Raises
     ------
     InvalidArgumentError
         If it is neither None nor a ``bool``, or the environment variable has another value than 0 and 1.
     """
-    return _by_environment() if checked is None else as_flag(checked, "checked")
+    if checked is not None:
+        return as_flag(checked, "checked")
+    said = _by_environment()
+    return getattr(device, "device_type", None) is DeviceType.SIMULATED if said is None else said
 
 
 @cache
-def _by_environment() -> bool:
+def _by_environment() -> bool | None:
+    """What the environment says; read once, because every memory asks."""
     value = os.environ.get(ENVIRONMENT, "")
     if value not in ("", "0", "1"):
         raise InvalidArgumentError(ENVIRONMENT, value, "0 or 1")
-    return value == "1"
+    return value == "1" if value else None
 
 
 class _Line(NamedTuple):
     """A call, and the line of the caller."""
 
     call: str
-    where: str
+    file: str
+    number: int
 
     def __str__(self) -> str:
-        return f"{self.call}() at {self.where}"
+        return f"{self.call}() at {self.file}:{self.number}"
 
 
 def _here(call: str) -> _Line:
@@ -78,7 +84,7 @@ def _here(call: str) -> _Line:
     frame = sys._getframe(1)  # noqa: SLF001 -- the only way that costs little
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame = frame.f_back
-    return _Line(call, f"{frame.f_code.co_filename}:{frame.f_lineno}")
+    return _Line(call, frame.f_code.co_filename, frame.f_lineno)
 
 
 class _Seen:
@@ -86,7 +92,7 @@ class _Seen:
 
     Attributes
     ----------
-    expected : array or None
+    expected : bytes or None
         The bytes that the side must have; None if nothing is known of it.
     taken, ended : _Line or None
         The call that returned the last view with the right to write, or adopted the buffer; and the call that ended
@@ -97,15 +103,9 @@ class _Seen:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.expected: NDArray[np.uint8] | None = None
+        self.expected: bytes | None = None
         self.taken: _Line | None = None
         self.ended: _Line | None = None
-
-    def difference(self, now: NDArray[np.uint8] | None) -> int | None:
-        """The first byte that is not as expected; None if there is none, or nobody knows."""
-        if self.expected is None or now is None or np.array_equal(self.expected, now):
-            return None
-        return int(np.argmax(self.expected != now))
 
 
 class Watch:
@@ -120,14 +120,17 @@ class Watch:
     def compare(self, sides: Sides, call: str) -> StaleWriteError | None:
         """The error to raise if a side has other bytes than after the last call; it is told once."""
         error = None
-        known = (self._near, sides.cpu, _host_bytes(sides)), (self._far, sides.gpu, _device_bytes(sides))
-        for seen, side, now in known:
+        for seen, side, read in ((self._near, sides.cpu, _host_bytes), (self._far, sides.gpu, _device_bytes)):
+            if seen.expected is None:
+                continue
+            now = read(sides)
+            if now == seen.expected or now is None:
+                continue
             # Who adopts a buffer says that its bytes are fresh, also if it is the one that is adopted already.
-            given = side.owner is None and call.startswith("set_") and self._seen(call) is seen
-            first = None if given else seen.difference(now)
-            if first is not None:
+            if not (side.owner is None and call.startswith("set_") and self._seen(call) is seen):
+                first = int(np.argmax(np.frombuffer(seen.expected, np.uint8) != np.frombuffer(now, np.uint8)))
                 error = error or StaleWriteError(call, seen.name, first, str(seen.taken or ""), str(seen.ended or ""))
-                seen.expected = now
+            seen.expected = now
         return error
 
     def record(self, sides: Sides, call: str, before: SyncedHead, head: SyncedHead) -> None:
@@ -138,22 +141,26 @@ class Watch:
             for seen, fresh in ((near, SyncedHead.HEAD_AT_CPU), (far, SyncedHead.HEAD_AT_GPU)):
                 if before is fresh:
                     seen.ended = line
-        poison = np.full(sides.size, POISON, np.uint8) if before is not head and _is_quiet(sides) else None
-        near.expected = far.expected = None
         if head is SyncedHead.SYNCED:
-            near.expected = far.expected = _copied(_host_bytes(sides))  # a copy has made both the same
+            near.expected = far.expected = _host_bytes(sides)  # a copy has made both the same
         elif head is SyncedHead.HEAD_AT_GPU:
-            near.expected = _poisoned_host(sides, poison)
+            near.expected = _poisoned(sides, sides.cpu, before is not head) or _host_bytes(sides)
         elif head is SyncedHead.HEAD_AT_CPU:
-            far.expected = _poisoned_device(sides, poison)
+            far.expected = _poisoned(sides, sides.gpu, before is not head) or _device_bytes(sides)
 
     def _seen(self, call: str) -> _Seen:
         """The side that a call is about."""
         return self._far if "gpu" in call else self._near
 
-    def forget(self) -> None:
-        """Expect nothing any more, because the memory is closed."""
+    def forget(self) -> tuple[Bytes, Bytes]:
+        """Expect nothing any more; returns what was expected of the host side and of the device side."""
+        known = self._near.expected, self._far.expected
         self._near.expected = self._far.expected = None
+        return known
+
+    def expect(self, known: tuple[Bytes, Bytes]) -> None:
+        """Expect again what `forget` has returned."""
+        self._near.expected, self._far.expected = known
 
     def take(self, sides: Sides, call: str) -> None:
         """Remember the line of a call that has returned a view, or adopted a buffer."""
@@ -194,39 +201,31 @@ def _is_quiet(sides: Sides) -> bool:
     return False
 
 
-def _poisoned_host(sides: Sides, poison: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
-    """What a stale host side has from now on: poison, if it is ours, and there is some."""
-    if poison is None or not _is_ours(sides, sides.cpu):
-        return _copied(_host_bytes(sides))
-    sides.cpu.ptr[: sides.size] = poison
-    return poison
+def _poisoned(sides: Sides, side: Side, moved: bool) -> bytes | None:
+    """Fill a side that has become stale; returns what it has from now on, or None if it was left as it is."""
+    if not moved or not _is_ours(sides, side) or not _is_quiet(sides):
+        return None
+    with suppress(Exception):  # somebody else's allocator need not be able to do so
+        if side is sides.cpu:
+            side.ptr[: sides.size] = POISON
+        else:
+            sides.device.poison(side.ptr)
+        return bytes((POISON,)) * sides.size
+    return None
 
 
-def _poisoned_device(sides: Sides, poison: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
-    """What a stale device side has from now on, as on the host."""
-    if poison is not None and _is_ours(sides, sides.gpu):
-        with suppress(Exception):  # without poison, the bytes are compared with what they are
-            sides.device.poison(sides.gpu.ptr, POISON)
-            return poison
-    return _device_bytes(sides)
-
-
-def _copied(array: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
-    return None if array is None else array.copy()
-
-
-def _host_bytes(sides: Sides) -> NDArray[np.uint8] | None:
+def _host_bytes(sides: Sides) -> bytes | None:
     ptr: Any = sides.cpu.ptr
-    return None if ptr is None or not sides.size else ptr[: sides.size]
+    return None if ptr is None or not sides.size else ptr[: sides.size].tobytes()
 
 
-def _device_bytes(sides: Sides) -> NDArray[np.uint8] | None:
+def _device_bytes(sides: Sides) -> bytes | None:
     """A copy of the bytes of the device side; None if a push may be in flight, or they cannot be read."""
     ptr: Any = sides.gpu.ptr
     if ptr is None or not sides.size or sides.flights:
         return None
     with suppress(Exception):  # somebody else's buffer may be freed by now, and somebody else's allocator lack this
-        found: NDArray[np.uint8] = sides.device.peek(ptr)[: sides.size]
+        found: bytes = sides.device.peek(ptr)[: sides.size].tobytes()
         return found
     return None
 

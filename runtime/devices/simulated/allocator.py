@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from syncedmem.model import AllocationError, InvalidArgumentError
 from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind
 
-from ...allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind, check_operation
+from ...allocators.base import POISON, SOURCES, TARGETS, DeviceAllocator, check_event, check_kind, check_operation
 from ...allocators.failures import adopting
 from ...allocators.pointers import (
     FILLED,
@@ -236,14 +236,26 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         return not self._space.busy
 
     def peek(self, ptr: SimulatedArray) -> HostArray:
-        """A copy of the bytes that an array has now; unlike `SimulatedArray.get`, it makes no queued work happen.
+        """As the base class; unlike `SimulatedArray.get`, it makes no queued work happen.
 
         Raises
         ------
-        SimulatedDeviceError
-            If the memory was freed.
+        InvalidArgumentError, SimulatedDeviceError
+            If it is no memory of this device, or was freed.
         """
+        self._check_mine("ptr", ptr)
         return ptr.raw(ptr.nbytes).copy()
+
+    def poison(self, ptr: SimulatedArray) -> None:
+        """As the base class.
+
+        Raises
+        ------
+        InvalidArgumentError, InvalidPointerError, SimulatedDeviceError
+            If it is no row of bytes of this device, is read-only, or was freed.
+        """
+        self._check_mine("ptr", ptr)
+        self._end(ptr, FILLED).raw(ptr.nbytes).fill(POISON)
 
     def check(self) -> None:
         """Check for stray writes: into red zones, and into memory that was freed lately.

@@ -141,8 +141,9 @@ def test_a_pointer_of_the_host_is_not_written_after_its_array_became_read_only()
 def test_of_two_memories_over_the_same_bytes_neither_knows_what_the_other_writes(place: Any) -> None:
     """As in Caffe.  The second one is told by a call for its host side to write."""
     array = np.zeros(8, np.uint8)
-    with adopted_by_a_memory(array, place) as first, adopted_by_a_memory(array, place) as second:
+    with SyncedMemory(8, device=place, checked=False) as first, SyncedMemory(8, device=place, checked=False) as second:
         for memory in (first, second):
+            memory.set_cpu_data(array)
             memory.gpu_data()
         first.mutable_cpu_data()[:] = 3
 

@@ -65,9 +65,9 @@ def test_binding_tables_are_complete_or_refused() -> None:
         _complete({it: perform for it, perform in ACTIONS.items() if it != "free_gpu"})
 
 
-def test_the_hot_path_makes_no_lookup(memory: SyncedMemory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call with nothing to do does not even reach the table."""
-    filled(memory)
+def test_the_hot_path_makes_no_lookup(device: SimulatedDeviceAllocator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call with nothing to do does not even reach the table, unless its memory is checked."""
+    memory = filled(SyncedMemory(SIZE, device=device, checked=False))
 
     monkeypatch.setattr(memory_module.SyncedMemory, "_access", failing(AssertionError, "the slow path was taken"))
 

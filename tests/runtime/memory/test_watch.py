@@ -1,0 +1,348 @@
+"""Checked memories: stale writes are told with their lines, stale sides are poisoned, and nobody is accused wrongly."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from subjects import SIZE, devices, failing, filled
+
+from syncedmem.model import DeviceError, InvalidArgumentError, StaleWriteError, SyncedHead
+from syncedmem.model.interface import DeviceType, MemcpyKind
+from syncedmem.runtime import (
+    Blob,
+    CPUDeviceAllocator,
+    LimitingAllocator,
+    PoolAllocator,
+    SimulatedDeviceAllocator,
+    SyncedMemory,
+    named_device,
+)
+from syncedmem.runtime.allocators.base import POISON
+from syncedmem.spec import Subject, check_conformance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).name
+
+
+@pytest.fixture(params=devices(), ids=lambda it: str(it.device_type.name))
+def place(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def checked(place: Any) -> SyncedMemory:
+    """A checked memory on each device of this machine."""
+    return SyncedMemory(SIZE, device=place, checked=True)
+
+
+def written(memory: Any, value: int = 3) -> Any:
+    """Write the device side; returns the view."""
+    view = memory.mutable_gpu_data()
+    view.set(np.full(SIZE, value, np.uint8))
+    return view
+
+
+def escaped(memory: Any) -> Any:
+    """The host side to write, in a form that does not become read-only with the view."""
+    return memoryview(memory.mutable_cpu_data())
+
+
+# --- what is told
+
+
+def test_a_write_while_both_sides_are_fresh_is_told_with_its_lines(checked: SyncedMemory) -> None:
+    """It is told once, before the call does anything; then the memory goes on with the bytes that it has."""
+    kept = escaped(checked)
+    kept[5] = 0
+    checked.gpu_data()
+    kept[5] = 7
+    with pytest.raises(StaleWriteError) as caught:
+        checked.gpu_data()
+
+    error = caught.value
+    assert ("gpu_data", "host", 5, SyncedHead.SYNCED) == (error.call, error.side, error.position, checked.head)
+    assert isinstance(error, RuntimeError)
+    for line in (error.taken, error.ended):
+        assert HERE in line
+    assert "mutable_cpu_data()" in error.taken
+    assert "gpu_data()" in error.ended
+    assert 0 == checked.gpu_data().get()[5]
+    assert 7 == checked.cpu_data()[5]
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "memoryview": memoryview,
+    "slice": lambda view: view[1:],
+    "asarray": lambda view: np.asarray(memoryview(view)),
+    "other type": lambda view: view.view(np.uint16),
+    "DLPack": np.from_dlpack,
+}
+"""Ways in which a view escapes: these do not become read-only with it."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_write_through_what_was_made_of_a_view_is_told(checked: SyncedMemory, way: str) -> None:
+    kept = WAYS[way](checked.mutable_cpu_data())
+    kept[0] = 1
+    checked.gpu_data()
+    kept[0] = 9
+    with pytest.raises(StaleWriteError):
+        checked.cpu_data()
+
+
+def test_a_write_to_a_stale_host_side_is_told(checked: SyncedMemory) -> None:
+    kept = escaped(checked)
+    written(checked)
+    kept[SIZE - 1] = 9
+    with pytest.raises(StaleWriteError) as caught:
+        checked.cpu_data()
+
+    assert ("host", SIZE - 1) == (caught.value.side, caught.value.position)
+    assert [3] * SIZE == checked.cpu_data().tolist()
+
+
+@pytest.mark.parametrize("after", ["cpu_data", "mutable_cpu_data"])
+def test_a_write_through_an_old_view_of_the_device_is_told(checked: SyncedMemory, after: str) -> None:
+    kept = written(checked)
+    getattr(checked, after)()
+    kept.set(np.full(SIZE, 4, np.uint8))
+    with pytest.raises(StaleWriteError) as caught:
+        checked.cpu_data()
+
+    assert ("device", "mutable_gpu_data()") == (caught.value.side, caught.value.taken.partition(" ")[0])
+    assert HERE in caught.value.ended
+
+
+def test_an_adopted_array_that_its_owner_writes_is_told(checked: SyncedMemory) -> None:
+    mine = np.ones(SIZE, np.uint8)
+    checked.set_cpu_data(mine)
+    checked.gpu_data()
+    mine[3] = 2
+    with pytest.raises(StaleWriteError) as caught:
+        checked.gpu_data()
+
+    assert (3, "set_cpu_data()") == (caught.value.position, caught.value.taken.partition(" ")[0])
+
+
+def test_two_memories_over_the_same_bytes_tell_each_other(place: Any) -> None:
+    mine = np.zeros(SIZE, np.uint8)
+    one, other = (SyncedMemory(SIZE, device=place, checked=True) for _ in range(2))
+    for memory in (one, other):
+        memory.set_cpu_data(mine)
+        memory.gpu_data()
+    one.mutable_cpu_data()[:] = 3
+    with pytest.raises(StaleWriteError):
+        other.gpu_data()
+
+
+def test_a_blob_tells_of_the_views_that_an_optimiser_keeps(place: Any) -> None:
+    blob = Blob((3,), device=place, checked=True)
+    blob.data = [1, 1, 1]
+    parameters = [blob.mutable_cpu_data()]
+    gradient = blob.gpu_data().get()
+    parameters[0] -= 0.1 * gradient
+    with pytest.raises(StaleWriteError):
+        blob.gpu_data()
+
+
+def test_closing_tells_and_closes(checked: SyncedMemory) -> None:
+    kept = escaped(checked)
+    checked.gpu_data()
+    kept[0] = 9
+    with pytest.raises(StaleWriteError):
+        checked.close()
+
+    assert checked.closed
+    checked.close()
+
+
+def test_a_block_that_ends_with_an_error_warns_and_shows_the_error(checked: SyncedMemory) -> None:
+    def fail() -> None:
+        with checked:
+            kept = escaped(checked)
+            checked.gpu_data()
+            kept[0] = 9
+            raise ZeroDivisionError
+
+    with pytest.warns(RuntimeWarning, match="the host side was written"), pytest.raises(ZeroDivisionError):
+        fail()
+
+    assert checked.closed
+
+
+def test_what_is_written_before_a_memory_is_dropped_is_a_warning(place: Any) -> None:
+    memory = SyncedMemory(SIZE, device=place, checked=True)
+    kept = escaped(memory)
+    memory.gpu_data()
+    kept[0] = 9
+    with pytest.warns(RuntimeWarning, match="byte 0 of the host side was written"):
+        del memory
+        gc.collect()
+
+
+# --- what is shown
+
+
+def test_a_stale_side_shows_poison(checked: SyncedMemory) -> None:
+    """Who reads it sees no old number: NaN for floats."""
+    near = checked.mutable_cpu_data().view(np.float32)
+    near[:] = 1
+    far = written(checked)
+    assert np.isnan(near).all()
+    checked.mutable_cpu_data().view(np.float32)[:] = 2
+
+    assert {POISON} == {*far.get().tolist()}
+    assert [2.0] * (SIZE // 4) == checked.gpu_data().get().view(np.float32).tolist()
+
+
+def test_adopted_memory_is_never_poisoned(checked: SyncedMemory, place: Any) -> None:
+    mine, theirs = np.ones(SIZE, np.uint8), place.empty(SIZE)
+    checked.set_cpu_data(mine)
+    checked.mutable_gpu_data()
+    theirs.set(np.full(SIZE, 2, np.uint8))
+    checked.set_gpu_data(theirs)
+    checked.set_cpu_data(mine)
+
+    assert ([1] * SIZE, [2] * SIZE) == (mine.tolist(), theirs.get().tolist())
+
+
+def test_a_block_that_another_memory_has_adopted_is_not_poisoned(place: Any) -> None:
+    lender, borrower = (SyncedMemory(SIZE, device=place, checked=True) for _ in range(2))
+    view = lender.mutable_cpu_data()
+    view[:] = 5
+    borrower.set_cpu_data(view)
+    lender.mutable_gpu_data()
+
+    assert [5] * SIZE == borrower.cpu_data().tolist()
+
+
+# --- nobody is accused wrongly, and nothing else changes
+
+
+def test_who_adopts_his_array_again_has_written_it_rightly(checked: SyncedMemory) -> None:
+    mine = np.ones(SIZE, np.uint8)
+    checked.set_cpu_data(mine)
+    written(checked)
+    mine[:] = 4
+    checked.set_cpu_data(mine)
+
+    assert [4] * SIZE == checked.gpu_data().get().tolist()
+
+
+def test_queued_work_finds_its_bytes() -> None:
+    """A kernel that reads the device side may run after the side is stale."""
+    device = SimulatedDeviceAllocator()
+    memory, stream, found = SyncedMemory(SIZE, device=device, checked=True), device.stream(), list[Any]()
+    filled(memory)
+    stream.launch(lambda items: found.extend(items.tolist()), memory.gpu_data())
+    memory.mutable_cpu_data()[:] = 8
+    memory.cpu_data()
+    assert not stream.done
+    stream.synchronize()
+
+    assert [7] * SIZE == found
+
+
+def test_a_push_makes_no_false_alarm(checked: SyncedMemory, place: Any) -> None:
+    filled(checked)
+    stream = place.stream()
+    checked.async_gpu_push(stream=stream)
+    checked.cpu_data()
+    checked.gpu_data()
+    device_copy = place.empty(SIZE)
+    place.memcpy(checked.gpu_data(), device_copy, SIZE, MemcpyKind.CUDA2CUDA)
+    checked.mutable_cpu_data()[:] = 8
+
+    assert ([7] * SIZE, [8] * SIZE) == (device_copy.get().tolist(), checked.gpu_data().get().tolist())
+
+
+@pytest.mark.parametrize("operation", ["allocate", "memcpy"])
+def test_a_call_that_fails_accuses_nobody(monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+    device = SimulatedDeviceAllocator()
+    memory = filled(SyncedMemory(SIZE, device=device, checked=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(device, operation, failing(RuntimeError, "dead"))
+        with pytest.raises(DeviceError):
+            memory.gpu_data()
+
+    assert [7] * SIZE == memory.gpu_data().get().tolist()
+
+
+@pytest.mark.parametrize("adaptor", [PoolAllocator, partial(LimitingAllocator, limit=1 << 20)])
+def test_adaptors_pass_on_what_a_checked_memory_needs(place: Any, adaptor: Any) -> None:
+    host = PoolAllocator(CPUDeviceAllocator())
+    with SyncedMemory(SIZE, host=host, pinned=host, device=adaptor(place), checked=True) as memory:
+        kept = memory.mutable_cpu_data().view(np.float32)
+        far = written(memory)
+        assert np.isnan(kept).all()
+        memory.cpu_data()
+        far.set(np.zeros(SIZE, np.uint8))
+        with pytest.raises(StaleWriteError):
+            memory.cpu_data()
+
+
+def test_memories_without_bytes_or_without_a_device_have_nothing_to_check() -> None:
+    for memory in (SyncedMemory(0, device="simulated", checked=True), SyncedMemory(SIZE, device=None, checked=True)):
+        memory.mutable_cpu_data()
+        memory.cpu_data()
+        memory.close()
+
+
+def test_only_memories_on_the_simulated_device_are_checked_unless_they_say_so(place: Any) -> None:
+    by_default = place.device_type is DeviceType.SIMULATED
+    assert by_default is SyncedMemory(SIZE, device=place).checked
+    assert (True, False) == tuple(SyncedMemory(SIZE, device=place, checked=it).checked for it in (True, False))
+    assert by_default is Blob((2,), device=place).data_memory.checked
+    for make in (partial(SyncedMemory, SIZE), partial(Blob, (2,))):
+        wrong: Any = "yes"
+        with pytest.raises(InvalidArgumentError, match="checked must be True or False, got 'yes'"):
+            make(device=place, checked=wrong)
+
+
+@pytest.mark.parametrize(("value", "expected"), [("1", "True True"), ("0", "False False"), ("", "True False")])
+def test_the_environment_decides_for_those_that_do_not_say_so(value: str, expected: str) -> None:
+    assert (0, expected) == _run("print(*(SyncedMemory(4, device=it).checked for it in ('simulated', None)))", value)
+
+
+def test_a_wrong_value_in_the_environment_is_refused() -> None:
+    status, printed = _run("SyncedMemory(4)", "perhaps")
+
+    assert 1 == status
+    assert "SYNCEDMEM_CHECKED must be 0 or 1, got 'perhaps'" in printed
+
+
+def test_what_is_written_before_the_exit_is_a_warning() -> None:
+    program = "m = SyncedMemory(4)\nkept = memoryview(m.mutable_cpu_data())\nm.gpu_data()\nkept[2] = 9"
+    status, printed = _run(program, "1")
+
+    assert 0 == status
+    assert "RuntimeWarning: at the exit: byte 2 of the host side was written" in printed
+
+
+def _run(program: str, value: str) -> tuple[int, str]:
+    """Run a program in a new interpreter; returns its status, and what it prints."""
+    environment = os.environ | {"SYNCEDMEM_CHECKED": value, "SYNCEDMEM_DEVICE": "simulated"}
+    command = [sys.executable, "-c", f"from syncedmem import SyncedMemory\n{program}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, (done.stdout + done.stderr).strip()
+
+
+@pytest.mark.deep
+def test_the_kit_sees_caffes_actions_and_nothing_else(place: Any) -> None:
+    """A checked memory conforms: the checks are no calls of an allocator, and poison is where no byte is promised."""
+    make = partial(SyncedMemory, checked=True)
+    report = check_conformance(
+        Subject("checked", make, CPUDeviceAllocator(), named_device(place.device_type.name.lower())), steps=500
+    )
+
+    assert report.passed, report.violations
