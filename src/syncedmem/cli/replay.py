@@ -159,13 +159,12 @@ def _made(
     vector: dict[str, Any],
 ) -> Subject:
     """The subject for a vector: our memories, or those of a maker in Python."""
-    from syncedmem import SyncedMemory
     from syncedmem.spec import Subject
 
     if isinstance(made, Subject):
         return made
     there = subjects["cpu" if vector["edition"] == "cpu_only" else "simulated"]
-    return Subject(target or there.name, made or SyncedMemory, there.host, there.device)
+    return Subject(target or there.name, made or there.make, there.host, there.device)
 
 
 def _unnamed(file: Path, found: Replay) -> str:
