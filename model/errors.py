@@ -24,6 +24,7 @@ __all__ = [
     "BufferMismatchError",
     "ClosedAllocatorError",
     "ClosedMemoryError",
+    "CopyRefusedError",
     "DeclarationError",
     "DeviceError",
     "FileAccessError",
@@ -183,6 +184,33 @@ class StaleWriteError(SyncedMemoryError, RuntimeError):
         self.position = position
         self.taken = taken
         self.ended = ended
+
+
+class CopyRefusedError(SyncedMemoryError, RuntimeError):
+    """A copy or an allocation inside of a block that does not allow it (`syncedmem.no_copies`); nothing has changed.
+
+    Parameters
+    ----------
+    call : str
+        The call that would have caused it.
+    what : str
+        ``"up"`` (to the device), ``"down"`` (to the host) or ``"allocation"``.
+    byte_size : int
+        In bytes.
+    line : str
+        The call, with the line that made it.
+    limit : str
+        What the block allows.
+    """
+
+    def __init__(self, call: str, what: str, byte_size: int, line: str, limit: str) -> None:
+        action = f"allocate {byte_size} bytes" if what == "allocation" else f"copy {byte_size} bytes {what}"
+        super().__init__(f"{line} would {action}, and this block allows {limit}")
+        self.call = call
+        self.what = what
+        self.byte_size = byte_size
+        self.line = line
+        self.limit = limit
 
 
 class BufferMismatchError(SyncedMemoryError, ValueError):

@@ -26,6 +26,7 @@ from .devices.simulated.allocator import SimulatedArray, SimulatedDeviceAllocato
 from .devices.simulated.block import SimulatedDeviceError
 from .devices.simulated.simulation import SimulatedStream, using_device
 from .memory.buffer import Buffer
+from .memory.copies import Copies, Copy, CopyLog, copies, no_copies
 from .memory.synced_memory import SyncedMemory
 
 __all__: list[str] = [
@@ -35,6 +36,9 @@ __all__: list[str] = [
     "BlobContents",
     "Buffer",
     "CPUDeviceAllocator",
+    "Copies",
+    "Copy",
+    "CopyLog",
     "DeviceAllocator",
     "DeviceReport",
     "DeviceType",
@@ -46,11 +50,13 @@ __all__: list[str] = [
     "SimulatedStream",
     "SyncedMemory",
     "arithmetic_of",
+    "copies",
     "load_binaryproto",
     "load_caffemodel",
     "load_npy",
     "load_npz",
     "named_device",
+    "no_copies",
     "probe",
     "read_proto",
     "save_binaryproto",

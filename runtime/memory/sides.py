@@ -53,9 +53,13 @@ class Sides:
         The view of the host side that the call which moved the head there has returned: it has the right to write.
     watch : Watch or None
         What tells of stale writes, in checked mode.
+    up, down : int
+        How often the bytes were copied to the device, and to the host.
     """
 
-    __slots__ = ("__weakref__", "cpu", "device", "flights", "gpu", "lent", "pageable", "pinned", "size", "watch")
+    __slots__ = (
+        "__weakref__", "cpu", "device", "down", "flights", "gpu", "lent", "pageable", "pinned", "size", "up", "watch",
+    )  # fmt: skip
 
     def __init__(
         self, size: int, pageable: DeviceAllocator, pinned: DeviceAllocator, device: DeviceAllocator | None
@@ -67,6 +71,8 @@ class Sides:
         self.flights: list[Flight] = []
         self.lent: ref[np.ndarray[Any, np.dtype[Any]]] | None = None
         self.watch: Watch | None = None
+        self.up: int = 0
+        self.down: int = 0
         self.cpu: Side = _NO_SIDE
         self.gpu: Side = _NO_SIDE
 
@@ -152,6 +158,7 @@ def _zero_cpu(sides: Sides, _pinned: bool, _: Any) -> None:
 
 def _copy_to_cpu(sides: Sides, _pinned: bool, _: Any) -> None:
     sides.device.memcpy(sides.gpu.ptr, sides.cpu.ptr, sides.size, _DOWN)
+    sides.down += 1
 
 
 def _free_cpu(sides: Sides, _pinned: bool, _: Any) -> None:
@@ -170,12 +177,14 @@ def _zero_gpu(sides: Sides, _pinned: bool, _: Any) -> None:
 
 def _copy_to_gpu(sides: Sides, _pinned: bool, _: Any) -> None:
     sides.device.memcpy(sides.cpu.ptr, sides.gpu.ptr, sides.size, _UP)
+    sides.up += 1
 
 
 def _copy_to_gpu_async(sides: Sides, _pinned: bool, stream: Any) -> None:
     flight = Flight(sides.device, stream, (sides.cpu.ptr, sides.gpu.ptr))
     sides.flights[:] = (flight,)
     flight.start(sides.size, _UP)
+    sides.up += 1
 
 
 def _free_gpu(sides: Sides, _pinned: bool, _: Any) -> None:

@@ -40,6 +40,7 @@ from ..allocators.forking import fork_safe_lock
 from ..allocators.pointers import as_flag, check_byte_size
 from ..devices.registry import AUTOMATIC, resolve_sides
 from . import dlpack
+from .copies import Copies, admit, enter, observed
 from .side import Side
 from .sides import ACTIONS, EMPTY_ACTIONS, Sides
 from .tables import (
@@ -448,6 +449,12 @@ class SyncedMemory:
         return device
 
     @property
+    def copies(self) -> Copies:
+        """How often this memory has copied bytes up and down, and how many bytes that were; a queued push counts."""
+        up, down = self._sides.up, self._sides.down
+        return Copies(up, down, (up + down) * self._size)
+
+    @property
     def checked(self) -> bool:
         """Whether views that are kept too long are told."""
         return self._sides.watch is not None
@@ -559,6 +566,8 @@ class SyncedMemory:
         It is `_perform` without what these do not need: the mode, and a way to undo.
         """
         sides, doing = self._sides, _VIEWING
+        logs = observed.get()
+        coming = admit(logs, ACCESSORS[accessor], cell.actions, self._size) if logs else None
         try:
             for doing in cell.actions:
                 self._actions[doing](sides, False, None)
@@ -566,6 +575,8 @@ class SyncedMemory:
         except Exception:
             with reporting(doing, sides.where):
                 raise
+        if coming:
+            enter(logs, coming)
         self._become(cell.next[0], view, accessor)  # nothing is allocated, so the mode does not matter
         if accessor == WRITE_CPU and sides.flights:
             sides.flights.clear()  # the push has happened, or has failed, which does not matter any more
@@ -575,6 +586,8 @@ class SyncedMemory:
         """Perform actions, make the view to return, and take effect; if anything fails before that, nothing changes."""
         sides, state, view = self._sides, self._state, None
         after = cell.next[current_mode() is Mode.GPU]  # by the values of the only setting
+        logs, call = observed.get(), _PUSH if accessor is None else ACCESSORS[accessor]
+        coming = admit(logs, call, cell.actions, self._size) if logs else None
         flights, doing = sides.flights.copy(), reporting(_VIEWING, sides.where)
         try:
             with doing:
@@ -586,6 +599,8 @@ class SyncedMemory:
         except BaseException as error:
             sides.undo(state & CPU_POINTER, state & GPU_POINTER, flights, error)
             raise
+        if coming:
+            enter(logs, coming)
         self._become(after, view, accessor)
         return view
 

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 import warnings
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import numpy as np
@@ -28,6 +26,7 @@ from syncedmem.model.interface import DeviceType
 
 from ..allocators.base import POISON
 from ..allocators.pointers import address_of, as_flag
+from .lines import Line, line_of
 
 if TYPE_CHECKING:
     from ..allocators.base import DeviceAllocator
@@ -41,8 +40,6 @@ Bytes = bytes | None
 
 ENVIRONMENT = "SYNCEDMEM_CHECKED"
 """The environment variable that checks all memories that do not say ``checked=``, or none of them."""
-
-_INSIDE = str(Path(__file__).parents[1]) + os.sep
 
 
 def is_checked(checked: object, device: DeviceAllocator | None) -> bool:
@@ -68,25 +65,6 @@ def _by_environment() -> bool | None:
     return value == "1" if value else None
 
 
-class _Line(NamedTuple):
-    """A call, and the line of the caller."""
-
-    call: str
-    file: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.call}() at {self.file}:{self.number}"
-
-
-def _here(call: str) -> _Line:
-    """The line outside of this package that is calling."""
-    frame = sys._getframe(1)  # noqa: SLF001 -- the only way that costs little
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
-        frame = frame.f_back
-    return _Line(call, frame.f_code.co_filename, frame.f_lineno)
-
-
 class _Seen:
     """What a watch knows of one side.
 
@@ -94,7 +72,7 @@ class _Seen:
     ----------
     expected : bytes or None
         The bytes that the side must have; None if nothing is known of it.
-    taken, ended : _Line or None
+    taken, ended : Line or None
         The call that returned the last view with the right to write, or adopted the buffer; and the call that ended
         that right.
     """
@@ -104,8 +82,8 @@ class _Seen:
     def __init__(self, name: str) -> None:
         self.name = name
         self.expected: bytes | None = None
-        self.taken: _Line | None = None
-        self.ended: _Line | None = None
+        self.taken: Line | None = None
+        self.ended: Line | None = None
 
 
 class Watch:
@@ -137,7 +115,7 @@ class Watch:
         """Remember what the bytes are after a call that has moved the head, or given a side other memory."""
         near, far = self._near, self._far
         if before is not head:
-            line = _here(call)
+            line = line_of(call)
             for seen, fresh in ((near, SyncedHead.HEAD_AT_CPU), (far, SyncedHead.HEAD_AT_GPU)):
                 if before is fresh:
                     seen.ended = line
@@ -168,7 +146,7 @@ class Watch:
         if call.startswith("set_"):
             _adopters.add(sides)
         if seen.taken is None or not call.startswith("gpu"):  # on real devices one can write to every view
-            seen.taken = _here(call)
+            seen.taken = line_of(call)
 
     def warn(self, sides: Sides, why: str) -> None:
         """Warn of a stale write when no call is left that could raise."""

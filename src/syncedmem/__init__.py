@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from .spec import check_blobs as check_blobs
     from .spec import check_conformance as check_conformance
     from .model import current_mode as current_mode
+    from .runtime import copies as copies
     from .runtime import load_binaryproto as load_binaryproto
     from .runtime import load_caffemodel as load_caffemodel
     from .runtime import load_npy as load_npy
     from .runtime import load_npz as load_npz
     from .runtime import named_device as named_device
+    from .runtime import no_copies as no_copies
     from .runtime import save_binaryproto as save_binaryproto
     from .runtime import save_npy as save_npy
     from .runtime import save_npz as save_npz
@@ -68,11 +70,13 @@ _ROOMS = {
     "check_blobs": "spec",
     "check_conformance": "spec",
     "current_mode": "model",
+    "copies": "runtime",
     "load_binaryproto": "runtime",
     "load_caffemodel": "runtime",
     "load_npy": "runtime",
     "load_npz": "runtime",
     "named_device": "runtime",
+    "no_copies": "runtime",
     "save_binaryproto": "runtime",
     "save_npy": "runtime",
     "save_npz": "runtime",

@@ -1,0 +1,216 @@
+"""Copies between the two sides: counted, listed with the lines that cause them, and refused where none may be."""
+
+from __future__ import annotations
+
+from contextlib import ContextDecorator
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from syncedmem.model import CopyRefusedError, InvalidArgumentError, caffe
+
+from ..allocators.pointers import as_integer
+from .lines import Line, line_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+__all__ = ["Copies", "Copy", "CopyLog", "admit", "copies", "enter", "no_copies", "observed"]
+
+_COPIES = {
+    name: "up" if action.side == caffe.GPU else "down"
+    for name, action in caffe.EVERYTHING.actions.items()
+    if action.does == "copy"
+}
+_ALLOCATIONS = frozenset(name for name, action in caffe.EVERYTHING.actions.items() if action.does == "allocate")
+
+
+class Copies(NamedTuple):
+    """How often the bytes of one memory were copied.
+
+    Attributes
+    ----------
+    up, down : int
+        To the device, and to the host.
+    bytes : int
+        How many bytes that were.
+    """
+
+    up: int
+    down: int
+    bytes: int
+
+
+class Copy(NamedTuple):
+    """One copy, or one allocation, and what caused it.
+
+    Attributes
+    ----------
+    what : str
+        ``"up"`` (to the device), ``"down"`` (to the host) or ``"allocation"``.
+    byte_size : int
+        In bytes.
+    line : Line
+        The call, and the line that made it.
+    """
+
+    what: str
+    byte_size: int
+    line: Line
+
+    def __str__(self) -> str:
+        return f"{self.what:<10} {self.byte_size:>12} bytes  {self.line}"
+
+
+class CopyLog(ContextDecorator):
+    """What memories copy and allocate inside of a ``with`` block of `copies` or `no_copies`, in this thread or task.
+
+    Attributes
+    ----------
+    entries : list of Copy
+        In their order.
+    """
+
+    def __init__(self, at_most: int | None, byte_limit: int | None, allocations: int | None) -> None:
+        self._limits = at_most, byte_limit, allocations
+        self.entries: list[Copy] = []
+        self._token: Token[tuple[CopyLog, ...]] | None = None
+
+    @property
+    def up(self) -> int:
+        """How many copies to the device there were."""
+        return sum(it.what == "up" for it in self.entries)
+
+    @property
+    def down(self) -> int:
+        """How many copies to the host there were."""
+        return sum(it.what == "down" for it in self.entries)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes were copied."""
+        return sum(it.byte_size for it in self.entries if it.what != "allocation")
+
+    @property
+    def allocations(self) -> int:
+        """How many sides were allocated."""
+        return sum(it.what == "allocation" for it in self.entries)
+
+    def refuse(self, call: str, coming: Sequence[Copy]) -> None:
+        """Refuse what is about to happen, if it would pass a limit.
+
+        Raises
+        ------
+        CopyRefusedError
+            With the line of the call.
+        """
+        copies = [it for it in coming if it.what != "allocation"]
+        counts = (
+            ("copies", self.up + self.down + len(copies)),
+            ("bytes of copies", self.bytes + sum(it.byte_size for it in copies)),
+            ("allocations", self.allocations + len(coming) - len(copies)),
+        )
+        for limit, (what, count) in zip(self._limits, counts, strict=True):
+            passed = limit is not None and count > limit
+            if passed and (copies if what != "allocations" else len(coming) > len(copies)):
+                it = coming[-1] if what != "allocations" else coming[0]
+                raise CopyRefusedError(call, it.what, it.byte_size, str(it.line), f"at most {limit} {what}")
+
+    def _recreate_cm(self) -> CopyLog:
+        """A new log for each call of a function that this decorates."""
+        return CopyLog(*self._limits)
+
+    def __enter__(self) -> Self:
+        if self._token is not None:
+            raise InvalidArgumentError("with", self, "a log that no block has entered; make another one")
+        self._token = observed.set((*observed.get(), self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        observed.set(tuple(it for it in observed.get() if it is not self))
+
+    def __str__(self) -> str:
+        """A line for each copy, and the sums."""
+        sums = f"{self.up} up, {self.down} down, {self.bytes} bytes; {self.allocations} allocations"
+        return "\n".join([*map(str, self.entries), sums])
+
+
+observed: ContextVar[tuple[CopyLog, ...]] = ContextVar("observed", default=())
+"""The logs of the blocks that this thread or task is in."""
+
+
+def admit(logs: tuple[CopyLog, ...], call: str, actions: Sequence[str], byte_size: int) -> list[Copy]:
+    """What the actions of a call copy and allocate, after a check that all logs allow it.
+
+    Raises
+    ------
+    CopyRefusedError
+        If one does not.
+    """
+    line = line_of(call)
+    coming = [
+        Copy(_COPIES.get(action, "allocation"), byte_size, line)
+        for action in actions
+        if byte_size and (action in _COPIES or action in _ALLOCATIONS)
+    ]
+    if coming:
+        for log in logs:
+            log.refuse(call, coming)
+    return coming
+
+
+def enter(logs: tuple[CopyLog, ...], done: list[Copy]) -> None:
+    """List what a call has copied and allocated."""
+    for log in logs:
+        log.entries.extend(done)
+
+
+def copies() -> CopyLog:
+    """List what memories copy and allocate: ``with syncedmem.copies() as log: ...``, and then ``print(log)``.
+
+    It counts what the calls of memories and blobs in this thread or task copy between the two sides, a queued push too,
+    and no copies that you order of an allocator or of an array.
+    """
+    return CopyLog(None, None, None)
+
+
+def no_copies(
+    at_most: int | None = None,
+    *,
+    bytes: int | None = None,  # noqa: A002 -- as the attribute of the log
+    allocations: int | None = None,
+) -> CopyLog:
+    """Refuse copies between the two sides: ``with syncedmem.no_copies(): ...``, or ``@syncedmem.no_copies()``.
+
+    Parameters
+    ----------
+    at_most : int or None
+        How many copies are allowed; None for none at all, or for any number if `bytes` or `allocations` is given.
+    bytes : int or None
+        How many bytes may be copied; None for any number.
+    allocations : int or None
+        How many sides may be allocated; None for any number.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If a limit is negative or no integer.
+    CopyRefusedError
+        In the call inside of the block that would pass a limit.  Nothing has changed then: no byte is copied, no side
+        is allocated, and the head is where it was.
+    """
+    given = {"at_most": at_most, "bytes": bytes, "allocations": allocations}
+    if not any(it is not None for it in given.values()):
+        given["at_most"] = 0
+    return CopyLog(*(_limit(name, it) for name, it in given.items()))
+
+
+def _limit(name: str, value: int | None) -> int | None:
+    if value is None:
+        return None
+    number = as_integer(value, name, "a number, from 0, or None")
+    if number < 0:
+        raise InvalidArgumentError(name, value, "a number, from 0, or None")
+    return number
