@@ -13,6 +13,7 @@ from syncedmem.model import (
     BufferMismatchError,
     ClosedAllocatorError,
     ClosedMemoryError,
+    CopyRefusedError,
     DeclarationError,
     DeviceError,
     FileAccessError,
@@ -34,6 +35,7 @@ from syncedmem.model import (
     NotCopyableError,
     ReentrantCallError,
     ReleaseError,
+    StaleWriteError,
     SyncedHead,
     SyncedMemoryError,
     WrongDeviceError,
@@ -93,6 +95,39 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         BufferError,
         "there are no streams on the host, and stream is 3",
         {"argument": "stream", "value": 3},
+    ),
+    (
+        StaleWriteError("cpu_data", "host", 5, "mutable_cpu_data() at a.py:3", "gpu_data() at a.py:4"),
+        RuntimeError,
+        "cpu_data: byte 5 of the host side was written through a view that was kept too long; gpu_data() at a.py:4 ended "
+        "the right to write there, which mutable_cpu_data() at a.py:3 gave. Call mutable_cpu_data() again before each "
+        "write",
+        {
+            "call": "cpu_data",
+            "side": "host",
+            "position": 5,
+            "taken": "mutable_cpu_data() at a.py:3",
+            "ended": "gpu_data() at a.py:4",
+        },
+    ),
+    (
+        StaleWriteError("close", "device", 0, "", ""),
+        RuntimeError,
+        "close: byte 0 of the device side was written through a view that was kept too long; nobody had the right to "
+        "write. Call mutable_gpu_data() again before each write",
+        {"call": "close", "side": "device", "position": 0, "taken": "", "ended": ""},
+    ),
+    (
+        CopyRefusedError("gpu_data", "up", 8, "gpu_data() at a.py:3", "at most 0 copies"),
+        RuntimeError,
+        "gpu_data() at a.py:3 would copy 8 bytes up, and this block allows at most 0 copies",
+        {
+            "call": "gpu_data",
+            "what": "up",
+            "byte_size": 8,
+            "line": "gpu_data() at a.py:3",
+            "limit": "at most 0 copies",
+        },
     ),
     (NoScopeError("pop_counters"), IndexError, "pop_counters: there is no scope to leave", {"call": "pop_counters"}),
     (
