@@ -124,6 +124,8 @@ class Sides:
         """Give both sides back, because the memory is gone, when the copy in flight is over."""
         if not hasattr(self, "gpu"):
             return  # an interrupt came while this was made
+        if self.cpu is _NO_SIDE and self.gpu is _NO_SIDE:
+            return
         try:
             self.end_right()
             if self.watch is not None:

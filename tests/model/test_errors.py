@@ -99,9 +99,11 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
     (
         StaleWriteError("cpu_data", "host", 5, "mutable_cpu_data() at a.py:3", "gpu_data() at a.py:4"),
         RuntimeError,
-        "cpu_data: byte 5 of the host side was written through a view that was kept too long; gpu_data() at a.py:4 ended "
-        "the right to write there, which mutable_cpu_data() at a.py:3 gave. Call mutable_cpu_data() again before each "
-        "write",
+        (
+            "cpu_data: byte 5 of the host side was written through a view that was kept too long; gpu_data() at a.py:4 "
+            "ended the right to write there, which mutable_cpu_data() at a.py:3 gave. Call mutable_cpu_data() again "
+            "before each write"
+        ),
         {
             "call": "cpu_data",
             "side": "host",
@@ -113,8 +115,10 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
     (
         StaleWriteError("close", "device", 0, "", ""),
         RuntimeError,
-        "close: byte 0 of the device side was written through a view that was kept too long; nobody had the right to "
-        "write. Call mutable_gpu_data() again before each write",
+        (
+            "close: byte 0 of the device side was written through a view that was kept too long; nobody had the right "
+            "to write. Call mutable_gpu_data() again before each write"
+        ),
         {"call": "close", "side": "device", "position": 0, "taken": "", "ended": ""},
     ),
     (
