@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from syncedmem.model.interface import Pointer
-
-    from .base import DeviceAllocator
+    from syncedmem.model.interface import HostAllocator, Pointer
 
 __all__ = [
     "adopting",
@@ -102,7 +100,7 @@ def told(error: BaseException) -> str:
     return error.args[0] if isinstance(error, SyncedMemoryError) and error.args else said(error)
 
 
-def take_back(allocator: DeviceAllocator, ptr: Pointer | None, error: BaseException) -> None:
+def take_back(allocator: HostAllocator, ptr: Pointer | None, error: BaseException) -> None:
     """Release a block that nobody gets, because its ``allocate`` is about to raise `error`; None is ignored."""
     if ptr is not None and (problem := attempt(allocator.release, ptr)):
         warn_of_leak(f"a block leaked on {where_of(allocator)}: {problem}", error)
@@ -116,7 +114,7 @@ def warn_of_leak(message: str, error: BaseException) -> None:
         error.add_note(message)
 
 
-def warn_of_interrupted_release(allocator: DeviceAllocator, byte_size: int, interrupt: BaseException) -> None:
+def warn_of_interrupted_release(allocator: HostAllocator, byte_size: int, interrupt: BaseException) -> None:
     """Warn of a block whose release was interrupted: nobody can tell whether it has happened, so nobody tries again."""
     where = where_of(allocator)
     warn_of_leak(f"{byte_size} bytes on {where} may be lost: their release was interrupted", interrupt)

@@ -191,9 +191,9 @@ def check_host(where: object, ptr: Pointer, end: End) -> HostArray | None:
     """
     if ptr is None:
         return None
+    array: np.ndarray[Any, np.dtype[Any]] = ptr
     if not isinstance(ptr, np.ndarray):
         raise end.misplaced(where, ptr)
-    array: np.ndarray[Any, np.dtype[Any]] = ptr
     if type(array) is not np.ndarray and is_masked(array):
         raise end.refused(where, array, MASKED)
     if array.dtype != np.uint8 or array.ndim != 1 or not array.flags.c_contiguous:

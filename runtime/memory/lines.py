@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
 def line_of(call: str) -> Line:
     """The line that is calling."""
-    frame = sys._getframe(1)  # noqa: SLF001 -- the only way that costs little
+    frame = sys._getframe(1)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- the only way that costs little
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame = frame.f_back
     return Line(call, frame.f_code.co_filename, frame.f_lineno)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
-    from .watch import Watch
 
     Perform = Callable[["Sides", bool, Any], None]
 
@@ -70,7 +69,7 @@ class Sides:
         self.device: Any = device  # Any: the rows that reach for it do not exist in a memory without a device
         self.flights: list[Flight] = []
         self.lent: ref[np.ndarray[Any, np.dtype[Any]]] | None = None
-        self.watch: Watch | None = None
+        self.watch: Any = None  # Any: the module of `Watch` imports this one
         self.up: int = 0
         self.down: int = 0
         self.cpu: Side = _NO_SIDE
@@ -96,7 +95,8 @@ class Sides:
         side: Any = self.gpu if on_device else self.cpu
         if side.write is None:
             self.show(side, on_device=on_device)
-        return side.write() if accessor & 1 else side.read()
+        make: Any = side.write if accessor & 1 else side.read
+        return make()
 
     def undo(self, had_cpu: int, had_gpu: int, flights: list[Flight], error: BaseException) -> None:
         """Give back what a call has allocated that ends with `error`; a block that leaks is reported.

@@ -227,7 +227,7 @@ def test_a_call_that_was_interrupted_after_its_free_has_taken_effect() -> None:
 def test_real_signals(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C at any instant of half a second of calls."""
     # As Python's own hook, and unlike that of pytest, it keeps no traceback, and so no frame and nothing in it.
-    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    monkeypatch.setattr(sys, "unraisablehook", id)
     if sys.gettrace() is not None:
         pytest.skip("needs a run without a tracer: one that is interrupted keeps its own lock")
     make, walk = OWNERS[name]

@@ -244,7 +244,11 @@ def test_queued_work_finds_its_bytes() -> None:
     device = SimulatedDeviceAllocator()
     memory, stream, found = SyncedMemory(SIZE, device=device, checked=True), device.stream(), list[Any]()
     filled(memory)
-    stream.launch(lambda items: found.extend(items.tolist()), memory.gpu_data())
+
+    def read(items: Any) -> None:
+        found.extend(items.tolist())
+
+    stream.launch(read, memory.gpu_data())
     memory.mutable_cpu_data()[:] = 8
     memory.cpu_data()
     assert not stream.done
