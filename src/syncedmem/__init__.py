@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from .runtime import SyncedMemory as SyncedMemory
     from .spec import check_blobs as check_blobs
     from .spec import check_conformance as check_conformance
-    from .model import current_mode as current_mode
     from .runtime import copies as copies
+    from .model import current_mode as current_mode
     from .runtime import load_binaryproto as load_binaryproto
     from .runtime import load_caffemodel as load_caffemodel
     from .runtime import load_npy as load_npy
