@@ -138,7 +138,7 @@ class DeviceAllocator(Allocator, ABC):
         return True
 
     def peek(self, ptr: Pointer) -> HostArray:
-        """A copy of the bytes that an array has now, on the host.
+        """A copy of the bytes that an array has after the work of the current stream, on the host.
 
         Raises
         ------
@@ -161,6 +161,7 @@ class DeviceAllocator(Allocator, ABC):
         self._check_array(ptr)
         with self.using():
             ptr.set(np.full(len(ptr), POISON, np.uint8))
+        self.settled()  # who looks at it may do so on another stream
 
     def _check_array(self, ptr: Pointer) -> None:
         self._check_mine("ptr", ptr)

@@ -101,7 +101,6 @@ class CUDADeviceAllocator(DeviceAllocator):
         self._live = LiveBlocks(self.name)
         self._arithmetic = CUDAArithmetic(self.name, self.ordinal, cupy)
         self._marks = threading.local()
-        self._aside: Any = None
         self._pinned = CUDAPinnedAllocator(self, pool=pool)
         properties = cupy.cuda.runtime.getDeviceProperties(self.ordinal)
         gpu = properties["name"].decode()
@@ -213,15 +212,6 @@ class CUDADeviceAllocator(DeviceAllocator):
     def stream(self) -> Any:
         with self.using():
             return cupy.cuda.Stream(non_blocking=True)
-
-    def peek(self, ptr: Any) -> HostArray:
-        self._check_mine("ptr", ptr)
-        with self.using():
-            if self._aside is None:
-                self._aside = self.stream()
-            found: HostArray = ptr.get(stream=self._aside)  # the current stream may wait for somebody
-            self._aside.synchronize()
-        return found
 
     def current_stream(self) -> Any:
         """CuPy's current stream."""

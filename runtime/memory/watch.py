@@ -4,8 +4,8 @@ Two rules are enough for most mistakes with kept views.  The bytes of a side cha
 after each call the watch knows what the other bytes are, and before the next one it compares.  And a side that becomes
 stale is filled with `POISON`, which is NaN for elements of a floating type: who reads it sees that.
 
-The watch waits for no queued work and makes none happen, because that could hide a missing wait.  So it poisons nothing
-while work is queued on a simulated device, and does not compare what a push may still write.  An adopted buffer is
+On the simulated device the watch makes no queued work happen, because that could hide a missing wait.  So it poisons
+nothing while work is queued, and nowhere compares what a push may still write.  An adopted buffer is
 somebody else's: it is compared, and never poisoned; neither is a block that another checked memory has adopted.
 """
 
