@@ -1,0 +1,68 @@
+"""What is seen of blobs after a step."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..record.observation import NOTHING, Observation
+from .steps import Part
+
+__all__ = ["BlobSeen", "BlobsSeen", "Look"]
+
+Look = Mapping[int, Mapping[Part, Collection[str]]]
+"""Where to look: the blobs, and the sides of their parts that are read without a call if their heads say so."""
+
+
+class BlobSeen(NamedTuple):
+    """A blob: its shape, and two memories, each by something that all blobs have which share it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    count : int
+    capacity : int or None
+        None if it was not asked for.
+    data, diff : object
+    """
+
+    shape: tuple[int, ...]
+    count: Any
+    capacity: Any
+    data: Any
+    diff: Any
+
+    def memory(self, part: Part) -> Any:
+        """What the memory of a part is known by."""
+        return self.data if part == "data" else self.diff
+
+
+@dataclass(slots=True)
+class BlobsSeen:
+    """What is seen after a step; it is filled while somebody looks, who may have to stop.
+
+    Attributes
+    ----------
+    called : Observation
+        What the call did: whether it was refused, its actions, what its view shows, and what is allocated then.
+    value : object
+        What it returned.
+    shape : tuple of int or None
+        Of a view on the host.
+    twice : bool
+        Whether another call returned the same view object.
+    blobs : dict of int to BlobSeen
+    memories : dict of object to Observation
+        Their heads and sizes, and what they hold on their sides; the actions are those of looking there.
+    broken : str
+        The error that looking raised.
+    """
+
+    called: Observation = NOTHING
+    value: Any = None
+    shape: tuple[int, ...] | None = None
+    twice: bool = False
+    blobs: dict[int, BlobSeen] = field(default_factory=dict[int, BlobSeen])
+    memories: dict[Any, Observation] = field(default_factory=dict[Any, Observation])
+    broken: str = ""
