@@ -7,7 +7,7 @@ judges a memory's own calls, action by action; here a call touches several memor
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain, permutations
+from itertools import chain, permutations, product
 from typing import TYPE_CHECKING, Any
 
 from ..engine.heads import FRESH, HEADS
@@ -16,7 +16,7 @@ from .oracle import NORMS, Blame
 from .steps import FORESEEN, PARTS, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..record.compare import Difference, Found, Judge
     from ..record.observation import Action, Observation
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from .seen import BlobsSeen
     from .steps import BlobStep
 
-__all__ = ["BlobComparison"]
+__all__ = ["LEFT", "BlobComparison"]
 
-_BROKEN, _ELEMENTS, _LEFT, _LAZY = "B21-accessors", "B22-elements", "B60-nothing-left", "B67-shape-lazy"
+LEFT = "B60-nothing-left"
+_BROKEN, _ELEMENTS, _LAZY = "B21-accessors", "B22-elements", "B67-shape-lazy"
 _EMPTY = "B64-no-elements"
 _FAILED = "B57-failure-keeps-numbers"
 _UNCHANGED = Blame(*("B56-unchanged",) * 3)
@@ -79,7 +80,7 @@ class BlobComparison:
         """
         return self._judge.first((_FAILED, sentence) for sentence in self._failures(states, seen, failed=failed))
 
-    def accounts_for(self, states: BlobStates, seen: BlobsSeen) -> bool:
+    def _accounts_for(self, states: BlobStates, seen: BlobsSeen) -> bool:
         """Whether exactly the memory owned by held memories is allocated, as far as it was seen."""
         if seen.called.live is None or states.extents is not None:
             return True
@@ -126,7 +127,7 @@ class BlobComparison:
 
         Before these, a call that gives a shape may allocate the extents.
         """
-        yield from ((_LEFT, sentence) for _, sentence in seen.called.wrong)
+        yield from ((LEFT, sentence) for _, sentence in seen.called.wrong)
         if seen.called.actions is None or due.calls is None:
             return
         done = [it for it in seen.called.actions if it.does != "wait" and not it.failed]
@@ -177,48 +178,27 @@ class BlobComparison:
     def _blobs(  # noqa: PLR0913 -- before and after, as they must be and as they are
         self, step: BlobStep, before: BlobStates, due: Foreseen, seen: BlobsSeen, earlier: BlobsSeen, blame: Blame
     ) -> Iterator[Found]:
-        """Shapes, which blob holds which memory, and what is allocated."""
-        states, acting = due.after, step.changed
+        """Shapes; whether each memory is the same as before, and the right blobs hold it; and what is allocated."""
+        states, known, now = due.after, _names(before, earlier), dict[int, Any]()
+        requirements = {n: (blame.shapes or blame.conduct) if n in step.changed else blame.others for n in seen.blobs}
         for n, found in seen.blobs.items():
             wanted = states.blobs[n]
             if (found.shape, found.count) != (wanted.shape, wanted.count):
-                known = (blame.shapes or blame.conduct) if n in acting else blame.others
                 expected = f"expected {wanted.shape} and {wanted.count}"
-                yield known, f"{name_of(n)} has the shape {found.shape} and {found.count} elements, {expected}"
-        yield from self._sharing(acting, before, states, seen, earlier, blame)
+                there = f"{name_of(n)} has the shape {found.shape} and {found.count} elements"
+                yield requirements[n], f"{there}, {expected}"
+        for n, part in product(seen.blobs, PARTS):
+            key, name = states.blobs[n].memory(part), seen.blobs[n].memory(part)
+            if now.setdefault(key, name) != name:
+                yield requirements[n], "blobs that share a memory hold different ones"
+            if known.get(key, now[key]) != now[key]:
+                yield requirements[n], "a blob holds another memory than before"
+        if len({*now.values()}) != len(now):
+            yield [*requirements.values()][-1], "blobs that do not share a memory hold the same one"
         for n in seen.blobs:
             yield from self._capacity(n, states, seen, blame.sizes or blame.conduct)
-        if (seen.blobs or not states.blobs) and not self.accounts_for(states, seen):
-            yield _LEFT, f"allocated are {_tally(_allocated(seen))}, expected {_tally(_owned(states))}"
-
-    def _sharing(  # noqa: PLR0913 -- as above
-        self,
-        acting: Collection[int],
-        before: BlobStates,
-        states: BlobStates,
-        seen: BlobsSeen,
-        earlier: BlobsSeen,
-        blame: Blame,
-    ) -> Iterator[Found]:
-        """Each memory is the same object as before, and the right blobs hold it."""
-        known = {
-            before.blobs[n].memory(part): it.memory(part)
-            for n, it in earlier.blobs.items()
-            if n in before.blobs
-            for part in PARTS
-        }
-        now: dict[int, Any] = {}
-        requirement = blame.others
-        for n, found in seen.blobs.items():
-            requirement = (blame.shapes or blame.conduct) if n in acting else blame.others
-            for part in PARTS:
-                key = states.blobs[n].memory(part)
-                if now.setdefault(key, found.memory(part)) != found.memory(part):
-                    yield requirement, "blobs that share a memory hold different ones"
-                if known.get(key, now[key]) != now[key]:
-                    yield requirement, "a blob holds another memory than before"
-        if len(set(now.values())) != len(now):
-            yield requirement, "blobs that do not share a memory hold the same one"
+        if (seen.blobs or not states.blobs) and not self._accounts_for(states, seen):
+            yield LEFT, f"allocated are {_tally(_allocated(seen))}, expected {_tally(_owned(states))}"
 
     def _capacity(self, n: int, states: BlobStates, seen: BlobsSeen, requirement: str) -> Iterator[Found]:
         blob = seen.blobs[n]
@@ -283,10 +263,15 @@ class BlobComparison:
             yield f"inspecting the blobs raised {seen.broken}"
 
 
+def _names(states: BlobStates, seen: BlobsSeen) -> Mapping[int, Any]:
+    """What each memory that must be there is known by, where it was seen."""
+    there = ((n, it) for n, it in seen.blobs.items() if n in states.blobs)
+    return {states.blobs[n].memory(part): it.memory(part) for n, it in there for part in PARTS}
+
+
 def _held(states: BlobStates, seen: BlobsSeen) -> Mapping[int, Observation]:
     """What was seen of each memory that must be there."""
-    keys = {states.blobs[n].memory(part): it.memory(part) for n, it in seen.blobs.items() for part in PARTS}
-    return {key: seen.memories[name] for key, name in keys.items() if name in seen.memories}
+    return {key: seen.memories[name] for key, name in _names(states, seen).items() if name in seen.memories}
 
 
 def _owned(states: BlobStates) -> Counter[tuple[str, int]]:

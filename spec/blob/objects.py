@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from ..engine.subject import Subject
     from ..record.observation import Allocated
-    from .seen import Look
     from .steps import BlobStep
 
 __all__ = ["ObjectBlobs"]
@@ -82,15 +81,16 @@ class ObjectBlobs:
     def repeat(self, done: Sequence[BlobDone]) -> None:
         """Do steps again that were done elsewhere; nobody looks."""
         for step, mode, _ in done:
-            self.perform(step, mode, None)
+            self.perform(step, mode)
 
-    def perform(self, step: BlobStep, mode: Mode, look: Look | None) -> BlobsSeen:
-        """Do a step in a mode, and look at the blobs; with None nobody looks."""
+    def perform(self, step: BlobStep, mode: Mode, look: Collection[int] = ()) -> BlobsSeen:
+        """Do a step in a mode, and look at some blobs: at everything that their heads say is fresh."""
         self._done.append(BlobDone(step, mode))
         seen = BlobsSeen()
-        parts: list[Callable[[BlobsSeen], object]] = [partial(self._do, step, mode)]
-        if look is not None:
-            parts.append(partial(self._look, look, mode))
+        parts: tuple[Callable[[BlobsSeen], None], ...] = (
+            partial(self._do, step, mode),
+            partial(self._look, look, mode),
+        )
         for part in parts:
             try:
                 if not seen.broken or seen.called.refused is not None:
@@ -249,18 +249,18 @@ class ObjectBlobs:
             self._tell(written=True)
             pour(view, content_of(step, self._dtype))
 
-    def _look(self, look: Look, mode: Mode, seen: BlobsSeen) -> None:
-        memories: dict[int, tuple[Any, str, Collection[str]]] = {}
-        for n, wanted in look.items():
+    def _look(self, look: Collection[int], mode: Mode, seen: BlobsSeen) -> None:
+        memories: dict[int, tuple[Any, str]] = {}
+        for n in look:
             blob = self._blobs[n]
             shape, count, names = tuple(blob.shape), blob.count, list[int]()
             for part in PARTS:
                 memory = getattr(blob, f"{part}_memory")
                 names.append(id(memory))
-                memories[id(memory)] = memory, head_name(self._subject.machine, memory.head), wanted[part]
+                memories[id(memory)] = memory, head_name(self._subject.machine, memory.head)
             seen.blobs[n] = BlobSeen(shape, count, blob.capacity if self._safe else None, *names)
-        for name, (memory, head, sides) in memories.items():
-            fresh = [side for side in _SIDES.get(head, ()) if side in sides and self._sees_bytes]
+        for name, (memory, head) in memories.items():
+            fresh = _SIDES.get(head, ()) if self._sees_bytes else ()
             start = len(self._log.calls)
             with using_mode(mode):
                 held = {side: shown(getattr(memory, f"{side}_data")()) for side in fresh}

@@ -18,14 +18,13 @@ from .seen import BlobSeen, BlobsSeen
 from .steps import PARTS, Lent, Other
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from syncedmem.model import Mode
 
     from ..engine.violation import Violation
     from ..record.observation import Allocated
     from ..subjects.programs import Program
-    from .seen import Look
     from .steps import BlobStep
 
 __all__ = ["ProgramBlobs"]
@@ -83,8 +82,8 @@ class ProgramBlobs:
 
     # --- steps
 
-    def perform(self, step: BlobStep, mode: Mode, look: Look | None) -> BlobsSeen:
-        """Do a step in a mode, and look at the blobs; with None nobody looks.
+    def perform(self, step: BlobStep, mode: Mode, look: Collection[int] = ()) -> BlobsSeen:
+        """Do a step in a mode, and look at some blobs.
 
         Raises
         ------
@@ -112,8 +111,7 @@ class ProgramBlobs:
                 answer = self._returned(step, self._whole(answer), seen)
             elif step.call == "new":
                 return seen
-        if look is not None:
-            self._look(look, {step.blob: answer}, seen)
+        self._look(look, {step.blob: answer}, seen)
         return seen
 
     def _request(self, step: BlobStep, mode: Mode) -> tuple[str, dict[str, Any]]:
@@ -223,9 +221,9 @@ class ProgramBlobs:
         number, content = self._numbers[step.blob], content_of(step, self._dtype).hex()
         return self._whole(self._program.ask("write_blob", blob=number, part=part, side=side, bytes=content))
 
-    def _look(self, look: Look, known: Mapping[int, dict[str, Any]], seen: BlobsSeen) -> None:
+    def _look(self, look: Iterable[int], known: Mapping[int, dict[str, Any]], seen: BlobsSeen) -> None:
         """See all blobs; the last answer has one of them."""
-        for n, sides in look.items():
+        for n in look:
             answer = known.get(n, {})
             state = answer if "shape" in answer and "count" in answer else self._state(n)
             names: list[Any] = []
@@ -233,7 +231,7 @@ class ProgramBlobs:
                 number = state.get(part)
                 # A memory that is not there yet counts as one of no bytes, which nobody shares.
                 names.append((n, part) if number is None else number)
-                there = {it: state.get(f"{part}_{it}") for it in sides[part]}
+                there = {it: state.get(f"{part}_{it}") for it in ("cpu", "gpu")}
                 seen.memories[names[-1]] = Observation(
                     head=state.get(f"{part}_head", "UNINITIALIZED"),
                     size=state.get(f"{part}_size", 0),

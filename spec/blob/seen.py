@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..record.observation import NOTHING, Observation
-from .steps import Part
 
-__all__ = ["BlobSeen", "BlobsSeen", "Look"]
+if TYPE_CHECKING:
+    from .steps import Part
 
-Look = Mapping[int, Mapping[Part, Collection[str]]]
-"""Where to look: the blobs, and the sides of their parts that are read without a call if their heads say so."""
+__all__ = ["BlobSeen", "BlobsSeen"]
 
 
 class BlobSeen(NamedTuple):
