@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..engine.heads import FRESH, HEADS
 from .elements import alike, near
 from .oracle import NORMS, Blame
+from .seen import SIDES
 from .steps import FORESEEN, PARTS, name_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ _TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-12}
 _SHAPING = ("new", "reshape", "reshape_like", "copy_from", "from_proto")
 """What may give a shape."""
 _LONGEST = 256
-_SIDES = {head.name: sides for head, sides in FRESH.items()}
 _EXTENTS = range(0, 4 * 32 + 1, 4)
 """The sizes that the extents of a blob can have in bytes."""
 
@@ -254,7 +254,7 @@ class BlobComparison:
             content = states.content_of(key)
             if content is None:
                 continue
-            fresh = _SIDES.get(str(memory.head), ())
+            fresh = SIDES.get(str(memory.head), ())
             if not fresh:
                 yield "the memory has lost what was written to it"
             contents = dict.fromkeys(fresh, content)

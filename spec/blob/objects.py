@@ -13,7 +13,7 @@ from syncedmem.model import using_mode
 
 from ..engine.call_log import InjectedInterrupt, recorded
 from ..engine.contents import put
-from ..engine.heads import FRESH, head_name
+from ..engine.heads import head_name
 from ..engine.subject import check_maker
 from ..engine.violation import UnfitError, Violation
 from ..record.observation import Observation
@@ -22,7 +22,7 @@ from ..subjects.python import family_of
 from .elements import decoded, pour, shown
 from .oracle import ACCESSORS, ADOPTIONS, NORMS, content_of
 from .python import BlobDone, statements
-from .seen import BlobSeen, BlobsSeen
+from .seen import SIDES, BlobSeen, BlobsSeen
 from .steps import PARTS, Exported, Lent, Message, Other
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["ObjectBlobs"]
 
 _VALUED = (*NORMS, "data_at", "diff_at", "gpu_shape")
-_SIDES = {head.name: sides for head, sides in FRESH.items()}
 
 
 class ObjectBlobs:
@@ -260,7 +259,7 @@ class ObjectBlobs:
                 memories[id(memory)] = memory, head_name(self._subject.machine, memory.head)
             seen.blobs[n] = BlobSeen(shape, count, blob.capacity if self._safe else None, *names)
         for name, (memory, head) in memories.items():
-            fresh = _SIDES.get(head, ()) if self._sees_bytes else ()
+            fresh = SIDES.get(head, ()) if self._sees_bytes else ()
             start = len(self._log.calls)
             with using_mode(mode):
                 held = {side: shown(getattr(memory, f"{side}_data")()) for side in fresh}

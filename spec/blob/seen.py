@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..engine.heads import FRESH
 from ..record.observation import NOTHING, Observation
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .steps import Part
 
-__all__ = ["BlobSeen", "BlobsSeen"]
+__all__ = ["SIDES", "BlobSeen", "BlobsSeen"]
+
+SIDES: Mapping[str, tuple[str, ...]] = {head.name: sides for head, sides in FRESH.items()}
+"""The sides that a head says are fresh, by its name."""
 
 
 class BlobSeen(NamedTuple):
