@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ..record.compare import Difference, Found, Judge
-    from ..record.observation import Action, Observation
+    from ..record.observation import Action
     from .oracle import BlobStates, Foreseen
-    from .seen import BlobsSeen
+    from .seen import BlobsSeen, MemorySeen
     from .steps import BlobStep
 
 __all__ = ["LEFT", "BlobComparison"]
@@ -229,11 +229,11 @@ class BlobComparison:
                 (name or requirement, sentence) for name, sentence in self._contents(memory, contents, states.dtype)
             )
 
-    def _contents(self, memory: Observation, contents: Mapping[str, bytes], dtype: str) -> Iterator[Found]:
+    def _contents(self, memory: MemorySeen, contents: Mapping[str, bytes], dtype: str) -> Iterator[Found]:
         """What is wrong with sides that were looked at; without a requirement, if it is that of the call."""
         for side, wanted in contents.items() if self._judge.level >= "L1" else ():
             found = memory.sides.get(side)
-            if memory.actions:
+            if memory.touched:
                 yield "", f"the {side} side was not fresh"
             if found is None:
                 if wanted:
@@ -254,7 +254,7 @@ class BlobComparison:
             content = states.content_of(key)
             if content is None:
                 continue
-            fresh = SIDES.get(str(memory.head), ())
+            fresh = SIDES.get(memory.head, ())
             if not fresh:
                 yield "the memory has lost what was written to it"
             contents = dict.fromkeys(fresh, content)
@@ -269,7 +269,7 @@ def _names(states: BlobStates, seen: BlobsSeen) -> Mapping[int, Any]:
     return {states.blobs[n].memory(part): it.memory(part) for n, it in there for part in PARTS}
 
 
-def _held(states: BlobStates, seen: BlobsSeen) -> Mapping[int, Observation]:
+def _held(states: BlobStates, seen: BlobsSeen) -> Mapping[int, MemorySeen]:
     """What was seen of each memory that must be there."""
     return {key: seen.memories[name] for key, name in _names(states, seen).items() if name in seen.memories}
 

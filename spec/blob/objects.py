@@ -22,7 +22,7 @@ from ..subjects.python import family_of
 from .elements import decoded, pour, shown
 from .oracle import ACCESSORS, ADOPTIONS, NORMS, content_of
 from .python import BlobDone, statements
-from .seen import SIDES, BlobSeen, BlobsSeen
+from .seen import SIDES, BlobSeen, BlobsSeen, MemorySeen
 from .steps import PARTS, Exported, Lent, Message, Other
 
 if TYPE_CHECKING:
@@ -258,10 +258,9 @@ class ObjectBlobs:
                 names.append(id(memory))
                 memories[id(memory)] = memory, head_name(self._subject.machine, memory.head)
             seen.blobs[n] = BlobSeen(shape, count, blob.capacity if self._safe else None, *names)
-        for name, (memory, head) in memories.items():
-            fresh = SIDES.get(head, ()) if self._sees_bytes else ()
-            start = len(self._log.calls)
-            with using_mode(mode):
+        with using_mode(mode):
+            for name, (memory, head) in memories.items():
+                start, size = len(self._log.calls), memory.size
+                fresh = SIDES.get(head, ()) if self._sees_bytes else ()
                 held = {side: shown(getattr(memory, f"{side}_data")()) for side in fresh}
-            looked = tuple(acted_on(it) for it in self._log.calls[start:])
-            seen.memories[name] = Observation(head=head, size=memory.size, sides=held, actions=looked)
+                seen.memories[name] = MemorySeen(head, size, held, len(self._log.calls) > start)

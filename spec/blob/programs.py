@@ -14,7 +14,7 @@ from ..record.observation import Observation
 from ..subjects.programs import actions_told, check_failure
 from .elements import decoded, itemsize
 from .oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES, content_of
-from .seen import BlobSeen, BlobsSeen
+from .seen import BlobSeen, BlobsSeen, MemorySeen
 from .steps import PARTS, Lent, Other
 
 if TYPE_CHECKING:
@@ -232,11 +232,9 @@ class ProgramBlobs:
                 # A memory that is not there yet counts as one of no bytes, which nobody shares.
                 names.append((n, part) if number is None else number)
                 there = {it: state.get(f"{part}_{it}") for it in ("cpu", "gpu")}
-                seen.memories[names[-1]] = Observation(
-                    head=state.get(f"{part}_head", "UNINITIALIZED"),
-                    size=state.get(f"{part}_size", 0),
-                    sides={it: bytes.fromhex(held) for it, held in there.items() if held is not None},
-                )
+                held = {it: bytes.fromhex(digits) for it, digits in there.items() if digits is not None}
+                head, size = state.get(f"{part}_head", "UNINITIALIZED"), state.get(f"{part}_size", 0)
+                seen.memories[names[-1]] = MemorySeen(head, size, held)
             seen.blobs[n] = BlobSeen(tuple(state["shape"]), state["count"], state.get("capacity"), *names)
 
     def _state(self, n: int) -> dict[str, Any]:

@@ -13,10 +13,30 @@ if TYPE_CHECKING:
 
     from .steps import Part
 
-__all__ = ["SIDES", "BlobSeen", "BlobsSeen"]
+__all__ = ["SIDES", "BlobSeen", "BlobsSeen", "MemorySeen"]
 
 SIDES: Mapping[str, tuple[str, ...]] = {head.name: sides for head, sides in FRESH.items()}
 """The sides that a head says are fresh, by its name."""
+
+
+class MemorySeen(NamedTuple):
+    """A memory of blobs.
+
+    Attributes
+    ----------
+    head : str
+    size : object
+        In bytes.
+    sides : mapping of str to bytes
+        What the sides hold that the head says are fresh.
+    touched : bool
+        Whether looking there called an allocator.
+    """
+
+    head: str
+    size: Any
+    sides: Mapping[str, bytes]
+    touched: bool = False
 
 
 class BlobSeen(NamedTuple):
@@ -57,8 +77,8 @@ class BlobsSeen:
     twice : bool
         Whether another call returned the same view object.
     blobs : dict of int to BlobSeen
-    memories : dict of object to Observation
-        Their heads and sizes, and what they hold on their sides; the actions are those of looking there.
+    memories : dict of object to MemorySeen
+        By what each is known by.
     broken : str
         The error that looking raised.
     """
@@ -68,5 +88,5 @@ class BlobsSeen:
     shape: tuple[int, ...] | None = None
     twice: bool = False
     blobs: dict[int, BlobSeen] = field(default_factory=dict[int, BlobSeen])
-    memories: dict[Any, Observation] = field(default_factory=dict[Any, Observation])
+    memories: dict[Any, MemorySeen] = field(default_factory=dict[Any, MemorySeen])
     broken: str = ""

@@ -100,7 +100,7 @@ class BlobTrial:
         if step.fail and step.fail <= failing_calls(self.states, step):
             self._take_failing(step)
             return
-        step, before = step._replace(fail=0), self.states
+        step, before = step._replace(fail=0) if step.fail else step, self.states
         due = foresee(before, step)
         if step.call == "mode":
             self.states = due.after
