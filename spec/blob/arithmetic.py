@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from .elements import INTEGERS, USUAL, itemsize, types_for
 from .oracle import NORMS, SCALES
-from .scenarios import Scenario
-from .steps import BlobCall
+from .steps import PARTS, BlobStep, case_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..engine.subject import Subject
-    from .steps import BlobStep
+    from .steps import BlobCase
 
 __all__ = ["ARITHMETIC_RULES", "many"]
 
@@ -38,56 +37,54 @@ def _real(subject: Subject) -> tuple[str, ...]:
     return tuple(dtype for dtype in types_for(subject.profile) if dtype not in INTEGERS)
 
 
-def factors(subject: Subject) -> Iterator[Scenario]:
+def factors(subject: Subject) -> Iterator[BlobCase]:
     """A factor is used unrounded, and the factor one changes the head like any other (B35, B36)."""
     for dtype, side in product(_real(subject), subject.sides):
         steps: list[BlobStep] = []
         # Some types have fewer bits than a factor.  With powers of two it makes no difference if it is rounded first.
         values = _FRACTIONS if dtype == "float64" else _POWERS
         for (call, part), factor in product(SCALES.items(), _FACTORS):
-            steps += (BlobCall(0, f"mutable_{side}_{part}", values=values), BlobCall(0, call, (factor,)))
-        yield Scenario((_SHAPE,), tuple(steps), dtype)
+            steps += (BlobStep(0, f"mutable_{side}_{part}", values=values), BlobStep(0, call, (factor,)))
+        yield case_of((_SHAPE,), tuple(steps), dtype)
     for call, part in SCALES.items():
-        up = () if subject.device is None else (BlobCall(0, f"gpu_{part}"),)
-        yield Scenario((_SHAPE,), (BlobCall(0, f"mutable_cpu_{part}"), *up, BlobCall(0, call, (1.0,))))
+        up = () if subject.device is None else (BlobStep(0, f"gpu_{part}"),)
+        yield case_of((_SHAPE,), (BlobStep(0, f"mutable_cpu_{part}"), *up, BlobStep(0, call, (1.0,))))
 
 
-def sums(subject: Subject) -> Iterator[Scenario]:
+def sums(subject: Subject) -> Iterator[BlobCase]:
     """Norms and elements are as exact as their type, for all numbers (B18, B31, B32)."""
     for dtype, side in product(_real(subject), subject.sides):
         steps: list[BlobStep] = []
         for values in (_FRACTIONS, (inf, *_POWERS[1:]), _LIMITS):
             for call, (part, _) in NORMS.items():
-                steps += (BlobCall(0, f"mutable_{side}_{part}", values=values), BlobCall(0, call))
-            steps += (
-                BlobCall(0, f"{part}_at", (at,)) for part, at in product(("data", "diff"), ((0, 0), (0, 1), (1, 1)))
-            )
-        yield Scenario((_SHAPE,), tuple(steps), dtype)
+                steps += (BlobStep(0, f"mutable_{side}_{part}", values=values), BlobStep(0, call))
+            steps += (BlobStep(0, f"{part}_at", (at,)) for part, at in product(PARTS, ((0, 0), (0, 1), (1, 1))))
+        yield case_of((_SHAPE,), tuple(steps), dtype)
 
 
-def differences(subject: Subject) -> Iterator[Scenario]:
+def differences(subject: Subject) -> Iterator[BlobCase]:
     """An update rounds once, for all numbers (B28)."""
     for dtype, side in product(_real(subject), subject.sides):
         steps: list[BlobStep] = []
         for values, subtracted in ((_FRACTIONS, _STEPS), (_LIMITS, _OTHERS)):
             steps += (
-                BlobCall(0, f"mutable_{side}_data", values=values),
-                BlobCall(0, f"mutable_{side}_diff", values=subtracted),
-                BlobCall(0, "update"),
+                BlobStep(0, f"mutable_{side}_data", values=values),
+                BlobStep(0, f"mutable_{side}_diff", values=subtracted),
+                BlobStep(0, "update"),
             )
-        yield Scenario((_SHAPE,), tuple(steps), dtype)
+        yield case_of((_SHAPE,), tuple(steps), dtype)
 
 
-def many(subject: Subject) -> Iterator[Scenario]:
+def many(subject: Subject) -> Iterator[BlobCase]:
     """Arithmetic reaches all elements, for any number of elements (B28, B31, B32, B35)."""
     # A program may add up in the precision of its elements, so the error of its norms grows with their number.
     few = _MANY if subject.program is None else _MANY[:1]
     counts = [it for it in few if it * itemsize(USUAL) <= subject.largest]
     for count, side in product(counts, subject.sides):
-        written = (BlobCall(0, f"mutable_{side}_{part}") for part in ("data", "diff"))
-        scaled = (BlobCall(0, call, (0.5,)) for call in SCALES)
-        yield Scenario(((count,),), (*written, BlobCall(0, "update"), *scaled, *(BlobCall(0, it) for it in NORMS)))
+        written = (BlobStep(0, f"mutable_{side}_{part}") for part in ("data", "diff"))
+        scaled = (BlobStep(0, call, (0.5,)) for call in SCALES)
+        yield case_of(((count,),), (*written, BlobStep(0, "update"), *scaled, *(BlobStep(0, it) for it in NORMS)))
 
 
-ARITHMETIC_RULES: tuple[Callable[[Subject], Iterator[Scenario]], ...] = (factors, sums, differences)
+ARITHMETIC_RULES: tuple[Callable[[Subject], Iterator[BlobCase]], ...] = (factors, sums, differences)
 """The rules about the numbers in arithmetic; `many`, which takes longest, is separate."""

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from syncedmem.model import Mode, SyncedHead
 
-from .oracle import NORMS, PARTS, SCALES, Other
-from .steps import BlobCall
+from .oracle import NORMS, SCALES
+from .steps import PARTS, BlobStep, Other
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .driver import BlobDriver
-    from .oracle import BlobStates, Part
+    from .oracle import BlobStates
+    from .steps import Part
+    from .trial import BlobTrial
 
 __all__ = ["WAYS", "BlobCell", "BlobCoverage", "Sample", "cell_of", "samples", "way"]
 
@@ -29,9 +30,9 @@ WAYS: dict[SyncedHead, tuple[str, ...]] = {U: (), C: ("mutable_cpu",), G: ("muta
 """The accessors that bring a memory to a head in the shortest way."""
 
 
-def way(n: int, part: Part, accessors: tuple[str, ...]) -> tuple[BlobCall, ...]:
+def way(n: int, part: Part, accessors: tuple[str, ...]) -> tuple[BlobStep, ...]:
     """The steps that bring a part of a blob to a head."""
-    return tuple(BlobCall(n, f"{accessor}_{part}") for accessor in accessors)
+    return tuple(BlobStep(n, f"{accessor}_{part}") for accessor in accessors)
 
 
 class BlobCell(NamedTuple):
@@ -59,15 +60,15 @@ class Sample(NamedTuple):
     cell : BlobCell
     parts : tuple of (int, Part)
         The blobs and parts whose heads the cell has.
-    step : BlobCall
+    step : BlobStep
     """
 
     cell: BlobCell
     parts: tuple[tuple[int, Part], ...]
-    step: BlobCall
+    step: BlobStep
 
 
-def cell_of(states: BlobStates, step: BlobCall) -> BlobCell | None:
+def cell_of(states: BlobStates, step: BlobStep) -> BlobCell | None:
     """The cell of a step; None for calls that have none."""
     n, call, arguments, options, *_ = step
     if call == "update":
@@ -95,16 +96,16 @@ def samples(has_device: bool) -> Iterator[Sample]:
 
 
 def _update(mode: Mode, heads: Heads) -> Sample:
-    return Sample(BlobCell("update", mode, heads), ((0, "data"), (0, "diff")), BlobCall(0, "update"))
+    return Sample(BlobCell("update", mode, heads), ((0, "data"), (0, "diff")), BlobStep(0, "update"))
 
 
 def _alone(mode: Mode, call: str, part: Part, head: SyncedHead, *arguments: float) -> Sample:
-    return Sample(BlobCell(call, mode, (head,)), ((0, part),), BlobCall(0, call, arguments))
+    return Sample(BlobCell(call, mode, (head,)), ((0, part),), BlobStep(0, call, arguments))
 
 
 def _copy(mode: Mode, part: Part, heads: Heads) -> Sample:
     call, options = ("copy_from diff", (("copy_diff", True),)) if part == "diff" else ("copy_from", ())
-    return Sample(BlobCell(call, mode, heads), ((0, part), (1, part)), BlobCall(0, "copy_from", (Other(1),), options))
+    return Sample(BlobCell(call, mode, heads), ((0, part), (1, part)), BlobStep(0, "copy_from", (Other(1),), options))
 
 
 @cache
@@ -127,8 +128,8 @@ class BlobCoverage:
     has_device: bool
     taken: set[BlobCell] = field(default_factory=set[BlobCell])
 
-    def add(self, driver: BlobDriver) -> None:
-        """Add the cells that a driver took."""
+    def add(self, driver: BlobTrial) -> None:
+        """Add the cells that a trial took."""
         self.taken.update(driver.visited)
 
     @property

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..engine.report import Tolerance, check_steps, check_subject, chosen_suites, run_suites
+from ..engine.report import CheckOptions, Tolerance, check_steps, check_subject, chosen_suites, run_suites
 from .cells import BlobCoverage
 from .claims import blob_requirements_for, blobs_not_judged
-from .scenarios import run_scenario, shortened
 from .suites import SUITES
+from .trial import blob_bench, run_case, shortened
 from .walks import search
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from typing import Unpack
 
-    from ..engine.report import Conformance, SuiteRun
+    from ..engine.report import Conformance, Runner, SuiteRun
     from ..engine.subject import Subject
     from ..engine.violation import Violation
-    from .driver import BlobDriver
-    from .scenarios import Scenario
+    from .trial import BlobBench
 
 __all__ = ["BLOB_STEPS", "blob_suite_names", "check_blobs"]
 
@@ -37,65 +35,40 @@ def blob_suite_names(subject: Subject) -> tuple[str, ...]:
     return tuple(name for name in _every_name() if name not in left_out)
 
 
-def check_blobs(  # noqa: PLR0913 -- options
-    subject: Subject,
-    *,
-    steps: int = BLOB_STEPS,
-    seed: int = 0,
-    suites: Iterable[str] | None = None,
-    progress: Callable[[str, int], None] | None = None,
-    tolerance: Tolerance | None = None,
-    shorten: bool = True,
-) -> Conformance[BlobCoverage]:
-    """Run every check against a blob.
+def check_blobs(subject: Subject, **options: Unpack[CheckOptions]) -> Conformance[BlobCoverage]:
+    """Run every check against a blob; see `BlobMaker`.
 
     Parameters
     ----------
     subject : Subject
-        A subject whose maker makes blobs; see `BlobMaker`.
-    steps : int
-        At least so many generated moves are taken besides the enumerated calls.  With 0 none are.
-    seed : int
-        The seed of the generated walks.
-    suites : iterable of str, optional
-        Run only these: names from `blob_suite_names`.
-    progress : callable, optional
-        Called with a suite's name and the number of its cases until now.
-    tolerance : Tolerance, optional
-        Which violations do not end a suite.
-    shorten : bool
-        Whether to look for the shortest reproducer of a violation, which takes most of the time of a kit that fails.
-
-    Returns
-    -------
-    Conformance
-        Every suite runs, and stops at its first violation.
+        A subject whose maker makes blobs, or a program that has some.
+    **options
+        Those of `check_conformance`; the suites are those of `blob_suite_names`, and there are 3000 generated steps.
 
     Raises
     ------
-    InvalidArgumentError
-        If `subject` is none, if `steps` is not a number of steps, or if there is no such suite.
-    UnfitMakerError
-        If the maker of the subject cannot be called as makers of blobs are, or returns something that is no blob.
+    InvalidArgumentError, UnfitMakerError
+        As by `check_conformance`.
     """
     check_subject(subject)
-    chosen = None if suites is None else chosen_suites(suites, _every_name())
+    steps, chosen = options.get("steps", BLOB_STEPS), options.get("suites")
+    wanted = blob_suite_names(subject) if chosen is None else chosen_suites(chosen, _every_name())
     check_steps(steps)
-    tolerance = tolerance or Tolerance()
-    subject = replace(subject, excuses=tolerance.excuses)
-    wanted = blob_suite_names(subject) if chosen is None else chosen
-    walks = partial(_run_walks, steps=steps, seed=seed)
-    runners = {name: walks if name == "walks" else partial(_run_enumerated, name=name) for name in wanted}
-    coverage = BlobCoverage(subject.device is not None)
+    tolerance = options.get("tolerance") or Tolerance()
+    bench = blob_bench(subject, tolerance.excuses)
+    seed = options.get("seed", 0)
+    runners: dict[str, Runner] = {name: partial(_run_enumerated, bench=bench, name=name) for name in wanted}
+    if "walks" in runners:
+        runners["walks"] = lambda _, suite: search(bench, suite, steps, seed) if steps else None
     return run_suites(
         subject,
         runners,
-        coverage,
+        BlobCoverage(subject.device is not None),
         blob_requirements_for(subject),
-        progress,
+        options.get("progress"),
         tolerance,
         left=blobs_not_judged(subject),
-        shorten=shorten,
+        shorten=options.get("shorten", True),
     )
 
 
@@ -104,12 +77,5 @@ def _every_name() -> tuple[str, ...]:
     return (*SUITES, "walks")
 
 
-def _run_enumerated(subject: Subject, suite: SuiteRun, name: str) -> Violation | None:
-    def run(scenario: Scenario, drivers: list[BlobDriver]) -> None:
-        drivers.append(run_scenario(subject, scenario))
-
-    return suite.run_cases(SUITES[name](subject), run, partial(shortened, subject))
-
-
-def _run_walks(subject: Subject, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
-    return search(subject, suite, steps, seed) if steps else None
+def _run_enumerated(subject: Subject, suite: SuiteRun, bench: BlobBench, name: str) -> Violation | None:
+    return suite.run_cases(SUITES[name](subject), partial(run_case, bench), partial(shortened, bench))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Mode, SyncedHead, caffe
 
@@ -19,36 +19,26 @@ from ..engine.heads import HEADS
 from ..memory.oracle import Oracle
 from ..memory.policy import CAFFE, CPU_ONLY
 from .elements import INTEGERS, decoded, encoded, itemsize, numbers
+from .steps import FORESEEN, PARTS, REFUSED, Exported, Message, Other
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from ..memory.oracle import Wanted
-    from .steps import BlobCall
+    from .steps import BlobStep, Part, Shape
 
 __all__ = [
     "ACCESSORS",
     "ADOPTIONS",
     "NORMS",
-    "PARTS",
     "SCALES",
     "Blame",
     "BlobStates",
     "ExpectedBlob",
-    "ExportingBlob",
     "Foreseen",
-    "Other",
-    "Part",
-    "Shape",
     "failing_calls",
     "foresee",
-    "number_of",
-    "write_of",
 ]
-
-Shape = tuple[int, ...]
-Part = Literal["data", "diff"]
-PARTS: tuple[Part, ...] = ("data", "diff")
 
 ACCESSORS: dict[str, tuple[Part, str, bool]] = {
     f"{'mutable_' if write else ''}{side}_{part}": (part, side, write)
@@ -67,19 +57,6 @@ NORMS: dict[str, tuple[Part, bool]] = {
 SCALES: dict[str, Part] = {"scale_data": "data", "scale_diff": "diff"}
 
 
-class Other(NamedTuple):
-    """Another blob, as an argument."""
-
-    blob: int
-
-
-class ExportingBlob(NamedTuple):
-    """A part of a blob whose memory is adopted; it keeps it, so this is allowed."""
-
-    blob: int
-    part: Part = "data"
-
-
 class Blame(NamedTuple):
     """The requirements that a call breaks if it does something wrong.
 
@@ -91,14 +68,17 @@ class Blame(NamedTuple):
         About the numbers.
     others : str
         About the blobs that take no part.
-    accepted : str
-        About being refused without a reason; `conduct` if empty.
+    accepted, shapes, sizes : str
+        About being refused without a reason, about shapes and who holds which memory, and about the sizes of these;
+        `conduct` if empty.
     """
 
     conduct: str
     result: str
     others: str = "B59-independent"
     accepted: str = ""
+    shapes: str = ""
+    sizes: str = ""
 
 
 Done = tuple[tuple["Wanted", int], ...]
@@ -112,19 +92,19 @@ class Foreseen(NamedTuple):
     ----------
     blame : Blame
     after : BlobStates
-    calls : tuple of Done
-        The expected allocator calls for each memory; either memory may come first, as in C++.
+    calls : tuple of Done, or None
+        The expected allocator calls for each memory; either memory may come first, as in C++.  None if nobody says it.
     refused : str
         The requirement for which the call is refused; empty if it is not refused.
     value : object
-        The result of the call, if it is a number.
+        The result of the call, if it is a number or was given.
     view : bytes or None
-        The contents of the view that the call returns.
+        The contents of the view that the call returns, before it is written.
     """
 
     blame: Blame
     after: BlobStates
-    calls: tuple[Done, ...] = ()
+    calls: tuple[Done, ...] | None = ()
     refused: str = ""
     value: Any = None
     view: bytes | None = None
@@ -159,23 +139,27 @@ class ExpectedBlob:
 
 @dataclass(frozen=True, slots=True)
 class BlobStates:
-    """All blobs of a driver, and their memories.
+    """All blobs of a case, and their memories.
 
     Attributes
     ----------
-    dtype : str
     has_device : bool
+    dtype : str
+        Their element type, which is that of the first blob.
     mode : Mode
     blobs : dict of int to ExpectedBlob
     memories : dict of int to Oracle
         Memories that no blob holds any more are included.
+    extents : tuple of int or None
+        The shape of the first blob that was asked for last on the device, where it has memory of its own since.
     """
 
-    dtype: str
     has_device: bool
-    mode: Mode
+    dtype: str = ""
+    mode: Mode = Mode.GPU
     blobs: Mapping[int, ExpectedBlob] = field(default_factory=dict[int, ExpectedBlob])
     memories: Mapping[int, Oracle] = field(default_factory=dict[int, Oracle])
+    extents: Shape | None = None
 
     @property
     def held(self) -> set[int]:
@@ -193,10 +177,18 @@ class BlobStates:
 
     # --- making and shaping
 
-    def make(self, n: int, shape: Shape | None) -> BlobStates:
-        """Another blob, with a shape or without."""
-        bare = self.holding(n, ExpectedBlob((), 0, -1, -1)).renewed(n, 0)
-        return bare if shape is None else bare.reshape(n, shape).after
+    def make(self, n: int, shape: Shape | None = None, *, dtype: str) -> Foreseen:
+        """Another blob, with a shape or without; one of another type is not followed."""
+        if self.dtype not in ("", dtype):
+            return Foreseen(Blame("B02-lazy", "B02-lazy"), self, None)
+        bare = replace(self, dtype=dtype).holding(n, ExpectedBlob((), 0, -1, -1)).renewed(n, 0)
+        accepted, shapes = ("B01-empty", "B01-empty") if shape is None else ("B02-lazy", "B03-shape")
+        blame = Blame("B02-lazy", "B02-lazy", accepted=accepted, shapes=shapes, sizes="B06-growth-renews")
+        return Foreseen(blame, bare if shape is None else bare.reshape(n, shape).after)
+
+    def dropped(self, _: int) -> Foreseen:
+        """No blobs: nothing of theirs is left."""
+        return Foreseen(Blame("B60-nothing-left", "B60-nothing-left"), BlobStates(self.has_device), None)
 
     def reshape(self, n: int, shape: Shape) -> Foreseen:
         """Another shape: the same memories if it fits, and new ones if not."""
@@ -239,13 +231,15 @@ class BlobStates:
 
     # --- access, adoption, sharing
 
-    def access(self, n: int, part: Part, side: str, *, write: bool) -> Foreseen:
-        """Call an accessor for a side of a part."""
-        blame, key = Blame("B21-accessors", "B22-elements"), self.blobs[n].memory(part)
+    def access(self, step: BlobStep, part: Part, side: str, *, write: bool) -> Foreseen:
+        """Call an accessor for a side of a part; then write through what it returned, if it is for writing."""
+        n, blame = step.blob, Blame("B21-accessors", "B22-elements")
         if side == "gpu" and not self.has_device:
             return self._refusal("B48-no-device")
-        done, after = self.touch(key, side, write=write)
-        return Foreseen(blame, after, (done,), view=after.content(n, part, side))
+        done, after = self.touch(self.blobs[n].memory(part), side, write=write)
+        view = after.content(n, part, side)
+        written = after.wrote(n, part, side, content_of(step, self.dtype)) if write else after
+        return Foreseen(blame, written, (done,), view=view)
 
     def in_mode(self, _: int, mode: Mode) -> Foreseen:
         """The same blobs in another mode."""
@@ -263,11 +257,12 @@ class BlobStates:
         value = decoded(after.content(n, part, "cpu"), self.dtype)[position]
         return Foreseen(Blame("B18-element", "B18-element"), after, (done,), value=value)
 
-    def adopt_exported(self, n: int, part: Part, side: str, exporter: ExportingBlob) -> Foreseen:
+    def adopt_exported(self, n: int, part: Part, side: str, exporter: Exported) -> Foreseen:
         """Adopt the memory of a part of a blob, through a view of it for writing."""
-        done, there = self.touch(self.blobs[exporter.blob].memory(exporter.part), side, write=True)
-        foreseen = there.adopt(n, part, side, there.content(exporter.blob, exporter.part, side))
-        return foreseen._replace(calls=(done, *foreseen.calls))
+        exported: Any = exporter.part
+        done, there = self.touch(self.blobs[exporter.blob].memory(exported), side, write=True)
+        foreseen = there.adopt(n, part, side, there.content(exporter.blob, exported, side))
+        return foreseen._replace(calls=(done, *(foreseen.calls or ())))
 
     def adopt(self, n: int, part: Part, side: str, content: bytes | None) -> Foreseen:
         """Adopt a buffer with these bytes; None is no buffer."""
@@ -354,12 +349,25 @@ class BlobStates:
         scaled = encoded((factor * x for x in after.numbers(n, part, side)), self.dtype)
         return Foreseen(Blame("B36-scale-side", "B35-scale-numbers"), after.overwritten(key, side, scaled), (done,))
 
-    def load(
-        self, n: int, shape: Shape, values: tuple[tuple[Part, tuple[float, ...]], ...], *, reshape: bool = True
-    ) -> Foreseen:
-        """Take a shape, and then numbers for some parts, on the host."""
-        if not reshape and shape != self.blobs[n].shape:
-            return self._refusal("B53-message-same-shape")
+    def gpu_shape(self, n: int) -> Foreseen:
+        """Send the extents to the device, unless they are there."""
+        shape, known = self.blobs[n].shape, "B17-gpu-shape"
+        sent, after = self.extents == shape, replace(self, extents=shape)
+        blame = Blame("B61-shape-once" if sent else known, known, accepted=known)
+        return Foreseen(blame, after, () if sent else None, value=shape)
+
+    def load(self, n: int, message: Message, *, reshape: bool = True) -> Foreseen:
+        """Take the shape of a message, and then its numbers, on the host."""
+        fields, mine = dict(message.fields), self.blobs[n].shape
+        is_old = bool(fields.keys() & {*_OLD})
+        shape: Shape = tuple(fields.get(it, 0) for it in _OLD) if is_old else fields.get("shape.dim", ())
+        if not reshape:
+            padded = (*(1,) * (len(_OLD) - len(mine)), *mine) if is_old else mine
+            if padded != shape:
+                return self._refusal("B53-message-same-shape")
+            shape = mine
+        numbers: dict[Part, Any] = {part: fields.get(f"double_{part}") or fields.get(part, ()) for part in PARTS}
+        values: list[tuple[Part, Any]] = [(part, it) for part, it in numbers.items() if it or part == "data"]
         after, calls = self.reshape(n, shape).after, list[Done]()
         for part, content in values:
             done, after = after.touch(after.blobs[n].memory(part), "cpu", write=True)
@@ -369,7 +377,7 @@ class BlobStates:
 
     def outline(self, blobs: Iterable[int]) -> Hashable:
         """What some blobs are, except for their numbers: shapes, sizes, and what is shared or adopted."""
-        held = {n: self.blobs[n] for n in sorted(blobs)}
+        held = {n: self.blobs[n] for n in sorted(blobs) if n in self.blobs}
         keys = list(dict.fromkeys(key for it in held.values() for key in (it.data, it.diff)))
         blobs_seen = [(n, it.shape, it.count, keys.index(it.data), keys.index(it.diff)) for n, it in held.items()]
         sizes = [self.memories[key].size for key in keys]
@@ -411,6 +419,10 @@ class BlobStates:
         """The bytes of the elements of a part on one side."""
         return _content(self.memories[self.blobs[n].memory(part)], side)[: self._size(n)]
 
+    def content_of(self, key: int) -> bytes | None:
+        """The bytes of a memory, on a side that has them; None if it was never written."""
+        return next((it.content or b"" for it in self.memories[key].copies.values() if it.fresh), None)
+
     def numbers(self, n: int, part: Part, side: str) -> tuple[Any, ...]:
         """The numbers of the elements of a part on one side."""
         return decoded(self.content(n, part, side), self.dtype)
@@ -434,25 +446,26 @@ def _content(memory: Oracle, side: str) -> bytes:
 # --- the effect of a step
 
 
-def foresee(states: BlobStates, step: BlobCall, number: int) -> Foreseen:
-    """The expected effect of a step.
+def foresee(states: BlobStates, step: BlobStep) -> Foreseen:
+    """The expected effect of a step."""
+    if step.expected is not FORESEEN:
+        known = Blame(*(step.about,) * 3)
+        value = step.expected if step.is_valued else None
+        return Foreseen(known, states, refused=step.about if step.expected is REFUSED else "", value=value)
+    foreseen = _foresee(states, step)
+    return foreseen._replace(blame=Blame(step.about, step.about)) if step.about else foreseen
 
-    Parameters
-    ----------
-    states : BlobStates
-    step : BlobCall
-    number : int
-        The number of the step, which determines the numbers in the buffers that it adopts.
-    """
+
+def _foresee(states: BlobStates, step: BlobStep) -> Foreseen:
     n, call, arguments, options, *_ = step
     if call in ACCESSORS:
         part, side, write = ACCESSORS[call]
-        return states.access(n, part, side, write=write)
+        return states.access(step, part, side, write=write)
     if call in ADOPTIONS:
         part, side = ADOPTIONS[call]
-        if isinstance(arguments[0], ExportingBlob):
+        if isinstance(arguments[0], Exported):
             return states.adopt_exported(n, part, side, arguments[0])
-        return states.adopt(n, part, side, number_of(states, n, number) if arguments[0] else None)
+        return states.adopt(n, part, side, None if arguments[0] is None else content_of(step, states.dtype))
     if call in NORMS:
         return states.norm(n, *NORMS[call])
     if call in SCALES:
@@ -461,46 +474,47 @@ def foresee(states: BlobStates, step: BlobCall, number: int) -> Foreseen:
     return _CALLS[call](states, n, *given, **dict(options))
 
 
-def _reshape(states: BlobStates, n: int, *shape: Any) -> Foreseen:
-    return states.reshape(n, shape[0] if len(shape) == 1 else shape)
+def content_of(step: BlobStep, dtype: str) -> bytes:
+    """The bytes that a step writes, or that a buffer has which it hands in."""
+    return encoded(step.values, dtype) if step.values else numbers(step.number, step.elements, dtype)
+
+
+def _reshape(states: BlobStates, n: int, *given: Any) -> Foreseen:
+    shape: Any = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
+    return states.reshape(n, tuple(getattr(shape, "dim", shape)))
 
 
 def _reshape_like(states: BlobStates, n: int, other: int) -> Foreseen:
     return states.reshape(n, states.blobs[other].shape)
 
 
+_OLD = ("num", "channels", "height", "width")
+"""The old fields of a message, which are a shape of four axes."""
+
 _CALLS: dict[str, Callable[..., Foreseen]] = {
     **{f"share_{part}": partial(BlobStates.share, part=part) for part in PARTS},
     **{f"{part}_at": partial(BlobStates.at, part=part) for part in PARTS},
+    "new": BlobStates.make,
+    "drop": BlobStates.dropped,
     "reshape": _reshape,
     "reshape_like": _reshape_like,
     "shrink_to_fit": BlobStates.shrink_to_fit,
     "update": BlobStates.update,
     "copy_from": BlobStates.copy_from,
     "mode": BlobStates.in_mode,
+    "gpu_shape": BlobStates.gpu_shape,
     "from_proto": BlobStates.load,
 }
 
 
-def failing_calls(states: BlobStates, step: BlobCall) -> int:
+def failing_calls(states: BlobStates, step: BlobStep) -> int:
     """The number of allocator calls of a step that can be made to fail.
 
     A copy between blobs makes one call more than is foreseen, but on the host it may make none.  If memory is dropped,
     nobody sees the error of its free, so steps that free are left out.
     """
-    foreseen = foresee(states, step, 0)
+    foreseen = foresee(states, step)
     if foreseen.refused or step.call == "mode":
         return 0
     on_device, frees = states.mode is Mode.GPU and states.has_device, states.held - foreseen.after.held
-    return sum(map(len, foreseen.calls)) + (step.call == "copy_from" and (on_device or not frees))
-
-
-def number_of(states: BlobStates, n: int, number: int) -> bytes:
-    """The numbers that the step of this number writes into a blob."""
-    return numbers(number, states.blobs[n].count, states.dtype)
-
-
-def write_of(call: str) -> tuple[Part, str] | None:
-    """The part and the side that a call returns for writing; None for other calls."""
-    part, side, write = ACCESSORS.get(call, ("data", "cpu", False))
-    return (part, side) if write else None
+    return sum(map(len, foreseen.calls or ())) + (step.call == "copy_from" and (on_device or not frees))

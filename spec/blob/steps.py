@@ -1,94 +1,119 @@
-"""Steps: everything that can be done to blobs under test and checked; scenarios are lists of steps.
-
-What a call does is foreseen by the oracle.  A `Check` has an expectation of its own, because the oracle knows nothing
-of axes and positions, and refuses only what Caffe refuses.
-"""
+"""Steps of blobs: everything that is done to them, as plain data.  A case is a list of steps."""
 
 from __future__ import annotations
 
-import re
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
-from .oracle import ExportingBlob, Other
-
-if TYPE_CHECKING:
-    from .driver import BlobDriver
-    from .oracle import Shape
+from .elements import USUAL
 
 __all__ = [
+    "FORESEEN",
+    "GIVEN",
+    "PARTS",
     "REFUSED",
     "UNCHANGED",
-    "BlobCall",
-    "BlobOutcome",
+    "BlobCase",
     "BlobStep",
-    "Check",
-    "Extents",
-    "FailingStep",
-    "Make",
-    "Prepare",
+    "Exported",
+    "Lent",
+    "Message",
+    "Other",
+    "Part",
+    "Shape",
+    "case_of",
     "in_mode",
     "name_of",
+    "new",
     "refused",
+    "valued",
 ]
 
-_NAME = re.compile(r"\bblob(\d*)\b")
+Shape = tuple[int, ...]
+Part = Literal["data", "diff"]
+PARTS: tuple[Part, ...] = ("data", "diff")
 
 
-class BlobStep(Protocol):
-    """Something that is done to the blobs of a driver, and what it checks."""
-
-    @property
-    def blobs(self) -> set[int]:
-        """The blobs that have to be there."""
-        ...
-
-    def take(self, driver: BlobDriver, /) -> None:
-        """Do it, and check the result.
-
-        Raises
-        ------
-        Violation
-        """
-        ...
+# --- arguments that are no plain values
 
 
-class Make(NamedTuple):
-    """Makes a blob with a shape, or without."""
+class Other(NamedTuple):
+    """Another blob."""
 
     blob: int
-    shape: Shape | None
-
-    @property
-    def blobs(self) -> set[int]:
-        """The blob itself."""
-        return {self.blob}
-
-    def take(self, driver: BlobDriver) -> None:
-        """Make it, and check that this allocates nothing."""
-        driver.make(self.shape, self.blob)
 
 
-class BlobCall(NamedTuple):
-    """One call of one blob, or a change of Caffe's mode.
+class Exported(NamedTuple):
+    """A view for writing of a part of a blob, on the side of the call; of ``shape``, its extents on the device."""
+
+    blob: int
+    part: Literal["data", "diff", "shape"] = "data"
+
+
+class Lent(NamedTuple):
+    """An object of the caller, of so many bytes.
+
+    Attributes
+    ----------
+    form : str
+        ``bytearray``, ``doubles``, ``read-only``, ``device`` for memory there, ``object`` or ``memory`` for what is no
+        buffer; if empty, a buffer of the blob's size and of its numbers, on the side of the call.
+    size : int
+    """
+
+    form: str = ""
+    size: int = 0
+
+
+class Message(NamedTuple):
+    """A message: its fields in the order in which they are set, to a number or to several."""
+
+    fields: tuple[tuple[str, Any], ...] = ()
+
+
+GIVEN = Lent()
+
+
+# --- steps
+
+
+class Due(Enum):
+    """What a step must do, unless it must return a value."""
+
+    FORESEEN = auto()
+    REFUSED = auto()
+    UNCHANGED = auto()
+
+
+FORESEEN, REFUSED, UNCHANGED = Due.FORESEEN, Due.REFUSED, Due.UNCHANGED
+
+
+class BlobStep(NamedTuple):
+    """Something that is done to one blob, or to all.
 
     Attributes
     ----------
     blob : int
-        The number of the blob.
+        Its number in the case.
     call : str
-        The method, or ``"mode"``.
+        A call or an attribute.  Besides these: ``new`` makes a blob, ``mode`` changes Caffe's mode, and ``drop`` drops
+        all blobs.
     arguments : tuple
-        Plain values, and other blobs as `Other`.  For an adoption: whether there is a buffer, or whose it is as
-        `ExportingBlob`.  For ``from_proto``: the contents of the message.
+        Plain values, and `Other`, `Exported`, `Lent` and `Message`.
     options : tuple of (str, object)
         Keyword arguments.
     about : str
-        The requirement that the whole step checks, if it is not the usual one.
-    text : str
-        The text of the call in the reproducer, if it is not the usual one.
+        The requirement that the whole step is about, if it is not the usual one.
+    expected : object
+        `FORESEEN`: what the oracle foresees.  It knows nothing of axes and positions, and refuses only what Caffe
+        refuses.  So a step can have an expectation of its own, and must then call no allocator: `REFUSED`, it raises
+        and changes nothing; `UNCHANGED`, it is accepted and changes nothing; or the value that it returns.
     values : tuple of float
-        The numbers to write through the view that the call returns; if empty, the usual whole numbers.
+        The numbers to write through the view that the call returns; if empty, whole numbers.
+    fail : int
+        The number of its allocator call that fails, from 1; afterwards the call is made again.  0 if none does.
+    number, elements : int
+        Which whole numbers are written, or are in a buffer that is handed in, and how many; known when it is done.
     """
 
     blob: int
@@ -96,123 +121,67 @@ class BlobCall(NamedTuple):
     arguments: tuple[Any, ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
     about: str = ""
-    text: str = ""
+    expected: Any = FORESEEN
     values: tuple[float, ...] = ()
+    fail: int = 0
+    number: int = 0
+    elements: int = 0
 
     @property
     def blobs(self) -> set[int]:
-        """The blobs that the call uses."""
-        others = {given.blob for given in self.arguments if isinstance(given, Other | ExportingBlob)}
-        return others if self.call == "mode" else {self.blob, *others}
+        """The blobs that it uses, and that have to be there."""
+        others = {given.blob for given in self.arguments if isinstance(given, Other | Exported)}
+        return others if self.call in ("new", "mode", "drop") else {self.blob, *others}
 
     @property
     def changed(self) -> set[int]:
-        """The blobs that the call may change; a copy also brings its source up to date."""
+        """The blobs that it may change; a copy also brings its source up to date."""
         return self.blobs if self.call == "copy_from" else {self.blob}
 
-    def take(self, driver: BlobDriver) -> None:
-        """Make the call, and compare everything with the oracle."""
-        driver.perform(self)
-
-
-class FailingStep(NamedTuple):
-    """A call whose k-th allocator call fails, from 1."""
-
-    step: BlobCall
-    k: int
+    @property
+    def is_valued(self) -> bool:
+        """Whether it must return a value, which is all that is looked at."""
+        return not isinstance(self.expected, Due)
 
     @property
-    def blobs(self) -> set[int]:
-        """The blobs that the call uses."""
-        return self.step.blobs
-
-    def take(self, driver: BlobDriver) -> None:
-        """Make the call, which fails, and make it again."""
-        driver.perform_failing(self.step, self.k)
-
-
-class BlobOutcome(Enum):
-    """What a checked call must do, if its value does not matter."""
-
-    REFUSED = auto()
-    UNCHANGED = auto()
-
-
-REFUSED, UNCHANGED = BlobOutcome.REFUSED, BlobOutcome.UNCHANGED
-
-
-class Check(NamedTuple):
-    """A call or an expression with an expectation of its own, which must call no allocator.
-
-    Attributes
-    ----------
-    requirement : str
-        The requirement that it breaks otherwise.
-    text : str
-        In the reproducer.
-    expected : object
-        `REFUSED`: it raises and changes nothing.  `UNCHANGED`: it is accepted and changes nothing.  Else: its value.
-    """
-
-    requirement: str
-    text: str
-    expected: object
+    def dtype(self) -> str:
+        """The element type of a new blob."""
+        return str(dict(self.options)["dtype"])
 
     @property
-    def blobs(self) -> set[int]:
-        """The blobs that it names."""
-        return _named(self.text)
-
-    def take(self, driver: BlobDriver) -> None:
-        """Check it."""
-        driver.check(self)
+    def spelled(self) -> str:
+        """What is done, as a message names it."""
+        return "making a blob" if self.call == "new" else f"{name_of(self.blob)}.{self.call}"
 
 
-class Prepare(NamedTuple):
-    """A statement that defines a name for later steps."""
-
-    text: str
-
-    @property
-    def blobs(self) -> set[int]:
-        """The blobs that it names."""
-        return _named(self.text)
-
-    def take(self, driver: BlobDriver) -> None:
-        """Run it."""
-        driver.prepare(self.text)
+BlobCase = tuple[BlobStep, ...]
 
 
-class Extents(NamedTuple):
-    """The first blob's extents on the device; `again` if they have not changed since the last check."""
-
-    again: bool = False
-
-    @property
-    def blobs(self) -> set[int]:
-        """The first blob."""
-        return {0}
-
-    def take(self, driver: BlobDriver) -> None:
-        """Check that they are right, and that unchanged extents were not sent again."""
-        driver.compare_extents(again=self.again)
+def case_of(shapes: tuple[Shape | None, ...], steps: tuple[BlobStep, ...], dtype: str = USUAL) -> BlobCase:
+    """A case with a blob of each shape, or without one if it is None."""
+    return (*(new(n, shape, dtype) for n, shape in enumerate(shapes)), *steps)
 
 
-def refused(requirement: str, *calls: str) -> tuple[Check, ...]:
-    """Several calls that must be refused because of one requirement."""
-    return tuple(Check(requirement, call, REFUSED) for call in calls)
+def new(n: int, shape: Shape | None, dtype: str = USUAL) -> BlobStep:
+    """The step that makes a blob.  The first has the type of all blobs of a case; one of another type is a stranger."""
+    return BlobStep(n, "new", () if shape is None else (shape,), (("dtype", dtype),))
 
 
-def in_mode(mode: Any) -> BlobCall:
+def in_mode(mode: Any) -> BlobStep:
     """The step that changes Caffe's mode."""
-    return BlobCall(0, "mode", (mode,))
+    return BlobStep(0, "mode", (mode,))
+
+
+def valued(requirement: str, expected: object, call: str, *arguments: Any) -> BlobStep:
+    """A call of the first blob that must return a value because of a requirement."""
+    return BlobStep(0, call, arguments, about=requirement, expected=expected)
+
+
+def refused(requirement: str, call: str, *arguments: Any) -> BlobStep:
+    """A call of the first blob that must be refused because of a requirement."""
+    return BlobStep(0, call, arguments, about=requirement, expected=REFUSED)
 
 
 def name_of(n: int) -> str:
-    """The name of a blob in reproducers."""
+    """The name of a blob in messages and programs."""
     return "blob" if n == 0 else f"blob{n + 1}"
-
-
-def _named(text: str) -> set[int]:
-    """The blobs that a text of a reproducer names."""
-    return {int(number or 1) - 1 for number in _NAME.findall(text)}

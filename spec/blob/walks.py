@@ -12,15 +12,15 @@ from hypothesis.stateful import Bundle, initialize, precondition, rule
 from syncedmem.model import Mode
 
 from ..engine.search import Generated, Taken, Walking, WalkSearch
-from .driver import BlobDriver
-from .oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES, Other
-from .scenarios import Scenario, shortened
-from .steps import BlobCall, in_mode
+from .oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES
+from .steps import GIVEN, BlobStep, Other, in_mode, new
+from .trial import BlobTrial, shortened
 
 if TYPE_CHECKING:
     from ..engine.report import SuiteRun
-    from ..engine.subject import Subject
     from ..engine.violation import Violation
+    from .steps import BlobCase, Lent
+    from .trial import BlobBench
 
 __all__ = ["search", "state_machine"]
 
@@ -37,59 +37,43 @@ _FLAGS: tuple[tuple[tuple[str, bool], ...], ...] = (
 _BLOBS: Bundle[int] = Bundle("blobs")
 
 
-class _Blobs:
+class _Blobs(BlobTrial):
     """Blobs that live at the same time, and what was done with them."""
 
-    def __init__(self, subject: Subject) -> None:
-        subject.mark()
-        self._driver = BlobDriver(subject)
-        self.shapes: list[Any] = []
-        self._steps: list[BlobCall] = []
-
-    def make(self, shape: Any) -> None:
-        """Make a blob."""
-        self.shapes.append(shape)
-        self._driver.make(shape)
-
-    def take(self, step: BlobCall) -> None:
-        """Make a call."""
-        self._steps.append(step)
-        step.take(self._driver)
-
-    def finish(self) -> None:
-        """Drop all blobs, and check that nothing is left."""
-        self._driver.finish()
+    shapes: tuple[Any, ...] = ()
 
     @property
-    def walk(self) -> Scenario:
+    def walk(self) -> BlobCase:
         """What was done until now."""
-        return Scenario(tuple(self.shapes), tuple(self._steps))
+        return tuple(self.done)
 
     def taken(self) -> Taken:
         """The walk that has passed; its kinds of moves are the calls, and it starts with its blobs."""
-        return Taken(self.walk, (self._driver,), Counter(it.call for it in self._steps), tuple(self.shapes))
+        moves = Counter(it.call for it in self.done if it.call not in ("new", "drop"))
+        return Taken(self.walk, (self,), moves, self.shapes)
 
 
 class BlobWalk(Walking):
     """A walk of two to four blobs; `state_machine` says of what subject."""
 
-    subject: Subject
+    bench: BlobBench
 
     blobs = _BLOBS
 
     def __init__(self) -> None:
-        self._held = _Blobs(self.subject)
+        self._held = _Blobs(self.bench)
         super().__init__(self._held)
 
     def make(self, shape: Any) -> int:
         """Make a blob."""
         number = len(self._held.shapes)
-        self.act(partial(self._held.make, shape))
+        self._held.shapes += (shape,)
+        self.act(partial(self._held.take, new(number, shape)))
         return number
 
     def take(self, *parts: Any) -> None:
         """Make a call, given its blob, its name, its arguments and its options."""
-        self.act(partial(self._held.take, BlobCall(*parts)))
+        self.act(partial(self._held.take, BlobStep(*parts)))
 
     @rule(blob=_BLOBS, call=st.sampled_from([call for call, (part, _, _) in ACCESSORS.items() if part == "data"]))
     def access_data(self, blob: int, call: str) -> None:
@@ -138,9 +122,9 @@ class BlobWalk(Walking):
         return self.make(shape)
 
 
-def state_machine(subject: Subject) -> type[BlobWalk]:
-    """A `hypothesis.stateful.RuleBasedStateMachine` over the blobs of a subject; see that of memories."""
-    safe = subject.profile == "safe"
+def state_machine(bench: BlobBench) -> type[BlobWalk]:
+    """A `hypothesis.stateful.RuleBasedStateMachine` over blobs; see that of memories."""
+    safe = bench.subject.profile == "safe"
     adoptions = [call for call in ADOPTIONS if safe or call.endswith("data")]
     shape = st.one_of(st.sampled_from(_SHAPES), st.none()) if safe else st.sampled_from(_SHAPES)
 
@@ -153,20 +137,20 @@ def state_machine(subject: Subject) -> type[BlobWalk]:
         def begin_second(self, shape: Any) -> int:
             return self.make(shape)
 
-        @rule(blob=_BLOBS, call=st.sampled_from(adoptions), given=st.sampled_from((True, True, True, False)))
-        def adopt(self, blob: int, call: str, given: bool) -> None:
+        @rule(blob=_BLOBS, call=st.sampled_from(adoptions), given=st.sampled_from((GIVEN, GIVEN, GIVEN, None)))
+        def adopt(self, blob: int, call: str, given: Lent | None) -> None:
             self.take(blob, call, (given,))
 
         @rule(blob=_BLOBS, call=st.sampled_from(("update", *NORMS, *(("shrink_to_fit",) if safe else ()))))
         def compute(self, blob: int, call: str) -> None:
             self.take(blob, call)
 
-    OfSubject.subject = subject
+    OfSubject.bench = bench
     return OfSubject
 
 
-def search(subject: Subject, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
+def search(bench: BlobBench, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
     """Take walks with at least `steps` calls; return the violation of the first that fails; see that of memories."""
     suite.generated = Generated(steps, 1)
-    walk_search = WalkSearch(subject, suite.generated, LONGEST, shortened, suite)
-    return walk_search.search(partial(state_machine, subject), str(seed))
+    walk_search = WalkSearch(suite.generated, LONGEST, partial(shortened, bench), suite)
+    return walk_search.search(partial(state_machine, bench), str(seed))

@@ -241,7 +241,7 @@ def search(kind: Kind, subject: Subject, suite: SuiteRun, steps: int, seed: int)
         rarest = sorted(ways, key=lambda way: generated.starts[way])[:_STARTS]
         return state_machine(kind, rarest)
 
-    def shortened(_: Subject, walk: Case, violation: Violation) -> Violation:
+    def shortened(walk: Case, violation: Violation) -> Violation:
         return shortest(walk, violation, partial(run_case, kind.bench), simpler=plainer, program=subject.program)
 
-    return WalkSearch(subject, generated, LONGEST, shortened, suite).search(walking, str(seed))
+    return WalkSearch(generated, LONGEST, shortened, suite).search(walking, str(seed))

@@ -47,9 +47,7 @@ class Watched(bytearray):
 
 def put(subject: Subject, array: Any, content: bytes, side: str = caffe.GPU) -> None:
     """Overwrite the first bytes of an array of a side, without the memory under test."""
-    if subject.program is not None:
-        array.set(content)
-    elif subject.on_host(side):
+    if subject.on_host(side):
         memoryview(array).cast("B")[: len(content)] = content
     elif content:
         scratch = subject.host.empty(len(content))
@@ -59,8 +57,6 @@ def put(subject: Subject, array: Any, content: bytes, side: str = caffe.GPU) -> 
 
 def fetch(subject: Subject, array: Any, size: int, side: str = caffe.GPU) -> bytes:
     """The first bytes of an array of a side, read without the memory under test."""
-    if subject.program is not None:
-        return bytes(array.get())[:size]
     if subject.on_host(side):
         return bytes(memoryview(array).cast("B")[:size])
     scratch = subject.host.empty(size)

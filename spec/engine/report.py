@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypedDict, TypeVar, get_args
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from syncedmem.model import InvalidArgumentError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Runner = Callable[[Subject, "SuiteRun"], Violation | None]
 
 __all__ = [
+    "CheckOptions",
     "Conformance",
     "Covering",
     "Status",
@@ -459,6 +460,17 @@ class SuiteRun:
         return None
 
 
+class CheckOptions(TypedDict, total=False):
+    """What can be chosen for a run of a kit; `syncedmem.spec.check_conformance` says what each means."""
+
+    steps: int
+    seed: int
+    suites: Iterable[str] | None
+    progress: Progress | None
+    tolerance: Tolerance | None
+    shorten: bool
+
+
 def check_subject(subject: object) -> None:
     """Refuse what is no subject.
 
@@ -541,7 +553,7 @@ def run_suites(  # noqa: PLR0913 -- options
         if progress is not None:
             progress(name, 0)
         # If a subject leaves another device current, that is a violation, and must not affect what runs next.
-        with nullcontext() if subject.device is None else subject.device.using():
+        with nullcontext() if subject.device is None or subject.program is not None else subject.device.using():
             violation = run(subject, suite)
         generated = suite.generated or generated
         found = tolerance.found[known:]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .report import SuiteRun
-    from .subject import Subject
 
 __all__ = ["SEARCH", "Generated", "Taken", "WalkSearch", "Walked", "Walking"]
 
@@ -174,21 +173,19 @@ class WalkSearch:
 
     Attributes
     ----------
-    subject : Subject
     generated : Generated
         What is wanted; it gets what is counted.
     length : int
         The number of moves of a long walk.
     shortened : callable
-        Given the subject, a walk and its violation, the violation of the shortest one that breaks the same requirement.
+        Given a walk and its violation, the violation of the shortest one that breaks the same requirement.
     suite : SuiteRun
         It gets the walks that passed, and says which violations do not end the search.
     """
 
-    subject: Subject
     generated: Generated
     length: int
-    shortened: Callable[[Subject, Any, Violation], Violation]
+    shortened: Callable[[Any, Violation], Violation]
     suite: SuiteRun
     known: set[Hashable] = field(default_factory=set[Hashable], init=False)
     found: list[tuple[Violation, Hashable]] = field(default_factory=list[tuple[Violation, Hashable]], init=False)
@@ -237,7 +234,7 @@ class WalkSearch:
             run_state_machine_as_test(seed(name)(walking), settings=chosen)
         except Violation:
             violation, walk = self.found[-1]
-            return self.shortened(self.subject, walk, violation) if self.suite.shortens(violation) else violation
+            return self.shortened(walk, violation) if self.suite.shortens(violation) else violation
         except Exception:
             # Hypothesis raises this if a failure did not repeat.  It was a failure all the same.
             if not self.found:

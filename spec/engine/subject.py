@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 from syncedmem.model import EDITIONS, InvalidArgumentError, Machine, caffe
+from syncedmem.model.errors import shown
 from syncedmem.model.interface import is_host
 from syncedmem.model.opening import machine_of
 
 from ..requirements import LEVELS, PROFILES
+from .violation import UnfitMakerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from syncedmem.model.interface import Allocator
     from syncedmem.model.opening import AnyMachine
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from ..requirements import Level, Profile
     from .violation import Violation
 
-__all__ = ["BlobMaker", "Maker", "Memory", "RemoteProgram", "Subject"]
+__all__ = ["BlobMaker", "Maker", "Memory", "RemoteProgram", "Subject", "check_maker"]
 
 
 class Memory(Protocol):
@@ -175,11 +177,8 @@ class Subject:
         others on `host`.
     program : RemoteProgram or None
         The program that has the memories, if they are not Python objects.
-    excuses : callable or None
-        Whether a requirement is excepted; asked if the kit can go on after it was violated.
     journal : callable or None
-        Called before each statement is run, with the imports and the statements of its reproducer until then; for a
-        memory that may end the process.
+        Called with what was done, and last with what is about to be done; for what may end the process.
     """
 
     name: str
@@ -196,8 +195,7 @@ class Subject:
     setting: Callable[[str, str], None] | None = None
     places: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     program: RemoteProgram | None = None
-    excuses: Callable[[str], bool] | None = None
-    journal: Callable[[tuple[tuple[str, tuple[str, ...]], ...], list[str]], None] | None = None
+    journal: Callable[[list[Any]], None] | None = None
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
@@ -292,7 +290,29 @@ class Subject:
         """The largest size that a memory may have; infinite if there is no limit."""
         return float("inf") if self.program is None else self.program.largest
 
-    def mark(self) -> None:
-        """Let the requests of findings begin here, if there are requests."""
-        if self.program is not None:
-            self.program.mark()
+
+def check_maker(  # noqa: PLR0913 -- how it was called, and what came of it
+    subject: Subject,
+    made: Any,
+    error: BaseException | None,
+    calls: Iterable[str],
+    arguments: Iterable[object],
+    named: Iterable[str],
+) -> None:
+    """Refuse a maker that no arguments can make right; another error may be that of these alone.
+
+    Raises
+    ------
+    UnfitMakerError
+    """
+    if error is None and not any(hasattr(made, call) for call in calls):
+        raise UnfitMakerError(f"the maker {subject.name} returned {shown(made)}, which has none of {', '.join(calls)}")
+    if isinstance(error, TypeError):
+        try:
+            signature(subject.make).bind(*arguments, **dict.fromkeys(named))
+        except TypeError as why:
+            words = ("size" if isinstance(it, int) else "shape" for it in arguments)
+            called = ", ".join((*words, *(f"{it}=..." for it in named)))
+            raise UnfitMakerError(f"the maker {subject.name} cannot be called with ({called}): {why}") from error
+        except ValueError:  # it is written in C, and has no signature
+            pass

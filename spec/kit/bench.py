@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..engine.report import Tolerance
-from ..engine.run import HARMLESS
 from ..memory.claims import requirements_for
 from ..memory.policy import without_mute
 from ..record.compare import Comparison
 from ..record.world import World
+from ..requirements import HARMLESS
 from ..subjects.performer import performer_of
 from .trial import Bench
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 from syncedmem.model import EDITIONS
 from syncedmem.model.opening import machine_of
 
-from ..engine.reproducer import program_of
 from ..engine.supervisor import Child, Death
 from ..engine.violation import UnfitError, Violation
-from ..ports.makers import StatementJournal
+from ..ports.makers import StepJournal, program_again
 from ..ports.protocol import PortError
 from ..ports.targets import MakerTarget, subject_of
 from .answers import Answer, Sight, Word, answered, died, sight_of
@@ -138,9 +137,9 @@ class AskedMaker:
         answers = [*self._answers]
         if isinstance(self.program, Death):  # perhaps only when the memory was released, which nobody asked about
             target, edition, _, journal = self._wanted
-            more, lines = StatementJournal.read(journal)
             answers += [died(f"the process {self.program.how}")] * (len(answers) < len(word))
-            self.program = [*program_of(lines, target.subject("caffe", self.sight.level, edition), more)]
+            subject = target.subject("caffe", self.sight.level, edition)
+            self.program = [*program_again(subject, StepJournal.read(journal))]
             self.renew()
         return answers
 
@@ -193,7 +192,7 @@ def serve(
 def _opened(target: MakerTarget, edition: str, level: str, journal: Path) -> tuple[Subject, Sight]:
     """The subject of a target in this process, and what it shows."""
     subject = target.subject("caffe", _level(target.name, level, target.top()), edition)
-    subject = replace(subject, journal=StatementJournal(journal).note)
+    subject = replace(subject, journal=StepJournal(journal).note)
     return subject, sight_of(subject)
 
 

@@ -294,7 +294,7 @@ def conform_program(
             raise PortError(f"{target.name} shows {top} at most, not {claim.level}")
 
         def bench(level: Level) -> Subject:
-            return subject_of(port, name, claim.profile, level, blobs=claim.blobs, policy=policy)
+            return subject_of(port, name, claim.profile, level, policy=policy)
 
         try:
             return conform(bench, top, claim, progress=progress, on_change=on_change)

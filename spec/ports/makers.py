@@ -1,13 +1,13 @@
 """The verdict on a maker of memories in Python, which is tested in a process of its own.
 
-The process keeps a journal: the statements that it is about to run.  If the process ends, crashes or hangs, these are
-the program of the finding.  It is made shorter in further processes, one for each attempt.
+The process keeps a journal: the steps that it did, and the one that it is about to do.  If the process ends, crashes or
+hangs, these are the program of the finding.  They are made fewer in further processes, one for each attempt.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -17,29 +17,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model.caffe import DEFAULT
 
+from ..blob import python as blob_python
+from ..blob.objects import ObjectBlobs
 from ..engine.fork import in_fork
-from ..engine.reproducer import program_of
 from ..engine.shrinking import SECONDS, shrink
 from ..engine.supervisor import Child, Death
 from ..engine.violation import UnfitError, Violation
 from ..requirements import LEVELS
+from ..subjects.objects import ObjectMemories
+from ..subjects.python import statements
 from .conformance import Claim, PortReport, conform
 from .protocol import PortError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..engine.reproducer import Imports
     from ..engine.subject import Subject
     from ..engine.supervisor import Limits, Progress, Reporter
     from ..requirements import Level
     from .targets import MakerTarget
 
-__all__ = ["Last", "StatementJournal", "conform_maker", "judge_maker", "run_again", "shorten"]
+__all__ = ["Last", "StepJournal", "conform_maker", "judge_maker", "program_again", "shorten"]
 
 
-class StatementJournal:
-    """What a process is about to run, in a file that outlives it.
+class StepJournal:
+    """What a process has done and is about to do, in a file that outlives it.
 
     Parameters
     ----------
@@ -50,9 +52,9 @@ class StatementJournal:
         self.path: Path = path
         self._file = path.open("wb", buffering=0)
 
-    def note(self, more: Imports, lines: list[str]) -> None:
-        """Keep these statements in place of those before."""
-        content = json.dumps([more, lines]).encode()
+    def note(self, done: list[Any]) -> None:
+        """Keep these steps in place of those before."""
+        content = pickle.dumps(done)
         os.pwrite(self._file.fileno(), content, 0)
         os.ftruncate(self._file.fileno(), len(content))
 
@@ -61,13 +63,12 @@ class StatementJournal:
         self._file.close()
 
     @staticmethod
-    def read(path: Path) -> tuple[Imports, tuple[str, ...]]:
-        """The imports and the statements that were kept last; none if there are none."""
+    def read(path: Path) -> tuple[Any, ...]:
+        """The steps that were kept last; none if there are none."""
         try:
-            more, lines = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            return (), ()
-        return tuple((module, tuple(names)) for module, names in more), tuple(lines)
+            return tuple(pickle.loads(path.read_bytes()))  # noqa: S301 -- this process wrote it, or its fork
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return ()
 
 
 def conform_maker(
@@ -105,75 +106,83 @@ def conform_maker(
             stage, _, suite = answer.stage.rpartition(": ")
             level: Any = stage or claim.level or LEVELS[-1]
             subject = partial(target.subject, claim.profile, level, claim.edition)
-            violation = _died(Last(subject, answer, limits, *StatementJournal.read(journal)), suite)
+            violation = _died(Last(subject, claim.blobs, answer, limits, StepJournal.read(journal)), suite)
             return replace(last, unfinished=(*last.unfinished, violation))
         return answer
 
 
 def _mark(path: Path) -> int:
-    """What changes whenever a statement is run."""
+    """What changes whenever a step is done."""
     return path.stat().st_mtime_ns if path.exists() else 0
 
 
 class Last(NamedTuple):
-    """What a process ran last.
+    """What a process did last.
 
     Attributes
     ----------
     subject : callable
         Makes a new subject of the target.
+    blobs : bool
+        Whether it makes blobs, and not memories.
     death : Death
         How the process ended.
     limits : Limits
-    more : tuple of (str, tuple of str)
-        Modules and names that the statements use besides the usual ones.
-    lines : tuple of str
-        The statements.
+    done : tuple of Done or BlobDone
+        The steps.
     """
 
     subject: Callable[[], Subject]
+    blobs: bool
     death: Death
     limits: Limits
-    more: Imports
-    lines: tuple[str, ...]
+    done: tuple[Any, ...]
 
 
 def _died(last: Last, suite: str) -> Violation:
     """The violation of a process that has ended, with the shortest program that ends it."""
     how = f"the process {last.death.how}"
-    if not last.lines:
+    if not last.done:
         return Violation("P01-answers", f"{how}, before anything was called")
     again = Child(shorten, last, nests=True).wait()
     shorter = () if isinstance(again, Death) else again
-    lines = shorter or last.lines
+    program = program_again(last.subject(), shorter or last.done, blobs=last.blobs)
     alone = "" if shorter else " (these statements alone did not end it again)"
-    program = program_of(lines, last.subject(), last.more)
-    return Violation("P01-answers", f"{lines[-1]}: {how}, in the suite {suite}{alone}", program)
+    return Violation("P01-answers", f"{program[-1]}: {how}, in the suite {suite}{alone}", program)
 
 
-def shorten(last: Last, *, progress: Progress) -> tuple[str, ...]:
-    """The shortest statements that end a process in the same way; none if those that did so do not do it again."""
+def shorten(last: Last, *, progress: Progress) -> tuple[Any, ...]:
+    """The fewest steps that end a process in the same way; none if those that did so do not do it again."""
     attempts, limits = 0, replace(last.limits, first=None)
 
-    def dies(lines: Sequence[str]) -> bool:
+    def dies(done: Sequence[Any]) -> bool:
         nonlocal attempts
         attempts += 1
         progress("shortening", attempts)
-        answer = in_fork(partial(run_again, last._replace(lines=tuple(lines))), Path(folder) / "answer", limits)
+        answer = in_fork(partial(_do_again, last._replace(done=tuple(done)), journal), Path(folder) / "answer", limits)
         if not isinstance(answer, Death) or answer.kind != last.death.kind:
             return False
         return answer.kind == "hang" or answer.detail == last.death.detail
 
     with TemporaryDirectory(prefix="syncedmem-") as folder:
-        return shrink(last.lines, dies, seconds=SECONDS) if dies(last.lines) else ()
+        journal = Path(folder) / "journal"
+        if not dies(last.done):
+            return ()
+        dies(shrink(last.done, dies, seconds=SECONDS))
+        return StepJournal.read(journal)  # what raises now may not have raised behind more steps
 
 
-def run_again(last: Last) -> dict[str, Any]:
-    """Run statements, until one raises; there is an answer if the process is still there."""
+def _do_again(last: Last, journal: Path) -> dict[str, Any]:
+    """Do steps again; there is an answer if the process is still there."""
     with suppress(BaseException):
-        subject = last.subject()
-        exec("\n".join(program_of(last.lines, subject, last.more)), {"subject": subject})  # noqa: S102 -- they were run before
+        subject = replace(last.subject(), journal=StepJournal(journal).note)
+        (ObjectBlobs(subject) if last.blobs else ObjectMemories(subject)).repeat(last.done)
     return {}
+
+
+def program_again(subject: Subject, done: Sequence[Any], *, blobs: bool = False) -> tuple[str, ...]:
+    """The statements of steps that another process did."""
+    return blob_python.statements(done, subject) if blobs else statements(done, subject)
 
 
 def judge_maker(argument: tuple[MakerTarget, Claim, Path], *, progress: Reporter) -> PortReport | PortError:
@@ -181,7 +190,7 @@ def judge_maker(argument: tuple[MakerTarget, Claim, Path], *, progress: Reporter
     target, claim, path = argument
     if claim.blobs and claim.level not in ("", LEVELS[-1]):
         return PortError(f"blobs are tested at {LEVELS[-1]}, not at {claim.level}")
-    journal = StatementJournal(path)
+    journal = StepJournal(path)
 
     def bench(level: Level) -> Subject:
         return replace(target.subject(claim.profile, level, claim.edition), journal=journal.note)

@@ -26,8 +26,6 @@ __all__ = ["Port"]
 _NO_LIMITS = Limits()
 _LONGEST_ANSWER = 1 << 26
 _SHOWN = 200
-_QUIET = frozenset({"hello", "state", "blob_state", "buffer", "read_buffer"})
-"""The requests that change no memory and no blob."""
 _SHORTEST, _TIMES = 0.5, 20
 """After a hang, in seconds: the shortest wait, and how many times the slowest answer."""
 
@@ -54,8 +52,6 @@ class Port:
         Its answer to the first request.
     level : str
         The level at which its answers are checked.
-    turn : int
-        The number of requests until now, in all processes, that may have changed something.
     hung : bool
         Whether it once did not answer in time.  From then on it is waited for only as long as its answers have shown
         to be worth it.
@@ -84,7 +80,6 @@ class Port:
         self.arguments: tuple[str, ...] = tuple(arguments)
         self.level = level
         self.hello: dict[str, Any] = {}
-        self.turn: int = 0
         self.hung: bool = False
         self._slowest = 0.0
         self._patience = ""
@@ -195,7 +190,6 @@ class Port:
         return command
 
     def _exchange(self, command: Command, op: str, fields: dict[str, Any]) -> dict[str, Any]:
-        self.turn += op not in _QUIET
         number = len(self._lines) + 1
         line = json.dumps({"id": number, "op": op, **fields})
         self._lines.append(line)

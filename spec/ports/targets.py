@@ -21,10 +21,8 @@ from ..engine.imports import module_at
 from ..engine.subject import Subject
 from ..memory.policy import policy_named
 from ..requirements import LEVELS
-from .blob import RemoteBlob
 from .process import Port
 from .protocol import PortError
-from .remote import RemoteAllocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,15 +130,20 @@ class ProgramTarget:
         return port
 
 
+@dataclass(frozen=True)
+class _There:
+    """Where a program has the memory of a side; nobody here allocates any."""
+
+    side: str
+
+
 def _made_there(*_: object, **__: object) -> Any:
-    """Refuse to make an object of Python: memories of a program are made by requests."""
+    """Refuse to make an object of Python: what a program has is made by requests."""
     raise PortError("memories of a program are no objects of Python: see syncedmem.spec.subjects.programs")
 
 
-def subject_of(  # noqa: PLR0913 -- what there is to choose
-    port: Port, name: str, profile: Profile, level: Level, *, blobs: bool = False, policy: Policy | None = None
-) -> Subject:
-    """The memories of a program, or its blobs, at a level that it can show.
+def subject_of(port: Port, name: str, profile: Profile, level: Level, *, policy: Policy | None = None) -> Subject:
+    """What a program has, memories and perhaps blobs, at a level that it can show.
 
     Raises
     ------
@@ -149,18 +152,17 @@ def subject_of(  # noqa: PLR0913 -- what there is to choose
     """
     port.renew()
     port.level = level
-    places: dict[str, Any] = {side: RemoteAllocator(port, side) for side in port.protocol.machine.sides}
-    make: Any = RemoteBlob if blobs else _made_there
+    places: dict[str, Any] = {side: _There(side) for side in port.protocol.machine.sides}
     options: dict[str, Any] = {"level": level, "program": port}
     if port.machine is None:
         device = places["gpu"] if port.edition != CPU_ONLY.name else None
-        return Subject(name, make, places["cpu"], device, profile, edition=port.edition, **options)
+        return Subject(name, _made_there, places["cpu"], device, profile, edition=port.edition, **options)
     if not places:
         raise PortError(f"the machine {port.machine.name} has no sides, so its memories hold nothing")
     host, device = next(iter(places.values())), next(reversed(places.values()))
     options |= {"edition": port.machine, "policy": policy, "places": places, "setting": port.settings.__setitem__}
     try:
-        return Subject(name, make, host, device, profile, **options)
+        return Subject(name, _made_there, host, device, profile, **options)
     except InvalidArgumentError as error:
         raise PortError(str(error)) from error
 

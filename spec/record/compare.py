@@ -6,22 +6,23 @@ It does not know who was seen: an object of Python, a program, a vector, or a re
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..engine.contents import contrasted
-from ..requirements import REQUIREMENTS
+from ..requirements import REQUIREMENTS, seen_as
 from .steps import CANARY, OWN, content
 from .world import FAILED, REFUSED_BY_US
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from syncedmem.model import Call, Machine
 
     from .observation import Action, Observation
     from .steps import Buffer, Step
 
-__all__ = ["Comparison", "Difference"]
+__all__ = ["Comparison", "Difference", "Found", "Judge"]
 
 _NAMED = {name.partition("-")[0]: name for name in REQUIREMENTS}
 
@@ -46,7 +47,7 @@ _KINDS = ("pageable", "page-locked")
 _PAIR = 2
 
 Found = tuple[str, str]
-"""The number of a requirement, and a sentence."""
+"""A requirement, or its number, and a sentence."""
 
 
 class Difference(NamedTuple):
@@ -54,6 +55,39 @@ class Difference(NamedTuple):
 
     requirement: str
     message: str
+
+
+class Judge:
+    """Says which differences count.
+
+    Parameters
+    ----------
+    judged : collection of str
+        The requirements by which is judged; a difference that breaks another one is none.
+    level : str
+        How much is observed: what it does not show is a wrong head, or wrong bytes.
+    excused : callable
+        Whether a requirement is excepted, and what comes after can be judged all the same.
+
+    Attributes
+    ----------
+    level : str
+    """
+
+    def __init__(self, judged: Collection[str], *, level: str, excused: Callable[[str], bool]) -> None:
+        self.level: str = level
+        self._judged = judged
+        self._excused = excused
+
+    def takes(self, requirement: str) -> str:
+        """The requirement that a difference counts for; empty if it does not count."""
+        name = seen_as(requirement, self.level)
+        return name if name in self._judged and not self._excused(name) else ""
+
+    def first(self, found: Iterable[Found]) -> Difference | None:
+        """The first of some differences that counts."""
+        taken = (Difference(name, message) for requirement, message in found if (name := self.takes(requirement)))
+        return next(taken, None)
 
 
 class Comparison:
@@ -91,13 +125,13 @@ class Comparison:
         excused: Callable[[str], bool],
     ) -> None:
         self._machine = machine
+        self._judge = Judge(judged, level=level, excused=excused)
         self._judged = judged
         self._level = level
         self._safe = safe
         self._hosts = hosts
         self._alone = alone
         self._defers = defers
-        self._excused = excused
         self._parts = (
             self._actions, self._refusal, self._flights, self._live, self._lifetimes, self._state, self._view,
             self._bytes, self._older,
@@ -119,21 +153,8 @@ class Comparison:
         earlier : Observation
             What was seen before the step.
         """
-        for requirement, message in seen.wrong:
-            if found := self._judge(requirement, message):
-                return found
-        for part in self._parts:
-            for number, message in part(step, before, due, seen, earlier):
-                if found := self._judge(_NAMED[number], message):
-                    return found
-        return None
-
-    def _judge(self, requirement: str, message: str) -> Difference | None:
-        if REQUIREMENTS[requirement].level > self._level:
-            requirement = _NAMED["R10" if self._level >= "L1" else "R11"]
-        if requirement not in self._judged or self._excused(requirement):
-            return None
-        return Difference(requirement, message)
+        parts = chain.from_iterable(part(step, before, due, seen, earlier) for part in self._parts)
+        return self._judge.first(chain(seen.wrong, ((_NAMED[number], message) for number, message in parts)))
 
     def _call(self, step: Step) -> Call | None:
         return self._machine.calls.get(step.name) if step.does == "call" else None

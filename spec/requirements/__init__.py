@@ -1,9 +1,21 @@
 """The requirements: numbered sentences, of memories (R), blobs (B) and allocators (A, D), with their sources."""
 
 from .levels import LEVELS, Level
-from .registry import PROFILES, REQUIREMENTS, Kind, Profile, Requirement, applicable, lacking, requirements_of
+from .registry import (
+    HARMLESS,
+    PROFILES,
+    REQUIREMENTS,
+    Kind,
+    Profile,
+    Requirement,
+    applicable,
+    lacking,
+    requirements_of,
+    seen_as,
+)
 
 __all__ = [
+    "HARMLESS",
     "LEVELS",
     "PROFILES",
     "REQUIREMENTS",
@@ -14,4 +26,5 @@ __all__ = [
     "applicable",
     "lacking",
     "requirements_of",
+    "seen_as",
 ]

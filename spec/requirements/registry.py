@@ -19,7 +19,8 @@ from .port import PORT, PORT_LEVELS, PORT_NEEDS
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applicable", "lacking", "requirements_of"]
+__all__ = ["HARMLESS", "PROFILES", "REQUIREMENTS", "Kind", "Profile", "Requirement", "applicable", "lacking"]
+__all__ += ["requirements_of", "seen_as"]
 
 Profile = Literal["caffe", "safe"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -91,6 +92,23 @@ def _requirement(profile: Profile, identifier: str, text: str, source: str) -> R
 REQUIREMENTS: Mapping[str, Requirement] = MappingProxyType(
     {row[0]: _requirement(profile, *row) for profile, rows in _BY_PROFILE for row in rows}
 )
+
+
+HARMLESS = frozenset(
+    {"R09-no-needless-copy", "R26-release-order", "R46-fresh-view", "R47-read-only-view", "R58-push-on-its-stream"}
+    | {"B67-shape-lazy", "B69-fresh-view"}
+)
+"""The requirements whose violation leaves everything else that a kit knows as it is."""
+
+_BYTES = {"R": "R10-same-bytes", "B": "B22-elements"}
+_HEADS = {"R": "R11-head", "B": "B21-accessors"}
+
+
+def seen_as(name: str, level: str) -> str:
+    """The requirement that is broken as far as a level shows it: wrong bytes, or else a wrong head, if not this one."""
+    if REQUIREMENTS[name].level <= level:
+        return name
+    return (_BYTES if level >= "L1" else _HEADS).get(name[0], name)
 
 
 def requirements_of(*kinds: Kind) -> dict[str, Requirement]:

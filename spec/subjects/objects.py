@@ -13,15 +13,15 @@ from syncedmem.model import Mode, caffe, using_mode
 from ..engine.call_log import ON_DEVICE, InjectedFailure, InjectedInterrupt, recorded
 from ..engine.contents import fetch, put, shown
 from ..engine.heads import head_name
-from ..engine.run import check_maker
+from ..engine.subject import check_maker
 from ..engine.violation import UnfitError, Violation
 from ..record.observation import NOTHING, Action, Allocated, Observation
 from ..record.steps import OWN, content
 from .lent import Lent, LentBuffers
-from .python import Done, Text, statements
+from .python import Done, family_of, statements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from syncedmem.model import Call
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Wrong = tuple[tuple[str, str], ...]
 
-__all__ = ["UNREADABLE", "ObjectMemories"]
+__all__ = ["UNREADABLE", "ObjectMemories", "acted_on", "live_of", "told"]
 
 UNREADABLE = "R10-same-bytes"
 """The requirement of a view that cannot be read."""
@@ -110,7 +110,6 @@ class ObjectMemories:
         self._queued: list[_Queued] = []
         self._current: tuple[Any, Any] = (None, None)
         self._done: list[Done] = []
-        self._text = Text(self._subject)
 
     @property
     def defers(self) -> bool:
@@ -127,14 +126,21 @@ class ObjectMemories:
 
     # --- steps
 
+    def repeat(self, done: Sequence[Done]) -> None:
+        """Do steps again that were done elsewhere; nothing is compared."""
+        settings = {it.name: it.initial for it in self._machine.settings.values()}
+        for step, _ in done:
+            if step.does == "set":
+                settings[step.name] = step.value
+            self.perform(step, settings, (), ())
+
     def perform(
         self, step: Step, settings: Mapping[str, str], sides: Collection[str], buffers: Collection[str]
     ) -> Observation:
         """Do a step; see `syncedmem.spec.subjects.performer.Performer`."""
         if self._subject.journal is not None:
-            if self._done:
-                self._text.add(self._done[-1])
-            self._subject.journal((), self._text.with_last(Done(step), written=False))
+            before = step._replace(write=None) if step.does == "call" else step
+            self._subject.journal([*self._done, Done(before)])
         self._done.append(Done(step))
         try:
             return self._do(step, settings, sides, buffers).at(self._subject.level)
@@ -143,7 +149,7 @@ class ObjectMemories:
         except Exception as error:  # noqa: BLE001 -- whatever a subject raises where it is looked at
             made = self._memories.get(step.memory)
             requirement = "R10-same-bytes" if made is None or made.size else "R44-size-zero"
-            return Observation(wrong=((requirement, f"inspecting the memory raised {_told(error)}"),))
+            return Observation(wrong=((requirement, f"inspecting the memory raised {told(error)}"),))
 
     def _do(
         self, step: Step, settings: Mapping[str, str], sides: Collection[str], buffers: Collection[str]
@@ -292,7 +298,7 @@ class ObjectMemories:
             except Violation:
                 raise
             except (Exception, InjectedInterrupt, SystemExit) as error:  # noqa: BLE001 -- subjects may raise any error
-                self._done[-1] = Done(step, type(error))
+                self._done[-1] = Done(step, family_of(error))
                 return error, None
             finally:
                 self._current = before, self._ordinal()
@@ -344,18 +350,14 @@ class ObjectMemories:
         wrong += tuple((_STRAY[kind], sentence) for kind, sentence in log.stray[strays:])
         wrong += tuple(("R42-in-flight-not-freed", sentence) for sentence in dict.fromkeys(log.freed_in_flight[early:]))
         return Observation(
-            refused="" if raised is None else _told(raised),
-            actions=tuple(self._action(one) for one in log.calls[calls:]),
+            refused="" if raised is None else told(raised),
+            actions=tuple(acted_on(one, self._number(one.stream)) for one in log.calls[calls:]),
             wrong=wrong,
-            live=_live(log),
+            live=live_of(log),
             flying=self._flying(log),
             gone=self._lent.gone(),
             held=self._lent.held(),
         )
-
-    def _action(self, one: AllocatorCall) -> Action:
-        pinned = one.pinned if one.operation in ("allocate", "free") else None
-        return Action(one.operation, one.side, one.source, one.byte_size, pinned, self._number(one.stream), one.block)
 
     def _number(self, stream: Any) -> Any:
         """The number of a stream of the caller; any other stream is itself."""
@@ -379,7 +381,7 @@ class ObjectMemories:
             return replace(acted, viewed=False, wrong=(*acted.wrong, (UNREADABLE, why)))
         if call.writes and step.write is not None:
             if self._subject.journal is not None:
-                self._subject.journal((), self._text.with_last(Done(step)))
+                self._subject.journal(self._done)
             put(self._subject, view, content(step.write, it.size), call.side)
         if call.side in it.older and not step.quiet and call.side not in {side for *_, side in seen.flying or ()}:
             seen = replace(seen, older={call.side: shown(self._subject, it.older[call.side], call.side)})
@@ -414,7 +416,7 @@ class ObjectMemories:
             flags=flags,
             sides=held,
             buffers={name: self._whole(one) for name, one in lent if one is not None and one.side not in landing},
-            live=_live(it.log),
+            live=live_of(it.log),
             flying=flying,
         )
 
@@ -427,7 +429,14 @@ def _armed(fuse: Fuse, step: Step) -> AbstractContextManager[None]:
     return fuse.armed(step.fail, error, partial=step.how == "half") if step.fail else nullcontext()
 
 
-def _live(log: CallLog) -> dict[Any, Allocated]:
+def acted_on(one: AllocatorCall, stream: Any = None) -> Action:
+    """A call of an allocator as an action."""
+    pinned = one.pinned if one.operation in ("allocate", "free") else None
+    return Action(one.operation, one.side, one.source, one.byte_size, pinned, stream, one.block)
+
+
+def live_of(log: CallLog) -> dict[Any, Allocated]:
+    """The blocks that are allocated."""
     return {key: Allocated(it.side, it.byte_size, it.pinned) for key, (_, it) in log.live.items()}
 
 
@@ -442,7 +451,8 @@ def _is_frozen(view: Any) -> bool:
     return False
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
+    """An error as a text; it may not say what it is."""
     with suppress(Exception):
         return f"{type(error).__name__}: {error}"
     return type(error).__name__

@@ -10,14 +10,14 @@ from ..record.observation import NOTHING, UNSAID, Action, Observation
 from ..record.steps import CANARY, OWN, content
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from syncedmem.model import Call
 
     from ..engine.violation import Violation
     from ..record.steps import Buffer, Step
 
-__all__ = ["Program", "ProgramMemories"]
+__all__ = ["Program", "ProgramMemories", "actions_told", "check_failure"]
 
 
 class Program(RemoteProgram, Protocol):
@@ -74,8 +74,6 @@ class ProgramMemories:
 
     def __init__(self, port: Program) -> None:
         self._program: Program = port
-        facts = port.protocol.machine.facts.values()
-        self._pinned = {it.side: it.name for it in facts if it.means == "pinned"}
         self._flags = port.protocol.attributes - {"size"}
         self._forget()
 
@@ -239,37 +237,19 @@ class ProgramMemories:
             return Observation(refused=refused)
         actions = tuple(self._actions(answer, step))
         if step is not None and step.fail and self._program.level >= "L3":
-            self._check_failure(actions, step.fail)
+            check_failure(self._program, actions, step.fail)
         wrong = it.ledger.take(actions)
         return Observation(refused=refused, actions=actions, wrong=wrong, live=it.ledger.live, flying=it.ledger.flying)
 
-    def _check_failure(self, actions: tuple[Action, ...], told: int) -> None:
-        """Refuse an action that was told to fail, and did not."""
-        counted = [it for it in actions if it.does != "wait"]
-        if told <= len(counted) and not (it := counted[told - 1]).failed:
-            sentence = f"action {told}, {it.does} {it.side}, was told to fail, and the port did it"
-            raise self._program.violation("P03-fails-when-told", sentence)
-
     def _actions(self, answer: dict[str, Any], step: Step | None) -> Iterator[Action]:
-        for listed in answer["actions"]:
-            told: dict[str, Any] = {"action": listed} if isinstance(listed, str) else listed
-            meaning = self._program.protocol.actions[told["action"]]
-            if meaning.does in ("", "adopt"):
-                continue
-            pinned = told.get("pinned")
-            if pinned is None and meaning.does == "allocate":
-                pinned = bool(answer.get(self._pinned.get(meaning.side, ""), False))
-            does, stream = meaning.does, told.get("stream")
-            if does == "copy":
-                does = "clone" if meaning.source == meaning.side else "push" if meaning.queued else does
-            if does in ("push", "wait") and stream is not None:
+        """The actions of an answer, on streams as the case numbers them."""
+        for it in actions_told(self._program.protocol, answer):
+            stream = it.stream
+            if stream is not None:
                 stream = self._streams.get(stream, stream)
-            elif does == "push" and step is not None:
+            elif it.does == "push" and step is not None:
                 stream = step.stream
-            yield Action(
-                does, meaning.side, meaning.source, told.get("size"), pinned, stream,
-                told.get("block", UNSAID), told.get("buffer", ""), bool(told.get("failed")),
-            )  # fmt: skip
+            yield it._replace(stream=stream)
 
     def _shown(
         self, it: _Asked, answer: dict[str, Any], buffers: Collection[str], acted: Observation = NOTHING
@@ -298,3 +278,36 @@ class ProgramMemories:
 
     def _read(self, name: str) -> bytes:
         return bytes.fromhex(self._program.ask("read_buffer", buffer=self._names[name])["bytes"])
+
+
+def actions_told(protocol: Any, answer: dict[str, Any]) -> Iterator[Action]:
+    """The actions of an answer, on streams as the program numbers them."""
+    pinning = {it.side: it.name for it in protocol.machine.facts.values() if it.means == "pinned"}
+    for listed in answer["actions"]:
+        told: dict[str, Any] = {"action": listed} if isinstance(listed, str) else listed
+        meaning = protocol.actions[told["action"]]
+        if meaning.does in ("", "adopt"):
+            continue
+        pinned, does = told.get("pinned"), meaning.does
+        if pinned is None and does == "allocate":
+            pinned = bool(answer.get(pinning.get(meaning.side, ""), False))
+        if does == "copy":
+            does = "clone" if meaning.source == meaning.side else "push" if meaning.queued else does
+        stream = told.get("stream") if does in ("push", "wait") else None
+        yield Action(
+            does, meaning.side, meaning.source, told.get("size"), pinned, stream,
+            told.get("block", UNSAID), told.get("buffer", ""), bool(told.get("failed")),
+        )  # fmt: skip
+
+
+def check_failure(program: Program, actions: Iterable[Action], told: int) -> None:
+    """Refuse an action that was told to fail, and did not.
+
+    Raises
+    ------
+    Violation
+    """
+    counted = [it for it in actions if it.does != "wait"]
+    if told <= len(counted) and not (it := counted[told - 1]).failed:
+        sentence = f"action {told}, {it.does} {it.side}, was told to fail, and the port did it"
+        raise program.violation("P03-fails-when-told", sentence)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import caffe
 
-from ..engine.reproducer import program_of
 from ..record.steps import CANARY, OWN, UNSUITABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from syncedmem.model import Call
 
     from ..engine.subject import Subject
     from ..record.steps import Buffer, Step
 
-__all__ = ["Done", "Text", "statements"]
+__all__ = ["Done", "family_of", "program_of", "statements"]
 
 # What `lent` makes stands here a second time, as text, because nothing may be made by running text.  A test runs the
 # text of cases of every suite, and compares the calls.
@@ -53,18 +51,44 @@ _STREAMS = {"none": "None", "number": "0", "word": "'stream'", "elsewhere": "sub
 
 
 class Done(NamedTuple):
-    """A step that was done, and the kind of the error that it raised."""
+    """A step that was done, and the family of the error that it raised; empty if it raised none."""
 
     step: Step
-    raised: type[BaseException] | None = None
+    raised: str = ""
+
+
+def family_of(error: BaseException) -> str:
+    """What an error must be suppressed as, so that a program goes on after it."""
+    return "Exception" if isinstance(error, Exception) else "BaseException"
 
 
 def statements(done: Sequence[Done], subject: Subject) -> tuple[str, ...]:
     """The steps of a case as a whole program, with its imports; the last one may raise."""
-    text = Text(subject)
-    for it in done[:-1]:
-        text.add(it)
-    return program_of(text.with_last(done[-1]) if done else (), subject)
+    text = _Text(subject)
+    return program_of([line for k, it in enumerate(done, 1) for line in text.of(it, last=k == len(done))], subject)
+
+
+_IMPORTS: Mapping[str, tuple[str, ...]] = {
+    "array": ("array",),
+    "contextlib": ("suppress",),
+    "ctypes": ("c_char",),
+    "math": ("inf", "nan"),
+    "syncedmem.model": ("Mode", "set_mode"),
+    "syncedmem.spec.blob.elements": ("encoded", "numbers", "pour"),
+    "syncedmem.spec.engine.call_log": ("InjectedInterrupt", "recorded"),
+    "syncedmem.spec.engine.contents": ("Watched", "pattern", "put"),
+    "types": ("SimpleNamespace",),
+}
+"""The names that programs may use, by their modules; and ``gc``."""
+_NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+def program_of(lines: Sequence[str], subject: Subject) -> tuple[str, ...]:
+    """Statements as a whole program, with its imports."""
+    used = {name for line in lines for name in _NAME.findall(line)}
+    wanted = ((module, [name for name in names if name in used]) for module, names in _IMPORTS.items())
+    imports = [f"from {module} import {', '.join(names)}" for module, names in wanted if names]
+    return (*["import gc"] * ("gc" in used), *imports, *subject.source.splitlines(), *lines)
 
 
 @dataclass
@@ -94,36 +118,19 @@ class _Names:
     views: set[tuple[int, str]] = field(default_factory=set["tuple[int, str]"])
 
 
-class Text:
-    """The statements of the steps of a case, and the names in them.
-
-    Parameters
-    ----------
-    subject : Subject
-    """
+class _Text:
+    """The statements of the steps of a case, and the names in them."""
 
     def __init__(self, subject: Subject) -> None:
-        self._lines: list[str] = []
         self._subject = subject
         self._machine = subject.machine
         settings = {it.name: it.initial for it in self._machine.settings.values()}
         self._names = _Names(settings, dict(settings))
 
-    def add(self, done: Done) -> None:
-        """Add a step, after which there are others."""
-        self._lines += self._of(done, last=False)
-
-    def with_last(self, done: Done, *, written: bool = True) -> list[str]:
-        """The statements with one more step, which is not added; what is written into its view may still be to come."""
-        before = deepcopy(self._names)
-        lines = [*self._lines, *self._of(done, last=True)]
-        self._names = before
-        return lines if written or done.step.write is None or done.step.does != "call" else lines[:-1]
-
-    def _of(self, done: Done, *, last: bool) -> Iterator[str]:
+    def of(self, done: Done, *, last: bool) -> Iterator[str]:
         """The statements of a step; the error of the last one is not suppressed, unless it was told to fail."""
         step, raised = done
-        suppressed = None if last and not step.fail else raised
+        suppressed = "" if last and not step.fail else raised
         memory = _numbered("memory", step.memory)
         match step.does:
             case "set":
@@ -154,7 +161,7 @@ class Text:
                 mode = name == caffe.MODE.name
                 yield f"set_mode(Mode.{value})" if mode else f"subject.setting({name!r}, {value!r})"
 
-    def _new(self, step: Step, memory: str, raised: type[BaseException] | None) -> Iterator[str]:
+    def _new(self, step: Step, memory: str, raised: str) -> Iterator[str]:
         self._names.sizes[step.memory] = step.size
         keywords = [self._subject.keyword(side) for side in self._machine.sides]
         names = [_numbered(it, step.memory) for it in ("log", *keywords)]
@@ -164,7 +171,7 @@ class Text:
         checks = ", check_device=True" if step.checks else ""
         yield _within(_around(step, raised), f"{memory} = subject.make({step.size!r}{given}{checks})")
 
-    def _call(self, done: Done, call: Call, memory: str, suppressed: type[BaseException] | None) -> Iterator[str]:
+    def _call(self, done: Done, call: Call, memory: str, suppressed: str) -> Iterator[str]:
         step = done.step
         argument, log = "", _numbered("log", step.memory)
         if call.does == "adopt":
@@ -182,7 +189,7 @@ class Text:
         if step.fail:
             how = {"half": ", partial=True", "interrupt": ", InjectedInterrupt"}.get(step.how, "")
             around.insert(0, f"{log}.{'steps' if step.how == 'other' else 'moves'}.armed({step.fail}{how})")
-        if call.shows and done.raised is None:
+        if call.shows and not done.raised:
             view = _numbered(f"{self._subject.keyword(call.side)}_view", step.memory)
             self._names.views.add((step.memory, call.side))
             yield _within(around, f"{view} = {made}")
@@ -280,12 +287,10 @@ class Text:
         return f"put(subject, {name}, {content}{'' if side == caffe.GPU else f', {side!r}'})"
 
 
-def _around(step: Step, raised: type[BaseException] | None) -> list[str]:
+def _around(step: Step, raised: str) -> list[str]:
     """What a call is made in: another device is current, and an error that is expected is suppressed."""
     there = ["subject.elsewhere.using()"] if step.elsewhere else []
-    if raised is None:
-        return there
-    return [*there, f"suppress({'Exception' if issubclass(raised, Exception) else 'BaseException'})"]
+    return [*there, f"suppress({raised})"] if raised else there
 
 
 def _within(around: Iterable[str], statement: str) -> str:

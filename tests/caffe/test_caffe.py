@@ -121,7 +121,7 @@ def test_the_blobs_of_caffe_are_not_safe(edition: str, built: Path) -> None:
     library = target(str(built / CAFFE_LIBRARIES[edition]), (object, object))
     assert isinstance(library, ProgramTarget)
     with library.connect(Limits(seconds=60), "") as port:
-        subject = subject_of(port, "Caffe", "safe", "L4", blobs=True)
+        subject = subject_of(port, "Caffe", "safe", "L4")
         found = check_blobs(subject, steps=0, tolerance=tolerance, shorten=False)
     assert tolerance.met == {lazy}
     assert {it.requirement for it in found.violations} | {lazy} == set(CAFFE_BLOBS_VIOLATE[edition])

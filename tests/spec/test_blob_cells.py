@@ -13,6 +13,7 @@ import pytest
 from syncedmem.model import Mode, SyncedHead
 from syncedmem.spec.blob.cells import WAYS, Sample, cell_of, samples, way
 from syncedmem.spec.blob.oracle import NORMS, SCALES, BlobStates, foresee
+from syncedmem.spec.blob.steps import case_of, in_mode
 
 U, C, G, S = SyncedHead.UNINITIALIZED, SyncedHead.HEAD_AT_CPU, SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED
 Heads = tuple[SyncedHead, ...]
@@ -90,16 +91,17 @@ def test_the_oracle_agrees_with_what_was_observed(has_device: bool) -> None:
     found = list(samples(has_device))
     assert (144 if has_device else 48) == len({sample.cell for sample in found})
     for sample in found:
-        states = BlobStates("float32", has_device, sample.cell.mode).make(0, (2,)).make(1, (2,))
-        for (n, part), head in zip(sample.parts, sample.cell.heads, strict=True):
-            for step in way(n, part, WAYS[head]):
-                states = foresee(states, step, 0).after
+        heads = zip(sample.parts, sample.cell.heads, strict=True)
+        ways = (step for (n, part), head in heads for step in way(n, part, WAYS[head]))
+        states = BlobStates(has_device)
+        for step in case_of(((2,), (2,)), (in_mode(sample.cell.mode), *ways)):
+            states = foresee(states, step).after
         assert sample.cell == cell_of(states, sample.step)
-        foreseen, effects = foresee(states, sample.step, 0), observed(sample, has_device)
-        seen = [tuple(f"{call.operation} {call.side}" for call, _ in done) for done in foreseen.calls if done]
+        foreseen, effects = foresee(states, sample.step), observed(sample, has_device)
+        seen = [tuple(f"{call.operation} {call.side}" for call, _ in done) for done in foreseen.calls or () if done]
 
         assert bool(foreseen.refused) == (effects is None)
         assert sorted(seen) == sorted(effect.actions for effect in effects or () if effect.actions)
         if effects is not None:
-            heads = tuple(foreseen.after.head(n, part) for n, part in sample.parts)
-            assert heads == tuple(head for effect in effects for head in effect.heads)
+            after = tuple(foreseen.after.head(n, part) for n, part in sample.parts)
+            assert after == tuple(head for effect in effects for head in effect.heads)

@@ -22,10 +22,9 @@ from syncedmem.spec import (
     check_blobs,
 )
 from syncedmem.spec.blob.claims import offers_messages
-from syncedmem.spec.blob.driver import BlobDriver
 from syncedmem.spec.blob.elements import alike, encoded, near
-from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
-from syncedmem.spec.blob.steps import REFUSED, BlobCall, Check
+from syncedmem.spec.blob.steps import BlobStep, case_of, new, refused
+from syncedmem.spec.blob.trial import BlobTrial, blob_bench, run_case, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,14 +83,15 @@ def test_the_requirements_for_a_subject_follow_from_what_it_offers() -> None:
 
 def test_what_a_subject_is_not_judged_by_is_no_violation() -> None:
     """Only the profile `safe` has B62; the call is accepted, and its steps go on."""
-    judged, lenient = (BlobDriver(replace(blob_device_subject(), profile=profile)) for profile in ("safe", "caffe"))
-    for driver in (judged, lenient):
-        driver.make((2, 3))
-    lenient.check(Check("B62-negative-index", "blob.offset(0)", REFUSED))
+    judged, lenient = (blob_bench(replace(blob_device_subject(), profile=profile)) for profile in ("safe", "caffe"))
+    wrong = refused("B62-negative-index", "offset", 0)
+    trial = BlobTrial(lenient)
+    for step in (new(0, (2, 3)), wrong):
+        trial.take(step)
 
-    assert "blob.offset(0)" == lenient.reproducer.lines[-1]
-    with pytest.raises(Violation, match="B62-negative-index: the last call was not refused"):
-        judged.check(Check("B62-negative-index", "blob.offset(0)", REFUSED))
+    assert "blob.offset(0)" == lenient.performer.program()[-1]
+    with pytest.raises(Violation, match=r"B62-negative-index: blob\.offset was not refused"):
+        run_case(judged, (new(0, (2, 3)), wrong))
 
 
 class Limited(ShapeAllocatedAtOnce):
@@ -175,7 +175,7 @@ def test_no_steps_are_none_and_progress_is_told() -> None:
 
 
 def test_a_violation_is_a_program_from_which_nothing_can_be_left_out() -> None:
-    """It has exactly the lines that were run, and names the requirement."""
+    """It has exactly the calls that were made, and names the requirement."""
     found = caught(BLOB_BUGS["ShareCopies"].make, "sequences")
 
     assert "B26-share-object" == found.requirement
@@ -266,16 +266,16 @@ class Counts(HandmadeBlob):
 
 
 def shortest(*steps: Any) -> list[str]:
-    """Return the shortened program of a failing scenario of three blobs."""
-    scenario = Scenario(((2,), (3,), (4,)), steps)
+    """Return the shortened program of a failing case of three blobs."""
+    case, bench = case_of(((2,), (3,), (4,)), steps), blob_bench(device_subject(Counts))
     with pytest.raises(Violation) as caught:
-        run_scenario(device_subject(Counts), scenario)
-    found = shortened(device_subject(Counts), scenario, caught.value)
+        run_case(bench, case)
+    found = shortened(bench, case, caught.value)
     return [line for line in found.statements if "import" not in line and "recorded" not in line]
 
 
 def test_blobs_that_take_no_part_are_left_out() -> None:
-    assert ["blob2 = subject.make((3,), dtype='float32', host=host, device=device)"] == shortest(BlobCall(0, "update"))
+    assert ["blob2 = subject.make((3,), dtype='float32', host=host, device=device)"] == shortest(BlobStep(0, "update"))
 
 
 # --- elements

@@ -17,8 +17,8 @@ from subjects import device_subject, host_subject
 from syncedmem.runtime import Blob
 from syncedmem.spec import check_blobs
 from syncedmem.spec.blob.calls import CALLS
-from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
-from syncedmem.spec.blob.steps import BlobCall, Check
+from syncedmem.spec.blob.steps import BlobStep, case_of, valued
+from syncedmem.spec.blob.trial import blob_bench, run_case, shortened
 from syncedmem.spec.engine.violation import Violation
 from syncedmem.spec.memory.reference import ReferenceMemory, Refused
 
@@ -143,7 +143,7 @@ def test_a_count_of_caffe_is_shown_as_briefly() -> None:
     assert 4 == len(found.statements)
 
 
-def test_what_a_scenario_itself_needs_is_not_left_out() -> None:
+def test_what_a_case_itself_needs_is_not_left_out() -> None:
     """A check whose blob would have another shape does not show a bug."""
 
     class Forgets(HandmadeBlob):
@@ -152,15 +152,15 @@ def test_what_a_scenario_itself_needs_is_not_left_out() -> None:
             return 7 if self.axes == (3, 2) else super().count
 
     steps = (
-        BlobCall(0, "mutable_cpu_data"),
-        BlobCall(0, "reshape", ((5,),)),
-        BlobCall(0, "reshape", ((3, 2),), about="B03-shape"),
-        Check("B03-shape", "(tuple(blob.shape), blob.count)", ((3, 2), 6)),
+        BlobStep(0, "mutable_cpu_data"),
+        BlobStep(0, "reshape", ((5,),)),
+        BlobStep(0, "reshape", ((3, 2),), about="B03-shape"),
+        valued("B03-shape", 6, "count"),
     )
-    scenario, subject = Scenario(((2, 3),), steps), device_subject(Forgets)
+    case, bench = case_of(((2, 3),), steps), blob_bench(device_subject(Forgets))
     with pytest.raises(Violation) as caught:
-        run_scenario(subject, scenario)
-    found = shortened(subject, scenario, caught.value)
+        run_case(bench, case)
+    found = shortened(bench, case, caught.value)
 
     assert caught.value.requirement == found.requirement
     assert ["blob = subject.make((2, 3), dtype='float32', host=host, device=device)", "blob.reshape((3, 2))"] == [
@@ -168,5 +168,5 @@ def test_what_a_scenario_itself_needs_is_not_left_out() -> None:
     ]
 
 
-def test_a_scenario_of_nothing_ends() -> None:
-    assert 0 == run_scenario(device_subject(HandmadeBlob), Scenario((), ())).steps
+def test_a_case_of_nothing_ends() -> None:
+    assert 0 == run_case(blob_bench(device_subject(HandmadeBlob)), ()).steps

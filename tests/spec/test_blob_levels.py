@@ -1,9 +1,8 @@
-"""The kit of blobs at lower levels, with an excepted requirement, and for a program."""
+"""The kit of blobs at lower levels, and with an excepted requirement."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mutants.blob import BLOB_BUGS
 from mutants.blob.handmade import HandmadeBlob
@@ -11,8 +10,6 @@ from mutants.blob.handmade import HandmadeBlob
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.spec import Subject, check_blobs
 from syncedmem.spec.blob.kit import blob_suite_names
-from syncedmem.spec.blob.rules import strangers
-from syncedmem.spec.blob.steps import Prepare
 from syncedmem.spec.engine.report import Tolerance
 
 if TYPE_CHECKING:
@@ -43,9 +40,3 @@ def test_extents_that_are_excepted_hide_nothing() -> None:
     assert tolerance.met == {LAZY}
     found = check_blobs(eager, suites=["tables"], shorten=False).violations
     assert [it.requirement for it in found] == [LAZY]
-
-
-def test_a_program_is_told_that_a_blob_is_dropped() -> None:
-    program = cast("Any", object())
-    (scenario,) = strangers(replace(subject(), program=program))
-    assert Prepare("stranger.drop()") in scenario.steps

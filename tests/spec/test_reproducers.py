@@ -8,20 +8,25 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from mutants.blob.handmade import HandmadeBlob
 from mutants.memory import MEMORY_BUGS
 from mutants.selftest import QUICKEST_FIRST
 from subjects import GPU_READ, PUSH, READ, WRITE, device_subject, host_subject
 
-from syncedmem.model import Input, Mode, caffe, using_mode
+from syncedmem.model import Input, caffe, using_mode
+from syncedmem.model.interface import BLOB_CALLS
 from syncedmem.spec import Subject, Violation, check_conformance, suite_names
+from syncedmem.spec.blob.suites import SUITES
+from syncedmem.spec.blob.trial import blob_bench
+from syncedmem.spec.blob.trial import run_case as run_blobs
 from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.conformance import suites_of
-from syncedmem.spec.engine.reproducer import Reproducer
 from syncedmem.spec.kit.bench import bench_of
 from syncedmem.spec.kit.trial import run_case
+from syncedmem.spec.subjects.python import program_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,22 +181,44 @@ def test_failures_that_do_no_harm_are_left_out() -> None:
     assert "armed" not in plain.reproducer
 
 
-def test_a_reproducer_says_in_which_mode_a_call_is_made() -> None:
-    """It sets the mode only where the mode changes."""
-    reproducer = Reproducer(device_subject())
-    reproducer.call("subject.name", Mode.GPU)
-    reproducer.call("subject.name", Mode.CPU, keep="name")
+class TellingBlob(HandmadeBlob):
+    """A blob that records the calls that are made to it, its own ones too."""
 
-    assert ["subject.name", "set_mode(Mode.CPU)", "name = subject.name"] == reproducer.lines
-    assert ("from syncedmem.model import Mode, set_mode", *reproducer.lines) == reproducer.complete()
+    calls: ClassVar[Calls] = []
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in BLOB_CALLS or not callable(found):
+            return found
+
+        def call(*arguments: Any, **keywords: Any) -> Any:
+            self.calls.append((name, *map(shown, arguments), *keywords.items()))
+            return found(*arguments, **keywords)
+
+        return call
 
 
-def test_a_subject_says_where_it_comes_from() -> None:
-    """With the source of the subject, the program runs by itself."""
-    reproducer = Reproducer(replace(host_subject(), source="import this\nsubject = this"))
-    reproducer.run("gc.collect()")
+@pytest.mark.parametrize("has_device", [True, False])
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_reproducer_of_blobs_makes_the_calls_that_the_kit_made(suite: str, has_device: bool) -> None:
+    """At L3, where the kit takes no view a second time."""
+    subject = replace((device_subject if has_device else host_subject)(TellingBlob), level="L3")
+    cases = [*SUITES[suite](subject)]
+    for case in Random(0).sample(cases, min(len(cases), 20)):  # noqa: S311 -- a sample
+        bench = blob_bench(subject)
+        TellingBlob.calls.clear()
+        run_blobs(bench, case)
+        made = [*TellingBlob.calls]
+        TellingBlob.calls.clear()
+        run(ast.parse("\n".join(bench.performer.program())).body, {"subject": subject})
 
-    assert ("import gc", "import this", "subject = this", "gc.collect()") == reproducer.complete()
+        assert made == TellingBlob.calls
+
+
+def test_a_program_has_the_imports_that_it_needs_and_says_where_its_subject_comes_from() -> None:
+    subject = replace(host_subject(), source="import this\nsubject = this")
+
+    assert ("import gc", "import this", "subject = this", "gc.collect()") == program_of(["gc.collect()"], subject)
 
 
 def test_a_violation_is_printed_with_its_program() -> None:

@@ -21,6 +21,7 @@ REFERENCE = MakerTarget("syncedmem.spec:ReferenceMemory", ALLOCATORS)
 LIMITS = Limits(seconds=120)
 ENDS = """
 import os, time
+from syncedmem import Blob
 from syncedmem.spec import ReferenceMemory
 
 class Ends(ReferenceMemory):
@@ -35,6 +36,12 @@ class Hangs(ReferenceMemory):
 class LooksAway(Ends):
     def cpu_data(self):
         super().cpu_data()
+
+class EndsBlobs(Blob):
+    def update(self):
+        if self.shape == (2, 3):
+            os.abort()
+        super().update()
 
 class CountsMemories(ReferenceMemory):
     made = 0
@@ -66,6 +73,18 @@ def test_a_maker_that_ends_its_process_has_the_shortest_program(file: Path) -> N
         "memory.async_gpu_push(stream=stream1)",
     ]
     assert 'failures="1"' in report.as_junit()
+
+
+@pytest.mark.deep
+def test_a_maker_of_blobs_that_ends_its_process_has_the_shortest_program(file: Path) -> None:
+    report = conform_maker(MakerTarget(f"{file}:EndsBlobs", ALLOCATORS), Claim("safe", "L4", blobs=True), LIMITS)
+
+    (violation,) = report.violations
+    assert violation.message == "blob.update(): the process was ended by SIGABRT, in the suite rules"
+    assert [line for line in violation.statements if line.startswith(("blob", "view"))] == [
+        "blob = subject.make((2, 3), dtype='int32', host=host, device=device)",
+        "blob.update()",
+    ]
 
 
 @pytest.mark.deep

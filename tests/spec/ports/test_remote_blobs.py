@@ -14,9 +14,8 @@ from syncedmem.model.interface import BLOB_CALLS
 from syncedmem.spec import Violation, check_blobs
 from syncedmem.spec.blob.calls import CALLS
 from syncedmem.spec.blob.claims import blob_requirements_for
-from syncedmem.spec.blob.oracle import Other
-from syncedmem.spec.blob.scenarios import Scenario, run_scenario, shortened
-from syncedmem.spec.blob.steps import BlobCall, Check, Extents, FailingStep, refused
+from syncedmem.spec.blob.steps import GIVEN, BlobStep, Lent, Message, Other, case_of, refused, valued
+from syncedmem.spec.blob.trial import blob_bench, run_case, shortened
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.ports.conformance import Claim, conform_program
 from syncedmem.spec.ports.protocol import PortError
@@ -42,7 +41,7 @@ def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
     parameters: tuple[str, Profile, Level] = request.param
     name, profile, level = parameters
     with port(name).connect(LIMITS, "") as program:
-        yield subject_of(program, name, profile, level, blobs=True)
+        yield subject_of(program, name, profile, level)
 
 
 def port(name: str = "") -> ProgramTarget:
@@ -74,43 +73,47 @@ def test_the_reference_passes_the_kit_through_the_protocol(subject: Subject) -> 
 
 
 SHAPE = (2, 3)
-ALL_CALLS = Scenario(
+ALL_CALLS = case_of(
     (SHAPE, SHAPE),
     (
-        BlobCall(0, "mutable_cpu_data", values=(1.0, inf, nan, -1.0, 2.0, 3.0)),
-        BlobCall(0, "mutable_gpu_diff"),
-        BlobCall(1, "share_diff", (Other(0),)),
-        BlobCall(1, "copy_from", (Other(0),), (("copy_diff", True),)),
-        BlobCall(0, "update"),
-        BlobCall(0, "asum_data"),
-        BlobCall(0, "sumsq_diff"),
-        BlobCall(0, "scale_data", (-inf,)),
-        BlobCall(0, "scale_diff", (0.5,)),
-        BlobCall(0, "data_at", ((0, 2),)),
-        Check("B15-offset-numbers", "blob.offset(1, 2)", 5),
-        Check("B13-legacy-names", "(blob.num, blob.legacy_shape(-1), blob.num_axes)", (2, 3, 2)),
-        Check("B11-count-axes", "(blob.count_axes(), blob.count_axes(1), blob.count_axes(1, 1))", (6, 3, 1)),
-        Check("B09-shape-string", "blob.shape_string()", "2 3 (6)"),
-        *refused("B10-canonical-axis", "blob.canonical_axis_index(2)"),
-        *refused("B65-too-large", "blob.reshape({2})", "blob.reshape((1 << 63,))", "blob.reshape((2.0, 1))"),
-        *refused("B58-type-mismatch", "blob.share_data(None)"),
-        *refused("B49-bad-buffer-refused", "blob.set_cpu_data(bytes(24))", "blob.set_cpu_data(object())"),
-        *refused("B68-null-refused", "blob.set_gpu_data(None)"),
-        *refused("B01-empty", "blob.to_proto()"),
-        BlobCall(0, "set_cpu_data", (True,)),
-        BlobCall(1, "set_gpu_data", (True,)),
-        BlobCall(0, "reshape", ((1, 2),)),
-        BlobCall(0, "shrink_to_fit"),
-        BlobCall(1, "reshape_like", (Other(0),)),
-        Extents(),
+        BlobStep(0, "mutable_cpu_data", values=(1.0, inf, nan, -1.0, 2.0, 3.0)),
+        BlobStep(0, "mutable_gpu_diff"),
+        BlobStep(1, "share_diff", (Other(0),)),
+        BlobStep(1, "copy_from", (Other(0),), (("copy_diff", True),)),
+        BlobStep(0, "update"),
+        BlobStep(0, "asum_data"),
+        BlobStep(0, "sumsq_diff"),
+        BlobStep(0, "scale_data", (-inf,)),
+        BlobStep(0, "scale_diff", (0.5,)),
+        BlobStep(0, "data_at", ((0, 2),)),
+        valued("B15-offset-numbers", 5, "offset", 1, 2),
+        valued("B13-legacy-names", 2, "num"),
+        valued("B12-legacy-shape", 3, "legacy_shape", -1),
+        valued("B03-shape", 2, "num_axes"),
+        valued("B11-count-axes", 6, "count_axes"),
+        valued("B11-count-axes", 3, "count_axes", 1),
+        valued("B11-count-axes", 1, "count_axes", 1, 1),
+        valued("B09-shape-string", "2 3 (6)", "shape_string"),
+        refused("B10-canonical-axis", "canonical_axis_index", 2),
+        *(refused("B65-too-large", "reshape", it) for it in ({2}, (1 << 63,), (2.0, 1))),
+        refused("B58-type-mismatch", "share_data", None),
+        *(refused("B49-bad-buffer-refused", "set_cpu_data", Lent(it, 24)) for it in ("read-only", "object")),
+        refused("B68-null-refused", "set_gpu_data", None),
+        refused("B01-empty", "to_proto"),
+        refused("B53-message-same-shape", "from_proto", Message()),
+        BlobStep(0, "set_cpu_data", (GIVEN,)),
+        BlobStep(1, "set_gpu_data", (GIVEN,)),
+        BlobStep(0, "reshape", ((1, 2),)),
+        BlobStep(0, "shrink_to_fit"),
+        BlobStep(1, "reshape_like", (Other(0),)),
+        BlobStep(0, "gpu_shape"),
     ),
 )
 
 
 @pytest.mark.parametrize("subject", [("", "safe", level) for level in LEVELS], indirect=True, ids=LEVELS)
 def test_every_call_goes_through_the_protocol_at_every_level(subject: Subject) -> None:
-    driver = run_scenario(subject, ALL_CALLS)
-    assert driver.steps == 15
+    assert run_case(blob_bench(subject), ALL_CALLS).steps == 16
     judged = blob_requirements_for(subject)
     assert {"B21-accessors", "P01-answers"} <= set(judged)
     assert "B66-own-memory" not in judged
@@ -119,15 +122,15 @@ def test_every_call_goes_through_the_protocol_at_every_level(subject: Subject) -
 
 @with_subject("")
 def test_an_action_that_is_told_to_fail_fails(subject: Subject) -> None:
-    written = BlobCall(0, "mutable_cpu_data")
-    run_scenario(subject, Scenario((SHAPE,), (written, FailingStep(BlobCall(0, "gpu_data"), 2))))
+    written = BlobStep(0, "mutable_cpu_data")
+    run_case(blob_bench(subject), case_of((SHAPE,), (written, BlobStep(0, "gpu_data", fail=2))))
 
 
 @with_subject("cpu_only")
 def test_without_a_device_memory_on_it_is_a_buffer_of_the_host(subject: Subject) -> None:
     """The port has to refuse it, not the kit."""
-    driver = run_scenario(subject, Scenario((SHAPE,), (BlobCall(0, "set_gpu_data", (True,)), BlobCall(0, "cpu_data"))))
-    assert driver.steps == 2
+    case = case_of((SHAPE,), (BlobStep(0, "set_gpu_data", (GIVEN,)), BlobStep(0, "cpu_data")))
+    assert run_case(blob_bench(subject), case).steps == 2
 
 
 def test_the_command_finds_the_level_of_a_port() -> None:
@@ -170,16 +173,15 @@ WRONG: dict[str, tuple[Level, str, str]] = {
 def test_a_wrong_blob_is_refused_at_the_level_that_shows_it(bug: str) -> None:
     level, suite, requirement = WRONG[bug]
     with port(bug).connect(LIMITS, "") as program:
-        assert found(subject_of(program, bug, "safe", level, blobs=True), suite) == {requirement}
+        assert found(subject_of(program, bug, "safe", level), suite) == {requirement}
 
 
 def test_a_blob_that_loses_numbers_when_an_action_fails_is_refused() -> None:
-    copied = BlobCall(0, "copy_from", (Other(1),), (("reshape", True),))
-    case = Scenario(
-        (SHAPE, (3, 4)), (BlobCall(0, "mutable_cpu_data"), BlobCall(1, "mutable_cpu_data"), FailingStep(copied, 1))
-    )
+    copied = BlobStep(0, "copy_from", (Other(1),), (("reshape", True),), fail=1)
+    written = (BlobStep(n, "mutable_cpu_data") for n in (0, 1))
+    case = case_of((SHAPE, (3, 4)), (*written, copied))
     with port("FailedCopyReshapes").connect(LIMITS, "") as program, pytest.raises(Violation) as caught:
-        run_scenario(subject_of(program, "copy", "safe", "L3", blobs=True), case)
+        run_case(blob_bench(subject_of(program, "copy", "safe", "L3")), case)
     assert caught.value.requirement == "B57-failure-keeps-numbers"
 
 
@@ -188,10 +190,10 @@ WAYS: dict[str, tuple[str, str]] = {
     "no size": ("P02-one-answer", "is an action of a blob without 'size'"),
     "no shape": ("P02-one-answer", "the last answer about a blob has no 'shape'"),
     "no value": ("P02-one-answer", "the last answer has no 'value'"),
-    "no view": ("B21-accessors", "inspecting the blobs raised TypeError"),
-    "no side": ("B21-accessors", "the port does not show the cpu side, which is fresh"),
+    "no view": ("B21-accessors", "mutable_cpu_data returned no view"),
+    "no side": ("B21-accessors", "the cpu side, which is fresh, is not shown"),
     "no capacity": ("B46-capacity", "the capacity is None, but 6 elements fit"),
-    "no failure": ("P03-fails-when-told", "allocate_cpu was told to fail, and the port did it"),
+    "no failure": ("P03-fails-when-told", "action 1, allocate cpu, was told to fail, and the port did it"),
     "stray free": ("B60-nothing-left", "was asked to free memory that is not allocated"),
     "buffer freed": ("B60-nothing-left", "was asked to free external memory"),
 }
@@ -200,10 +202,10 @@ WAYS: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_wrong_answer_about_a_blob_is_a_finding(way: str) -> None:
     requirement, message = WAYS[way]
-    last = FailingStep(BlobCall(0, "cpu_diff"), 1) if way == "no failure" else BlobCall(0, "asum_data")
-    case = Scenario((SHAPE,), (BlobCall(0, "mutable_cpu_data"), last, BlobCall(0, "reshape", ((4, 4),))))
+    last = BlobStep(0, "cpu_diff", fail=1) if way == "no failure" else BlobStep(0, "asum_data")
+    case = case_of((SHAPE,), (BlobStep(0, "mutable_cpu_data"), last, BlobStep(0, "reshape", ((4, 4),))))
     with port(way).connect(LIMITS, "") as program, pytest.raises(Violation) as caught:
-        run_scenario(subject_of(program, way, "safe", "L4", blobs=True), case)
+        run_case(blob_bench(subject_of(program, way, "safe", "L4")), case)
     assert caught.value.requirement == requirement
     assert message in caught.value.message
     assert json.loads(caught.value.statements[0])["op"] == "hello"
@@ -212,18 +214,19 @@ def test_a_wrong_answer_about_a_blob_is_a_finding(way: str) -> None:
 def test_what_is_found_is_shortened_in_new_processes() -> None:
     """A step with an expectation of its own keeps the shape that it was written for."""
     steps = (
-        BlobCall(0, "mutable_cpu_data"),
-        Check("B13-legacy-names", "blob.num", 2),
-        BlobCall(0, "reshape", ((3, 2),)),
-        Check("B13-legacy-names", "blob.num", 3),
-        Check("B09-shape-string", "blob.shape_string()", "3 2 (6)"),
+        BlobStep(0, "mutable_cpu_data"),
+        valued("B13-legacy-names", 2, "num"),
+        BlobStep(0, "reshape", ((3, 2),)),
+        valued("B13-legacy-names", 3, "num"),
+        valued("B09-shape-string", "3 2 (6)", "shape_string"),
     )
-    case = Scenario((SHAPE, SHAPE), steps)
+    case = case_of((SHAPE, SHAPE), steps)
     with port("ShapeWithCommas").connect(LIMITS, "") as program:
-        subject = subject_of(program, "commas", "safe", "L4", blobs=True)
+        subject = subject_of(program, "commas", "safe", "L4")
+        bench = blob_bench(subject)
         with pytest.raises(Violation) as caught:
-            run_scenario(subject, case)
-        shorter = shortened(subject, case, caught.value)
+            run_case(bench, case)
+        shorter = shortened(bench, case, caught.value)
     assert shorter.requirement == "B09-shape-string"
     called = [json.loads(line).get("call") for line in shorter.statements]
     assert [it for it in called if it] == ["reshape", "shape_string"]
@@ -232,7 +235,6 @@ def test_what_is_found_is_shortened_in_new_processes() -> None:
 def test_a_port_may_have_adopted_or_waited() -> None:
     """These actions call no allocator."""
     with port("talkative").connect(LIMITS, "") as program:
-        run_scenario(
-            subject_of(program, "talkative", "safe", "L4", blobs=True),
-            Scenario((SHAPE,), (BlobCall(0, "mutable_cpu_data"), BlobCall(0, "set_cpu_data", (True,)))),
-        )
+        bench = blob_bench(subject_of(program, "talkative", "safe", "L4"))
+        adopted = (BlobStep(0, "mutable_cpu_data"), BlobStep(0, "set_cpu_data", (GIVEN,)))
+        run_case(bench, case_of((SHAPE,), adopted))
