@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ContextDecorator
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from syncedmem.model import CopyRefusedError, InvalidArgumentError, caffe
@@ -74,7 +74,7 @@ class CopyLog(ContextDecorator):
     def __init__(self, at_most: int | None, byte_limit: int | None, allocations: int | None) -> None:
         self._limits = at_most, byte_limit, allocations
         self.entries: list[Copy] = []
-        self._token: Token[tuple[CopyLog, ...]] | None = None
+        self._entered = False
 
     @property
     def up(self) -> int:
@@ -105,25 +105,26 @@ class CopyLog(ContextDecorator):
             With the line of the call.
         """
         copies = [it for it in coming if it.what != "allocation"]
+        allocations = [it for it in coming if it.what == "allocation"]
         counts = (
-            ("copies", self.up + self.down + len(copies)),
-            ("bytes of copies", self.bytes + sum(it.byte_size for it in copies)),
-            ("allocations", self.allocations + len(coming) - len(copies)),
+            ("copies", copies, self.up + self.down + len(copies)),
+            ("bytes of copies", copies, self.bytes + sum(it.byte_size for it in copies)),
+            ("allocations", allocations, self.allocations + len(allocations)),
         )
-        for limit, (what, count) in zip(self._limits, counts, strict=True):
-            passed = limit is not None and count > limit
-            if passed and (copies if what != "allocations" else len(coming) > len(copies)):
-                it = coming[-1] if what != "allocations" else coming[0]
-                raise CopyRefusedError(call, it.what, it.byte_size, str(it.line), f"at most {limit} {what}")
+        for limit, (what, more, count) in zip(self._limits, counts, strict=True):
+            if limit is not None and more and count > limit:
+                first = more[0]
+                raise CopyRefusedError(call, first.what, first.byte_size, str(first.line), f"at most {limit} {what}")
 
     def _recreate_cm(self) -> CopyLog:
         """A new log for each call of a function that this decorates."""
         return CopyLog(*self._limits)
 
     def __enter__(self) -> Self:
-        if self._token is not None:
+        if self._entered:
             raise InvalidArgumentError("with", self, "a log that no block has entered; make another one")
-        self._token = observed.set((*observed.get(), self))
+        self._entered = True
+        observed.set((*observed.get(), self))
         return self
 
     def __exit__(

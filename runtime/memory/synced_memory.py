@@ -644,7 +644,7 @@ class SyncedMemory:
             side.release()  # forgets somebody else's buffer
         finally:
             if side.ptr is None:  # also after an interrupt: what is freed does not come back
-                # No call comes between the three: an interrupt finds all or nothing.
+                # No call comes between the side and the state: an interrupt finds both new, or neither.
                 if call == _SET_CPU:
                     sides.cpu, self._state = fresh, after
                 else:

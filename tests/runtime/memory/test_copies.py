@@ -81,13 +81,16 @@ def test_where_no_copies_may_be_the_call_is_refused_and_nothing_has_changed(anyw
 
 def test_calls_that_copy_nothing_are_allowed(anywhere: SyncedMemory) -> None:
     anywhere.gpu_data()
-    with no_copies(allocations=0, at_most=0):
+    with no_copies(allocations=0, at_most=0) as log:
         anywhere.gpu_data()
         anywhere.cpu_data()
         anywhere.mutable_gpu_data()
         anywhere.set_cpu_data(bytearray(SIZE))
-    with no_copies(at_most=0):
+    with no_copies(at_most=0) as other:
         SyncedMemory(SIZE, device=anywhere.device).gpu_data()
+
+    assert [] == log.entries
+    assert ["allocation"] == [it.what for it in other.entries]
 
 
 @pytest.mark.parametrize("limit", [{"at_most": 2}, {"bytes": 2 * SIZE}, {"bytes": 3 * SIZE - 1}])
@@ -233,5 +236,7 @@ def test_waste_is_found_with_its_line(blob: Any, waste: Callable[[Any], None]) -
 
 @pytest.mark.parametrize("right", [_on_the_device_alone, _on_the_host_alone])
 def test_programs_that_waste_nothing_are_not_stopped(blob: Any, right: Callable[[Any], None]) -> None:
-    with no_copies():
+    with no_copies() as log:
         right(blob)
+
+    assert (0, 0) == (log.up, log.down)

@@ -297,9 +297,10 @@ def test_adaptors_pass_on_what_a_checked_memory_needs(place: Any, adaptor: Any) 
 
 def test_memories_without_bytes_or_without_a_device_have_nothing_to_check() -> None:
     for memory in (SyncedMemory(0, device="simulated", checked=True), SyncedMemory(SIZE, device=None, checked=True)):
-        memory.mutable_cpu_data()
-        memory.cpu_data()
+        memory.mutable_cpu_data()[:] = 7
+        assert [7] * memory.size == memory.cpu_data().tolist()
         memory.close()
+        assert memory.closed
 
 
 def test_only_memories_on_the_simulated_device_are_checked_unless_they_say_so(place: Any) -> None:
