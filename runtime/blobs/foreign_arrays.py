@@ -139,8 +139,9 @@ class ForeignArray:
 
     def _copy_across(self, memory: SyncedMemory) -> None:
         """Copy to the device side of a new memory."""
-        if hasattr(self.view, "base_data") and not self.view.flags.c_contiguous:
-            raise BufferMismatchError(_CALL, self._array, "it is not contiguous, and PyOpenCL cannot copy it then")
+        ours = isinstance(self.view, SimulatedArray) or hasattr(self.view, "base_data")
+        if ours and not self.view.flags.c_contiguous:  # CuPy's reshape copies such an array
+            raise BufferMismatchError(_CALL, self._array, "it is not contiguous, or its last axis is not the fastest")
         row = self.view.reshape(-1).view(np.uint8)
         try:
             self._device.memcpy(row, memory.mutable_gpu_data(), row.nbytes, MemcpyKind.CUDA2CUDA)

@@ -206,6 +206,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
             raise ValueError(f"it is memory of another device ({buffer.ordinal}), and {self.name} is needed")
         if buffer.read_only:
             raise ValueError("it is a read-only view, and the host is copied into it")
+        if not buffer.flags.c_contiguous:
+            raise ValueError("it is transposed; adopt a copy() of it")
         size = check_adoptable_size(buffer.nbytes, byte_size)
         try:
             buffer.raw(size)

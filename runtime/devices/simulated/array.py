@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -12,10 +12,11 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, InvalidShapeError, NotCopyableError
 
 from ...allocators.pointers import as_integer, is_masked, no_room
-from .operators import OPERATORS, Outcome, compute, number
+from .indexing import check_slice, picked
+from .operators import NOT_BOTH, OPERATORS, Outcome, compute, number, number_as
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ...allocators.pointers import HostArray
     from .block import Block
@@ -32,24 +33,44 @@ _NUMBERS = "biufc"
 _NUMBERS_OF_OTHERS = ("bfloat16",)
 """Types of other packages, which NumPy takes for plain bytes."""
 
+_BOOL = np.dtype(np.bool_)
+
+
+class Flags(NamedTuple):
+    """How the items of an array lie in memory.
+
+    Attributes
+    ----------
+    c_contiguous : bool
+        Without gaps, the last axis fastest.
+    f_contiguous : bool
+        Without gaps, the first axis fastest.
+    """
+
+    c_contiguous: bool
+    f_contiguous: bool
+
 
 class SimulatedArray(NDArrayOperatorsMixin):
-    """Memory of a simulated device: contiguous items that only `get` and `set` can reach.
+    """Memory of a simulated device: items without gaps, which the host reaches only by `get` and `set`.
 
-    Allocators return rows of bytes, ``uint8``.  `view` gives the bytes another type, and `reshape` another shape.
-    Methods accept only arguments that ``cupy.ndarray`` and ``pyopencl.array.Array`` both accept.  Like
-    ``cupy.ndarray``, an array refuses to become a NumPy array by accident.
+    Allocators return rows of bytes, ``uint8``.  `view` gives the bytes another type, and `reshape` another shape.  An
+    array can what ``cupy.ndarray`` and ``pyopencl.array.Array`` both can, so a program that works here works on their
+    devices; what only one of them can is refused.  Like ``cupy.ndarray``, an array refuses to become a NumPy array by
+    accident.
 
-    ``==``, ``!=``, ``<``, ``<=``, ``>`` and ``>=`` compare item by item, with a number or an array of this device, as
-    CuPy does it: the result is a new array of ``bool`` on the device, and the work is queued on the current stream.  So
-    arrays have no hash, and only an array of one item has a truth value.  To ask whether two names are the same array,
-    use ``is``; to ask whether two arrays show the same bytes, use `shares`.
+    ``+ - * / **``, ``& | ^ ~``, ``abs()`` and comparisons work item by item, with a number or an array of this device,
+    also in place; types are those of NumPy.  The result is a new array on the device, and the work is queued on the
+    current stream.  ``x[1]``, ``x[1:3]``, ``x[0, 1]`` and ``x.T`` are views, and can be assigned to.
+
+    Because ``==`` compares items, arrays have no hash, and only an array of one item has a truth value.  To ask whether
+    two names are the same array, use ``is``; to ask whether two arrays show the same bytes, use `shares`.
 
     An array does not keep its memory alive.  After the memory is freed, `get` and `set` raise `SimulatedDeviceError`.
     Arrays of real devices would show old bytes.
     """
 
-    __slots__ = ("__weakref__", "_block", "_dtype", "_nbytes", "_offset", "_read_only", "_shape", "_space")
+    __slots__ = ("__weakref__", "_block", "_dtype", "_nbytes", "_offset", "_read_only", "_shape", "_space", "_strides")
 
     def __init__(  # noqa: PLR0913 -- where the bytes are, and which array they form
         self,
@@ -60,6 +81,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
         dtype: np.dtype[Any] = BYTES,
         read_only: bool = False,
         shape: tuple[int, ...] | None = None,
+        strides: tuple[int, ...] | None = None,
     ) -> None:
         self._space = space
         self._block = block
@@ -68,6 +90,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
         self._dtype = dtype
         self._read_only = read_only
         self._shape = (nbytes // dtype.itemsize,) if shape is None else shape
+        self._strides = strides  # None: the last axis is fastest
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -93,6 +116,17 @@ class SimulatedArray(NDArrayOperatorsMixin):
     def ndim(self) -> int:
         """The number of axes."""
         return len(self._shape)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """How many bytes lie from one item to the next, along each axis."""
+        return _row_major(self._shape, self._dtype.itemsize) if self._strides is None else self._strides
+
+    @property
+    def flags(self) -> Flags:
+        """Whether the last axis is fastest, and whether the first one is."""
+        backwards = _row_major(self._shape[::-1], self._dtype.itemsize)[::-1]
+        return Flags(self._strides is None, self.strides == backwards)
 
     @property
     def ptr(self) -> int:
@@ -144,14 +178,17 @@ class SimulatedArray(NDArrayOperatorsMixin):
         InvalidPointerError
             If this view is read-only.
         """
-        if self._read_only:
-            reason = "this view is read-only; mutable_gpu_data() gives a writeable one"
-            raise InvalidPointerError(f"simulated:{self.ordinal}", self, reason)
+        self._check_writeable()
         source = self._source(data)
         if stream is not None:
             self._space.check_stream(stream)
         with self._space.entered():
             self._space.now(stream, lambda: np.copyto(self.raw(self._nbytes), source))
+
+    def _check_writeable(self) -> None:
+        if self._read_only:
+            reason = "this view is read-only; mutable_gpu_data() gives a writeable one"
+            raise InvalidPointerError(f"simulated:{self.ordinal}", self, reason)
 
     def _source(self, data: object) -> HostArray:
         """The bytes of the argument of `set`, after a check.
@@ -160,6 +197,9 @@ class SimulatedArray(NDArrayOperatorsMixin):
         array.
         """
         expected = f"a C-contiguous numpy.ndarray of shape {self.shape} and type {self._dtype}, without a mask"
+        if self._strides is not None:
+            reason = "set() cannot write to a transposed array; call it on the array that was transposed"
+            raise InvalidPointerError(f"simulated:{self.ordinal}", self, reason)
         if not isinstance(data, np.ndarray):
             raise InvalidArgumentError("data", data, expected)
         array = cast("np.ndarray[Any, np.dtype[Any]]", data)
@@ -182,9 +222,9 @@ class SimulatedArray(NDArrayOperatorsMixin):
             axes and the length of an item would change.
         """
         kind = self._dtype if dtype is None else self._kind(dtype)
-        return self._over(
-            self._offset, self._nbytes, kind, self._shape if kind.itemsize == self._dtype.itemsize else None
-        )
+        if kind.itemsize != self._dtype.itemsize:
+            return self._over(self._offset, self._nbytes, kind, None)
+        return self._over(self._offset, self._nbytes, kind, self._shape, self._strides)
 
     def reshape(self, *shape: Any) -> Self:
         """A new array object over the same items, in another shape.
@@ -199,7 +239,7 @@ class SimulatedArray(NDArrayOperatorsMixin):
         InvalidArgumentError
             If these are no integers.
         InvalidShapeError
-            If the new shape has more or fewer items.
+            If the new shape has more or fewer items; or if the array is transposed, because it would have to be copied.
         """
         given: Any = shape[0] if len(shape) == 1 and hasattr(shape[0], "__iter__") else shape
         extents = [as_integer(extent, "shape", "integers, or a sequence of them") for extent in given]
@@ -208,22 +248,46 @@ class SimulatedArray(NDArrayOperatorsMixin):
             extents[extents.index(-1)] = self.size // known if known else 0
         if min(extents, default=0) < 0 or prod(extents) != self.size:
             raise InvalidShapeError(tuple(given), f"there are {self.size} items")
+        if self._strides is not None:
+            raise InvalidShapeError(tuple(given), "the array is transposed; reshape a copy() of it")
         return self._over(self._offset, self._nbytes, self._dtype, tuple(extents))
 
-    def _over(self, offset: int, nbytes: int, dtype: np.dtype[Any], shape: tuple[int, ...] | None) -> Self:
+    def ravel(self) -> Self:
+        """A new array object over the same items, in a row; errors as for `reshape`."""
+        return self.reshape(-1)
+
+    def squeeze(self) -> Self:
+        """A new array object over the same items, without axes of length one; errors as for `reshape`."""
+        return self.reshape([extent for extent in self._shape if extent != 1])
+
+    @property
+    def T(self) -> Self:  # noqa: N802 -- the name that all arrays have
+        """A new array object over the same items, with the axes in the opposite order."""
+        shape, strides = self._shape[::-1], self.strides[::-1]
+        ordered = strides == _row_major(shape, self._dtype.itemsize)
+        return self._over(self._offset, self._nbytes, self._dtype, shape, None if ordered else strides)
+
+    def transpose(self) -> Self:
+        """The same as `T`."""
+        return self.T
+
+    def _over(
+        self,
+        offset: int,
+        nbytes: int,
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...] | None,
+        strides: tuple[int, ...] | None = None,
+    ) -> Self:
         """Another array object over all or some of these bytes."""
-        return type(self)(self._space, self._block, offset, nbytes, dtype, self._read_only, shape)
+        return type(self)(self._space, self._block, offset, nbytes, dtype, self._read_only, shape, strides)
 
     def _kind(self, dtype: Any) -> np.dtype[Any]:
         """The type that the argument of `view` names, after a check."""
         expected = f"a type of numbers, of which {self._nbytes} bytes are a whole number"
-        try:
-            kind: np.dtype[Any] = np.dtype(dtype)
-        except Exception as error:
-            raise InvalidArgumentError("dtype", dtype, expected) from error
-        numbers = kind.kind in _NUMBERS or kind.name in _NUMBERS_OF_OTHERS
+        kind = _number_type(dtype, expected)
         row = self.ndim == 1 or kind.itemsize == self._dtype.itemsize
-        if not numbers or self._nbytes % kind.itemsize or not row:
+        if self._nbytes % kind.itemsize or not row:
             raise InvalidArgumentError("dtype", dtype, expected)
         return kind
 
@@ -231,11 +295,12 @@ class SimulatedArray(NDArrayOperatorsMixin):
         """A function that does what `view` does without a type, and is quick to call."""
         # Arguments are passed by position, because names take longer.
         where = self._space, self._block, self._offset, self._nbytes
-        return partial(type(self), *where, self._dtype, self._read_only, self._shape)
+        return partial(type(self), *where, self._dtype, self._read_only, self._shape, self._strides)
 
     def as_read_only(self) -> Self:
         """A new array object over the same bytes, through which nothing can be written."""
-        return type(self)(self._space, self._block, self._offset, self._nbytes, self._dtype, True, self._shape)
+        where = self._space, self._block, self._offset, self._nbytes
+        return type(self)(*where, self._dtype, True, self._shape, self._strides)
 
     def raw(self, nbytes: int) -> HostArray:
         """The first bytes, as host memory; for the device, not for its users."""
@@ -243,7 +308,12 @@ class SimulatedArray(NDArrayOperatorsMixin):
 
     def items(self) -> np.ndarray[Any, np.dtype[Any]]:
         """The items themselves, as host memory; for the device, not for its users."""
-        items: np.ndarray[Any, np.dtype[Any]] = self.raw(self._nbytes).view(self._dtype).reshape(self._shape)
+        raw = self.raw(self._nbytes)
+        items: np.ndarray[Any, np.dtype[Any]]
+        if self._strides is None:
+            items = raw.view(self._dtype).reshape(self._shape)
+        else:
+            items = np.ndarray(self._shape, self._dtype, cast("Any", raw), 0, self._strides)
         items.flags.writeable = not self._read_only
         return items
 
@@ -268,37 +338,135 @@ class SimulatedArray(NDArrayOperatorsMixin):
         """Whether the bytes are in a memory space."""
         return self._space is space
 
-    # --- operators
+    # --- work of the device
 
-    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Self:
-        """The result of an operator, or of NumPy's function for it, as a new array; the host does not wait.
+    def copy(self) -> Self:
+        """A new array with the same items, the last axis fastest; the host does not wait.
+
+        Raises
+        ------
+        SimulatedDeviceError
+            If the memory was freed.
+        AllocationError
+            If there is no room.
+        """
+        return self._computed(_converted, self._shape, self._dtype, [self])
+
+    def astype(self, dtype: Any) -> Self:
+        """A new array with the items converted to another type, as C converts them; the host does not wait.
 
         Raises
         ------
         InvalidArgumentError
-            If it is no comparison; or if an operand is neither a number nor an array of this device.
+            If `dtype` is no type of numbers, or is real and the items are complex.
+        SimulatedDeviceError, AllocationError
+            As for `copy`.
+        """
+        expected = f"a type of numbers to which {self._dtype} can be converted"
+        kind = _number_type(dtype, expected)
+        if self._dtype.kind == "c" != kind.kind:
+            raise InvalidArgumentError("dtype", dtype, expected)
+        return self._computed(_converted, self._shape, kind, [self])
+
+    def any(self) -> Self:
+        """Whether any item is not zero, as an array without axes; errors as for `copy`."""
+        return self._computed(np.any, (), _BOOL, [self])
+
+    def all(self) -> Self:
+        """Whether no item is zero, as an array without axes; errors as for `copy`."""
+        return self._computed(np.all, (), _BOOL, [self])
+
+    def fill(self, value: Any) -> None:
+        """Set all items to a number; the host does not wait.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `value` is no number that an item can hold.
+        InvalidPointerError
+            If this view is read-only.
+        SimulatedDeviceError
+            If the memory was freed.
+        """
+        self._check_writeable()
+        self._write(_converted, [number_as(self._dtype, value)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Set some items, to a number or to as many items of an array of this device; the host does not wait.
+
+        Raises
+        ------
+        InvalidIndexError, InvalidArgumentError, InvalidPointerError
+            As for ``x[key]`` and `fill`; also if `value` is an array of the host, or of another type.
+        InvalidShapeError
+            If `value` has another shape.
+        """
+        target = self[key]
+        if not self._is_mine(value):
+            target.fill(value)
+            return
+        target._check_writeable()  # noqa: SLF001 -- another array of this class
+        if value.dtype != self._dtype:
+            raise InvalidArgumentError("value", value, f"items of type {self._dtype}: astype() converts them")
+        if value.shape != target.shape:
+            raise InvalidShapeError(value.shape, f"it is assigned to items of shape {target.shape}")
+        target._write(_converted, [value])  # noqa: SLF001 -- as above
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Self:
+        """The result of an operator, or of NumPy's function for it; the host does not wait.
+
+        It is a new array, or the one that ``out`` names, as for operators in place.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it is no operator that CuPy and PyOpenCL both have; if an operand is neither a number nor an array of
+            this device; or if the type of the result does not fit into that of ``out``.
         InvalidShapeError
             If the shapes do not fit together.
+        InvalidPointerError
+            If ``out`` is read-only.
         SimulatedDeviceError
             If the memory of an operand was freed.
         AllocationError
             If there is no room for the result.  After any of these errors nothing is queued.
         """
         where = f"simulated:{self.ordinal}"
+        (target,) = options.pop("out", (None,))
         if function not in OPERATORS or method != "__call__" or options:
-            raise InvalidArgumentError("operation", function, f"a comparison of arrays of {where}; compute with get()")
-        expected = f"a number or an array of {where}; the host compares what get() returns"
+            raise InvalidArgumentError("operation", function, f"an operator of arrays ({NOT_BOTH})")
+        expected = f"a number or an array of {where}; the host computes with what get() returns"
         operands = [it if self._is_mine(it) else number(function, it, expected) for it in inputs]
-        with self._space.entered():
+        if target is None:
             outcome = Outcome(function, operands)
-            items = [it.lent() if isinstance(it, SimulatedArray) else it for it in operands]
+            return self._computed(partial(compute, function), outcome.shape, outcome.dtype, operands)
+        if not self._is_mine(target):
+            raise InvalidArgumentError("out", target, f"an array of {where}")
+        into = cast("Self", target)
+        into._check_writeable()  # noqa: SLF001 -- another array of this class
+        Outcome(function, operands).check_into(into.shape, into.dtype)
+        into._write(partial(compute, function), operands)  # noqa: SLF001 -- as above
+        return into
+
+    def _computed(
+        self, work: Callable[..., object], shape: tuple[int, ...], dtype: np.dtype[Any], operands: list[Any]
+    ) -> Self:
+        """A new array, into which work is queued; it is called with the operands' items, and ``out=``."""
+        nbytes = prod(shape) * dtype.itemsize
+        with self._space.entered():
+            items = _items_of(operands)
             try:
-                block = self._space.new_block(outcome.nbytes)
+                block = self._space.new_block(nbytes)
             except (MemoryError, ValueError) as error:  # ValueError: the size is too large for NumPy
-                raise no_room(where, outcome.nbytes, error) from error
-            result = type(self)(self._space, block, 0, outcome.nbytes, outcome.dtype, False, outcome.shape)
-            self._space.current_stream.put(partial(compute, function, items, result.lent()))
+                raise no_room(f"simulated:{self.ordinal}", nbytes, error) from error
+            result = type(self)(self._space, block, 0, nbytes, dtype, False, shape)
+            self._space.current_stream.put(partial(work, *items, out=result.lent()))
         return result
+
+    def _write(self, work: Callable[..., object], operands: list[Any]) -> None:
+        """Queue work that writes into this array; see `_computed`."""
+        with self._space.entered():
+            self._space.current_stream.put(partial(work, *_items_of(operands), out=self.lent()))
 
     def _is_mine(self, operand: object) -> bool:
         return isinstance(operand, SimulatedArray) and operand.belongs_to(self._space)
@@ -316,20 +484,39 @@ class SimulatedArray(NDArrayOperatorsMixin):
             raise InvalidArgumentError("array", self, "an array with axes, because another one has no length")
         return self._shape[0]
 
-    def __getitem__(self, key: slice) -> Self:
-        if not isinstance(key, slice):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
-            raise InvalidArgumentError("index", key, "a slice; .get() returns items, which can be indexed")
-        length = len(self)
-        try:
-            start, stop, step = key.indices(length)
-        except (TypeError, ValueError) as error:  # no integers, or the step is zero
-            raise InvalidArgumentError("index", key, "a slice of integers, with step 1") from error
-        if step != 1:
-            reason = f"its slices have to be contiguous; slice it with step 1, not {step}"
-            raise InvalidPointerError(f"simulated:{self.ordinal}", self, reason)
-        extents = (max(stop - start, 0), *self._shape[1:])
-        each = prod(extents[1:]) * self._dtype.itemsize
-        return self._over(self._offset + start * each, extents[0] * each, self._dtype, extents)
+    def __getitem__(self, key: Any) -> Self:
+        """A view of some items, also of a single one, which then has no axes.
+
+        Parameters
+        ----------
+        key : int, slice, Ellipsis, None, or a tuple of these
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it is anything else.
+        InvalidIndexError
+            If there is no such item, or the array has fewer axes.
+        InvalidPointerError
+            If the items would not lie next to each other, because no kernel of PyOpenCL could use them.
+        """
+        if isinstance(key, slice) and self._shape and self._strides is None:  # the usual case
+            start, stop = check_slice(key, self._shape[0], self)
+            extents = (max(stop - start, 0), *self._shape[1:])
+            each = prod(extents[1:]) * self._dtype.itemsize
+            return self._over(self._offset + start * each, extents[0] * each, self._dtype, extents)
+        offset, shape, strides = picked(key, self)
+        nbytes = prod(shape) * self._dtype.itemsize
+        return self._over(self._offset + offset, nbytes, self._dtype, shape, strides)
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self[position] for position in range(len(self)))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        words = f"{type(self).__name__!r} object has no attribute {name!r}"
+        if hasattr(np.ndarray, name) and not name.startswith("_"):
+            words = f"{words}: {NOT_BOTH}, as in x.get().{name}"
+        raise AttributeError(words, name=name, obj=self)
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
         raise InvalidArgumentError("array", self, "host memory, as .get() returns it, and not memory of a device")
@@ -342,3 +529,30 @@ class SimulatedArray(NDArrayOperatorsMixin):
         kind = ", read-only" if self._read_only else ""
         extents = " x ".join(map(str, self._shape)) or "1"
         return f"<SimulatedArray {extents} {items} at {self.ptr:#x} on device {self.ordinal}{kind}>"
+
+
+def _row_major(shape: tuple[int, ...], each: int) -> tuple[int, ...]:
+    """The strides of an array whose last axis is fastest, with items of `each` bytes."""
+    return tuple(each * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _number_type(dtype: Any, expected: str) -> np.dtype[Any]:
+    """The type of numbers that an argument names, after a check."""
+    try:
+        kind: np.dtype[Any] = np.dtype(dtype)
+    except Exception as error:
+        raise InvalidArgumentError("dtype", dtype, expected) from error
+    if kind.kind not in _NUMBERS and kind.name not in _NUMBERS_OF_OTHERS:
+        raise InvalidArgumentError("dtype", dtype, expected)
+    return kind
+
+
+def _items_of(operands: list[Any]) -> list[Any]:
+    """The items of arrays, for queued work, and numbers as they are."""
+    return [it.lent() if isinstance(it, SimulatedArray) else it for it in operands]
+
+
+def _converted(items: Any, *, out: Any) -> None:
+    """Copy items to others, converted as C does it; a device gives no warnings."""
+    with np.errstate(all="ignore"):
+        np.copyto(out, items, casting="unsafe")

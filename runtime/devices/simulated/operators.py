@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -14,14 +13,22 @@ if TYPE_CHECKING:
 
     from ...allocators.pointers import HostArray
 
-__all__ = ["OPERATORS", "Outcome", "compute", "number"]
+__all__ = ["NOT_BOTH", "OPERATORS", "Outcome", "compute", "number", "number_as"]
 
 _IDENTITIES = frozenset({np.equal, np.not_equal})
 
 OPERATORS: frozenset[np.ufunc] = frozenset(
-    {*_IDENTITIES, np.less, np.less_equal, np.greater, np.greater_equal},
+    {
+        *(*_IDENTITIES, np.less, np.less_equal, np.greater, np.greater_equal),
+        *(np.add, np.subtract, np.multiply, np.true_divide, np.power),
+        *(np.positive, np.negative, np.absolute),
+        *(np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert),
+    },
 )
 """The functions that take simulated arrays, also through an operator: those that CuPy's and PyOpenCL's arrays have."""
+
+NOT_BOTH = "CuPy's and PyOpenCL's arrays do not both have it; compute on the host, with get()"
+"""Why anything else is refused: a program that needs it would not work on the one or the other device."""
 
 
 class Outcome:
@@ -38,7 +45,6 @@ class Outcome:
     ----------
     shape : tuple of int
     dtype : numpy.dtype
-    nbytes : int
 
     Raises
     ------
@@ -48,14 +54,14 @@ class Outcome:
         If NumPy cannot compute with these types.
     """
 
-    __slots__ = ("dtype", "nbytes", "shape")
+    __slots__ = ("_name", "dtype", "shape")
 
     def __init__(self, function: np.ufunc, operands: list[Any]) -> None:
         shapes = [getattr(it, "shape", ()) for it in operands]
         try:
             self.shape: tuple[int, ...] = np.broadcast_shapes(*shapes)
         except ValueError:
-            raise InvalidShapeError(shapes[1], f"it does not fit {shapes[0]} in {function.__name__}") from None
+            raise InvalidShapeError(shapes[-1], f"it does not fit {shapes[0]} in {function.__name__}") from None
         # NumPy chooses the type, and refuses what it cannot compute, without looking at a single item.
         nothing = [np.empty(0, it.dtype) if hasattr(it, "nbytes") else it for it in operands]
         try:
@@ -64,10 +70,42 @@ class Outcome:
         except Exception as error:
             expected = f"numbers that NumPy can take in {function.__name__}"
             raise InvalidArgumentError("operands", tuple(operands), expected) from error
-        self.nbytes: int = prod(self.shape) * self.dtype.itemsize
+        self._name = function.__name__
+
+    def check_into(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Check that an array of a shape and a type can take the result.
+
+        Raises
+        ------
+        InvalidShapeError
+            If it has another shape.
+        InvalidArgumentError
+            If it cannot: a number with a fraction does not go into an integer, nor a complex number into a real one.
+        """
+        if shape != self.shape:
+            raise InvalidShapeError(shape, f"the result of {self._name} has the shape {self.shape}")
+        if not np.can_cast(self.dtype, dtype, "same_kind"):
+            raise InvalidArgumentError("out", dtype, f"a type that can hold {self.dtype}, the type of {self._name}")
 
 
-def number(function: np.ufunc, operand: Any, expected: str) -> Any:
+def number_as(dtype: np.dtype[Any], value: object) -> Any:
+    """A number as an item of a type, converted as C does it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        If it is no number, or an item cannot hold it.
+    """
+    expected = f"a number that {dtype} can hold; set() copies arrays of the host"
+    plain = number(None, value, expected)
+    try:
+        with np.errstate(all="ignore"):
+            return dtype.type(plain)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError("value", value, expected) from error
+
+
+def number(function: np.ufunc | None, operand: Any, expected: str) -> Any:
     """An operand that is no simulated array, after a check that it is a number.
 
     An object that is equal to nothing but itself, such as None, can be compared too, as in CuPy: it is equal to no
@@ -95,7 +133,7 @@ def _is_equal_to_itself_alone(operand: object) -> bool:
     return type(operand).__eq__ is object.__eq__
 
 
-def compute(function: Callable[..., object], operands: list[Any], result: HostArray) -> None:
+def compute(function: Callable[..., object], *operands: Any, out: HostArray) -> None:
     """Compute with the items themselves, when the turn of the work comes; a device gives no warnings."""
     with np.errstate(all="ignore"):
-        function(*operands, out=result)
+        function(*operands, out=out, casting="same_kind")

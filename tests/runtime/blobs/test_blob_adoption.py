@@ -418,7 +418,7 @@ def test_an_array_of_opencl_has_to_be_contiguous() -> None:
     if on_device is None:
         pytest.skip("no OpenCL device here")
     array = on_device.empty(24).view(np.float32).reshape(2, 3).T
-    with pytest.raises(BufferMismatchError, match="it is not contiguous, and PyOpenCL cannot copy it then"):
+    with pytest.raises(BufferMismatchError, match="it is not contiguous"):
         Blob.from_array(array, device=on_device)
 
 
