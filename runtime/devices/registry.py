@@ -48,6 +48,8 @@ AUTOMATIC: Final = "auto"
 """The default of ``device`` in every signature."""
 HOST_ALONE = "cpu"
 """The name for no device; `probe` lists host memory under it."""
+SEEDED: Final = "simulated-seeded"
+"""The simulated device with a scheduler; a number in its name is the seed."""
 
 _making = fork_safe_lock()
 """Held while a shared allocator is made: two allocators of the same device would refuse each other's memory."""
@@ -95,12 +97,20 @@ def _new(name: str, ordinal: int) -> tuple[DeviceAllocator, str]:
 
 
 # Every kind of device has a module of its name in this folder.  Its `ALLOCATOR` is a class that has a `description`.
-_MAKERS: dict[str, Callable[[int], tuple[DeviceAllocator, str]]] = {
-    name: partial(_new, name) for name in (kind.name.lower() for kind in reversed(DeviceType) if kind > DeviceType.CPU)
-}
-
-DEVICE_NAMES = tuple(_MAKERS)
+DEVICE_NAMES = tuple(kind.name.lower() for kind in reversed(DeviceType) if kind > DeviceType.CPU)
 """The kinds of devices that have a name.  ``"cuda"`` means the first device of its kind, ``"cuda:1"`` the second."""
+
+
+def _seeded(seed: int) -> tuple[DeviceAllocator, str]:
+    """The simulated device with the seed of a scheduler."""
+    module = import_module(".simulated", __package__)
+    return module.ALLOCATOR(seed=seed), f"{module.ALLOCATOR.description}, with a scheduler of seed {seed}"
+
+
+_MAKERS: dict[str, Callable[[int], tuple[DeviceAllocator, str]]] = {
+    **{name: partial(_new, name) for name in DEVICE_NAMES},
+    SEEDED: _seeded,
+}
 
 
 @cache
@@ -138,7 +148,8 @@ def parse_device(name: str) -> tuple[str, int]:
     Parameters
     ----------
     name : str
-        ``"auto"``, ``"cpu"``, or one of `DEVICE_NAMES`, with or without a number: ``"cuda:1"``.
+        ``"auto"``, ``"cpu"``, ``"simulated-seeded"`` or one of `DEVICE_NAMES`; the last two with or without a number:
+        ``"cuda:1"``.
 
     Raises
     ------
@@ -147,7 +158,7 @@ def parse_device(name: str) -> tuple[str, int]:
     """
     kind, colon, number = name.partition(":")
     if kind not in _MAKERS and name not in (AUTOMATIC, HOST_ALONE):
-        known = f"{AUTOMATIC}, {', '.join(DEVICE_NAMES)}, and {HOST_ALONE} for no device"
+        known = f"{AUTOMATIC}, {', '.join(_MAKERS)}, and {HOST_ALONE} for no device"
         raise NoDeviceError(f"unknown device {shown(name)}; there are {known}")
     if colon and not (number.isascii() and number.isdecimal()):
         raise NoDeviceError(f"{shown(name)} names no device: a number must follow the colon, as in {kind}:1")
@@ -155,29 +166,27 @@ def parse_device(name: str) -> tuple[str, int]:
 
 
 def named_device(name: str) -> DeviceAllocator:
-    """The shared allocator of a device.
+    """The shared allocator of a device, or of the host.
 
     Parameters
     ----------
     name : str
         One of `DEVICE_NAMES` for the first device of its kind, or with a number, counted from 0, as in ``"cuda:1"``.
-        Or ``"auto"``: the device that ``SYNCEDMEM_DEVICE`` names; without it CUDA, if there is a GPU whose compute mode
-        is not "prohibited"; otherwise the simulated device.
+        ``"cpu"``: the allocator of host memory, which as ``device=`` means no device.  ``"simulated-seeded"``, or with
+        a seed as in ``"simulated-seeded:7"``: the simulated device with a scheduler, which lets queued work happen
+        early or late, in the same way each time.  ``"auto"``: what ``SYNCEDMEM_DEVICE`` names; without it CUDA, if
+        there is a GPU whose compute mode is not "prohibited"; otherwise the simulated device.
 
     Raises
     ------
     InvalidArgumentError
         If it is no string.
     NoDeviceError
-        If the name is unknown, or the device is not here; the message says what is missing.  Also for ``"cpu"``, which
-        is no device, and for ``"auto"`` if ``SYNCEDMEM_DEVICE`` is ``cpu``; for a memory both mean ``device=None``.
+        If the name is unknown, or the device is not here; the message says what is missing.
     """
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
         raise InvalidArgumentError("name", name, "the name of a device")
-    if (device := _found(name)) is None:
-        asked = f"{ENVIRONMENT}={HOST_ALONE}" if name == AUTOMATIC else repr(name)
-        raise NoDeviceError(f"{asked} is the host alone: there is no device to name")
-    return device
+    return _found(name) or cpu_allocator()
 
 
 def check_environment() -> None:
@@ -237,6 +246,8 @@ def resolve_device(device: object) -> DeviceAllocator | None:
         return None
     if isinstance(device, str):
         return _found(device)
+    if device is cpu_allocator():  # as named_device("cpu") returns it
+        return None
     expected = "an allocator, a device name, or None"
     _check_calls("device", device, DEVICE_CALLS, expected)
     if is_host(device):

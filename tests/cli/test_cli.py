@@ -737,6 +737,7 @@ def test_version_and_help() -> None:
             "device must be one of cpu, simulated, opencl, cuda, simulated-seeded, got 'gpu'",
         ),
         (["verify", "--device", "cpu:1"], "simulated, opencl, cuda, simulated-seeded, got 'cpu:1'"),
+        (["verify", "--device", "simulated-seeded:1"], "cuda, simulated-seeded, got 'simulated-seeded:1'"),
         (
             ["verify", "--device", "cuda:x"],
             "syncedmem: 'cuda:x' names no device: a number must follow the colon, as in cuda:1",
@@ -797,7 +798,7 @@ def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", ["simulated:1", "simulated-seeded:2"])
+@pytest.mark.parametrize("name", ["simulated:1", "simulated:2"])
 def test_a_device_is_verified_by_its_number(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its allocators are; the rest, which takes long, is asked for by the same name."""
     asked: list[str] = []

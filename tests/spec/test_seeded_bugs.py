@@ -30,7 +30,7 @@ from syncedmem.spec import (
     suite_names,
 )
 from syncedmem.spec.requirements import PROFILES, Profile, requirements_of
-from syncedmem.verification.checks import SEEDED, make_subject
+from syncedmem.verification.checks import make_subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ def test_profile_caffe_kills_what_it_claims(sampled: SeededBug, every_suite: boo
     assert killed == (claimed and not sampled.out_of_reach)
 
 
-@pytest.mark.parametrize("name", [SEEDED, "opencl", pytest.param("cuda", marks=pytest.mark.deep)])
+@pytest.mark.parametrize("name", ["simulated-seeded", "opencl", pytest.param("cuda", marks=pytest.mark.deep)])
 def test_a_push_that_overtakes_work_is_found_on_every_device(name: str) -> None:
     """On hostcuda only if its operations lag, as in `make deep`: without a lag nothing is ever queued."""
     try:

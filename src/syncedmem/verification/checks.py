@@ -26,7 +26,7 @@ from syncedmem.model.caffe import DEFAULT, edition_for
 from syncedmem.model.states import stepper
 from syncedmem.runtime import Blob, SimulatedDeviceAllocator, SyncedMemory, named_device
 from syncedmem.runtime.devices.host import cpu_allocator
-from syncedmem.runtime.devices.registry import DEVICE_NAMES, check_environment, parse_device, report_of, sibling
+from syncedmem.runtime.devices.registry import DEVICE_NAMES, SEEDED, check_environment, parse_device, report_of, sibling
 from syncedmem.spec import (
     REQUIREMENTS,
     BlobCoverage,
@@ -72,7 +72,7 @@ __all__ = [
     "verify_part",
 ]
 
-HOST, SEEDED = "cpu", "simulated-seeded"
+HOST = "cpu"
 
 _PATIENCE = 900
 """In seconds; a process that makes no progress for so long hangs."""
@@ -159,25 +159,25 @@ def make_subject(name: str, seed: int) -> Subject:
     source = f"from syncedmem.verification import make_subject\nsubject = make_subject({name!r}, {seed})"
     if name == HOST:
         return Subject(name, _make, cpu_allocator(), None, source=source)
-    kind, ordinal = _parsed(name)
-    device: Any = SimulatedDeviceAllocator(ordinal, seed=seed) if kind == SEEDED else named_device(name)
+    # An allocator of its own: what its scheduler does depends on this subject's calls alone.
+    device: Any = SimulatedDeviceAllocator(seed=seed) if _kind(name) == SEEDED else named_device(name)
     return Subject(name, _make, cpu_allocator(), device, "safe", sibling(device), check_device=True, source=source)
 
 
-def _parsed(name: str) -> tuple[str, int]:
-    """The one of `SUBJECTS` that a name names, and the number of the device.
+def _kind(name: str) -> str:
+    """The one of `SUBJECTS` that a name names.
 
     Raises
     ------
     InvalidArgumentError
-        If the name is unknown.
+        If the name is unknown, or gives a seed: that of the kit is the scheduler's too.
     NoDeviceError
         If no number follows the colon.
     """
     kind, _, number = name.partition(":")
-    if kind not in SUBJECTS or (number and kind == HOST):
+    if kind not in SUBJECTS or (number and kind in (HOST, SEEDED)):
         raise InvalidArgumentError("device", name, f"one of {', '.join(SUBJECTS)}")
-    return kind, parse_device(name.replace(SEEDED, "simulated"))[1]
+    return parse_device(name)[0]
 
 
 def make_blob_subject(name: str, seed: int) -> Subject:
@@ -246,7 +246,7 @@ def verify_part(job: str, *, steps: int, seed: int, progress: Progress | None = 
         return DeviceVerdict(name, str(error))
     finally:
         gc.unfreeze()
-    known = report_of(name) if _parsed(name)[0] in DEVICE_NAMES else None
+    known = report_of(name) if _kind(name) in DEVICE_NAMES else None
     return DeviceVerdict(name, "", {part: found}, *((known.limits, known.detail) if known else ()))
 
 
@@ -283,7 +283,7 @@ def verify(
     """
     check_environment()
     for name in devices:
-        _parsed(name)
+        _kind(name)
     check_steps(steps)
     if type(processes) is not int or processes < 1:
         raise InvalidArgumentError("processes", processes, "an integer, 1 or more")

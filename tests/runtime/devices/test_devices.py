@@ -182,30 +182,41 @@ def test_a_named_device_that_is_missing_has_no_fallback(monkeypatch: pytest.Monk
     monkeypatch.setenv(ENVIRONMENT, "gpu")
     with pytest.raises(
         NoDeviceError,
-        match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, opencl, cuda, and cpu for no ",
+        match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, opencl, cuda, .* and cpu for ",
     ):
         SyncedMemory(4)
 
 
 def test_the_environment_may_name_the_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``auto`` then means no device, so `named_device` refuses it; other names mean the same as before."""
+    """``auto`` then means no device, and `named_device` gives that of the host; other names mean the same as before."""
     monkeypatch.setenv(ENVIRONMENT, "cpu")
     with SyncedMemory(4) as memory, pytest.raises(NoDeviceError):
         memory.gpu_data()
-    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=cpu is the host alone: there is no device to name"):
-        named_device("auto")
 
+    assert named_device("auto") is cpu_allocator()
     assert (None, "cpu") == (resolve_device("auto"), automatic_name())
     assert resolve_device("simulated") is named_device("simulated")
 
 
-@pytest.mark.parametrize("device", ["cpu", None])
-def test_the_host_alone_has_a_name(device: str | None) -> None:
+@pytest.mark.parametrize("device", ["cpu", None, named_device("cpu")])
+def test_the_host_alone_has_a_name(device: Any) -> None:
     """It is ``cpu``, as ``devices`` lists it, and means the same as None: no device."""
     for made in (SyncedMemory(4, device=device), Blob((1,), device=device), Blob.from_array([1.0], device=device)):
         assert made.device is None
-    with pytest.raises(NoDeviceError, match="'cpu' is the host alone: there is no device to name"):
-        named_device("cpu")
+    assert named_device("cpu") is cpu_allocator()
+
+
+def test_the_simulated_device_has_a_name_with_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two seeds are two devices; the same one is shared."""
+    first: Any = named_device("simulated-seeded")
+
+    assert (DeviceType.SIMULATED, False) == (first.device_type, first.defers)
+    assert first is named_device("simulated-seeded:0") is not named_device("simulated-seeded:7")
+    monkeypatch.setenv(ENVIRONMENT, "simulated-seeded:7")
+    assert SyncedMemory(4).device is named_device("simulated-seeded:7")
+    for name in ("simulated-seeded:", "simulated-seeded:x", "simulated-seeded:-1"):
+        with pytest.raises(NoDeviceError, match="a number must follow the colon"):
+            named_device(name)
 
 
 @pytest.mark.parametrize("name", ["simulated:1", "opencl:0", "simulated:01", "cuda:3"])
@@ -271,7 +282,7 @@ def test_the_report_says_what_computes() -> None:
 
 @pytest.mark.parametrize("name", ["", "gpu", "CUDA", "auto ", "auto:0", "cpu:0", ":1", "gpu:1"])
 def test_an_unknown_name_is_no_device(name: str) -> None:
-    known = f"auto, {', '.join(DEVICE_NAMES)}, and cpu for no device"
+    known = f"auto, {', '.join(DEVICE_NAMES)}, simulated-seeded, and cpu for no device"
     with pytest.raises(NoDeviceError, match=f"unknown device '{name}'; there are {known}"):
         named_device(name)
 
