@@ -45,7 +45,7 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
     IllegalCallError
         If nothing was ever written to the data.
     NoArithmeticError
-        If the elements are integers, or of a type that the device has no arithmetic for.
+        If the elements are no floats, or of a type that the device has no arithmetic for.
     InvalidPointerError
         If the two are adopted buffers that overlap.
     """
@@ -207,6 +207,6 @@ def _check_open(call: str, elements: Elements) -> int:
 
 
 def _check_type(call: str, elements: Elements) -> None:
-    """Refuse arithmetic on integers; this is the first check, as in Caffe."""
-    if elements.dtype.kind in "iu":
+    """Refuse arithmetic on integers and booleans; this is the first check, as in Caffe."""
+    if elements.dtype.kind in "iub":
         raise NoArithmeticError(call, elements.dtype, Arithmetic.types)

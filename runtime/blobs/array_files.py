@@ -20,6 +20,7 @@ from syncedmem.model.errors import shown, words
 from syncedmem.model.files import checked_path, refused, size_of, write_whole
 
 from .contents import BlobContents, checked_array, checked_shape, empty
+from .elements import OF_NUMPY
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -39,7 +40,7 @@ __all__ = [
     "write_npz",
 ]
 
-_TYPES = tuple(map(np.dtype, ("float16", "float32", "float64", "int32", "uint32")))
+_TYPES = tuple(map(np.dtype, sorted(OF_NUMPY)))
 _READERS: dict[tuple[int, int], Any] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,

@@ -27,13 +27,16 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, SupportsFloat, Ty
 from weakref import ref
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from syncedmem.model import (
     BufferMismatchError,
+    ClosedMemoryError,
     InvalidArgumentError,
     InvalidIndexError,
     InvalidShapeError,
     SyncedHead,
+    SyncedMemoryError,
     caffe,
 )
 from syncedmem.model.files import write_whole
@@ -56,7 +59,8 @@ from .live_array import assign, live
 from .messages import VALUE_TYPES, check_blob, message_to_write, read_proto, shape_equals, write_proto
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
     from typing import SupportsIndex
 
     from numpy.typing import DTypeLike, NDArray
@@ -99,7 +103,7 @@ _NOTHING = (0,)  # the shape of a view without elements
 _BYTES = np.dtype(np.uint8)
 
 
-class Blob(Generic[ScalarT]):
+class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
     """An array of numbers with gradients, on the host and on a device.
 
     ``Blob()`` has no shape and no elements.  ``Blob(())`` has no axes and one element, as in Caffe.
@@ -217,6 +221,27 @@ class Blob(Generic[ScalarT]):
     def count(self) -> int:
         """The number of elements; of 64 bits, where Caffe has an ``int``."""
         return 0 if self._shape is None else prod(self._shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, under NumPy's name."""
+        return self.count
+
+    def __len__(self) -> int:
+        """The extent of the first axis, as of a NumPy array.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If there are no axes.
+        """
+        if not self._shape:
+            raise InvalidArgumentError("blob", self, "a blob with axes, because another one has no length")
+        return self._shape[0]
+
+    def __bool__(self) -> bool:
+        """True, also without elements: a blob is an object that has arrays, as in pycaffe."""
+        return True
 
     @property
     def nbytes(self) -> int:
@@ -352,6 +377,7 @@ class Blob(Generic[ScalarT]):
         InvalidShapeError, InvalidArgumentError
             If no blob can have that shape; nothing has changed.
         """
+        self._check_open("reshape")
         self._take(_checked(shape, self.dtype))
         return self
 
@@ -397,6 +423,7 @@ class Blob(Generic[ScalarT]):
         AllocationError, DeviceError
             If there is no room, or a copy fails; the blob is unchanged.
         """
+        self._check_open("shrink_to_fit")
         data = self._shrunk(self._data, self._diff)
         self._data, self._diff = data, self._shrunk(self._diff, data)
         return self
@@ -407,6 +434,63 @@ class Blob(Generic[ScalarT]):
         fitting = self._fresh(elements.shape, self.dtype)
         arithmetic.copy_on_fresh_side(elements, fitting)
         return fitting
+
+    # --- the end
+
+    def close(self) -> None:
+        """Free data, diff and the memory of the shape; a memory that another blob shares is given up, not closed.
+
+        It waits for pushes in flight.  Later calls for elements or for another shape are refused.  Closing twice is
+        harmless.
+
+        Raises
+        ------
+        ReleaseError, DeviceError
+            If a memory cannot be closed; the others are.  Call again to free what is left.
+        StaleWriteError
+            In checked mode, if somebody wrote to a stale side; everything is closed.
+        """
+        self._end(SyncedMemory.close)
+
+    def __enter__(self) -> Self:
+        self._check_open("with")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._end(lambda memory: memory.__exit__(kind, error, traceback))
+
+    def _end(self, end: Callable[[SyncedMemory], None]) -> None:
+        """End each memory that is this blob's alone, and give up the others."""
+        failure: SyncedMemoryError | None = None
+        own = [it.memory for it in (self._data, self._diff) if not it.shared]
+        for memory in own if self._shape_memory is None else (*own, self._shape_memory):
+            try:
+                end(memory)
+            except SyncedMemoryError as error:
+                failure = failure or error
+        self._data, self._diff = self._given_up(self._data), self._given_up(self._diff)
+        if failure is not None:
+            raise failure
+
+    def _given_up(self, elements: Elements) -> Elements:
+        """Elements of a closed memory in place of those of a shared one."""
+        if not elements.shared:
+            return elements
+        memory = self._memory(elements.memory.size)
+        memory.close()
+        return Elements(memory, elements.dtype, elements.shape)
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._data.memory.closed and self._diff.memory.closed
+
+    def _check_open(self, call: str) -> None:
+        """Refuse a call that would give a closed blob new memory."""
+        if self.closed:
+            raise ClosedMemoryError(call, self.nbytes)
 
     # --- what a blob has
 
@@ -453,6 +537,7 @@ class Blob(Generic[ScalarT]):
         return memory
 
     def _written_shape(self) -> SyncedMemory:
+        self._check_open("shape_memory")
         shape = self._shape
         if shape is None:
             raise InvalidShapeError((), "this blob was never given a shape")
@@ -606,7 +691,33 @@ class Blob(Generic[ScalarT]):
     def diff(self, values: object) -> None:
         assign(self._diff, values)
 
-    # --- protocols; all of them show the data
+    # --- operators and protocols; all of them show the data
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """What NumPy computes with the data on the host: ``blob + 1``, ``blob == other`` and ``np.sqrt(blob)``.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If the result has to go into a blob, as in ``blob += 1``; or if NumPy cannot compute with the types.  No
+            head has moved.
+        """
+        if any(isinstance(it, Blob) for it in options.get("out") or ()):
+            raise InvalidArgumentError("out", self, "blob.data or blob.diff, as in blob.data += 1: a blob has both")
+        # A rehearsal without elements: NumPy refuses what it cannot compute before anything is copied.
+        blobs: list[Any] = [isinstance(it, Blob) for it in inputs]
+        nothing = [dlpack.nothing(it.dtype) if blob else it for it, blob in zip(inputs, blobs, strict=True)]
+        try:
+            if method == "__call__" and "out" not in options and function.signature is None:
+                function(*(it if np.ndim(it) == 0 else np.empty(0, np.asarray(it).dtype) for it in nothing), **options)
+        except (TypeError, OverflowError) as error:
+            raise InvalidArgumentError("operand", inputs[-1], f"numbers that NumPy can use in {function}") from error
+        taken = [it.cpu_data() if blob else it for it, blob in zip(inputs, blobs, strict=True)]
+        return getattr(function, method)(*taken, **options)
+
+    def __hash__(self) -> int:
+        """By identity, although ``==`` compares elements: a blob can be a key."""
+        return object.__hash__(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         # This raises what the last line would raise, but before a head moves.
@@ -695,6 +806,7 @@ class Blob(Generic[ScalarT]):
 
     def _adopt(self, name: str, call: str, buffer: Any) -> None:
         """Make a buffer one side of the data, or of the diff; the name of the call says which."""
+        self._check_open(name)
         of_diff = name.endswith("diff")
         mine, other = (self._diff, self._data) if of_diff else (self._data, self._diff)
         if mine.memory.size == mine.nbytes:
@@ -740,6 +852,7 @@ class Blob(Generic[ScalarT]):
 
     def _shared(self, name: str, mine: Elements, other: Blob[Any], part: str, kept: Elements) -> Elements:
         """The data or diff of another blob, in this one's shape, in place of this one's own."""
+        self._check_open(name)
         self._check_same_type("other", other)
         if other.count != self.count:
             raise InvalidShapeError(other.shape, f"a blob of {self.count} elements cannot share {other.count}")
@@ -751,6 +864,7 @@ class Blob(Generic[ScalarT]):
         if theirs.memory is not mine.memory:
             given_up = (mine, *self._extents)
             _check_kept(name, other, given_up, {"its memory": theirs, "the other part": kept})
+        theirs.share()
         return theirs.reshaped(mine.shape)
 
     def _check_same_type(self, argument: str, other: object) -> None:
@@ -787,6 +901,7 @@ class Blob(Generic[ScalarT]):
         """
         self._check_same_type("source", source)
         copy_diff, reshape = as_flag(copy_diff, "copy_diff"), as_flag(reshape, "reshape")
+        self._check_open("copy_from")
         if source._shape == self._shape:
             fitted = self._data, self._diff
         elif not reshape:
@@ -916,6 +1031,7 @@ class Blob(Generic[ScalarT]):
 
     def _fill(self, contents: BlobContents, *, cut: bool = False) -> None:
         """Take over contents that were read, on the host."""
+        self._check_open("from_proto")
         data, diff = (None if it is None else checked(it, self.dtype, cut=cut) for it in contents[1:])
         fitted = self._fitted(contents.shape)
         pairs = [(it, values) for it, values in zip(fitted, (data, diff), strict=True) if values is not None]
@@ -1115,6 +1231,8 @@ class Blob(Generic[ScalarT]):
     def __copy__(self) -> Self:
         """A blob that shares both memories, as `share_data` and `share_diff` do."""
         blob = self._like(self._shape, *(it.reshaped(it.shape) for it in (self._data, self._diff)))
+        for elements in (self._data, self._diff):
+            elements.share()
         for name, value in self._added().items():
             setattr(blob, name, value)
         return blob

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,6 +31,9 @@ _EXACT = np.dtype(np.float32)
 
 _BLOCK = 1 << 14
 """How many numbers are checked at once."""
+
+_NOT_WHOLE = "it is not a whole number"
+_NOT_FINITE = "it is not finite"
 
 PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__", "__buffer__")
 """The attributes by which NumPy recognises an array that is not its own."""
@@ -120,8 +124,10 @@ def checked(array: Array, dtype: np.dtype[Any], *, cut: bool = False) -> Array:
     """
     if array.dtype == dtype:
         return array
+    if array.dtype.kind == "O":
+        return (_floats if dtype.kind not in "iub" else partial(_integers, cut=cut))(array, dtype)
     real = _reals(array, dtype)
-    if dtype.kind in "iu" and not np.can_cast(real.dtype, dtype):
+    if dtype.kind in "iub" and not np.can_cast(real.dtype, dtype):
         _check_integers(array, real, dtype, cut=cut)
     return real
 
@@ -134,39 +140,57 @@ def _reals(array: Array, dtype: np.dtype[Any]) -> Array:
         if wrong.any():
             raise InvalidValueError(array.item(int(np.argmax(wrong))), dtype, "it has an imaginary part")
         return cast("Array", numbers.real)
-    if array.dtype.kind == "O":
-        return _floats(array, dtype)
     return array
 
 
 def _floats(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Python objects that are numbers, such as integers of any length and fractions, as floats or integers."""
+    """Python objects that are numbers, such as integers of any length and fractions, as the nearest floats."""
     floats: Array = np.empty(array.size)
     for index, value in enumerate(array.flat):
         try:
-            floats[index] = _float_of(value, nearest=dtype.kind == "f")
+            floats[index] = _float_of(value)
         except Exception as error:
             raise InvalidValueError(value, dtype, "it cannot be converted to a float") from error
     return floats.reshape(array.shape)
 
 
-def _float_of(value: Any, *, nearest: bool) -> float:
-    """A number as a float, infinite if it is too large; between two floats the nearest, or for integers the next one.
-
-    For integers a fraction may not become whole: 1 + 10**-30 is not 1.
-    """
+def _float_of(value: Any) -> float:
+    """A number as the nearest float, infinite if it is too large."""
     try:
-        number = float(value)
+        return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-    if nearest or not math.isfinite(number) or number == value:
-        return number
-    return math.nextafter(number, math.inf if value > number else -math.inf)
+
+
+def _integers(array: Array, dtype: np.dtype[Any], *, cut: bool) -> Array:
+    """Python objects that are numbers as integers of a type, exactly: 1 + 10**-30 is not 1."""
+    least, most = _range_of(dtype)
+    integers: Array = np.empty(array.size, dtype)
+    for index, value in enumerate(array.flat):
+        try:
+            whole = int(value)
+        except (ValueError, OverflowError) as error:  # NaN, infinite
+            raise InvalidValueError(value, dtype, _NOT_FINITE) from error
+        except Exception as error:
+            raise InvalidValueError(value, dtype, "it cannot be converted to an integer") from error
+        if not least <= whole <= most:
+            raise InvalidValueError(value, dtype, f"it is not between {least} and {most}")
+        if not cut and whole != value:
+            raise InvalidValueError(value, dtype, _NOT_WHOLE)
+        integers[index] = whole
+    return integers.reshape(array.shape)
+
+
+def _range_of(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the largest integer of a type; a boolean is 0 or 1."""
+    if dtype.kind == "b":
+        return 0, 1
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def _check_integers(array: Array, real: Array, dtype: np.dtype[Any], *, cut: bool) -> None:
     """Check block by block, so that the intermediate arrays stay in the processor's cache."""
-    least, most = (int(end) for end in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+    least, most = _range_of(dtype)
     given, row = array.reshape(-1), real.reshape(-1)
     for start in range(0, row.size, _BLOCK):
         shown, piece = (it[start : start + _BLOCK] for it in (given, row))
@@ -178,13 +202,13 @@ def _check_integers(array: Array, real: Array, dtype: np.dtype[Any], *, cut: boo
             wrong = outside if cut else outside | (whole != wide)
         if wrong.any():
             first = int(np.argmax(wrong))
-            reason = f"it is not between {least} and {most}" if outside[first] else "it is not a whole number"
+            reason = f"it is not between {least} and {most}" if outside[first] else _NOT_WHOLE
             raise _refused(shown.item(first), dtype, reason)
 
 
 def _refused(number: Any, dtype: np.dtype[Any], reason: str) -> InvalidValueError:
     finite = not isinstance(number, float) or math.isfinite(number)
-    return InvalidValueError(number, dtype, reason if finite else "it is not finite")
+    return InvalidValueError(number, dtype, reason if finite else _NOT_FINITE)
 
 
 def _no_numbers(values: object, dtype: np.dtype[Any]) -> InvalidArgumentError:

@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from ..memory.synced_memory import SyncedMemory
     from .shape import Shape
 
-__all__ = ["OWNED", "TYPES", "Elements", "check_dtype", "check_viewable"]
+__all__ = ["OF_NUMPY", "OWNED", "TYPES", "Elements", "check_dtype", "check_viewable"]
 
-TYPES = ("float32", "float64", "int32", "uint32", "float16", "bfloat16")
-"""The element types of blobs: Caffe's (blob.cpp:556-558), and two small ones."""
+OF_NUMPY = ("float32", "float64", "int32", "uint32", "float16", "int64", "uint8", "bool")
+"""The element types of blobs that NumPy has: Caffe's (blob.cpp:556-558), and those that labels and pictures have."""
+
+TYPES = (*OF_NUMPY, "bfloat16")
+"""The element types of blobs."""
 
 _KNOWN: dict[Any, np.dtype[Any]] = {form: np.dtype(form) for form in (np.float32, np.float64, np.int32)}
 """The usual ones, which are found at once."""
@@ -111,6 +114,15 @@ class Elements:
     def reshaped(self, shape: Shape) -> Elements:
         """The same memory in another shape."""
         return Elements(self.memory, self.dtype, shape)
+
+    @property
+    def shared(self) -> bool:
+        """Whether several blobs have used the memory: then none of them may close it."""
+        return bool(self._inside._shared)  # noqa: SLF001 -- the runtime may; users do not need it
+
+    def share(self) -> None:
+        """Say that another blob uses the memory."""
+        self._inside._shared = True  # noqa: SLF001 -- as above
 
     @property
     def sides(self) -> Sides:

@@ -132,6 +132,7 @@ class SyncedMemory:
         "_lock",
         "_read_cpu",
         "_read_gpu",
+        "_shared",
         "_sides",
         "_size",
         "_state",
@@ -170,6 +171,7 @@ class SyncedMemory:
         self._lock = fork_safe_lock()
         self._state = self._table.start
         self._closed = False
+        self._shared = False  # whether several blobs have used it: then none of them may close it
         self._busy = False
         self._read_cpu = self._write_cpu = self._read_gpu = self._write_gpu = None
 
@@ -339,6 +341,18 @@ class SyncedMemory:
             As `cpu_data`.
         """
         self._alone(_PUSH, self._push, stream)
+
+    def wait(self) -> None:
+        """Wait on the host until a push in flight has happened; returns at once if there is none.
+
+        Raises
+        ------
+        DeviceError
+            If the push failed.  The device side then has to be written again.
+        ClosedMemoryError, WrongDeviceError
+            As `cpu_data`.
+        """
+        self._alone("wait", self._wait)
 
     def close(self) -> None:
         """Free the sides that this memory owns, the host side first (syncedmem.cpp:26-37); adopted buffers are dropped.
@@ -742,6 +756,13 @@ class SyncedMemory:
         if accessor == WRITE_CPU and not cell.actions:
             self._end_push()
         elif accessor in (READ_CPU, WRITE_CPU) or not flights[0].precede():
+            flights[0].wait()
+            flights.clear()
+
+    def _wait(self) -> None:
+        self._admit("wait")
+        flights = self._sides.flights
+        if flights:
             flights[0].wait()
             flights.clear()
 

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from syncedmem.model import InvalidArgumentError, InvalidIndexError, InvalidPointerError
-
-if TYPE_CHECKING:
-    from .array import SimulatedArray
 
 __all__ = ["check_slice", "picked"]
 
 _PARTS = "an integer, a slice with step 1, ..., None, or a tuple of these; get() returns items for other indices"
 
 
-def check_slice(key: slice, length: int, array: SimulatedArray) -> tuple[int, int]:
+class Laid(Protocol):
+    """An array whose items an index means."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def ordinal(self) -> int: ...
+
+
+def check_slice(key: Any, length: int, array: Laid) -> tuple[int, int]:
     """Where a slice of the first axis starts and stops.
 
     Raises
@@ -36,7 +46,7 @@ def check_slice(key: slice, length: int, array: SimulatedArray) -> tuple[int, in
     return start, stop
 
 
-def picked(key: Any, array: SimulatedArray) -> tuple[int, tuple[int, ...], tuple[int, ...] | None]:
+def picked(key: Any, array: Laid) -> tuple[int, tuple[int, ...], tuple[int, ...] | None]:
     """Where the items that an index means begin, in bytes from the first item; their shape, and their strides.
 
     The strides are None if the last axis is fastest.
@@ -50,7 +60,7 @@ def picked(key: Any, array: SimulatedArray) -> tuple[int, tuple[int, ...], tuple
     InvalidPointerError
         If there are other items between them.
     """
-    parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)
+    parts = _parts_of(key)
     if not all(_is_simple(part) for part in parts):
         raise InvalidArgumentError("index", key, _PARTS)
     # An array of the same shape, over one item that nobody reads.
@@ -66,6 +76,11 @@ def picked(key: Any, array: SimulatedArray) -> tuple[int, tuple[int, ...], tuple
     return part.ctypes.data - whole.ctypes.data, part.shape, None if part.flags.c_contiguous else part.strides
 
 
+def _parts_of(key: object) -> tuple[Any, ...]:
+    """One part for each axis, or less."""
+    return tuple(cast("Any", key)) if isinstance(key, tuple) else (key,)
+
+
 def _is_simple(part: object) -> bool:
     """Whether a part of an index means a view: no boolean, no array and no list."""
     if part is None or part is Ellipsis or isinstance(part, slice):
@@ -77,6 +92,6 @@ def _is_simple(part: object) -> bool:
     return not isinstance(part, bool | np.bool_)
 
 
-def _with_gaps(array: SimulatedArray, advice: str) -> InvalidPointerError:
+def _with_gaps(array: Laid, advice: str) -> InvalidPointerError:
     reason = f"its slices have to be contiguous, as PyOpenCL's kernels need them; {advice}"
     return InvalidPointerError(f"simulated:{array.ordinal}", array, reason)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Blob: Any = runtime.Blob
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-INTEGERS = tuple(map(np.dtype, ("int32", "uint32")))
+INTEGERS = tuple(map(np.dtype, ("int32", "uint32", "int64", "uint8", "bool")))
 INFO: Any = cast("Any", ml_dtypes).finfo
 ROUNDED_ONCE = (*map(np.dtype, ("float16", "float32", "float64")),)
 FLOATS = (*ROUNDED_ONCE, BFLOAT16)
@@ -40,8 +40,13 @@ def exact(number: Any) -> Fraction | None:
 def fits(number: Any, dtype: np.dtype[Any]) -> bool:
     """Whether an integer of a type can hold a number."""
     value = exact(number)
-    info = np.iinfo(dtype)
-    return value is not None and value.denominator == 1 and info.min <= value <= info.max
+    least, most = ends(dtype)
+    return value is not None and value.denominator == 1 and least <= value <= most
+
+
+def ends(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the largest number of a type of integers, or of booleans."""
+    return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
 @given(
@@ -69,9 +74,9 @@ def test_integers_are_the_numbers_that_were_given_or_none_at_all(array: Any, dty
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8", "i8", "u8", "g", BFLOAT16])
 def test_the_ends_of_integers_are_exact(dtype: np.dtype[Any], kind: Any) -> None:
     """The largest integers are not exact in float32, and 65504 is the largest float16."""
-    info = np.iinfo(dtype)
+    least, most = ends(dtype)
     with np.errstate(all="ignore"):
-        for number in (info.min, info.min - 1, info.max, info.max + 1, 65504, 2**40, -1, 0):
+        for number in (least, least - 1, most, most + 1, 65504, 2**40, -1, 0):
             value = np.array(np.float64(number)).astype(kind) if np.dtype(kind).kind not in "iu" else None
             if value is None:
                 if not (np.iinfo(kind).min <= number <= np.iinfo(kind).max):
@@ -140,13 +145,17 @@ def test_what_is_too_large_becomes_infinite(dtype: np.dtype[Any]) -> None:
         ("float32", [1, complex(0, math.nan)], "float32 cannot hold nan.*: it has an imaginary part"),
         ("int32", [10**20, 1 + Fraction(1, 10**30)], "int32 cannot hold 1000.*: it is not between"),
         ("int32", [1 + Fraction(1, 10**30)], "int32 cannot hold Fraction.*: it is not a whole number"),
+        ("int64", [2**63, Fraction(1)], "int64 cannot hold 9223372036854775808: it is not between"),
+        ("uint8", 256, "uint8 cannot hold 256: it is not between 0 and 255"),
+        ("bool", 2, "bool cannot hold 2: it is not between 0 and 1"),
+        ("bool", 0.5, "bool cannot hold 0.5: it is not a whole number"),
         ("float32", Decimal("sNaN"), "float32 cannot hold Decimal.*: it cannot be converted to a float"),
     ],
 )
 def test_a_number_that_is_refused_is_shown(dtype: str, values: Any, message: str) -> None:
     """The message is the same on every way into a blob."""
     blob = Blob((3,), dtype=dtype, device=None)
-    blob.data[...] = 7
+    blob.data[...] = 1
     array = blob.data
     ways: list[Any] = [
         lambda: setattr(blob, "data", values),
@@ -156,7 +165,14 @@ def test_a_number_that_is_refused_is_shown(dtype: str, values: Any, message: str
     for way in ways:
         with pytest.raises(InvalidValueError, match=message):
             way()
-    assert [7] * 3 == blob.data.tolist()
+    assert [1] * 3 == blob.data.tolist()
+
+
+def test_long_integers_keep_their_value() -> None:
+    """No float is on the way, although one of the numbers is a fraction."""
+    values = [2**63 - 1, -(2**63), Fraction(2**53 + 1), Decimal(2**60 + 1), True]
+
+    assert values == converted(np.array(values, object), np.dtype(np.int64)).tolist()
 
 
 @pytest.mark.parametrize(
@@ -203,7 +219,7 @@ def test_a_mask_is_not_dropped_in_silence(tmp_path: Path, mask: Any) -> None:
 def test_numbers_of_small_types_are_numbers() -> None:
     """These are the types that ml_dtypes adds to NumPy."""
     for small in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4):
-        for dtype in (*INTEGERS, *FLOATS):
+        for dtype in (*INTEGERS[:-1], *FLOATS):
             assert [1, 2, 3] == converted(np.array([1, 2, 3], small), dtype).tolist()
     with pytest.raises(InvalidValueError, match=r"int32 cannot hold 0.5: it is not a whole number"):
         converted(np.array([1, 0.5], BFLOAT16), INTEGERS[0])

@@ -9,6 +9,7 @@ import pytest
 from subjects import SIZE, failing, filled
 
 from syncedmem.model import (
+    ClosedMemoryError,
     DeviceError,
     IllegalCallError,
     NoDeviceError,
@@ -47,6 +48,39 @@ def test_reading_waits_for_no_push(device: SimulatedDeviceAllocator, check_devic
 
     assert not stream.done
     assert [7] * SIZE == near.tolist() == views[0].get().tolist() == views[1].get().tolist()
+
+
+@pytest.mark.parametrize("check_device", [False, True])
+def test_wait_waits_for_a_push(device: SimulatedDeviceAllocator, check_device: bool) -> None:
+    """It waits for nothing else, changes no head, and returns at once if nothing is pushed."""
+    memory = filled(SyncedMemory(SIZE, device=device, check_device=check_device))
+    stream, other = device.stream(), device.stream()
+    other.put(lambda: None)
+    memory.wait()
+    memory.async_gpu_push(stream=stream)
+    assert not stream.done
+    for _ in range(2):
+        memory.wait()
+
+    assert (True, False, SyncedHead.SYNCED) == (stream.done, other.done, memory.head)
+
+
+def test_wait_says_that_a_push_failed(lost: SyncedMemory) -> None:
+    """As calls that need the bytes do, each time."""
+    for _ in range(2):
+        with pytest.raises(DeviceError):
+            lost.wait()
+    with pytest.raises(DeviceError):
+        lost.gpu_data()
+
+
+def test_there_is_nothing_to_wait_for_without_a_device_or_after_close() -> None:
+    memory = SyncedMemory(SIZE, device=None)
+    memory.wait()
+    memory.close()
+    with pytest.raises(ClosedMemoryError) as refused:
+        memory.wait()
+    assert ("wait", SIZE) == (refused.value.call, refused.value.size)
 
 
 def test_an_order_that_cannot_be_given_is_reported(
