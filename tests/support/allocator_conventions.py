@@ -134,7 +134,7 @@ def pair_take(size: int, device: int) -> int:
 
 def pair_give(ptr: int, size: int, stream: object) -> None:
     assert size >= 0
-    assert stream is None
+    assert isinstance(stream, Stream)
     SHARED.give(ptr)
 
 

@@ -31,13 +31,19 @@ SEVERAL = (
 """Seeded bugs that break several requirements, or one requirement in several kinds of steps."""
 
 
+SHORTEST = {"StarvesOneClass": "A18-limit"}
+"""What a shorter program breaks than the one that breaks the bug's own requirement."""
+
+
 @pytest.mark.deep(quick=1)
 @pytest.mark.parametrize("bug", [ALLOCATOR_BUGS[name] for name in SEVERAL], ids=lambda bug: bug.name)
 def test_one_bug_is_one_finding_with_its_consequences(bug: SeededBug) -> None:
     report = fuzz(bug.target, promises=bug.promises, steps=20_000, seconds=60)
+    (found,) = report.findings
 
-    assert [bug.requirement] == [finding.requirement for finding in report.findings]
-    assert report.findings[0].consequences
+    assert SHORTEST.get(bug.name, bug.requirement) == found.requirement
+    assert found.consequences
+    assert bug.requirement in {found.requirement, *(it.requirement for it in found.consequences)}
     assert 1 == sum(verdict.status == "failed" for verdict in report.verdicts())
 
 
