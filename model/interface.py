@@ -19,6 +19,7 @@ from .spelling import Spelled
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
+    from types import TracebackType
 
 __all__ = [
     "BLOB_CALLS",
@@ -51,9 +52,6 @@ BLOB_CALLS = (
     "update", "asum_data", "asum_diff", "sumsq_data", "sumsq_diff", "scale_data", "scale_diff",
 )  # fmt: skip
 """The calls of a blob, in the order of their numbers in the C ABI of ports."""
-
-Stream = object
-"""A queue of work, of a device's own kind; None where nothing is queued.  Devices have no call of it in common."""
 
 
 class DeviceType(Spelled, enum.IntEnum):
@@ -96,6 +94,20 @@ class MemcpyKind(Spelled, enum.IntEnum):
     def to_device(self) -> bool:
         """Whether the destination is on the device."""
         return self in (MemcpyKind.CPU2CUDA, MemcpyKind.CUDA2CUDA)
+
+
+class Stream(Protocol):
+    """A queue of work, of a device's own kind: CuPy's, PyOpenCL's or the simulated device's.
+
+    All of them are context managers, which means something else for each; to make one the current stream of a thread,
+    use ``with device.on(stream):``.
+    """
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> Any: ...
 
 
 class DeviceArray(Protocol):

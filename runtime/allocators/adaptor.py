@@ -117,13 +117,13 @@ class Adaptor(DeviceAllocator):
     def order_after(self, event: Event) -> None:
         self._upstream.order_after(event)
 
-    def current_stream(self) -> Stream:
+    def current_stream(self) -> Stream | None:
         # Somebody else's allocator need not have it: a memory does not call it.
-        current: Callable[[], Stream] = getattr(self._upstream, "current_stream", super().current_stream)
+        current: Callable[[], Stream | None] = getattr(self._upstream, "current_stream", super().current_stream)
         return current()
 
-    def on(self, stream: Stream) -> AbstractContextManager[object]:
-        entering: Callable[[Stream], AbstractContextManager[object]] = getattr(self._upstream, "on", super().on)
+    def on(self, stream: Stream | None) -> AbstractContextManager[object]:
+        entering: Callable[[Stream | None], AbstractContextManager[object]] = getattr(self._upstream, "on", super().on)
         return entering(stream)
 
     def pinned_host(self) -> Allocator:

@@ -75,14 +75,14 @@ class DeviceAllocator(Allocator, ABC):
         """
         raise InvalidArgumentError("allocator", self, "one of a device that can compute")
 
-    def current_stream(self) -> Stream:
+    def current_stream(self) -> Stream | None:
         """The stream of this thread's work that names no stream; None where no work is queued.
 
         Copies that name another stream, and pushes, come after the work that is queued here before them.
         """
         return None
 
-    def on(self, stream: Stream) -> AbstractContextManager[object]:
+    def on(self, stream: Stream | None) -> AbstractContextManager[object]:
         """Make a stream the current one of this thread, inside a ``with`` block.
 
         Raises

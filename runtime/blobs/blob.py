@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from syncedmem.model.files import StoredPath
     from syncedmem.model.interface import DeviceArray
 
+    from ..allocators.arguments import DeviceMemory, HostMemory, Numbers, ReadOnlyArray
     from ..allocators.base import DeviceAllocator
     from .contents import BlobContents
     from .shape import Extents, Shape
@@ -580,7 +581,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
 
     # --- Caffe's accessors
 
-    def cpu_data(self) -> NDArray[ScalarT]:
+    def cpu_data(self) -> ReadOnlyArray[Any, np.dtype[ScalarT]]:
         """The data on the host, to read: a NumPy array of the blob's shape and type, which stays read-only.
 
         Raises
@@ -588,7 +589,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         AllocationError, DeviceError
             As for `SyncedMemory.cpu_data`.
         """
-        view: NDArray[ScalarT] = self._data.cpu_data()
+        view: ReadOnlyArray[Any, np.dtype[ScalarT]] = self._data.cpu_data()
         return view
 
     def mutable_cpu_data(self) -> NDArray[ScalarT]:
@@ -610,9 +611,9 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         view: DeviceArray = self._data.mutable_gpu_data()
         return view
 
-    def cpu_diff(self) -> NDArray[ScalarT]:
+    def cpu_diff(self) -> ReadOnlyArray[Any, np.dtype[ScalarT]]:
         """The diff on the host, to read."""
-        view: NDArray[ScalarT] = self._diff.cpu_data()
+        view: ReadOnlyArray[Any, np.dtype[ScalarT]] = self._diff.cpu_data()
         return view
 
     def mutable_cpu_diff(self) -> NDArray[ScalarT]:
@@ -679,7 +680,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         return live(self._data, ref(self))
 
     @data.setter
-    def data(self, values: object) -> None:
+    def data(self, values: Numbers) -> None:
         assign(self._data, values)
 
     @property
@@ -688,7 +689,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         return live(self._diff, ref(self))
 
     @diff.setter
-    def diff(self, values: object) -> None:
+    def diff(self, values: Numbers) -> None:
         assign(self._diff, values)
 
     # --- operators and protocols; all of them show the data
@@ -760,7 +761,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
 
     # --- adoption and sharing
 
-    def set_cpu_data(self, data: Any) -> None:
+    def set_cpu_data(self, data: HostMemory) -> None:
         """Use somebody else's host memory as the data (blob.cpp:90).
 
         If the data's memory has exactly the blob's size, it adopts the buffer, and everybody who shares the memory sees
@@ -783,11 +784,11 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         """
         self._adopt("set_cpu_data", caffe.SET_CPU_DATA.name, data)
 
-    def set_gpu_data(self, data: Any) -> None:
+    def set_gpu_data(self, data: DeviceMemory) -> None:
         """Use somebody else's device memory as the data (blob.cpp:108); see `set_cpu_data`."""
         self._adopt("set_gpu_data", caffe.SET_GPU_DATA.name, data)
 
-    def set_cpu_diff(self, diff: Any) -> None:
+    def set_cpu_diff(self, diff: HostMemory) -> None:
         """Use somebody else's host memory as the diff; in Caffe one does this through ``diff()``.
 
         The data is not changed.  If the diff's memory does not have exactly the blob's size, only that memory is
@@ -800,7 +801,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         """
         self._adopt("set_cpu_diff", caffe.SET_CPU_DATA.name, diff)
 
-    def set_gpu_diff(self, diff: Any) -> None:
+    def set_gpu_diff(self, diff: DeviceMemory) -> None:
         """Use somebody else's device memory as the diff; see `set_cpu_diff`."""
         self._adopt("set_gpu_diff", caffe.SET_GPU_DATA.name, diff)
 

@@ -130,9 +130,9 @@ class CPUDeviceAllocator(DeviceAllocator):
         start = -block.ctypes.data % ALIGNMENT
         return block[start : start + size]
 
-    def stream(self) -> None:
+    def stream(self) -> Any:
         """None, because the host queues no work."""
-        return
+        return None
 
     def check_stream(self, stream: object) -> None:
         if stream is not None:

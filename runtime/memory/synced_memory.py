@@ -63,9 +63,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from syncedmem.model.interface import DeviceArray, Pointer
+    from syncedmem.model.interface import DeviceArray, Pointer, Stream
     from syncedmem.model.table import Cell
 
+    from ..allocators.arguments import DeviceMemory, HostMemory, ReadOnlyArray
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
     from ..devices.registry import Resolved
@@ -141,7 +142,7 @@ class SyncedMemory:
         "_write_gpu",
     )
 
-    _read_cpu: Callable[[], HostArray] | None
+    _read_cpu: Callable[[], ReadOnlyArray[tuple[int], np.dtype[np.uint8]]] | None
     _write_cpu: Callable[[], HostArray] | None
     _read_gpu: Callable[[], DeviceArray] | None
     _write_gpu: Callable[[], DeviceArray] | None
@@ -177,7 +178,7 @@ class SyncedMemory:
 
     # --- the four accessors
 
-    def cpu_data(self) -> HostArray:
+    def cpu_data(self) -> ReadOnlyArray[tuple[int], np.dtype[np.uint8]]:
         """The host side, to read (syncedmem.cpp:93-97).
 
         If nothing was ever written, this allocates and zeroes the host side.  If the device side is fresher, it copies
@@ -205,7 +206,8 @@ class SyncedMemory:
             except Exception:
                 with self._viewing():
                     raise
-        view: HostArray = self._alone(ACCESSORS[READ_CPU], self._access, READ_CPU)
+        view: ReadOnlyArray[tuple[int], np.dtype[np.uint8]]
+        view = self._alone(ACCESSORS[READ_CPU], self._access, READ_CPU)
         return view
 
     def mutable_cpu_data(self) -> HostArray:
@@ -280,7 +282,7 @@ class SyncedMemory:
 
     # --- adoption, push, release
 
-    def set_cpu_data(self, data: Any) -> None:
+    def set_cpu_data(self, data: HostMemory) -> None:
         """Use somebody else's host memory as the host side, which becomes the fresh one (syncedmem.cpp:99-108).
 
         If the memory owns its host side, that is freed.  The device side is kept and becomes stale, so newer bytes
@@ -306,7 +308,7 @@ class SyncedMemory:
         """
         self._alone(_SET_CPU, self._adopt, _SET_CPU, data, _SET_CPU)
 
-    def set_gpu_data(self, data: Any) -> None:
+    def set_gpu_data(self, data: DeviceMemory) -> None:
         """Use somebody else's device memory as the device side, which becomes the fresh one (syncedmem.cpp:121-134).
 
         As `set_cpu_data`; `data` is an array of the device's own kind, on this memory's device.  A view of another
@@ -314,7 +316,7 @@ class SyncedMemory:
         """
         self._alone(_SET_GPU, self._adopt, _SET_GPU, data, _SET_GPU)
 
-    def async_gpu_push(self, *, stream: Any) -> None:
+    def async_gpu_push(self, *, stream: Stream) -> None:
         """Queue a copy to the device and count both sides as fresh at once (syncedmem.cpp:156-167).
 
         Until the copy has happened, every call that would free or overwrite its bytes waits for it.  The copy itself

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 import syncedmem
 from syncedmem import Blob, Buffer, CPUDeviceAllocator, PoolAllocator, StatisticsAllocator, SyncedMemory
-from syncedmem.model.interface import DeviceArray
+from syncedmem.model.interface import DeviceArray, Stream
+from syncedmem.runtime.allocators.arguments import ReadOnlyArray
 from syncedmem.runtime.allocators.pointers import HostArray
 
 
@@ -42,7 +43,7 @@ def test_the_elements_of_a_blob_are_float32_unless_it_is_said() -> None:
     assert_type(Blob(2, 3, 4, 5, device=None), Blob[np.float32])
     assert_type(blob.data, NDArray[np.float32])
     assert_type(blob.diff, NDArray[np.float32])
-    assert_type(blob.cpu_data(), NDArray[np.float32])
+    assert_type(blob.cpu_data(), ReadOnlyArray[Any, np.dtype[np.float32]])
     assert_type(blob.dtype, np.dtype[np.float32])
     assert np.dtype(np.float32) == blob.dtype == blob.data.dtype
 
@@ -103,6 +104,53 @@ def test_a_shape_is_no_text() -> None:
         Blob(2, 3, device=None).reshape("23")  # type: ignore[arg-type]
 
 
+# --- what is refused when it is checked, and when it runs
+
+
+def test_what_is_read_is_not_written() -> None:
+    memory, blob = SyncedMemory(4, device=None), Blob((4,), device=None)
+    with pytest.raises(ValueError, match="read-only"):
+        memory.cpu_data()[0] = 1  # type: ignore[index, assignment]
+    with pytest.raises(ValueError, match="read-only"):
+        blob.cpu_data()[0] = 1  # type: ignore[index, assignment]
+    with pytest.raises(ValueError, match="read-only"):
+        blob.cpu_diff()[...] = 1.0  # type: ignore[index, assignment]
+    memory.mutable_cpu_data()[0] = 1
+    blob.mutable_cpu_data()[0] = 1
+
+
+def test_what_is_no_memory_is_not_adopted() -> None:
+    memory, blob = SyncedMemory(4), Blob((4,))
+    with pytest.raises(syncedmem.BufferMismatchError):
+        memory.set_cpu_data(3)  # type: ignore[arg-type]
+    with pytest.raises(syncedmem.BufferMismatchError):
+        memory.set_cpu_data("abcd")  # type: ignore[arg-type]
+    with pytest.raises(syncedmem.BufferMismatchError):
+        memory.set_gpu_data(b"abcd")  # type: ignore[arg-type]
+    with pytest.raises(syncedmem.BufferMismatchError):
+        blob.set_cpu_data([1.0, 2.0, 3.0, 4.0])  # type: ignore[arg-type]
+    with pytest.raises(syncedmem.BufferMismatchError):
+        blob.set_gpu_diff(None)  # type: ignore[arg-type]
+    memory.set_cpu_data(np.zeros(4, np.uint8))
+    memory.set_cpu_data(bytearray(4))
+    other = SyncedMemory(4)
+    memory.set_gpu_data(other.mutable_gpu_data())
+    blob.set_cpu_diff(np.zeros(4, np.float32))
+
+
+def test_numbers_are_assigned_to_the_elements_and_no_text() -> None:
+    blob = Blob((2, 2), device=None)
+    with pytest.raises(syncedmem.InvalidArgumentError):
+        blob.data = "abc"  # type: ignore[assignment]
+    with pytest.raises(syncedmem.InvalidArgumentError):
+        blob.diff = None  # type: ignore[assignment]
+    blob.data = 1
+    blob.data = [[1, 2], [3, 4.5]]
+    blob.data = np.zeros(2)
+    blob.data -= blob.diff
+    assert [[0, 0], [0, 0]] == blob.data.tolist()
+
+
 # --- arrays of devices, streams, and what an adaptor has
 
 
@@ -135,8 +183,13 @@ def test_a_stream_is_of_a_kind_that_only_its_device_knows() -> None:
     device = syncedmem.named_device("simulated")
     stream = device.stream()
 
-    assert_type(stream, object)
+    assert_type(stream, Stream)
     assert device.record(stream).done
+    memory = SyncedMemory(4)
+    memory.mutable_cpu_data()
+    for wrong in (None, 3):
+        with pytest.raises(syncedmem.InvalidArgumentError):
+            memory.async_gpu_push(stream=wrong)  # type: ignore[arg-type]
 
 
 def test_a_misspelt_name_of_an_adaptor_is_an_error() -> None:

@@ -31,7 +31,8 @@ def test_a_push_that_is_refused_names_the_head(memory: SyncedMemory, device: Sim
 def test_a_memory_without_a_device_cannot_be_pushed() -> None:
     """Neither is the push refused for the head, nor is the stream looked at: there is no device it could be one of."""
     memory = filled(SyncedMemory(SIZE, device=None))
-    for stream in (None, object()):
+    wrong: list[Any] = [None, object()]
+    for stream in wrong:
         with pytest.raises(NoDeviceError, match=r"^async_gpu_push: cannot use a GPU in a CPU-only memory"):
             memory.async_gpu_push(stream=stream)
 
@@ -287,7 +288,8 @@ def test_a_reader_of_the_device_waits_for_a_push_that_no_device_can_wait_for(
 @pytest.mark.parametrize("stuck", [False, True])
 def test_a_finaliser_frees_what_a_push_into_lost_memory_used(device: SimulatedDeviceAllocator, stuck: bool) -> None:
     """It holds for every kind of error that the device may raise."""
-    block, memory = device.allocate(SIZE), SyncedMemory(SIZE, device=device)
+    block: Any = device.allocate(SIZE)
+    memory = SyncedMemory(SIZE, device=device)
     memory.set_gpu_data(block)
     filled(memory)
     memory.async_gpu_push(stream=device.stream())

@@ -8,7 +8,7 @@ import sys
 import warnings
 import weakref
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -179,7 +179,7 @@ def test_an_allocator_that_calls_back_is_refused(
         "viewer": memory.gpu_data,
         "release": memory.close,
         "adopt": lambda: memory.set_gpu_data(device.empty(SIZE)),
-        "check_stream": lambda: memory.async_gpu_push(stream=None),
+        "check_stream": lambda: memory.async_gpu_push(stream=cast("Any", None)),
     }
 
     with pytest.raises(SyncedMemoryError, match="in the middle of another call"):
