@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
+    from .lines import Copy, Line
+
 
 __all__ = [
     "AllocationError",
@@ -167,17 +169,20 @@ class StaleWriteError(SyncedMemoryError, RuntimeError):
         ``"host"`` or ``"device"``.
     position : int
         The first byte that changed, counted from the beginning of the side.
-    taken, ended : str
-        The calls that gave the last right to write to that side, and ended it, with their lines; empty if not known.
+    taken, ended : Line or None
+        The calls that gave the last right to write to that side, and ended it, with their lines; None if not known.
     """
 
-    def __init__(self, call: str, side: str, position: int, taken: str, ended: str) -> None:
-        given = f", which {taken} gave" if taken else ""
-        end = f"; {ended} ended the right to write there{given}" if ended else f"; nobody had the right to write{given}"
+    def __init__(self, call: str, side: str, position: int, taken: Line | None, ended: Line | None) -> None:
+        if ended is not None:
+            given = f"{taken} gave the right to write there, and {ended} ended it" if taken else f"{ended} came before"
+            why = f"too late: {given}"
+        else:
+            why = "without the right to" + (f"; the last view of it came from {taken}" if taken else "")
         again = "mutable_cpu_data()" if side == "host" else "mutable_gpu_data()"
         super().__init__(
-            f"{call}: byte {position} of the {side} side was written through a view that was kept too long{end}. "
-            f"Call {again} again before each write"
+            f"{call}: byte {position} of the {side} side was written {why}. Call {again} again before each write "
+            "instead of keeping a view"
         )
         self.call = call
         self.side = side
@@ -191,26 +196,37 @@ class CopyRefusedError(SyncedMemoryError, RuntimeError):
 
     Parameters
     ----------
-    call : str
-        The call that would have caused it.
-    what : str
-        ``"up"`` (to the device), ``"down"`` (to the host) or ``"allocation"``.
-    byte_size : int
-        In bytes.
-    line : str
-        The call, with the line that made it.
-    limit : str
-        What the block allows.
+    copy : Copy
+        What the call would have done, with its line.
+    unit : str
+        What the block counts: ``"copies"``, ``"bytes of copies"`` or ``"allocations"``.
+    count : int
+        How many of these it would have been.
+    limit : int
+        How many the block allows.
+    last : Copy or None
+        What was copied or allocated in the block before.
     """
 
-    def __init__(self, call: str, what: str, byte_size: int, line: str, limit: str) -> None:
-        action = f"allocate {byte_size} bytes" if what == "allocation" else f"copy {byte_size} bytes {what}"
-        super().__init__(f"{line} would {action}, and this block allows {limit}")
-        self.call = call
-        self.what = what
-        self.byte_size = byte_size
-        self.line = line
+    def __init__(self, copy: Copy, unit: str, count: int, limit: int, last: Copy | None = None) -> None:
+        before = f" (before it: {last.line} to {_done(last)})" if last else ""
+        other = "set_cpu_data()" if copy.what == "down" else "set_gpu_data()"
+        keeps = f". It copies to keep what you do not overwrite; {other} copies nothing" if copy.to_write else ""
+        super().__init__(
+            f"{copy.line} would {_done(copy)}; this block allows {limit} {unit}, and this would be {count}"
+            f"{before}{keeps}"
+        )
+        self.copy = copy
+        self.unit = unit
+        self.count = count
         self.limit = limit
+        self.last = last
+
+
+def _done(copy: Copy) -> str:
+    """What a call does, in words."""
+    words_of = {"up": "copy {} bytes up to the device", "down": "copy {} bytes down to the host"}
+    return words_of.get(copy.what, "allocate {} bytes").format(copy.byte_size)
 
 
 class BufferMismatchError(SyncedMemoryError, ValueError):

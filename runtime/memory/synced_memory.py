@@ -74,7 +74,6 @@ __all__ = ["SyncedMemory", "memory_over"]
 
 _VIEWING = "making a view"
 
-_GIVES_VIEWS = "mutable_", "set_", "gpu_"
 _SET_CPU, _SET_GPU = caffe.SET_CPU_DATA.name, caffe.SET_GPU_DATA.name
 _PUSH, _RELEASE = caffe.ASYNC_GPU_PUSH.name, caffe.RELEASE.name
 
@@ -527,8 +526,7 @@ class SyncedMemory:
             watch.expect(known)
         else:
             watch.record(sides, call, HEADS[before], HEADS[self._state])
-        if call.startswith(_GIVES_VIEWS):
-            watch.take(sides, call)
+        watch.take(sides, call)
         if error is not None:
             raise error
         return result
@@ -576,7 +574,7 @@ class SyncedMemory:
             with reporting(doing, sides.where):
                 raise
         if coming:
-            enter(logs, coming)
+            enter(logs, coming, sides)
         self._become(cell.next[0], view, accessor)  # nothing is allocated, so the mode does not matter
         if accessor == WRITE_CPU and sides.flights:
             sides.flights.clear()  # the push has happened, or has failed, which does not matter any more
@@ -600,7 +598,7 @@ class SyncedMemory:
             sides.undo(state & CPU_POINTER, state & GPU_POINTER, flights, error)
             raise
         if coming:
-            enter(logs, coming)
+            enter(logs, coming, sides)
         self._become(after, view, accessor)
         return view
 
