@@ -245,6 +245,23 @@ def test_who_adopts_his_array_again_has_written_it_rightly(checked: SyncedMemory
     assert [4] * SIZE == checked.gpu_data().get().tolist()
 
 
+@pytest.mark.parametrize("side", ["cpu", "gpu"])
+def test_who_adopts_the_diff_of_a_blob_again_has_written_it_rightly(place: Any, side: str) -> None:
+    """The call of the blob has a name of its own; what it does is what the call of its memory declares."""
+    blob: Any = Blob((SIZE,), dtype=np.float32, device=place, checked=True)
+    adopt = getattr(blob, f"set_{side}_diff")
+    mine: Any = np.ones(SIZE, np.float32) if side == "cpu" else place.empty(4 * SIZE).view(np.float32)
+    adopt(mine)
+    (blob.mutable_gpu_diff if side == "cpu" else blob.mutable_cpu_diff)()
+    if side == "cpu":
+        mine[:] = 4
+    else:
+        mine.set(np.full(SIZE, 4, np.float32))
+    adopt(mine)
+
+    assert [4] * SIZE == blob.cpu_diff().tolist()
+
+
 def test_queued_work_finds_its_bytes() -> None:
     """A kernel that reads the device side may run after the side is stale."""
     device = SimulatedDeviceAllocator()
