@@ -5,10 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 import pytest
 
 import syncedmem.runtime  # noqa: F401 -- pytester forgets what its runs import first, and NumPy is imported once
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAD = """
 import pytest, syncedmem
@@ -194,10 +198,16 @@ def test_it_can_be_turned_off(pytester: pytest.Pytester) -> None:
     assert {"errors": 1} == outcomes(pytester, "def test_it(copies): ...", "-p", "no:syncedmem")
 
 
-@pytest.mark.deep
-def test_pytest_starts_without_numpy() -> None:
-    program = (
-        "import sys, syncedmem.pytest_plugin; sys.exit('numpy' in sys.modules or 'syncedmem.runtime' in sys.modules)"
-    )
+IMPORTED_BEFORE = "import sys, syncedmem.runtime, pytest; sys.exit(pytest.main(['-q', '-W', 'error', 'test_it.py']))"
+WITHOUT_NUMPY = (
+    "import sys, syncedmem.pytest_plugin; sys.exit(any(it in sys.modules for it in ('numpy', 'syncedmem.model')))"
+)
 
-    assert 0 == subprocess.run([sys.executable, "-c", program], check=False).returncode
+
+@pytest.mark.deep
+@pytest.mark.parametrize("program", [IMPORTED_BEFORE, WITHOUT_NUMPY], ids=["imported before", "without NumPy"])
+def test_pytest_starts(tmp_path: Path, program: str) -> None:
+    """With a package that was imported before it; and without loading what it may not need."""
+    (tmp_path / "test_it.py").write_text("def test_it(): ...", encoding="utf-8")
+
+    assert 0 == subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False).returncode
