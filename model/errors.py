@@ -199,7 +199,7 @@ class CopyRefusedError(SyncedMemoryError, RuntimeError):
     copy : Copy
         What the call would have done, with its line.
     unit : str
-        What the block counts: ``"copies"``, ``"bytes of copies"`` or ``"allocations"``.
+        What the block counts: ``"copies"``, ``"bytes"`` (that are copied) or ``"allocations"``.
     count : int
         How many of these it would have been.
     limit : int
@@ -209,13 +209,12 @@ class CopyRefusedError(SyncedMemoryError, RuntimeError):
     """
 
     def __init__(self, copy: Copy, unit: str, count: int, limit: int, last: Copy | None = None) -> None:
-        before = f" (before it: {last.line} to {_done(last)})" if last else ""
-        other = "set_cpu_data()" if copy.what == "down" else "set_gpu_data()"
-        keeps = f". It copies to keep what you do not overwrite; {other} copies nothing" if copy.to_write else ""
-        super().__init__(
-            f"{copy.line} would {_done(copy)}; this block allows {limit} {unit}, and this would be {count}"
-            f"{before}{keeps}"
-        )
+        would = f"{copy.line} would {_doing('copy', 'allocate', copy)}"
+        parts = [f"{would}; the number of {unit} would be {count}, and this block allows {limit}"]
+        if last is not None:
+            parts.append(f"Before, {last.line} {_doing('copied', 'allocated', last)}")
+        parts += [_instead(it) for it in (copy, last) if it is not None and it.to_write][:1]
+        super().__init__(". ".join(parts))
         self.copy = copy
         self.unit = unit
         self.count = count
@@ -223,10 +222,17 @@ class CopyRefusedError(SyncedMemoryError, RuntimeError):
         self.last = last
 
 
-def _done(copy: Copy) -> str:
-    """What a call does, in words."""
-    words_of = {"up": "copy {} bytes up to the device", "down": "copy {} bytes down to the host"}
-    return words_of.get(copy.what, "allocate {} bytes").format(copy.byte_size)
+def _doing(copies: str, allocates: str, copy: Copy) -> str:
+    """What a call does, with the verbs in the right tense."""
+    if copy.what == "allocation":
+        return f"{allocates} {copy.byte_size} bytes"
+    return f"{copies} {copy.byte_size} bytes {'up to the device' if copy.what == 'up' else 'down to the host'}"
+
+
+def _instead(copy: Copy) -> str:
+    """What to do if all bytes are overwritten."""
+    other = "set_cpu_data()" if copy.what == "down" else "set_gpu_data()"
+    return f"{copy.line.call}() copies to keep what you do not overwrite; {other} copies nothing"
 
 
 class BufferMismatchError(SyncedMemoryError, ValueError):

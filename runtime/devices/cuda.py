@@ -297,7 +297,7 @@ class CUDADeviceAllocator(DeviceAllocator):
     def pinned_host(self) -> CUDAPinnedAllocator:
         return self._pinned
 
-    def is_pageable(self, ptr: HostArray) -> bool:
+    def is_pageable(self, ptr: Any) -> bool:
         """Whether CUDA does not know the memory, neither as page-locked nor as its own.
 
         Raises

@@ -96,7 +96,7 @@ class CopyLog(ContextDecorator):
         allocations = [it for it in coming if it.what == "allocation"]
         counts = (
             ("copies", copies, self.up + self.down + len(copies)),
-            ("bytes of copies", copies, self.bytes + sum(it.byte_size for it in copies)),
+            ("bytes", copies, self.bytes + sum(it.byte_size for it in copies)),
             ("allocations", allocations, self.allocations + len(allocations)),
         )
         for limit, (unit, more, count) in zip(self._limits, counts, strict=True):

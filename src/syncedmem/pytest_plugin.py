@@ -60,7 +60,7 @@ def no_copies(request: pytest.FixtureRequest) -> CopyLog:
 @pytest.hookimpl(hookwrapper=True)  # the older form, which every release of pytest has
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Count while the test itself runs."""
-    waiting: list[CopyLog] = item.stash.get(_WAITING, [])
+    waiting = item.stash.get(_WAITING, list["CopyLog"]())
     item.stash[_WAITING] = []  # a test that is run again has new ones
     with ExitStack() as stack:
         if item.get_closest_marker(_MARKER) is not None:

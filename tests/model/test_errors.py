@@ -121,16 +121,19 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
     (
         CopyRefusedError(Copy("up", 8, ENDED), "copies", 1, 0),
         RuntimeError,
-        "gpu_data() at a.py:4 would copy 8 bytes up to the device; this block allows 0 copies, and this would be 1",
+        (
+            "gpu_data() at a.py:4 would copy 8 bytes up to the device; the number of copies would be 1, and this block "
+            "allows 0"
+        ),
         {"copy": Copy("up", 8, ENDED), "unit": "copies", "count": 1, "limit": 0, "last": None},
     ),
     (
         CopyRefusedError(Copy("down", 8, TAKEN, to_write=True), "copies", 3, 2, Copy("up", 8, ENDED)),
         RuntimeError,
         (
-            "mutable_cpu_data() at a.py:3 would copy 8 bytes down to the host; this block allows 2 copies, and this "
-            "would be 3 (before it: gpu_data() at a.py:4 to copy 8 bytes up to the device). It copies to keep what you "
-            "do not overwrite; set_cpu_data() copies nothing"
+            "mutable_cpu_data() at a.py:3 would copy 8 bytes down to the host; the number of copies would be 3, and "
+            "this block allows 2. Before, gpu_data() at a.py:4 copied 8 bytes up to the device. mutable_cpu_data() "
+            "copies to keep what you do not overwrite; set_cpu_data() copies nothing"
         ),
         {
             "copy": Copy("down", 8, TAKEN, to_write=True),
@@ -143,7 +146,7 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
     (
         CopyRefusedError(Copy("allocation", 8, ENDED), "allocations", 1, 0),
         RuntimeError,
-        "gpu_data() at a.py:4 would allocate 8 bytes; this block allows 0 allocations, and this would be 1",
+        "gpu_data() at a.py:4 would allocate 8 bytes; the number of allocations would be 1, and this block allows 0",
         {"copy": Copy("allocation", 8, ENDED), "unit": "allocations", "count": 1, "limit": 0, "last": None},
     ),
     (NoScopeError("pop_counters"), IndexError, "pop_counters: there is no scope to leave", {"call": "pop_counters"}),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import syncedmem.runtime  # noqa: F401 -- pytester forgets what its runs import first, and NumPy is imported once
+from syncedmem.runtime.memory.copies import observed  # also because pytester forgets what its runs import first
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,9 @@ def blob():
 def outcomes(pytester: pytest.Pytester, tests: str, *options: str) -> dict[str, int]:
     """Run tests of a user; strictly, so that an unknown marker fails."""
     pytester.makepyfile(HEAD + tests)
-    return pytester.runpytest_inprocess("--strict-markers", "-p", "no:xdist", "-W", "error", *options).parseoutcomes()
+    result = pytester.runpytest_inprocess("--strict-markers", "-p", "no:xdist", "-W", "error", *options)
+    assert () == observed.get()
+    return result.parseoutcomes()
 
 
 def test_pytest_finds_it_by_itself() -> None:
@@ -134,12 +136,8 @@ def test_late(request, blob):
     blob.mutable_cpu_data()
     blob.gpu_data()
     assert copies.up == 1
-
-def test_after(blob):
-    from syncedmem.runtime.memory.copies import observed
-    assert observed.get() == ()
 """
-    assert {"passed": 2} == outcomes(pytester, tests)
+    assert {"passed": 1} == outcomes(pytester, tests)
 
 
 def test_a_test_that_is_skipped_or_fails_before_it_begins_leaves_nothing_behind(pytester: pytest.Pytester) -> None:

@@ -274,7 +274,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def pinned_host(self) -> SimulatedPinnedAllocator:
         return self._pinned
 
-    def is_pageable(self, ptr: HostArray) -> bool:
+    def is_pageable(self, ptr: Any) -> bool:
         """Whether the memory is in no block of `pinned_host`, which imitates page-locked memory.
 
         Raises

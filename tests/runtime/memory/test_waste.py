@@ -52,7 +52,7 @@ def test_both_programs_compute_the_same(place: Any, planted: Waste) -> None:
 
 def test_what_is_overwritten_unread_came_down_to_be_written(place: Any) -> None:
     planted = WASTE["overwritten unread"]
-    found = []
+    found: list[set[int]] = []
     for program in planted[:2]:
         with copies() as log:
             program(place)
@@ -63,7 +63,7 @@ def test_what_is_overwritten_unread_came_down_to_be_written(place: Any) -> None:
 
 def test_pageable_memory_is_found_at_its_line(place: Any) -> None:
     matters = place.device_type is not DeviceType.OPENCL
-    found = []
+    found: list[list[int]] = []
     for program in PAGEABLE[:2]:
         with copies() as log:
             program(place)
