@@ -151,6 +151,37 @@ def test_two_memories_over_the_same_bytes_tell_each_other(place: Any) -> None:
         other.gpu_data()
 
 
+@pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
+def test_who_writes_late_to_a_block_of_a_pool_is_told_by_its_next_owner_if_that_side_must_not_change(
+    place: Any, on_device: bool
+) -> None:
+    """While the side alone is fresh, it looks like a write of the owner."""
+    with PoolAllocator(CPUDeviceAllocator()) as host, PoolAllocator(place) as device:
+
+        def make() -> SyncedMemory:
+            return SyncedMemory(SIZE, host=host, pinned=host, device=device, checked=True)
+
+        with make() as before:
+            late: Any = before.mutable_gpu_data() if on_device else escaped(before)
+        with make() as owner:
+            (owner.mutable_gpu_data if on_device else owner.mutable_cpu_data)()
+            _write(late, 5)
+            (owner.cpu_data if on_device else owner.gpu_data)()
+            assert 5 == owner.cpu_data()[0]
+            _write(late, 6)
+            with pytest.raises(StaleWriteError) as caught:
+                owner.cpu_data()
+            assert ("device" if on_device else "host") == caught.value.side
+
+
+def _write(view: Any, value: int) -> None:
+    """Write all bytes, of an array of a device or of a buffer of the host."""
+    if hasattr(view, "set"):
+        view.set(np.full(SIZE, value, np.uint8))
+    else:
+        view[:] = bytes([value]) * SIZE
+
+
 def test_a_blob_tells_of_the_views_that_an_optimiser_keeps(place: Any) -> None:
     blob = Blob((3,), device=place, checked=True)
     blob.data = [1, 1, 1]
