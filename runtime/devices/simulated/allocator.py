@@ -284,7 +284,7 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         """
         if not isinstance(ptr, np.ndarray):
             raise InvalidArgumentError("ptr", ptr, "memory of the host")
-        return not self._pinned.holds(ptr)
+        return not self._pinned.holds(cast("HostArray", ptr))
 
     def read_only(self, ptr: SimulatedArray) -> SimulatedArray:
         self._check_mine("ptr", ptr)
