@@ -52,37 +52,38 @@ class CopyLog(ContextDecorator):
     ----------
     entries : list of Copy
         In their order.
+    up, down : int
+        How many copies to the device there were, and to the host.
+    bytes : int
+        How many bytes were copied.
+    pageable : int
+        How many copies were slower, because the host memory is pageable; 0 if the device makes no difference.
+    allocations : int
+        How many sides were allocated.
     """
 
     def __init__(self, at_most: int | None, byte_limit: int | None, allocations: int | None) -> None:
         self._limits = at_most, byte_limit, allocations
-        self.entries: list[Copy] = []
         self._entered = False
+        self.entries: list[Copy] = []
+        self.up: int = 0
+        self.down: int = 0
+        self.bytes: int = 0
+        self.pageable: int = 0
+        self.allocations: int = 0
 
-    @property
-    def up(self) -> int:
-        """How many copies to the device there were."""
-        return sum(it.what == "up" for it in self.entries)
-
-    @property
-    def down(self) -> int:
-        """How many copies to the host there were."""
-        return sum(it.what == "down" for it in self.entries)
-
-    @property
-    def bytes(self) -> int:
-        """How many bytes were copied."""
-        return sum(it.byte_size for it in self.entries if it.what != "allocation")
-
-    @property
-    def pageable(self) -> int:
-        """How many copies were slower, because the host memory is pageable; 0 if the device makes no difference."""
-        return sum(bool(it.pageable) for it in self.entries)
-
-    @property
-    def allocations(self) -> int:
-        """How many sides were allocated."""
-        return sum(it.what == "allocation" for it in self.entries)
+    def add(self, copy: Copy) -> None:
+        """List what a call has done."""
+        self.entries.append(copy)
+        if copy.what == "allocation":
+            self.allocations += 1
+            return
+        if copy.what == "up":
+            self.up += 1
+        else:
+            self.down += 1
+        self.bytes += copy.byte_size
+        self.pageable += bool(copy.pageable)
 
     def refuse(self, coming: Sequence[Copy]) -> None:
         """Refuse what is about to happen, if it would pass a limit.
@@ -155,7 +156,8 @@ def enter(logs: tuple[CopyLog, ...], done: list[Copy], sides: Sides) -> None:
     """List what a call has copied and allocated."""
     entries = [it if it.what == "allocation" else it._replace(pageable=_is_pageable(sides)) for it in done]
     for log in logs:
-        log.entries.extend(entries)
+        for entry in entries:
+            log.add(entry)
 
 
 def _is_pageable(sides: Sides) -> bool | None:
