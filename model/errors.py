@@ -179,9 +179,11 @@ class StaleWriteError(SyncedMemoryError, RuntimeError):
             why = f"too late: {given}"
         else:
             why = "without the right to" + (f"; the last view of it came from {taken}" if taken else "")
-        again = "mutable_cpu_data()" if side == "host" else "mutable_gpu_data()"
+        again = "mutable_cpu_data" if side == "host" else "mutable_gpu_data"
+        if taken is not None and taken.call == again.replace("data", "diff"):
+            again = taken.call  # of a blob
         super().__init__(
-            f"{call}: byte {position} of the {side} side was written {why}. Call {again} again before each write "
+            f"{call}: byte {position} of the {side} side was written {why}. Call {again}() again before each write "
             "instead of keeping a view"
         )
         self.call = call
@@ -231,8 +233,8 @@ def _doing(copies: str, allocates: str, copy: Copy) -> str:
 
 def _instead(copy: Copy) -> str:
     """What to do if all bytes are overwritten."""
-    other = "set_cpu_data()" if copy.what == "down" else "set_gpu_data()"
-    return f"{copy.line.call}() copies to keep what you do not overwrite; {other} copies nothing"
+    call = copy.line.call
+    return f"{call}() copies to keep what you do not overwrite; {call.replace('mutable', 'set')}() copies nothing"
 
 
 class BufferMismatchError(SyncedMemoryError, ValueError):

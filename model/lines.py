@@ -13,6 +13,7 @@ class Line(NamedTuple):
     Attributes
     ----------
     call : str
+        The name of the function, or of the property, that the program used.
     file : str
     number : int
         Of the line, from 1.
@@ -23,7 +24,7 @@ class Line(NamedTuple):
     number: int
 
     def __str__(self) -> str:
-        return f"{self.call}() at {self.file}:{self.number}"
+        return f"{self.call} at {self.file}:{self.number}"
 
 
 class Copy(NamedTuple):
@@ -38,8 +39,8 @@ class Copy(NamedTuple):
     line : Line
         The call, and the line that made it.
     to_write : bool
-        Whether the call returned the side to write.  If the caller overwrites all of it, the copy was for nothing;
-        whether he does, or reads the bytes first, nobody can see.
+        Whether a call copied that returns the side to write.  If the caller overwrites all of it, the copy was for
+        nothing; whether he does, or reads the bytes first, nobody can see.
     pageable : bool or None
         Whether the host side is pageable memory, with which copies are slower.  None if the device makes no difference,
         and of a copy that was refused.

@@ -10,7 +10,7 @@ from syncedmem.model import CopyRefusedError, InvalidArgumentError, caffe
 from syncedmem.model.lines import Copy
 
 from ..allocators.pointers import as_integer
-from .lines import line_of
+from .lines import line_of_caller
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,8 @@ _COPIES = {
     if action.does == "copy"
 }
 _ALLOCATIONS = frozenset(name for name, action in caffe.EVERYTHING.actions.items() if action.does == "allocate")
-_TO_WRITE = frozenset(name for name, call in caffe.EVERYTHING.calls.items() if call.writes)
+_TO_WRITE = {name for name, call in caffe.EVERYTHING.calls.items() if call.writes}
+_TO_WRITE |= {name.replace("data", "diff") for name in _TO_WRITE}  # which a blob has too
 
 
 class Copies(NamedTuple):
@@ -140,7 +141,8 @@ def admit(logs: tuple[CopyLog, ...], call: str, actions: Sequence[str], byte_siz
     CopyRefusedError
         If one does not.
     """
-    line, to_write = line_of(call), call in _TO_WRITE
+    line = line_of_caller()
+    to_write = call in _TO_WRITE and line.call in _TO_WRITE  # arithmetic of blobs writes too, and reads before
     coming = [
         Copy(_COPIES[action], byte_size, line, to_write) if action in _COPIES else Copy("allocation", byte_size, line)
         for action in actions

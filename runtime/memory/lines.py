@@ -7,14 +7,16 @@ from pathlib import Path
 
 from syncedmem.model.lines import Line
 
-__all__ = ["line_of"]
+__all__ = ["line_of_caller"]
 
 _INSIDE = f"{Path(__file__).parents[1]}/"
 
 
-def line_of(call: str) -> Line:
-    """The line outside of this package that is calling."""
+def line_of_caller() -> Line:
+    """The line outside of this package that is calling, and what it calls."""
     frame = sys._getframe(1)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] -- the only way that costs little
+    call = ""
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        call = frame.f_code.co_name
         frame = frame.f_back
     return Line(call, frame.f_code.co_filename, frame.f_lineno)

@@ -518,14 +518,14 @@ class SyncedMemory:
         try:
             result = work(*arguments)
         except Exception:
-            watch.record(sides, call, HEADS[before], HEADS[self._state])
+            watch.record(sides, HEADS[before], HEADS[self._state])
             raise
         if self._closed:
             pass
         elif before == self._state:
             watch.expect(known)
         else:
-            watch.record(sides, call, HEADS[before], HEADS[self._state])
+            watch.record(sides, HEADS[before], HEADS[self._state])
         watch.take(sides, call)
         if error is not None:
             raise error

@@ -26,7 +26,7 @@ from syncedmem.model.interface import DeviceType
 
 from ..allocators.base import POISON
 from ..allocators.pointers import address_of, as_flag
-from .lines import line_of
+from .lines import line_of_caller
 
 if TYPE_CHECKING:
     from syncedmem.model.lines import Line
@@ -124,11 +124,11 @@ class Watch:
             seen.expected = now
         return error
 
-    def record(self, sides: Sides, call: str, before: SyncedHead, head: SyncedHead) -> None:
+    def record(self, sides: Sides, before: SyncedHead, head: SyncedHead) -> None:
         """Remember what the bytes are after a call that has moved the head, or given a side other memory."""
         near, far = self._near, self._far
         if before is not head:
-            line = line_of(call)
+            line = line_of_caller()
             for seen, fresh in ((near, SyncedHead.HEAD_AT_CPU), (far, SyncedHead.HEAD_AT_GPU)):
                 if before is fresh:
                     seen.ended = line
@@ -160,7 +160,7 @@ class Watch:
         # On real devices one can write to every view, but one that was given for writing is the likelier one.
         read = declared.shows and seen is self._far and seen.taken is None
         if declared.writes or read or _adopts(call, seen.side):
-            seen.taken = line_of(call)
+            seen.taken = line_of_caller()
 
     def warn(self, sides: Sides, why: str) -> None:
         """Warn of a stale write when no call is left that could raise."""

@@ -103,8 +103,8 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         StaleWriteError("cpu_data", "host", 5, TAKEN, ENDED),
         RuntimeError,
         (
-            "cpu_data: byte 5 of the host side was written too late: mutable_cpu_data() at a.py:3 gave the right to "
-            "write there, and gpu_data() at a.py:4 ended it. Call mutable_cpu_data() again before each write instead "
+            "cpu_data: byte 5 of the host side was written too late: mutable_cpu_data at a.py:3 gave the right to "
+            "write there, and gpu_data at a.py:4 ended it. Call mutable_cpu_data() again before each write instead "
             "of keeping a view"
         ),
         {"call": "cpu_data", "side": "host", "position": 5, "taken": TAKEN, "ended": ENDED},
@@ -114,7 +114,7 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         RuntimeError,
         (
             "close: byte 0 of the device side was written without the right to; the last view of it came from "
-            "gpu_data() at a.py:4. Call mutable_gpu_data() again before each write instead of keeping a view"
+            "gpu_data at a.py:4. Call mutable_gpu_data() again before each write instead of keeping a view"
         ),
         {"call": "close", "side": "device", "position": 0, "taken": ENDED, "ended": None},
     ),
@@ -122,7 +122,7 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         CopyRefusedError(Copy("up", 8, ENDED), "copies", 1, 0),
         RuntimeError,
         (
-            "gpu_data() at a.py:4 would copy 8 bytes up to the device; the number of copies would be 1, and this block "
+            "gpu_data at a.py:4 would copy 8 bytes up to the device; the number of copies would be 1, and this block "
             "allows 0"
         ),
         {"copy": Copy("up", 8, ENDED), "unit": "copies", "count": 1, "limit": 0, "last": None},
@@ -131,8 +131,8 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         CopyRefusedError(Copy("down", 8, TAKEN, to_write=True), "copies", 3, 2, Copy("up", 8, ENDED)),
         RuntimeError,
         (
-            "mutable_cpu_data() at a.py:3 would copy 8 bytes down to the host; the number of copies would be 3, and "
-            "this block allows 2. Before, gpu_data() at a.py:4 copied 8 bytes up to the device. mutable_cpu_data() "
+            "mutable_cpu_data at a.py:3 would copy 8 bytes down to the host; the number of copies would be 3, and "
+            "this block allows 2. Before, gpu_data at a.py:4 copied 8 bytes up to the device. mutable_cpu_data() "
             "copies to keep what you do not overwrite; set_cpu_data() copies nothing"
         ),
         {
@@ -146,7 +146,7 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
     (
         CopyRefusedError(Copy("allocation", 8, ENDED), "allocations", 1, 0),
         RuntimeError,
-        "gpu_data() at a.py:4 would allocate 8 bytes; the number of allocations would be 1, and this block allows 0",
+        "gpu_data at a.py:4 would allocate 8 bytes; the number of allocations would be 1, and this block allows 0",
         {"copy": Copy("allocation", 8, ENDED), "unit": "allocations", "count": 1, "limit": 0, "last": None},
     ),
     (NoScopeError("pop_counters"), IndexError, "pop_counters: there is no scope to leave", {"call": "pop_counters"}),

@@ -13,7 +13,7 @@ from subjects import SIZE, devices, failing, filled
 from syncedmem import copies, no_copies
 from syncedmem.model import CopyRefusedError, DeviceError, InvalidArgumentError, SyncedHead
 from syncedmem.model.interface import DeviceType
-from syncedmem.runtime import Copy, CPUDeviceAllocator, PoolAllocator, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime import Blob, Copy, CPUDeviceAllocator, PoolAllocator, SimulatedDeviceAllocator, SyncedMemory
 
 HERE = Path(__file__).name
 
@@ -183,6 +183,30 @@ def test_a_copy_before_a_write_says_so(anywhere: SyncedMemory) -> None:
     assert [("up", False), ("down", True), ("up", True)] == [
         (it.what, it.to_write) for it in log.entries if it.what != "allocation"
     ]
+
+
+def test_a_line_names_what_the_program_calls(anywhere: SyncedMemory) -> None:
+    """Of a blob too.  What a blob does by itself is no view that the program could overwrite unread."""
+    blob, other = Blob((4,), device=anywhere.device), Blob((4,), device=anywhere.device)
+    other.mutable_gpu_data()
+    blob.data = [1, 2, 3, 4]
+    blob.gpu_data()
+    blob.mutable_cpu_data()
+    blob.mutable_cpu_diff()
+    with copies() as log:
+        blob.mutable_gpu_diff()
+        blob.mutable_cpu_diff()
+        blob.gpu_data()
+        blob.mutable_gpu_data()
+        repr(blob.data)
+        blob.mutable_gpu_data()
+        np.asarray(blob)
+        blob.mutable_cpu_data()
+        blob.copy_from(other)
+    calls = [(it.line.call, it.to_write) for it in log.entries if it.what != "allocation"]
+
+    assert [("mutable_gpu_diff", True), ("mutable_cpu_diff", True), ("gpu_data", False), ("data", False)] == calls[:4]
+    assert [("__array__", False), ("copy_from", False)] == calls[4:]
 
 
 # --- pageable memory

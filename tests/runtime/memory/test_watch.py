@@ -192,6 +192,17 @@ def test_a_blob_tells_of_the_views_that_an_optimiser_keeps(place: Any) -> None:
         blob.gpu_data()
 
 
+def test_a_view_of_the_diff_of_a_blob_is_named_so(place: Any) -> None:
+    blob: Any = Blob((SIZE,), device=place, checked=True)
+    kept = memoryview(blob.mutable_cpu_diff())
+    blob.gpu_diff()
+    kept[0] = 9
+    with pytest.raises(StaleWriteError, match=r"mutable_cpu_diff\(\) again") as caught:
+        blob.gpu_diff()
+
+    assert ["mutable_cpu_diff", "gpu_diff"] == [place_of(it)[0] for it in (caught.value.taken, caught.value.ended)]
+
+
 def test_closing_tells_and_closes(checked: SyncedMemory) -> None:
     kept = escaped(checked)
     checked.gpu_data()
