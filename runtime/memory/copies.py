@@ -26,8 +26,9 @@ _COPIES = {
     if action.does == "copy"
 }
 _ALLOCATIONS = frozenset(name for name, action in caffe.EVERYTHING.actions.items() if action.does == "allocate")
-_TO_WRITE = {name for name, call in caffe.EVERYTHING.calls.items() if call.writes}
-_TO_WRITE |= {name.replace("data", "diff") for name in _TO_WRITE}  # which a blob has too
+_WRITES = frozenset(name for name, call in caffe.EVERYTHING.calls.items() if call.writes)
+_TO_WRITE = _WRITES | {name.replace("data", "diff") for name in _WRITES}
+"""The calls that return a view to write; those of a blob's diff too."""
 
 
 class Copies(NamedTuple):
@@ -142,7 +143,7 @@ def admit(logs: tuple[CopyLog, ...], call: str, actions: Sequence[str], byte_siz
         If one does not.
     """
     line = line_of_caller()
-    to_write = call in _TO_WRITE and line.call in _TO_WRITE  # arithmetic of blobs writes too, and reads before
+    to_write = call in _WRITES and line.call in _TO_WRITE  # arithmetic of blobs writes too, and reads before
     coming = [
         Copy(_COPIES[action], byte_size, line, to_write) if action in _COPIES else Copy("allocation", byte_size, line)
         for action in actions
