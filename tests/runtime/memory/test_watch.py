@@ -287,6 +287,18 @@ def test_who_adopts_his_array_again_has_written_it_rightly(checked: SyncedMemory
     assert [4] * SIZE == checked.gpu_data().get().tolist()
 
 
+def test_who_adopts_one_side_again_has_not_written_the_other_rightly(checked: SyncedMemory, place: Any) -> None:
+    mine, theirs = np.ones(SIZE, np.uint8), place.empty(SIZE)
+    checked.set_gpu_data(theirs)
+    checked.set_cpu_data(mine)
+    checked.gpu_data()
+    mine[3] = 4
+    with pytest.raises(StaleWriteError) as caught:
+        checked.set_gpu_data(theirs)
+
+    assert ("host", 3) == (caught.value.side, caught.value.position)
+
+
 @pytest.mark.parametrize("side", ["cpu", "gpu"])
 def test_who_adopts_the_diff_of_a_blob_again_has_written_it_rightly(place: Any, side: str) -> None:
     """The call of the blob has a name of its own; what it does is what the call of its memory declares."""
