@@ -25,6 +25,7 @@ pytest_plugins = [
     "memory_fixtures",
     "mutants_path",
     "port_fixtures",
+    "pytester",
 ]
 
 # How long an example takes says something about the machine, and nothing about us.

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self
 
+    from .lines import Copy, Line
+
 
 __all__ = [
     "AllocationError",
@@ -167,17 +169,22 @@ class StaleWriteError(SyncedMemoryError, RuntimeError):
         ``"host"`` or ``"device"``.
     position : int
         The first byte that changed, counted from the beginning of the side.
-    taken, ended : str
-        The calls that gave the last right to write to that side, and ended it, with their lines; empty if not known.
+    taken, ended : Line or None
+        The calls that gave the last right to write to that side, and ended it, with their lines; None if not known.
     """
 
-    def __init__(self, call: str, side: str, position: int, taken: str, ended: str) -> None:
-        given = f", which {taken} gave" if taken else ""
-        end = f"; {ended} ended the right to write there{given}" if ended else f"; nobody had the right to write{given}"
-        again = "mutable_cpu_data()" if side == "host" else "mutable_gpu_data()"
+    def __init__(self, call: str, side: str, position: int, taken: Line | None, ended: Line | None) -> None:
+        if ended is not None:
+            given = f"{taken} gave the right to write there, and {ended} ended it" if taken else f"{ended} came before"
+            why = f"too late: {given}"
+        else:
+            why = "without the right to" + (f"; the last view of it came from {taken}" if taken else "")
+        again = "mutable_cpu_data" if side == "host" else "mutable_gpu_data"
+        if taken is not None and taken.call == again.replace("data", "diff"):
+            again = taken.call  # of a blob
         super().__init__(
-            f"{call}: byte {position} of the {side} side was written through a view that was kept too long{end}. "
-            f"Call {again} again before each write"
+            f"{call}: byte {position} of the {side} side was written {why}. Call {again}() again before each write "
+            "instead of keeping a view"
         )
         self.call = call
         self.side = side
@@ -191,26 +198,43 @@ class CopyRefusedError(SyncedMemoryError, RuntimeError):
 
     Parameters
     ----------
-    call : str
-        The call that would have caused it.
-    what : str
-        ``"up"`` (to the device), ``"down"`` (to the host) or ``"allocation"``.
-    byte_size : int
-        In bytes.
-    line : str
-        The call, with the line that made it.
-    limit : str
-        What the block allows.
+    copy : Copy
+        What the call would have done, with its line.
+    unit : str
+        What the block counts: ``"copies"``, ``"bytes"`` (that are copied) or ``"allocations"``.
+    count : int
+        How many of these it would have been.
+    limit : int
+        How many the block allows.
+    last : Copy or None
+        What was copied or allocated in the block before.
     """
 
-    def __init__(self, call: str, what: str, byte_size: int, line: str, limit: str) -> None:
-        action = f"allocate {byte_size} bytes" if what == "allocation" else f"copy {byte_size} bytes {what}"
-        super().__init__(f"{line} would {action}, and this block allows {limit}")
-        self.call = call
-        self.what = what
-        self.byte_size = byte_size
-        self.line = line
+    def __init__(self, copy: Copy, unit: str, count: int, limit: int, last: Copy | None = None) -> None:
+        would = f"{copy.line} would {_doing('copy', 'allocate', copy)}"
+        parts = [f"{would}; the number of {unit} would be {count}, and this block allows {limit}"]
+        if last is not None:
+            parts.append(f"Before, {last.line} {_doing('copied', 'allocated', last)}")
+        parts += [_instead(it) for it in (copy, last) if it is not None and it.to_write][:1]
+        super().__init__(". ".join(parts))
+        self.copy = copy
+        self.unit = unit
+        self.count = count
         self.limit = limit
+        self.last = last
+
+
+def _doing(copies: str, allocates: str, copy: Copy) -> str:
+    """What a call does, with the verbs in the right tense."""
+    if copy.what == "allocation":
+        return f"{allocates} {copy.byte_size} bytes"
+    return f"{copies} {copy.byte_size} bytes {'up to the device' if copy.what == 'up' else 'down to the host'}"
+
+
+def _instead(copy: Copy) -> str:
+    """What to do if all bytes are overwritten."""
+    call = copy.line.call
+    return f"{call}() copies to keep what you do not overwrite; {call.replace('mutable', 'set')}() copies nothing"
 
 
 class BufferMismatchError(SyncedMemoryError, ValueError):

@@ -154,6 +154,10 @@ class Adaptor(DeviceAllocator):
     def poison(self, ptr: Pointer) -> None:
         self._upstream.poison(ptr)
 
+    def is_pageable(self, ptr: Pointer) -> bool | None:
+        ask: Callable[[Pointer], bool | None] = getattr(self._upstream, "is_pageable", super().is_pageable)
+        return ask(ptr)
+
     def _of_upstream(self, name: str) -> Any:
         # Names with an underscore are not passed on: if `_upstream` itself were missing, this would recurse for ever.
         if name.startswith("_"):

@@ -130,7 +130,7 @@ class DeviceAllocator(Allocator, ABC):
     def current_ordinal(self) -> int:
         return self.ordinal
 
-    # --- for checked memories: these are no calls of an interface that anybody counts
+    # --- for checked memories, and for those that count copies: these are no calls of an interface that anybody counts
 
     def settled(self) -> bool:
         """Whether no queued work may still use memory of this device: a real device is waited for."""
@@ -162,6 +162,14 @@ class DeviceAllocator(Allocator, ABC):
         with self.using():
             ptr.set(np.full(len(ptr), POISON, np.uint8))
         self.settled()  # who looks at it may do so on another stream
+
+    def is_pageable(self, ptr: Pointer) -> bool | None:
+        """Whether host memory is pageable, so that copies between it and this device are slower.
+
+        None if that makes no difference on this device.
+        """
+        del ptr
+        return None
 
     def _check_array(self, ptr: Pointer) -> None:
         self._check_mine("ptr", ptr)

@@ -203,7 +203,7 @@ class Elements:
         """
         self._check_elements(name, buffer)
         memory = self._inside
-        memory._alone(name, memory._adopt, call, buffer, name)  # noqa: SLF001 -- errors name the blob's own call
+        memory._alone(call, memory._adopt, call, buffer, name)  # noqa: SLF001 -- refusals name the blob's own call
 
     def owns_bytes_of(self, other: Elements, own: int = OWNED) -> bool:
         """Whether other elements lie in memory that this memory would free, on the sides whose bits are in `own`."""

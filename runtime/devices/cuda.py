@@ -65,6 +65,10 @@ _PROHIBITED = 2
 """CUDA's ``cudaComputeModeProhibited``, which CuPy does not export."""
 
 
+_UNREGISTERED = 0
+"""CUDA's ``cudaMemoryTypeUnregistered``, which CuPy does not export."""
+
+
 class CUDADeviceAllocator(DeviceAllocator):
     """Memory of one NVIDIA GPU; arrays are ``cupy.ndarray``.
 
@@ -292,6 +296,20 @@ class CUDADeviceAllocator(DeviceAllocator):
 
     def pinned_host(self) -> CUDAPinnedAllocator:
         return self._pinned
+
+    def is_pageable(self, ptr: Any) -> bool:
+        """Whether CUDA does not know the memory, neither as page-locked nor as its own.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it is no array of the host.
+        """
+        if not isinstance(ptr, np.ndarray):
+            raise InvalidArgumentError("ptr", ptr, "memory of the host")
+        with self.using():
+            kind = cupy.cuda.runtime.pointerGetAttributes(ptr.ctypes.data).type
+        return bool(kind == _UNREGISTERED)
 
     def using(self) -> AbstractContextManager[object]:
         self._home.check()

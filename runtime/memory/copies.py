@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from syncedmem.model import CopyRefusedError, InvalidArgumentError, caffe
+from syncedmem.model.lines import Copy
 
 from ..allocators.pointers import as_integer
-from .lines import Line, line_of
+from .lines import line_of_caller
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
+
+    from .sides import Sides
 
 __all__ = ["Copies", "Copy", "CopyLog", "admit", "copies", "enter", "no_copies", "observed"]
 
@@ -23,6 +26,9 @@ _COPIES = {
     if action.does == "copy"
 }
 _ALLOCATIONS = frozenset(name for name, action in caffe.EVERYTHING.actions.items() if action.does == "allocate")
+_WRITES = frozenset(name for name, call in caffe.EVERYTHING.calls.items() if call.writes)
+_TO_WRITE = _WRITES | {name.replace("data", "diff") for name in _WRITES}
+"""The calls that return a view to write; those of a blob's diff too."""
 
 
 class Copies(NamedTuple):
@@ -41,27 +47,6 @@ class Copies(NamedTuple):
     bytes: int
 
 
-class Copy(NamedTuple):
-    """One copy, or one allocation, and what caused it.
-
-    Attributes
-    ----------
-    what : str
-        ``"up"`` (to the device), ``"down"`` (to the host) or ``"allocation"``.
-    byte_size : int
-        In bytes.
-    line : Line
-        The call, and the line that made it.
-    """
-
-    what: str
-    byte_size: int
-    line: Line
-
-    def __str__(self) -> str:
-        return f"{self.what:<10} {self.byte_size:>12} bytes  {self.line}"
-
-
 class CopyLog(ContextDecorator):
     """What memories copy and allocate inside of a ``with`` block of `copies` or `no_copies`, in this thread or task.
 
@@ -69,34 +54,40 @@ class CopyLog(ContextDecorator):
     ----------
     entries : list of Copy
         In their order.
+    up, down : int
+        How many copies to the device there were, and to the host.
+    bytes : int
+        How many bytes were copied.
+    pageable : int
+        How many copies were slower, because the host memory is pageable; 0 if the device makes no difference.
+    allocations : int
+        How many sides were allocated.
     """
 
     def __init__(self, at_most: int | None, byte_limit: int | None, allocations: int | None) -> None:
         self._limits = at_most, byte_limit, allocations
-        self.entries: list[Copy] = []
         self._entered = False
+        self.entries: list[Copy] = []
+        self.up: int = 0
+        self.down: int = 0
+        self.bytes: int = 0
+        self.pageable: int = 0
+        self.allocations: int = 0
 
-    @property
-    def up(self) -> int:
-        """How many copies to the device there were."""
-        return sum(it.what == "up" for it in self.entries)
+    def add(self, copy: Copy) -> None:
+        """List what a call has done."""
+        self.entries.append(copy)
+        if copy.what == "allocation":
+            self.allocations += 1
+            return
+        if copy.what == "up":
+            self.up += 1
+        else:
+            self.down += 1
+        self.bytes += copy.byte_size
+        self.pageable += bool(copy.pageable)
 
-    @property
-    def down(self) -> int:
-        """How many copies to the host there were."""
-        return sum(it.what == "down" for it in self.entries)
-
-    @property
-    def bytes(self) -> int:
-        """How many bytes were copied."""
-        return sum(it.byte_size for it in self.entries if it.what != "allocation")
-
-    @property
-    def allocations(self) -> int:
-        """How many sides were allocated."""
-        return sum(it.what == "allocation" for it in self.entries)
-
-    def refuse(self, call: str, coming: Sequence[Copy]) -> None:
+    def refuse(self, coming: Sequence[Copy]) -> None:
         """Refuse what is about to happen, if it would pass a limit.
 
         Raises
@@ -108,13 +99,13 @@ class CopyLog(ContextDecorator):
         allocations = [it for it in coming if it.what == "allocation"]
         counts = (
             ("copies", copies, self.up + self.down + len(copies)),
-            ("bytes of copies", copies, self.bytes + sum(it.byte_size for it in copies)),
+            ("bytes", copies, self.bytes + sum(it.byte_size for it in copies)),
             ("allocations", allocations, self.allocations + len(allocations)),
         )
-        for limit, (what, more, count) in zip(self._limits, counts, strict=True):
+        for limit, (unit, more, count) in zip(self._limits, counts, strict=True):
             if limit is not None and more and count > limit:
-                first = more[0]
-                raise CopyRefusedError(call, first.what, first.byte_size, str(first.line), f"at most {limit} {what}")
+                before = [it for it in self.entries if (it.what == "allocation") is (unit == "allocations")]
+                raise CopyRefusedError(more[0], unit, count, limit, before[-1] if before else None)
 
     def _recreate_cm(self) -> CopyLog:
         """A new log for each call of a function that this decorates."""
@@ -134,7 +125,8 @@ class CopyLog(ContextDecorator):
 
     def __str__(self) -> str:
         """A line for each copy, and the sums."""
-        sums = f"{self.up} up, {self.down} down, {self.bytes} bytes; {self.allocations} allocations"
+        pageable = f" ({self.pageable} of the copies with pageable memory)" if self.pageable else ""
+        sums = f"{self.up} up, {self.down} down, {self.bytes} bytes{pageable}; {self.allocations} allocations"
         return "\n".join([*map(str, self.entries), sums])
 
 
@@ -150,22 +142,33 @@ def admit(logs: tuple[CopyLog, ...], call: str, actions: Sequence[str], byte_siz
     CopyRefusedError
         If one does not.
     """
-    line = line_of(call)
+    line = line_of_caller()
+    to_write = call in _WRITES and line.call in _TO_WRITE  # arithmetic of blobs writes too, and reads before
     coming = [
-        Copy(_COPIES.get(action, "allocation"), byte_size, line)
+        Copy(_COPIES[action], byte_size, line, to_write) if action in _COPIES else Copy("allocation", byte_size, line)
         for action in actions
         if byte_size and (action in _COPIES or action in _ALLOCATIONS)
     ]
     if coming:
         for log in logs:
-            log.refuse(call, coming)
+            log.refuse(coming)
     return coming
 
 
-def enter(logs: tuple[CopyLog, ...], done: list[Copy]) -> None:
+def enter(logs: tuple[CopyLog, ...], done: list[Copy], sides: Sides) -> None:
     """List what a call has copied and allocated."""
+    entries = [it if it.what == "allocation" else it._replace(pageable=_is_pageable(sides)) for it in done]
     for log in logs:
-        log.entries.extend(done)
+        for entry in entries:
+            log.add(entry)
+
+
+def _is_pageable(sides: Sides) -> bool | None:
+    """Whether the host side is pageable memory; None if the device makes no difference, or cannot say."""
+    with suppress(Exception):  # somebody else's allocator need not be able to say so
+        answer: bool | None = sides.device.is_pageable(sides.cpu.ptr)
+        return answer
+    return None
 
 
 def copies() -> CopyLog:

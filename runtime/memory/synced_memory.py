@@ -75,7 +75,6 @@ __all__ = ["SyncedMemory", "memory_over"]
 
 _VIEWING = "making a view"
 
-_GIVES_VIEWS = "mutable_", "set_", "gpu_"
 _SET_CPU, _SET_GPU = caffe.SET_CPU_DATA.name, caffe.SET_GPU_DATA.name
 _PUSH, _RELEASE = caffe.ASYNC_GPU_PUSH.name, caffe.RELEASE.name
 
@@ -535,16 +534,15 @@ class SyncedMemory:
         try:
             result = work(*arguments)
         except Exception:
-            watch.record(sides, call, HEADS[before], HEADS[self._state])
+            watch.record(sides, HEADS[before], HEADS[self._state])
             raise
         if self._closed:
             pass
         elif before == self._state:
             watch.expect(known)
         else:
-            watch.record(sides, call, HEADS[before], HEADS[self._state])
-        if call.startswith(_GIVES_VIEWS):
-            watch.take(sides, call)
+            watch.record(sides, HEADS[before], HEADS[self._state])
+        watch.take(sides, call)
         if error is not None:
             raise error
         return result
@@ -592,7 +590,7 @@ class SyncedMemory:
             with reporting(doing, sides.where):
                 raise
         if coming:
-            enter(logs, coming)
+            enter(logs, coming, sides)
         self._become(cell.next[0], view, accessor)  # nothing is allocated, so the mode does not matter
         if accessor == WRITE_CPU and sides.flights:
             sides.flights.clear()  # the push has happened, or has failed, which does not matter any more
@@ -616,7 +614,7 @@ class SyncedMemory:
             sides.undo(state & CPU_POINTER, state & GPU_POINTER, flights, error)
             raise
         if coming:
-            enter(logs, coming)
+            enter(logs, coming, sides)
         self._become(after, view, accessor)
         return view
 

@@ -21,14 +21,16 @@ from weakref import WeakSet
 
 import numpy as np
 
-from syncedmem.model import InvalidArgumentError, StaleWriteError, SyncedHead
+from syncedmem.model import InvalidArgumentError, StaleWriteError, SyncedHead, caffe
 from syncedmem.model.interface import DeviceType
 
 from ..allocators.base import POISON
 from ..allocators.pointers import address_of, as_flag
-from .lines import Line, line_of
+from .lines import line_of_caller
 
 if TYPE_CHECKING:
+    from syncedmem.model.lines import Line
+
     from ..allocators.base import DeviceAllocator
     from .side import Side
     from .sides import Sides
@@ -65,6 +67,16 @@ def _by_environment() -> bool | None:
     return value == "1" if value else None
 
 
+_CALLS = caffe.EVERYTHING.calls
+"""What each call declares of itself; what ends a memory otherwise, such as the exit, declares nothing."""
+
+
+def _adopts(call: str, side: str) -> bool:
+    """Whether a call makes a buffer of the caller that side."""
+    declared = _CALLS.get(call)
+    return declared is not None and declared.does == "adopt" and declared.side == side
+
+
 class _Seen:
     """What a watch knows of one side.
 
@@ -77,10 +89,11 @@ class _Seen:
         that right.
     """
 
-    __slots__ = ("ended", "expected", "name", "taken")
+    __slots__ = ("ended", "expected", "name", "side", "taken")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, side: str) -> None:
         self.name = name
+        self.side = side
         self.expected: bytes | None = None
         self.taken: Line | None = None
         self.ended: Line | None = None
@@ -92,7 +105,7 @@ class Watch:
     __slots__ = ("_far", "_near")
 
     def __init__(self, sides: Sides) -> None:
-        self._near, self._far = _Seen("host"), _Seen("device")
+        self._near, self._far = _Seen("host", caffe.CPU), _Seen("device", caffe.GPU)
         _watched.add(sides)
 
     def compare(self, sides: Sides, call: str) -> StaleWriteError | None:
@@ -105,17 +118,17 @@ class Watch:
             if now == seen.expected or now is None:
                 continue
             # Who adopts a buffer says that its bytes are fresh, also if it is the one that is adopted already.
-            if not (side.owner is None and call.startswith("set_") and self._seen(call) is seen):
+            if not (side.owner is None and _adopts(call, seen.side)):
                 first = int(np.argmax(np.frombuffer(seen.expected, np.uint8) != np.frombuffer(now, np.uint8)))
-                error = error or StaleWriteError(call, seen.name, first, str(seen.taken or ""), str(seen.ended or ""))
+                error = error or StaleWriteError(call, seen.name, first, seen.taken, seen.ended)
             seen.expected = now
         return error
 
-    def record(self, sides: Sides, call: str, before: SyncedHead, head: SyncedHead) -> None:
+    def record(self, sides: Sides, before: SyncedHead, head: SyncedHead) -> None:
         """Remember what the bytes are after a call that has moved the head, or given a side other memory."""
         near, far = self._near, self._far
         if before is not head:
-            line = line_of(call)
+            line = line_of_caller()
             for seen, fresh in ((near, SyncedHead.HEAD_AT_CPU), (far, SyncedHead.HEAD_AT_GPU)):
                 if before is fresh:
                     seen.ended = line
@@ -125,10 +138,6 @@ class Watch:
             near.expected = _poisoned(sides, sides.cpu, before is not head) or _host_bytes(sides)
         elif head is SyncedHead.HEAD_AT_CPU:
             far.expected = _poisoned(sides, sides.gpu, before is not head) or _device_bytes(sides)
-
-    def _seen(self, call: str) -> _Seen:
-        """The side that a call is about."""
-        return self._far if "gpu" in call else self._near
 
     def forget(self) -> tuple[Bytes, Bytes]:
         """Expect nothing any more; returns what was expected of the host side and of the device side."""
@@ -141,12 +150,17 @@ class Watch:
         self._near.expected, self._far.expected = known
 
     def take(self, sides: Sides, call: str) -> None:
-        """Remember the line of a call that has returned a view, or adopted a buffer."""
-        seen = self._seen(call)
-        if call.startswith("set_"):
+        """Remember the line of a call, if it has returned a view that can be written to, or adopted a buffer."""
+        declared = _CALLS.get(call)
+        if declared is None:
+            return
+        seen = self._far if declared.side == self._far.side else self._near
+        if _adopts(call, seen.side):
             _adopters.add(sides)
-        if seen.taken is None or not call.startswith("gpu"):  # on real devices one can write to every view
-            seen.taken = line_of(call)
+        # On real devices one can write to every view, but one that was given for writing is the likelier one.
+        read = declared.shows and seen is self._far and seen.taken is None
+        if declared.writes or read or _adopts(call, seen.side):
+            seen.taken = line_of_caller()
 
     def warn(self, sides: Sides, why: str) -> None:
         """Warn of a stale write when no call is left that could raise."""

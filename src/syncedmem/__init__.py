@@ -3,6 +3,8 @@
 General layout: ``syncedmem.model`` declares the head machine and computes everything from it,
 ``syncedmem.runtime`` binds it to real memory, ``syncedmem.spec`` checks any implementation against
 requirements that read neither.  The package loads none of them until a name is used.
+
+PYTEST_DONT_REWRITE: the package has a plugin of pytest, and may be imported before pytest is, which would warn of that.
 """
 
 from __future__ import annotations

@@ -41,9 +41,12 @@ from syncedmem.model import (
     WrongDeviceError,
     errors,
 )
+from syncedmem.model.lines import Copy, Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+TAKEN, ENDED = Line("mutable_cpu_data", "a.py", 3), Line("gpu_data", "a.py", 4)
 
 CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] = [
     (DeclarationError("caffe: no"), ValueError, "caffe: no", {}),
@@ -97,41 +100,54 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         {"argument": "stream", "value": 3},
     ),
     (
-        StaleWriteError("cpu_data", "host", 5, "mutable_cpu_data() at a.py:3", "gpu_data() at a.py:4"),
+        StaleWriteError("cpu_data", "host", 5, TAKEN, ENDED),
         RuntimeError,
         (
-            "cpu_data: byte 5 of the host side was written through a view that was kept too long; gpu_data() at a.py:4 "
-            "ended the right to write there, which mutable_cpu_data() at a.py:3 gave. Call mutable_cpu_data() again "
-            "before each write"
+            "cpu_data: byte 5 of the host side was written too late: mutable_cpu_data at a.py:3 gave the right to "
+            "write there, and gpu_data at a.py:4 ended it. Call mutable_cpu_data() again before each write instead "
+            "of keeping a view"
+        ),
+        {"call": "cpu_data", "side": "host", "position": 5, "taken": TAKEN, "ended": ENDED},
+    ),
+    (
+        StaleWriteError("close", "device", 0, ENDED, None),
+        RuntimeError,
+        (
+            "close: byte 0 of the device side was written without the right to; the last view of it came from "
+            "gpu_data at a.py:4. Call mutable_gpu_data() again before each write instead of keeping a view"
+        ),
+        {"call": "close", "side": "device", "position": 0, "taken": ENDED, "ended": None},
+    ),
+    (
+        CopyRefusedError(Copy("up", 8, ENDED), "copies", 1, 0),
+        RuntimeError,
+        (
+            "gpu_data at a.py:4 would copy 8 bytes up to the device; the number of copies would be 1, and this block "
+            "allows 0"
+        ),
+        {"copy": Copy("up", 8, ENDED), "unit": "copies", "count": 1, "limit": 0, "last": None},
+    ),
+    (
+        CopyRefusedError(Copy("down", 8, TAKEN, to_write=True), "copies", 3, 2, Copy("up", 8, ENDED)),
+        RuntimeError,
+        (
+            "mutable_cpu_data at a.py:3 would copy 8 bytes down to the host; the number of copies would be 3, and "
+            "this block allows 2. Before, gpu_data at a.py:4 copied 8 bytes up to the device. mutable_cpu_data() "
+            "copies to keep what you do not overwrite; set_cpu_data() copies nothing"
         ),
         {
-            "call": "cpu_data",
-            "side": "host",
-            "position": 5,
-            "taken": "mutable_cpu_data() at a.py:3",
-            "ended": "gpu_data() at a.py:4",
+            "copy": Copy("down", 8, TAKEN, to_write=True),
+            "unit": "copies",
+            "count": 3,
+            "limit": 2,
+            "last": Copy("up", 8, ENDED),
         },
     ),
     (
-        StaleWriteError("close", "device", 0, "", ""),
+        CopyRefusedError(Copy("allocation", 8, ENDED), "allocations", 1, 0),
         RuntimeError,
-        (
-            "close: byte 0 of the device side was written through a view that was kept too long; nobody had the right "
-            "to write. Call mutable_gpu_data() again before each write"
-        ),
-        {"call": "close", "side": "device", "position": 0, "taken": "", "ended": ""},
-    ),
-    (
-        CopyRefusedError("gpu_data", "up", 8, "gpu_data() at a.py:3", "at most 0 copies"),
-        RuntimeError,
-        "gpu_data() at a.py:3 would copy 8 bytes up, and this block allows at most 0 copies",
-        {
-            "call": "gpu_data",
-            "what": "up",
-            "byte_size": 8,
-            "line": "gpu_data() at a.py:3",
-            "limit": "at most 0 copies",
-        },
+        "gpu_data at a.py:4 would allocate 8 bytes; the number of allocations would be 1, and this block allows 0",
+        {"copy": Copy("allocation", 8, ENDED), "unit": "allocations", "count": 1, "limit": 0, "last": None},
     ),
     (NoScopeError("pop_counters"), IndexError, "pop_counters: there is no scope to leave", {"call": "pop_counters"}),
     (

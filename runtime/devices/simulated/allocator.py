@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from syncedmem.model import AllocationError, InvalidArgumentError
 from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind
 
@@ -14,6 +16,7 @@ from ...allocators.pointers import (
     FILLED,
     HostArray,
     LiveBlocks,
+    address_of,
     as_flag,
     as_integer,
     check_adoptable_size,
@@ -273,6 +276,18 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def pinned_host(self) -> SimulatedPinnedAllocator:
         return self._pinned
 
+    def is_pageable(self, ptr: Any) -> bool:
+        """Whether the memory is in no block of `pinned_host`, which imitates page-locked memory.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If it is no array of the host.
+        """
+        if not isinstance(ptr, np.ndarray):
+            raise InvalidArgumentError("ptr", ptr, "memory of the host")
+        return not self._pinned.holds(cast("HostArray", ptr))
+
     def read_only(self, ptr: SimulatedArray) -> SimulatedArray:
         self._check_mine("ptr", ptr)
         return ptr.as_read_only()
@@ -326,6 +341,12 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         with exclusive:
             _freed(self._live.behind(ptr), self._quarantine.take)
             self._live.blocks.pop(id(ptr))
+
+    def holds(self, ptr: HostArray) -> bool:
+        """Whether the memory of an array lies in one of the live blocks."""
+        start = address_of(ptr)
+        blocks: list[Block] = self._live.all_behind()
+        return any(it.address <= start and start + ptr.nbytes <= it.address + it.size for it in blocks)
 
     def check(self) -> None:
         """Check for stray writes: into red zones, and into memory that was freed lately.

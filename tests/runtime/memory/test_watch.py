@@ -31,6 +31,8 @@ from syncedmem.spec import Subject, check_conformance
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from syncedmem.model.lines import Line
+
 HERE = Path(__file__).name
 
 
@@ -57,6 +59,12 @@ def escaped(memory: Any) -> Any:
     return memoryview(memory.mutable_cpu_data())
 
 
+def place_of(line: Line | None) -> tuple[str, str]:
+    """The call of a line, and the name of its file."""
+    assert line is not None
+    return line.call, Path(line.file).name
+
+
 # --- what is told
 
 
@@ -72,10 +80,7 @@ def test_a_write_while_both_sides_are_fresh_is_told_with_its_lines(checked: Sync
     error = caught.value
     assert ("gpu_data", "host", 5, SyncedHead.SYNCED) == (error.call, error.side, error.position, checked.head)
     assert isinstance(error, RuntimeError)
-    for line in (error.taken, error.ended):
-        assert HERE in line
-    assert "mutable_cpu_data()" in error.taken
-    assert "gpu_data()" in error.ended
+    assert [("mutable_cpu_data", HERE), ("gpu_data", HERE)] == [place_of(it) for it in (error.taken, error.ended)]
     assert 0 == checked.gpu_data().get()[5]
     assert 7 == checked.cpu_data()[5]
 
@@ -119,8 +124,9 @@ def test_a_write_through_an_old_view_of_the_device_is_told(checked: SyncedMemory
     with pytest.raises(StaleWriteError) as caught:
         checked.cpu_data()
 
-    assert ("device", "mutable_gpu_data()") == (caught.value.side, caught.value.taken.partition(" ")[0])
-    assert HERE in caught.value.ended
+    error = caught.value
+    assert ("device", "mutable_gpu_data", HERE) == (error.side, *place_of(error.taken))
+    assert HERE == place_of(error.ended)[1]
 
 
 def test_an_adopted_array_that_its_owner_writes_is_told(checked: SyncedMemory) -> None:
@@ -131,7 +137,7 @@ def test_an_adopted_array_that_its_owner_writes_is_told(checked: SyncedMemory) -
     with pytest.raises(StaleWriteError) as caught:
         checked.gpu_data()
 
-    assert (3, "set_cpu_data()") == (caught.value.position, caught.value.taken.partition(" ")[0])
+    assert (3, "set_cpu_data", HERE) == (caught.value.position, *place_of(caught.value.taken))
 
 
 def test_two_memories_over_the_same_bytes_tell_each_other(place: Any) -> None:
@@ -145,6 +151,37 @@ def test_two_memories_over_the_same_bytes_tell_each_other(place: Any) -> None:
         other.gpu_data()
 
 
+@pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
+def test_who_writes_late_to_a_block_of_a_pool_is_told_by_its_next_owner_if_that_side_must_not_change(
+    place: Any, on_device: bool
+) -> None:
+    """While the side alone is fresh, it looks like a write of the owner."""
+    with PoolAllocator(CPUDeviceAllocator()) as host, PoolAllocator(place) as device:
+
+        def make() -> SyncedMemory:
+            return SyncedMemory(SIZE, host=host, pinned=host, device=device, checked=True)
+
+        with make() as before:
+            late: Any = before.mutable_gpu_data() if on_device else escaped(before)
+        with make() as owner:
+            (owner.mutable_gpu_data if on_device else owner.mutable_cpu_data)()
+            _write(late, 5)
+            (owner.cpu_data if on_device else owner.gpu_data)()
+            assert 5 == owner.cpu_data()[0]
+            _write(late, 6)
+            with pytest.raises(StaleWriteError) as caught:
+                owner.cpu_data()
+            assert ("device" if on_device else "host") == caught.value.side
+
+
+def _write(view: Any, value: int) -> None:
+    """Write all bytes, of an array of a device or of a buffer of the host."""
+    if hasattr(view, "set"):
+        view.set(np.full(SIZE, value, np.uint8))
+    else:
+        view[:] = bytes([value]) * SIZE
+
+
 def test_a_blob_tells_of_the_views_that_an_optimiser_keeps(place: Any) -> None:
     blob = Blob((3,), device=place, checked=True)
     blob.data = [1, 1, 1]
@@ -153,6 +190,17 @@ def test_a_blob_tells_of_the_views_that_an_optimiser_keeps(place: Any) -> None:
     parameters[0] -= 0.1 * gradient
     with pytest.raises(StaleWriteError):
         blob.gpu_data()
+
+
+def test_a_view_of_the_diff_of_a_blob_is_named_so(place: Any) -> None:
+    blob: Any = Blob((SIZE,), device=place, checked=True)
+    kept = memoryview(blob.mutable_cpu_diff())
+    blob.gpu_diff()
+    kept[0] = 9
+    with pytest.raises(StaleWriteError, match=r"mutable_cpu_diff\(\) again") as caught:
+        blob.gpu_diff()
+
+    assert ["mutable_cpu_diff", "gpu_diff"] == [place_of(it)[0] for it in (caught.value.taken, caught.value.ended)]
 
 
 def test_closing_tells_and_closes(checked: SyncedMemory) -> None:
@@ -237,6 +285,35 @@ def test_who_adopts_his_array_again_has_written_it_rightly(checked: SyncedMemory
     checked.set_cpu_data(mine)
 
     assert [4] * SIZE == checked.gpu_data().get().tolist()
+
+
+def test_who_adopts_one_side_again_has_not_written_the_other_rightly(checked: SyncedMemory, place: Any) -> None:
+    mine, theirs = np.ones(SIZE, np.uint8), place.empty(SIZE)
+    checked.set_gpu_data(theirs)
+    checked.set_cpu_data(mine)
+    checked.gpu_data()
+    mine[3] = 4
+    with pytest.raises(StaleWriteError) as caught:
+        checked.set_gpu_data(theirs)
+
+    assert ("host", 3) == (caught.value.side, caught.value.position)
+
+
+@pytest.mark.parametrize("side", ["cpu", "gpu"])
+def test_who_adopts_the_diff_of_a_blob_again_has_written_it_rightly(place: Any, side: str) -> None:
+    """The call of the blob has a name of its own; what it does is what the call of its memory declares."""
+    blob: Any = Blob((SIZE,), dtype=np.float32, device=place, checked=True)
+    adopt = getattr(blob, f"set_{side}_diff")
+    mine: Any = np.ones(SIZE, np.float32) if side == "cpu" else place.empty(4 * SIZE).view(np.float32)
+    adopt(mine)
+    (blob.mutable_gpu_diff if side == "cpu" else blob.mutable_cpu_diff)()
+    if side == "cpu":
+        mine[:] = 4
+    else:
+        mine.set(np.full(SIZE, 4, np.float32))
+    adopt(mine)
+
+    assert [4] * SIZE == blob.cpu_diff().tolist()
 
 
 def test_queued_work_finds_its_bytes() -> None:
