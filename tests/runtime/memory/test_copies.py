@@ -223,7 +223,7 @@ def test_copies_with_page_locked_memory_are_told_from_those_with_pageable(anywhe
     mine = np.zeros(SIZE, np.uint8)
     locked = device.pinned_host().allocate(2 * SIZE)
     with PoolAllocator(device.pinned_host()) as pool, copies() as log:
-        pooled = pool.allocate(SIZE)
+        pooled: Any = pool.allocate(SIZE)
         anywhere.gpu_data()
         for buffer in (mine, locked[SIZE:], pooled):
             anywhere.set_cpu_data(buffer)
