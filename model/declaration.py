@@ -23,7 +23,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from .errors import DeclarationError
 
@@ -36,6 +36,7 @@ __all__ = [
     "CALL_MEANINGS",
     "FACT_MEANINGS",
     "Action",
+    "BySetting",
     "Call",
     "Fact",
     "Head",
@@ -199,6 +200,17 @@ class Fact:
         return self.name
 
 
+class BySetting(NamedTuple):
+    """The value of a fact that is true if a setting has a value, and false if it has another one."""
+
+    setting: str
+    value: str
+
+    def holds(self, settings: Mapping[str, str]) -> bool:
+        """Whether the fact is true, for these values of the settings."""
+        return settings[self.setting] == self.value
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """A step of a call, and its effect on the facts.
@@ -243,9 +255,10 @@ class Action:
             raise DeclarationError(f"the action {self.name} is a copy to {self.side}, and names no other source")
 
     @property
-    def changes(self) -> tuple[str, ...]:
-        """The facts whose value afterwards it decides."""
-        return (*self.sets, *self.clears, *(by[0] for by in self.by_setting))
+    def changes(self) -> dict[str, bool | BySetting]:
+        """The facts that it changes, with their values afterwards."""
+        by_setting = {fact: BySetting(setting, value) for fact, setting, value in self.by_setting}
+        return {**dict.fromkeys(self.sets, True), **dict.fromkeys(self.clears, False), **by_setting}
 
     def __str__(self) -> str:
         return self.name
@@ -387,6 +400,10 @@ class Row:
         """A stable name in one of its heads: call, head and conditions, but no position."""
         tested = [*self.conditions, *(f"!{fact}" for fact in self.unless)]
         return f"{self.call}@{head}" + (f"[{','.join(tested)}]" if tested else "")
+
+    def unmet(self, holds: frozenset[str]) -> frozenset[str]:
+        """The conditions that keep it from firing where these are true; none if it fires."""
+        return frozenset(self.conditions) - holds | holds.intersection(self.unless)
 
     def __str__(self) -> str:
         return self.identifier("|".join(self.source))

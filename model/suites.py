@@ -16,8 +16,8 @@ from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from .moves import Input, State
 from .states import space
-from .stepper import Input, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,16 +7,17 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..caffe import DEFAULT
-from ..diagrams.drawing import Detail, effect, guards_of
+from ..diagrams.drawing import Detail, guards_of, steps_of
 from ..opening import machine_of
 from ..states import matrix, stepper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection
 
-    from ..declaration import Machine, Row
+    from ..declaration import Machine
+    from ..moves import Effect, Move
     from ..opening import AnyCall, AnyMachine
-    from ..states import Entry
+    from ..states import Configuration
 
 __all__ = [
     "CellLine",
@@ -102,48 +103,48 @@ def table_of(
 
 
 def _head_table(machine: Machine, calls: Collection[str], *, merged: bool) -> TextTable:
-    lines = _merged if merged else _apart
+    lines, effects_at = _merged if merged else _apart, stepper(machine).effects_at
     rows = tuple(
-        (call, tuple(lines(machine, machine.rows_at.get((call, head), ()), head) for head in machine.heads))
+        (call, tuple(lines(machine, effects_at.get((call, head), ())) for head in machine.heads))
         for call in machine.calls
         if not calls or call in calls
     )
     return TextTable(("call", *machine.heads), rows, (), coded=False)
 
 
-def _apart(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[CellLine, ...]:
-    return tuple(_line(machine, row, ", ".join(row.actions), head) for row in rows)
+def _apart(machine: Machine, effects: tuple[Effect, ...]) -> tuple[CellLine, ...]:
+    return tuple(_line(machine, it, ", ".join(it.row.actions)) for it in effects)
 
 
-def _line(machine: Machine, row: Row, steps: str, head: str) -> CellLine:
+def _line(machine: Machine, effect: Effect, steps: str) -> CellLine:
+    row = effect.row
     guards = guards_of(machine, row, data=True)
     if row.refusal:
         return CellLine(guards, "", (), row.refusal, refused=True)
-    end = "the end" if machine.calls[row.call].ends else row.dest or head
-    return CellLine(guards, steps or "nothing", flag_changes(machine, row.actions), end, refused=False)
+    end = "the end" if machine.calls[row.call].ends else effect.dest
+    return CellLine(guards, steps or "nothing", flag_changes(machine, effect), end, refused=False)
 
 
-def _merged(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[CellLine, ...]:
-    acting = [row for row in rows if not row.refusal]
-    refused = [_line(machine, row, "", head) for row in rows if row.refusal]
-    dests = dict.fromkeys(row.dest or head for row in acting)
+def _merged(machine: Machine, effects: tuple[Effect, ...]) -> tuple[CellLine, ...]:
+    acting = [it for it in effects if not it.row.refusal]
+    refused = [_line(machine, it, "") for it in effects if it.row.refusal]
+    dests = dict.fromkeys(it.dest for it in acting)
     if len(dests) > 1:  # without guards it would look as if there were a choice
-        done = [_line(machine, row, effect(machine, [row]), head) for row in acting]
+        done = [_line(machine, it, steps_of(machine, [it.row])) for it in acting]
     else:
-        done = [_line(machine, acting[0], effect(machine, acting), head)._replace(guards=()) for _ in dests]
+        steps = steps_of(machine, [it.row for it in acting])
+        done = [_line(machine, acting[0], steps)._replace(guards=()) for _ in dests]
     return (*refused, *(line._replace(flags=()) for line in done))
 
 
-def flag_changes(machine: Machine, actions: Iterable[str]) -> tuple[str, ...]:
-    """The changes of flags by these actions; if two actions change the same flag, the later change."""
-    found: dict[str, str] = {}
-    flags = [flag.name for flag in machine.flags]
-    for name in actions:
-        action = machine.actions[name]
-        found |= {flag: "+{}" for flag in flags if flag in action.sets}
-        found |= {flag: "-{}" for flag in flags if flag in action.clears}
-        found |= {fact: f"{{}} by {setting}" for fact, setting, _ in action.by_setting if fact in flags}
-    return tuple(text.format(name) for name, text in found.items())
+def flag_changes(machine: Machine, effect: Effect) -> tuple[str, ...]:
+    """What a row does to the flags."""
+    flags = {flag.name for flag in machine.flags}
+    changes = [(fact, value) for fact, value in effect.changes.items() if fact in flags]
+    return tuple(
+        f"{'+' if value else '-'}{fact}" if isinstance(value, bool) else f"{fact} by {value.setting}"
+        for fact, value in changes
+    )
 
 
 def _configuration_table(machine: Machine, calls: Collection[str]) -> TextTable:
@@ -151,7 +152,7 @@ def _configuration_table(machine: Machine, calls: Collection[str]) -> TextTable:
     shown = [entry for entry in asked if entry.call and (not calls or entry.call.name in calls)]
     found = matrix(machine)
     rows = tuple(
-        (str(before), tuple((_entry(machine, row[entry]),) if entry in row else () for entry in shown))
+        (str(before), tuple((_coded_line(machine, row[entry]),) if entry in row else () for entry in shown))
         for before, row in found.items()
     )
     used = {action for row in found.values() for entry in shown if entry in row for action in row[entry].actions}
@@ -159,9 +160,9 @@ def _configuration_table(machine: Machine, calls: Collection[str]) -> TextTable:
     return TextTable(("configuration", *map(str, shown)), rows, legend, coded=True)
 
 
-def _entry(machine: Machine, entry: Entry) -> CellLine:
-    steps = " ".join(machine.actions[action].code or action for action in entry.actions)
-    return CellLine((), steps, (), entry.refusal or str(entry.after), refused=bool(entry.refusal))
+def _coded_line(machine: Machine, move: Move[Configuration]) -> CellLine:
+    steps = " ".join(machine.actions[action].code or action for action in move.actions)
+    return CellLine((), steps, (), move.refusal or str(move.after), refused=bool(move.refusal))
 
 
 class Markup(NamedTuple):

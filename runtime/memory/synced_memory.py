@@ -64,11 +64,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from syncedmem.model.interface import DeviceArray, Pointer
-    from syncedmem.model.table import Cell
 
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
     from ..devices.registry import Resolved
+    from .tables import Cell
 
 __all__ = ["SyncedMemory", "memory_over"]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from loops import some
 from machines import DOOR, MACHINES, MSI, PETSC, TCP
+from triggered import triggered
 
 from syncedmem.model import DeclarationError
 from syncedmem.model.caffe import EDITIONS
 from syncedmem.model.declaration import Action, Call, Machine, Row, Setting
+from syncedmem.model.moves import Input, State, Stepper
 from syncedmem.model.states import Configuration, Space, configurations, space, stepper
-from syncedmem.model.stepper import Input, State, Stepper
 from syncedmem.model.suites import (
     access_sequences,
     complete_suite,
@@ -24,19 +25,25 @@ LONGEST = 160
 """The characters of an error."""
 
 
-# --- Caffe's
-
-
-# --- any machine's
+def one_by_one(machine: Machine, state: State, actions: tuple[str, ...]) -> frozenset[str]:
+    """The facts after some actions, one after the other."""
+    facts, settings = set(state.facts), dict(zip(machine.settings, state.settings, strict=True))
+    for action in map(machine.actions.__getitem__, actions):
+        facts = (facts | {*action.sets}) - {*action.clears}
+        for fact, setting, value in action.by_setting:
+            (facts.add if settings[setting] == value else facts.discard)(fact)
+    return frozenset(facts)
 
 
 @pytest.mark.parametrize("machine", [*EDITIONS.values(), *MACHINES], ids=str)
 def test_a_step_is_what_transitions_decides(machine: Machine) -> None:
-    """Also where a fact, an action or a head has the name of an attribute."""
+    """Also where a fact, an action or a head has the name of an attribute; facts as each action changes them."""
     found = stepper(machine)
     for state in some(space(machine, null=True).steps):
-        for entry in some(found.inputs(end=True)):
-            assert found.trigger(state, entry) == found.step(state, entry)
+        for entry in some(entry for entry in found.inputs(end=True) if entry.call):
+            move = found.step(state, entry)
+            assert triggered(found, state, entry) == (move and (move.actions, move.refusal, move.after.head))
+            assert move is None or one_by_one(machine, state, move.actions) == move.after.facts
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=str)
@@ -92,7 +99,7 @@ def test_a_setting_is_an_input() -> None:
     assert (4, 1, 2) == (len(space(car).steps), len(configurations(car)), len(configurations(tested)))
     start, shift = stepper(car).start, stepper(car).inputs()[2]
     assert start == State("A", frozenset(), ("1",))
-    assert State("A", frozenset(), ("5",)) == stepper(car).trigger(start, shift).after  # type: ignore[union-attr]
+    assert State("A", frozenset(), ("5",)) == stepper(car).step(start, shift).after  # type: ignore[union-attr]
 
 
 # --- what is unsound

@@ -11,9 +11,9 @@ import pytest
 from syncedmem.model import (
     EDITIONS,
     Input,
+    Move,
     Space,
     State,
-    Step,
     caffe,
     hsi_suite,
     minimal_machine,
@@ -217,12 +217,12 @@ def test_a_separating_sequence_is_as_short_as_can_be() -> None:
     names = ("x", "q1", "q2", "y", "r1", "r2")
     state = {name: State(name) for name in names}
     ways = {"x": "q1 r1", "q1": "r1 x", "q2": "r2 x", "y": "q2 r2", "r1": "x x", "r2": "x x"}
-    steps: dict[State, dict[Input, Step]] = {}
+    moves: list[Move[State]] = []
     for name, following in zip(names, (*names[1:], names[0]), strict=True):
-        targets = zip((a, b, c), (*ways[name].split(), following), strict=True)
-        steps[state[name]] = {entry: Step(None, (), state[target], "") for entry, target in targets}
-    steps[state["r1"]][b] = Step(None, (caffe.ZERO_GPU.name,), state["x"], "")
-    assert (b, b) == minimise(rows_of(Space(caffe.CAFFE, state["x"], steps))).separating[0, 3]
+        for entry, target in zip((a, b, c), (*ways[name].split(), following), strict=True):
+            actions = (caffe.ZERO_GPU.name,) if (name, entry) == ("r1", b) else ()
+            moves.append(Move(state[name], entry, actions, state[target], "", None))
+    assert (b, b) == minimise(rows_of(Space(caffe.CAFFE, state["x"], tuple(moves)))).separating[0, 3]
 
 
 @pytest.mark.parametrize("edition", EDITIONS)

@@ -13,12 +13,12 @@ from syncedmem.model.errors import InvalidExportError
 from syncedmem.model.exports.document import machine_document
 from syncedmem.model.opening import machine_of
 from syncedmem.model.refusals import error_of
-from syncedmem.model.states import explore, stepper
+from syncedmem.model.states import space
 
 if TYPE_CHECKING:
+    from syncedmem.model.moves import Move, State
     from syncedmem.model.opening import AnyMachine
     from syncedmem.model.states import Space
-    from syncedmem.model.stepper import State, Step
 
 __all__ = ["MOST_TRANSITIONS", "explorer_material"]
 
@@ -54,8 +54,7 @@ def explorer_material(edition: AnyMachine = DEFAULT) -> Json:
         If the machine has too many steps for a page.
     """
     machine = machine_of(edition)
-    takes = stepper(machine)
-    whole = explore(takes, takes.inputs(end=True))
+    whole = space(machine, null=True, end=True)
     if whole.transitions > MOST_TRANSITIONS:
         raise InvalidExportError(
             f"{machine} has {whole.transitions:,} transitions, and a page to play with has at most {MOST_TRANSITIONS:,}"
@@ -113,7 +112,7 @@ class _Table:
             "reasons": list(self._reasons),
         }
 
-    def _step(self, state: State, entry: Input, step: Step | None) -> list[int] | int:
+    def _step(self, state: State, entry: Input, step: Move[State] | None) -> list[int] | int:
         """The row, the state afterwards, the actions and the reason of a refusal, each by its number, or -1."""
         if step is None:
             return 0
@@ -126,7 +125,7 @@ class _Table:
             reason = self._reasons.setdefault(str(error), len(self._reasons))
         return [self._row(step, state), after, way, reason]
 
-    def _row(self, step: Step, state: State) -> int:
+    def _row(self, step: Move[State], state: State) -> int:
         row = step.row
         if row is None:
             return -1
