@@ -69,7 +69,7 @@ class _Table:
 
     def __init__(self, whole: Space) -> None:
         self.whole, self.machine = whole, whole.machine
-        self.inputs = list(dict.fromkeys(entry for row in whole.steps.values() for entry in row))
+        self.inputs = list(dict.fromkeys(move.input for move in whole.moves))
         self._states = {state: number for number, state in enumerate(whole.steps)}
         self._rows: dict[tuple[int, str], int] = {}
         self._said: list[Json] = []
