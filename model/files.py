@@ -6,12 +6,12 @@ each other.  It needs only Python's standard library.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import secrets
 import stat
+import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -43,6 +43,7 @@ MOST_TEXT = 16 << 20
 
 _PART = ".syncedmem-{}.part"
 _PARTS = re.compile(_PART.format("[0-9a-f]{16}"))
+_DAY = 24 * 60 * 60
 
 
 def checked_path(path: StoredPath) -> str:
@@ -88,7 +89,7 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object], *, follo
 
     Until then the bytes are in a new file beside it.  Before its first byte the new file gets the permissions and, if
     the system allows it, the owner of the old file.  If anything is raised, the old file is still there, and the new
-    file is removed.  If the process is killed, the next call removes its new file.
+    file is removed.  If the process is killed, a call on a later day removes its new file.
 
     Parameters
     ----------
@@ -110,35 +111,24 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object], *, follo
     old = _status(name, follow)
     target = Path(os.path.realpath(name)) if follow else Path(name)
     _sweep(target.parent)
-    part, file = _part(target), None
-    # No `with`: a signal may be handled before the first line of a context manager's __exit__.
+    part = target.with_name(_PART.format(secrets.token_hex(8)))
+    mode = 0o666 if old is None else 0o600
     try:
-        # Another process may remove the file before it is locked, as left over from a killed process; then try again.
-        # With a new name: a third process may have opened the old file, and would remove the new one by its name.
-        while file is None or not os.fstat(file.fileno()).st_nlink:
-            part = _part(target)
-            file = open(part, "xb", opener=partial(os.open, mode=0o666 if old is None else 0o600))  # noqa: SIM115 -- see above
-            _claim(file, old)
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
+        # Not a file of `tempfile`: those are private, and nobody can ask which permissions a new file should have.
+        with open(part, "xb", opener=partial(os.open, mode=mode)) as file:
+            if old is not None:
+                _make_alike(file, old)
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
         part.replace(target)
-        file.close()
     except BaseException as error:
-        if file is not None:
-            with suppress(OSError):  # the same error again: the disk is full
-                file.close()
         with suppress(OSError):
             part.unlink()
         if isinstance(error, OSError) and not isinstance(error, SyncedMemoryError):
             raise refused(name, error) from error
         raise
     _sync_folder(target.parent)
-
-
-def _part(target: Path) -> Path:
-    """A name for a new file that nobody has."""
-    return target.with_name(_PART.format(secrets.token_hex(8)))
 
 
 def _status(name: str, follow: bool) -> os.stat_result | None:
@@ -155,30 +145,22 @@ def _status(name: str, follow: bool) -> os.stat_result | None:
     return status
 
 
-def _claim(file: IO[bytes], old: os.stat_result | None) -> None:
-    """Lock a new file for as long as it is open, and make it as private as the old one."""
-    with suppress(OSError):  # if files cannot be locked, `_sweep` removes none
-        fcntl.flock(file, fcntl.LOCK_EX)
-    if old is not None:
-        with suppress(OSError):  # only root can give files away
-            os.fchown(file.fileno(), -1, old.st_gid)
-            os.fchown(file.fileno(), old.st_uid, -1)
-        os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
+def _make_alike(file: IO[bytes], old: os.stat_result) -> None:
+    """Give a new file the permissions of the old one and, if the system lets us, its owner."""
+    with suppress(OSError):  # only root can give files away
+        os.fchown(file.fileno(), -1, old.st_gid)
+        os.fchown(file.fileno(), old.st_uid, -1)
+    os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
 
 
 def _sweep(folder: Path) -> None:
-    """Remove new files that killed processes left in a folder: those that nobody has locked.
-
-    A file that cannot be examined stays.
-    """
+    """Remove new files that killed processes left in a folder: those to which nobody has written for a day."""
     with suppress(OSError):
         for name in filter(_PARTS.fullmatch, os.listdir(folder)):  # noqa: PTH208 -- half the time, and a folder may be full
-            part = folder / name
-            with suppress(OSError, FileAccessError):
-                check_regular(name, part.lstat().st_mode)
-                with part.open("rb") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    part.unlink()
+            with suppress(OSError):
+                status = (folder / name).lstat()
+                if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _DAY:
+                    (folder / name).unlink()
 
 
 def _sync_folder(folder: Path) -> None:
