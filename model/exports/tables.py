@@ -170,7 +170,8 @@ class Markup(NamedTuple):
 
     code: Callable[[str], str]
     strong: Callable[[str], str]
-    plain: Callable[[str], str] = str
+    plain: Callable[[str], str]
+    arrow: str = "→"
 
     def said(self, line: CellLine, *, coded: bool) -> str:
         """A line of a cell."""
@@ -182,7 +183,7 @@ class Markup(NamedTuple):
         code = self.code if coded else self.plain
         steps = f"{code(line.steps)} " if line.steps else ""
         flags = f" ({self.plain(', '.join(line.flags))})" if line.flags else ""
-        return f"{asked}{steps}→ {code(line.end)}{flags}"
+        return f"{asked}{steps}{self.arrow} {code(line.end)}{flags}"
 
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "~": "&#126;", "$": "&#36;"})
@@ -311,18 +312,21 @@ _TEX = str.maketrans(
 )
 """What has a meaning in TeX, or is another letter in one of its encodings."""
 
-_LATEX = Markup("\\texttt{{{}}}".format, "\\textbf{{{}}}".format)
-
 
 def _tex(text: str) -> str:
     # A place to break keeps two letters apart that would become one, such as two hyphens.
     return re.sub(r"([-`',?!])(?=[-`',])", r"\1\\allowbreak", text.translate(_TEX))
 
 
-def _tex_line(line: CellLine, *, coded: bool) -> str:
-    guards, flags = map(_tex, line.guards), map(_tex, line.flags)
-    escaped = CellLine((*guards,), _tex(line.steps), (*flags,), _tex(line.end), line.refused)
-    return _LATEX.said(escaped, coded=coded).replace("→", "$\\to$")
+def _tex_code(text: str) -> str:
+    return f"\\texttt{{{_tex(text)}}}"
+
+
+def _tex_strong(text: str) -> str:
+    return f"\\textbf{{{_tex(text)}}}"
+
+
+_LATEX = Markup(_tex_code, _tex_strong, _tex, arrow="$\\to$")
 
 
 def latex_table(
@@ -340,11 +344,11 @@ def latex_table(
         " & ".join(_tex(text).replace("(", "\\allowbreak(") for text in table.header) + " \\\\ \\hline",
     ]
     for called, cells in table.rows:
-        said = (" \\newline ".join(_tex_line(line, coded=table.coded) for line in cell) for cell in cells)
-        name = _LATEX.code(_tex(called)) if table.coded else _tex(called)
+        said = (" \\newline ".join(_LATEX.said(line, coded=table.coded) for line in cell) for cell in cells)
+        name = (_LATEX.code if table.coded else _LATEX.plain)(called)
         lines.append(" & ".join((name, *said)) + " \\\\[2pt]")
     lines += ["\\hline", "\\end{tabularx}"]
     if table.legend:
-        lines += ["", ", ".join(f"{_LATEX.code(_tex(code))} {_tex(meaning)}" for code, meaning in table.legend) + "."]
+        lines += ["", ", ".join(f"{_LATEX.code(code)} {_tex(meaning)}" for code, meaning in table.legend) + "."]
     lines.append("}")
     return "\n".join(lines) + "\n"
