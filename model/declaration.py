@@ -527,15 +527,6 @@ class Machine:
         """The head of a new memory."""
         return next(iter(self.heads.values()))
 
-    @cached_property
-    def rows_at(self) -> Mapping[tuple[str, str], tuple[Row, ...]]:
-        """The rows of each call in each head, by their names."""
-        found: dict[tuple[str, str], tuple[Row, ...]] = {}
-        for row in self.rows:
-            for head in row.source:
-                found[row.call, head] = (*found.get((row.call, head), ()), row)
-        return MappingProxyType(found)
-
     @property
     def copies(self) -> bool:
         """Whether one of its actions copies."""

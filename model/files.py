@@ -6,6 +6,7 @@ each other.  It needs only Python's standard library.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_TEXT",
     "StoredPath",
-    "check_regular",
     "checked_path",
     "parsed_json",
     "read_bytes",
@@ -60,18 +60,6 @@ def checked_path(path: StoredPath) -> str:
         raise InvalidArgumentError("path", path, "a path: a str, bytes or os.PathLike") from error
 
 
-def check_regular(name: str, mode: int) -> None:
-    """Refuse a file that is not a regular file, given its mode.
-
-    Raises
-    ------
-    FileAccessError
-        It is a directory, a pipe, a device...
-    """
-    if not stat.S_ISREG(mode):
-        raise FileAccessError(name, f"it is {'a directory' if stat.S_ISDIR(mode) else 'not a regular file'}")
-
-
 def refused(name: str, error: OSError | ValueError) -> FileAccessError:
     """The system's error about a file as an error of our family."""
     if isinstance(error, IsADirectoryError):
@@ -79,6 +67,17 @@ def refused(name: str, error: OSError | ValueError) -> FileAccessError:
     if isinstance(error, OSError):
         return FileAccessError(name, error.strerror or str(error), error.errno)
     return FileAccessError(name, str(error))
+
+
+def _status(name: str, *, follow: bool = True) -> os.stat_result:
+    """The status of a regular file; or of a link, if it is not to be followed."""
+    try:
+        status = Path(name).stat(follow_symlinks=follow)
+    except (OSError, ValueError) as error:  # for example a loop of links; ValueError: a null character
+        raise refused(name, error) from error
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+        raise FileAccessError(name, f"it is {'a directory' if stat.S_ISDIR(status.st_mode) else 'not a regular file'}")
+    return status
 
 
 # --- writing
@@ -108,7 +107,7 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object], *, follo
         It is not a path.
     """
     name = checked_path(path)
-    old = _status(name, follow)
+    old = _replaced(name, follow)
     target = Path(os.path.realpath(name)) if follow else Path(name)
     _sweep(target.parent)
     part = target.with_name(_PART.format(secrets.token_hex(8)))
@@ -131,18 +130,15 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object], *, follo
     _sync_folder(target.parent)
 
 
-def _status(name: str, follow: bool) -> os.stat_result | None:
+def _replaced(name: str, follow: bool) -> os.stat_result | None:
     """The status of the file that will be replaced; None if there is none, or a link that is not followed."""
     try:
-        status = Path(name).stat(follow_symlinks=follow)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:  # for example a loop of links; ValueError: a null character
-        raise refused(name, error) from error
-    if stat.S_ISLNK(status.st_mode):
-        return None
-    check_regular(name, status.st_mode)
-    return status
+        status = _status(name, follow=follow)
+    except FileAccessError as error:
+        if error.errno == errno.ENOENT:
+            return None
+        raise
+    return None if stat.S_ISLNK(status.st_mode) else status
 
 
 def _make_alike(file: IO[bytes], old: os.stat_result) -> None:
@@ -217,13 +213,7 @@ def size_of(path: StoredPath) -> int:
     FileAccessError
         It is not a regular file, or its size cannot be read.
     """
-    name = checked_path(path)
-    try:
-        status = Path(name).stat()
-    except (OSError, ValueError) as error:  # ValueError: a null character
-        raise refused(name, error) from error
-    check_regular(name, status.st_mode)
-    return status.st_size
+    return _status(checked_path(path)).st_size
 
 
 def read_text(path: StoredPath, wanted: str) -> str:

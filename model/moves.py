@@ -214,14 +214,30 @@ class Stepper:
     """
 
     def __init__(self, machine: Machine) -> None:
+        for head in machine.heads:
+            if head in _WILDCARDS:
+                raise DeclarationError(f"{machine}: a head cannot be named {head!r}, which stands for others")
         self.machine: Machine = machine
-        self.library: Transitions = _built(machine)
         self.start: State = State(
             machine.initial.name, settings=tuple(setting.initial for setting in machine.settings.values())
         )
         self.effects: tuple[Effect, ...] = tuple(
             Effect(row, head, row.dest or head, _changes(machine, row)) for row in machine.rows for head in row.source
         )
+        self.library: Transitions = Transitions(
+            model=None,
+            states=list(machine.heads),
+            initial=machine.initial.name,
+            transitions=[_as_data(effect) for effect in self.effects],
+            auto_transitions=False,
+            ignore_invalid_triggers=True,
+            send_event=False,
+            model_attribute="head",
+        )
+        for (call, head), effects in self.effects_at.items():
+            kept = self.library.events[call].transitions[head]
+            if [_read(call, transition) for transition in kept] != [_as_data(effect) for effect in effects]:
+                raise DeclarationError(f"{machine}: transitions changed the rows of {call} in {head}")
         self._moves: dict[tuple[State, Input], Move[State] | None] = {}
 
     @cached_property
@@ -341,41 +357,17 @@ def shortened(text: str, names: list[str]) -> str:
         shown -= 1
 
 
-# --- the same machine in `transitions`
-
-
-def _built(machine: Machine) -> Transitions:
-    """The machine as `transitions` builds it, which is compared with the declaration."""
-    for head in machine.heads:
-        if head in _WILDCARDS:
-            raise DeclarationError(f"{machine}: a head cannot be named {head!r}, which stands for others")
-    library = Transitions(
-        model=None,
-        states=list(machine.heads),
-        initial=machine.initial.name,
-        transitions=[_as_data(row, head) for row in machine.rows for head in row.source],
-        auto_transitions=False,
-        ignore_invalid_triggers=True,
-        send_event=False,
-        model_attribute="head",
-    )
-    for (call, head), rows in machine.rows_at.items():
-        built = library.events[call].transitions[head]
-        if [_read(call, it) for it in built] != [_as_data(row, head) for row in rows]:
-            raise DeclarationError(f"{machine}: transitions changed the rows of {call} in {head}")
-    return library
-
-
-def _as_data(row: Row, head: str) -> dict[str, object]:
-    """One row in one of its heads, as the data that `transitions` accepts: names only.
+def _as_data(effect: Effect) -> dict[str, object]:
+    """A row in one of its heads, as the data that `transitions` accepts: names only.
 
     It looks names up at its model, and a fact and an action may have the same name, or that of an attribute: so a
     question mark is before each fact, and an exclamation mark before each action.
     """
+    row = effect.row
     steps = (row.refusal,) if row.refusal else row.actions
     return {
         "trigger": row.call,
-        "source": head,
+        "source": effect.head,
         "dest": row.dest,
         "conditions": [f"?{fact}" for fact in row.conditions],
         "unless": [f"?{fact}" for fact in row.unless],
@@ -383,13 +375,13 @@ def _as_data(row: Row, head: str) -> dict[str, object]:
     }
 
 
-def _read(call: str, built: Transition) -> dict[str, object]:
-    """The same data of a transition that `transitions` has built."""
+def _read(call: str, transition: Transition) -> dict[str, object]:
+    """The same data of a transition that `transitions` has transition."""
     return {
         "trigger": call,
-        "source": built.source,
-        "dest": built.dest,
-        "conditions": [condition.func for condition in built.conditions if condition.target],
-        "unless": [condition.func for condition in built.conditions if not condition.target],
-        "before": built.before,
+        "source": transition.source,
+        "dest": transition.dest,
+        "conditions": [condition.func for condition in transition.conditions if condition.target],
+        "unless": [condition.func for condition in transition.conditions if not condition.target],
+        "before": transition.before,
     }
