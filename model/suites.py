@@ -48,7 +48,8 @@ __all__ = [
 InputSequence = tuple[Input, ...]
 Output = tuple[object, ...]
 StateT = TypeVar("StateT", bound=Hashable)
-_NO_ROW = (("no row",),)
+_NOTHING = (None,)
+"""What is seen where a state has no row for an input."""
 
 
 Rows = Mapping[StateT, Mapping[Input, tuple[object, StateT]]]
@@ -73,7 +74,7 @@ def access_to(rows: Rows[StateT]) -> dict[StateT, InputSequence]:
 def rows_of(found: Space) -> Rows[State]:
     """A space, as far as it can be observed."""
     return {
-        state: {entry: (output(found, state, entry), step.after) for entry, step in row.items()}
+        state: {entry: (output(found.machine, move), move.after) for entry, move in row.items()}
         for state, row in found.steps.items()
     }
 
@@ -224,7 +225,7 @@ def _tell_apart(
 ) -> InputSequence:
     first, second = rows[a], rows[b]
     for entry in {**first, **second}:
-        if first.get(entry, _NO_ROW)[0] != second.get(entry, _NO_ROW)[0]:
+        if first.get(entry, _NOTHING)[0] != second.get(entry, _NOTHING)[0]:
             return (entry,)
     for entry, (_, after) in first.items():
         rest = known.get(frozenset((after, second[entry][1])))
@@ -233,21 +234,18 @@ def _tell_apart(
     return ()
 
 
-def output(found: Space, state: State, entry: Input) -> Output:
-    """What can be observed of a step: its actions in order, with the kind of memory, or the refusal.
+def output(machine: Machine, move: Move[State]) -> Output:
+    """What can be observed of a move: its actions in order, with the kind of memory, or the refusal.
 
     The next head too, if the machine has no actions, because then nothing else can be seen.
     """
-    machine, step = found.machine, found.steps[state].get(entry)
-    if step is None:
-        return _NO_ROW[0]
-    seen: list[object] = [step.refusal] if step.refusal else []
-    for name in step.actions:
+    seen: list[object] = [move.refusal] if move.refusal else []
+    for name in move.actions:
         action = machine.actions[name]
-        facts = {"allocate": step.after.facts, "free": state.facts}.get(action.does, frozenset[str]())
+        facts = {"allocate": move.after.facts, "free": move.before.facts}.get(action.does, frozenset[str]())
         kind = [fact for fact in machine.facts.values() if fact.means == "pinned" and fact.side == action.side]
         seen.append((name, *(fact.name in facts for fact in kind)))
-    return tuple(seen) if machine.actions else (*seen, step.after.head)
+    return tuple(seen) if machine.actions else (*seen, move.after.head)
 
 
 @cache

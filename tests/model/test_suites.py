@@ -64,7 +64,10 @@ def correct(name: str = "caffe") -> Mealy:
     found = whole(name)
     machine = minimise(rows_of(found))
     states = {number: state for state, number in reversed(machine.block.items())}
-    outputs = [{entry: output(found, states[k], entry) for entry in row} for k, row in enumerate(machine.after)]
+    outputs = [
+        {entry: output(found.machine, found.steps[states[k]][entry]) for entry in row}
+        for k, row in enumerate(machine.after)
+    ]
     return Mealy(machine.after, tuple(outputs))
 
 
@@ -180,7 +183,7 @@ def test_the_minimal_machine_is_the_space_with_equal_states_merged(name: str) ->
     machine, minimal, found = correct(name), minimise(rows_of(whole(name))), whole(name)
     for state, row in found.steps.items():
         number = minimal.block[state]
-        assert machine.outputs[number] == {entry: output(found, state, entry) for entry in row}
+        assert machine.outputs[number] == {entry: output(found.machine, found.steps[state][entry]) for entry in row}
         assert minimal.after[number] == {entry: minimal.block[step.after] for entry, step in row.items()}
     assert minimal.block[found.start] == 0
     assert [*range(len(minimal.access))] == [ends(minimal, sequence) for sequence in minimal.access]
