@@ -398,8 +398,13 @@ class Row:
 
     def identifier(self, head: str) -> str:
         """A stable name in one of its heads: call, head and conditions, but no position."""
-        tested = [*self.conditions, *(f"!{fact}" for fact in self.unless)]
+        tested = [fact if wanted else f"!{fact}" for fact, wanted in self.guards.items()]
         return f"{self.call}@{head}" + (f"[{','.join(tested)}]" if tested else "")
+
+    @property
+    def guards(self) -> dict[str, bool]:
+        """The facts that it tests, with the values that they must have."""
+        return {**dict.fromkeys(self.conditions, True), **dict.fromkeys(self.unless, False)}
 
     def unmet(self, holds: frozenset[str]) -> frozenset[str]:
         """The conditions that keep it from firing where these are true; none if it fires."""
@@ -696,9 +701,7 @@ class _Kinds:
 
     def facts(self, given: Words, actions: Mapping[str, Action], arguments: set[str]) -> Mapping[str, Fact]:
         """The facts that rows test and actions change, without the conditions on arguments."""
-        tested = self.words(
-            Fact, given, lambda row: [it for it in (*row.conditions, *row.unless) if it not in arguments]
-        )
+        tested = self.words(Fact, given, lambda row: [fact for fact in row.guards if fact not in arguments])
         changed = dict.fromkeys(chain.from_iterable(action.changes for action in actions.values()))
         if given and (unknown := [fact for fact in changed if fact not in tested]):
             raise DeclarationError(f"{self._name}: an action changes the fact {unknown[0]!r}, which is not listed")

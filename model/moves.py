@@ -317,8 +317,7 @@ class Stepper:
 
     def _of_call(self, call: Call, *, data: bool) -> Iterator[Input]:
         """The inputs of a call: one for each set of the facts that it tests and nobody changes."""
-        rows = (row for row in self.machine.rows if row.call == call.name)
-        tested = set(chain.from_iterable((*row.conditions, *row.unless) for row in rows))
+        tested = {fact for row in self.machine.rows if row.call == call.name for fact in row.guards}
         free = [fact for fact in self.free if fact in tested]
         if len(free) > _MOST_FREE:
             raise DeclarationError(

@@ -107,7 +107,7 @@ class Space:
     @cached_property
     def _decided(self) -> frozenset[str]:
         """The facts that settings decide and no row tests."""
-        tested = {fact for row in self.machine.rows for fact in (*row.conditions, *row.unless)}
+        tested = {fact for row in self.machine.rows for fact in row.guards}
         decided = {by[0] for action in self.machine.actions.values() for by in action.by_setting}
         return frozenset(decided - tested)
 
@@ -256,7 +256,7 @@ def _check_row(name: str, row: Row, unmet: set[frozenset[str]]) -> None:
     identifiers = [row.identifier(head) for head in row.source]
     if frozenset() not in unmet:
         raise DeclarationError(shortened(f"{name}: never fires: ", identifiers))
-    for fact in (*row.conditions, *row.unless):
+    for fact in row.guards:
         # In some state this condition alone must keep the row from firing.
         if frozenset({fact}) not in unmet:
             raise DeclarationError(shortened(f"{name}: the condition {fact} never matters in ", identifiers))

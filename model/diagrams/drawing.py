@@ -357,9 +357,9 @@ def _steps(machine: Machine, rows: list[Row], guards: tuple[str, ...]) -> tuple[
 
 def guards_of(machine: Machine, row: Row, *, data: bool = False) -> tuple[str, ...]:
     """The conditions of a row; one that must not hold has an exclamation mark.  `data` adds that about the argument."""
-    asked = [(fact, "") for fact in row.conditions] + [(fact, "!") for fact in row.unless]
     argument = machine.calls[row.call].takes
-    return tuple(f"{mark}{fact}" for fact, mark in asked if data or fact != argument)
+    asked = {fact: wanted for fact, wanted in row.guards.items() if data or fact != argument}
+    return tuple(fact if wanted else f"!{fact}" for fact, wanted in asked.items())
 
 
 def _configuration_edges(machine: Machine, calls: Collection[str]) -> tuple[Edge, ...]:

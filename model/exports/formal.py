@@ -188,8 +188,8 @@ class _Walk:
         self._machine, self._effect, self._head = machine, effect, machine.heads[effect.head]
         self._pointers, self._owned = _facts(machine, "pointer"), _facts(machine, "owned")
         free = stepper(machine).free
-        known = dict.fromkeys(effect.row.conditions, True) | dict.fromkeys(effect.row.unless, False)
-        self._asked = {fact: value for fact, value in known.items() if fact in machine.facts and fact not in free}
+        guards = effect.row.guards.items()
+        self._asked = {fact: value for fact, value in guards if fact in machine.facts and fact not in free}
         self._known: dict[str, bool | BySetting] = dict(self._asked)
         self._versions = {side: Version(_version_of(side)) for side in machine.sides}
         self._fresh = set(self._head.fresh)

@@ -92,10 +92,9 @@ def _set(setting: str, value: str) -> Json:
 def _row(machine: Machine, effect: Effect) -> Json:
     row = effect.row
     found: Json = {}
-    if row.conditions or row.unless:
+    if row.guards:
         argument = machine.calls[row.call].takes
-        asked = dict.fromkeys(row.conditions, True) | dict.fromkeys(row.unless, False)
-        met = {("data" if fact == argument else fact): value for fact, value in asked.items()}
+        met = {("data" if fact == argument else fact): value for fact, value in row.guards.items()}
         found["guard"] = {"type": "met", "params": met}
     if row.refusal:
         found["actions"] = [_refuse(row.refusal)]
