@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from ..caffe import EDITIONS
 from ..opening import machine_of
-from ..refusals import error_of
+from ..refusals import reason_of
 from ..states import matrix, space, stepper
 
 if TYPE_CHECKING:
-    from ..declaration import Action, Call, Machine, Row
+    from ..declaration import Action, Call, Machine
     from ..moves import Effect, Input, Move, State
     from ..opening import AnyMachine
     from ..states import Configuration
@@ -160,7 +160,7 @@ def _transition(machine: Machine, effect: Effect) -> Json:
         "unless": list(row.unless),
         "actions": list(row.actions),
         "refusal": row.refusal or None,
-        "reason": _reason(machine, row, head),
+        "reason": reason_of(machine, row, head),
         "cite": row.cite,
         "sources": _cited(row.cite),
     }
@@ -177,19 +177,6 @@ def _cited(cite: str) -> list[Json]:
         for file, places in _PLACE.findall(cite)
         for lines in _LINES.finditer(places)
     ]
-
-
-class _Null:
-    """No data: shown as ``NULL``, the word of the document's inputs, not as Python's None."""
-
-    def __repr__(self) -> str:
-        return "NULL"
-
-
-def _reason(machine: Machine, row: Row, head: str) -> str | None:
-    if not row.refusal:
-        return None
-    return str(error_of(machine.refusals[row.refusal], row.call, machine.heads[head], _Null()))
 
 
 def _configuration(machine: Machine, configuration: Configuration, state: State) -> Json:
@@ -219,7 +206,7 @@ def _cell(machine: Machine, move: Move[Configuration]) -> Json:
         "actions": list(move.actions),
         "after": str(move.after),
         "refusal": move.refusal or None,
-        "reason": move.row and _reason(machine, move.row, move.before.head),
+        "reason": move.row and reason_of(machine, move.row, move.before.head),
     }
 
 
