@@ -12,7 +12,7 @@ from ..opening import machine_of
 from ..states import matrix, stepper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from ..declaration import Machine
     from ..moves import Effect, Move
@@ -173,6 +173,16 @@ class Markup(NamedTuple):
     plain: Callable[[str], str]
     arrow: str = "→"
 
+    def rows(self, table: TextTable) -> Iterator[tuple[str, list[list[str]]]]:
+        """The name of each row, and the lines of each of its cells."""
+        name = self.code if table.coded else self.plain
+        for called, cells in table.rows:
+            yield name(called), [[self.said(line, coded=table.coded) for line in cell] for cell in cells]
+
+    def legend(self, table: TextTable) -> str:
+        """The codes that are used with their meanings; empty if there are none."""
+        return ", ".join(f"{self.code(code)} {self.plain(meaning)}" for code, meaning in table.legend)
+
     def said(self, line: CellLine, *, coded: bool) -> str:
         """A line of a cell."""
         guards = ", ".join(line.guards)
@@ -222,15 +232,10 @@ def markdown_table(
         The table with a newline at the end, and with a legend if it has codes.
     """
     table = table_of(edition, calls=calls, detail=detail)
-    name = _MARKDOWN.code if table.coded else _MARKDOWN.plain
-    rows = [
-        [name(called), *("<br>".join(_MARKDOWN.said(line, coded=table.coded) for line in cell) for cell in cells)]
-        for called, cells in table.rows
-    ]
+    rows = [[name, *map("<br>".join, cells)] for name, cells in _MARKDOWN.rows(table)]
     lines = [[*map(_MARKDOWN.plain, table.header)], ["---"] * len(table.header), *rows]
     text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
-    legend = ", ".join(f"{_MARKDOWN.code(code)} {meaning}" for code, meaning in table.legend)
-    return f"{text}\n{legend}.\n" if legend else text
+    return f"{text}\n{legend}.\n" if (legend := _MARKDOWN.legend(table)) else text
 
 
 def _rst(text: str) -> str:
@@ -259,14 +264,12 @@ _HTML = Markup(_code, _strong, escape)
 def rst_table(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS) -> str:
     """A table as a ``list-table`` of reStructuredText; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
-    name = _RST.code if table.coded else _RST.plain
     lines = [".. list-table::", "   :header-rows: 1", "   :stub-columns: 1", ""]
     lines += _rst_row([[_RST.plain(text)] for text in table.header])
-    for called, cells in table.rows:
-        said = [[_RST.said(line, coded=table.coded) for line in cell] for cell in cells]
-        lines += _rst_row([[name(called)], *said])
+    for name, cells in _RST.rows(table):
+        lines += _rst_row([[name], *cells])
     if table.legend:
-        lines += ["", ", ".join(f"{_RST.code(code)} {meaning}" for code, meaning in table.legend) + "."]
+        lines += ["", f"{_RST.legend(table)}."]
     return "\n".join(lines) + "\n"
 
 
@@ -288,13 +291,12 @@ def html_table(
     lines = ["<table>", f"<caption>{escape(machine_of(edition).title)}</caption>", "<thead>"]
     header = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.header)
     lines += [f"<tr>{header}</tr>", "</thead>", "<tbody>"]
-    name = _HTML.code if table.coded else escape
-    for called, cells in table.rows:
-        said = ("<br>".join(_HTML.said(line, coded=table.coded) for line in cell) for cell in cells)
-        lines.append(f'<tr><th scope="row">{name(called)}</th>{"".join(f"<td>{text}</td>" for text in said)}</tr>')
+    for name, cells in _HTML.rows(table):
+        said = "".join(f"<td>{'<br>'.join(cell)}</td>" for cell in cells)
+        lines.append(f'<tr><th scope="row">{name}</th>{said}</tr>')
     lines += ["</tbody>", "</table>"]
     if table.legend:
-        lines.append(f"<p>{', '.join(f'{_HTML.code(code)} {escape(meaning)}' for code, meaning in table.legend)}.</p>")
+        lines.append(f"<p>{_HTML.legend(table)}.</p>")
     return "\n".join(lines) + "\n"
 
 
@@ -343,12 +345,10 @@ def latex_table(
         "\\hline",
         " & ".join(_tex(text).replace("(", "\\allowbreak(") for text in table.header) + " \\\\ \\hline",
     ]
-    for called, cells in table.rows:
-        said = (" \\newline ".join(_LATEX.said(line, coded=table.coded) for line in cell) for cell in cells)
-        name = (_LATEX.code if table.coded else _LATEX.plain)(called)
-        lines.append(" & ".join((name, *said)) + " \\\\[2pt]")
+    for name, cells in _LATEX.rows(table):
+        lines.append(" & ".join((name, *map(" \\newline ".join, cells))) + " \\\\[2pt]")
     lines += ["\\hline", "\\end{tabularx}"]
     if table.legend:
-        lines += ["", ", ".join(f"{_LATEX.code(code)} {_tex(meaning)}" for code, meaning in table.legend) + "."]
+        lines += ["", f"{_LATEX.legend(table)}."]
     lines.append("}")
     return "\n".join(lines) + "\n"
