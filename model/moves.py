@@ -146,8 +146,8 @@ class Effect(NamedTuple):
 
     def facts_after(self, facts: frozenset[str], settings: Mapping[str, str]) -> frozenset[str]:
         """The facts after the row, if these were true before; `settings` has the value of each setting."""
-        held = {it for it, new in self.changes.items() if (new if isinstance(new, bool) else new.holds(settings))}
-        return facts.difference(self.changes) | held
+        values = {fact: it if isinstance(it, bool) else it.holds(settings) for fact, it in self.changes.items()}
+        return facts.difference(values) | {fact for fact, value in values.items() if value}
 
 
 class _Headed(Protocol):
