@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from loops import some
 from machines import DOOR, MACHINES, MSI, PETSC, TCP
+from transitions import Machine as Transitions
 from triggered import triggered
 
 from syncedmem.model import DeclarationError
@@ -43,6 +46,15 @@ def test_a_step_is_what_transitions_decides(machine: Machine) -> None:
             move = found.step(state, entry)
             assert triggered(found, state, entry) == (move and (move.actions, move.refusal, move.after.head))
             assert move is None or one_by_one(machine, state, move.actions) == move.after.facts
+
+
+def test_rows_that_transitions_does_not_keep_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(**given: Any) -> Transitions:
+        return Transitions(**given | {"transitions": [it | {"unless": []} for it in given["transitions"]]})
+
+    monkeypatch.setattr("syncedmem.model.moves.Transitions", forgetful)
+    with pytest.raises(DeclarationError, match=r"^door: transitions changed the rows of open in SHUT$"):
+        Stepper(DOOR)
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=str)
