@@ -72,6 +72,14 @@ def test_a_tour_takes_every_transition_and_the_suite_tells_all_states_apart(mach
     assert {*hsi_suite(machine)} == {*complete_suite(minimal_machine(machine))}
 
 
+@pytest.mark.parametrize("machine", [*EDITIONS.values(), *MACHINES], ids=str)
+def test_nothing_is_reached_after_the_end(machine: Machine) -> None:
+    whole, ended = space(machine, null=True), space(machine, null=True, end=True)
+
+    assert [*whole.steps] == [*ended.steps]
+    assert {*whole.moves} == {move for move in ended.moves if not move.input.ends}
+
+
 def test_names_of_configurations_say_what_the_facts_mean() -> None:
     assert ["UNALLOCATED:--", "CPU:p-", "GPU:-p", "BOTH:pp", "GPU:pp", "CPU:pp"] == [*map(str, configurations(PETSC))]
     assert ["SHUT", "OPEN"] == [*map(str, configurations(DOOR))]
