@@ -49,8 +49,10 @@ def test_a_step_is_what_transitions_decides(machine: Machine) -> None:
 
 
 def test_rows_that_transitions_does_not_keep_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def forgetful(**given: Any) -> Transitions:
-        return Transitions(**given | {"transitions": [it | {"unless": []} for it in given["transitions"]]})
+    library: Any = Transitions
+
+    def forgetful(*, transitions: list[dict[str, object]], **others: object) -> Any:
+        return library(transitions=[it | {"unless": []} for it in transitions], **others)
 
     monkeypatch.setattr("syncedmem.model.moves.Transitions", forgetful)
     with pytest.raises(DeclarationError, match=r"^door: transitions changed the rows of open in SHUT$"):
