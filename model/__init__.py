@@ -1,9 +1,8 @@
 """What a machine is, Caffe's machine, and everything that is computed from a machine alone.
 
-Start at `syncedmem.model.caffe`, which holds the table.  ``declaration`` says what a machine is, ``stepper`` what an
-input does, and ``states`` what inputs reach and what is unsound.  ``table`` has every step compiled, for who performs
-calls.  ``suites`` has tours and complete suites.  Two rooms are above these: ``diagrams`` lays out and paints the state
-diagram, and ``exports`` has every format.
+Start at `syncedmem.model.caffe`, which holds the table.  ``declaration`` says what a machine is, ``moves`` what its
+rows and inputs do, and ``states`` what inputs reach and what is unsound.  ``suites`` has tours and complete suites.
+Two rooms are above these: ``diagrams`` lays out and paints the state diagram, and ``exports`` has every format.
 
 Nothing here imports NumPy, CuPy or Hypothesis, and nothing here touches memory.
 """
@@ -17,6 +16,7 @@ from .declaration import (
     CALL_MEANINGS,
     FACT_MEANINGS,
     Action,
+    BySetting,
     Call,
     Fact,
     Head,
@@ -28,8 +28,8 @@ from .declaration import (
 from .errors import *  # noqa: F403 -- every error is public, and its module lists them
 from .head import SyncedHead
 from .mode import Mode, current_mode, set_mode, using_mode
+from .moves import Effect, Input, Move, State, Stepper
 from .states import Configuration, Space, configurations, matrix, space
-from .stepper import Input, State, Step, Stepper
 from .suites import hsi_suite, minimal_machine, tour
 
 __all__: list[str] = [
@@ -38,19 +38,21 @@ __all__: list[str] = [
     "EDITIONS",
     "FACT_MEANINGS",
     "Action",
+    "BySetting",
     "Call",
     "Configuration",
+    "Effect",
     "Fact",
     "Head",
     "Input",
     "Machine",
     "Mode",
+    "Move",
     "Refusal",
     "Row",
     "Setting",
     "Space",
     "State",
-    "Step",
     "Stepper",
     "SyncedHead",
     "configurations",

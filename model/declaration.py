@@ -23,7 +23,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from .errors import DeclarationError
 
@@ -36,6 +36,7 @@ __all__ = [
     "CALL_MEANINGS",
     "FACT_MEANINGS",
     "Action",
+    "BySetting",
     "Call",
     "Fact",
     "Head",
@@ -199,6 +200,17 @@ class Fact:
         return self.name
 
 
+class BySetting(NamedTuple):
+    """The value of a fact that is true if a setting has a value, and false if it has another one."""
+
+    setting: str
+    value: str
+
+    def holds(self, settings: Mapping[str, str]) -> bool:
+        """Whether the fact is true, for these values of the settings."""
+        return settings[self.setting] == self.value
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """A step of a call, and its effect on the facts.
@@ -243,9 +255,10 @@ class Action:
             raise DeclarationError(f"the action {self.name} is a copy to {self.side}, and names no other source")
 
     @property
-    def changes(self) -> tuple[str, ...]:
-        """The facts whose value afterwards it decides."""
-        return (*self.sets, *self.clears, *(by[0] for by in self.by_setting))
+    def changes(self) -> dict[str, bool | BySetting]:
+        """The facts that it changes, with their values afterwards."""
+        by_setting = {fact: BySetting(setting, value) for fact, setting, value in self.by_setting}
+        return {**dict.fromkeys(self.sets, True), **dict.fromkeys(self.clears, False), **by_setting}
 
     def __str__(self) -> str:
         return self.name
@@ -385,8 +398,17 @@ class Row:
 
     def identifier(self, head: str) -> str:
         """A stable name in one of its heads: call, head and conditions, but no position."""
-        tested = [*self.conditions, *(f"!{fact}" for fact in self.unless)]
+        tested = [fact if wanted else f"!{fact}" for fact, wanted in self.guards.items()]
         return f"{self.call}@{head}" + (f"[{','.join(tested)}]" if tested else "")
+
+    @property
+    def guards(self) -> dict[str, bool]:
+        """The facts that it tests, with the values that they must have."""
+        return {**dict.fromkeys(self.conditions, True), **dict.fromkeys(self.unless, False)}
+
+    def unmet(self, holds: frozenset[str]) -> frozenset[str]:
+        """The conditions that keep it from firing where these are true; none if it fires."""
+        return frozenset(self.conditions) - holds | holds.intersection(self.unless)
 
     def __str__(self) -> str:
         return self.identifier("|".join(self.source))
@@ -509,15 +531,6 @@ class Machine:
     def initial(self) -> Head:
         """The head of a new memory."""
         return next(iter(self.heads.values()))
-
-    @cached_property
-    def rows_at(self) -> Mapping[tuple[str, str], tuple[Row, ...]]:
-        """The rows of each call in each head, by their names."""
-        found: dict[tuple[str, str], tuple[Row, ...]] = {}
-        for row in self.rows:
-            for head in row.source:
-                found[row.call, head] = (*found.get((row.call, head), ()), row)
-        return MappingProxyType(found)
 
     @property
     def copies(self) -> bool:
@@ -688,9 +701,7 @@ class _Kinds:
 
     def facts(self, given: Words, actions: Mapping[str, Action], arguments: set[str]) -> Mapping[str, Fact]:
         """The facts that rows test and actions change, without the conditions on arguments."""
-        tested = self.words(
-            Fact, given, lambda row: [it for it in (*row.conditions, *row.unless) if it not in arguments]
-        )
+        tested = self.words(Fact, given, lambda row: [fact for fact in row.guards if fact not in arguments])
         changed = dict.fromkeys(chain.from_iterable(action.changes for action in actions.values()))
         if given and (unknown := [fact for fact in changed if fact not in tested]):
             raise DeclarationError(f"{self._name}: an action changes the fact {unknown[0]!r}, which is not listed")

@@ -11,15 +11,15 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .declaration import Action, Call, Machine
+from .moves import Input
 from .opening import machine_of
 from .states import stepper
-from .stepper import Input
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from .moves import Move, State
     from .opening import AnyMachine
-    from .stepper import State, Step
 
 __all__ = ["DifferentCell", "MachineDiff", "compare"]
 
@@ -112,14 +112,13 @@ def compare(one: AnyMachine, other: AnyMachine) -> MachineDiff:
         cell = (states[0].head, states[1].head, sequence[-1])
         compared.add(cell)
         if words.outcome(0, steps[0]) != words.outcome(1, steps[1]):
-            does = tuple(_sentence(state, step) for state, step in zip(states, steps, strict=True))
-            cells.setdefault(cell, DifferentCell(cell[:2], sequence, (does[0], does[1])))
+            cells.setdefault(cell, DifferentCell(cell[:2], sequence, (_sentence(steps[0]), _sentence(steps[1]))))
     found = tuple(cells.values())
     return MachineDiff(words.machines, words.other_calls, words.other_heads, words.calls, found, len(compared))
 
 
 Pair = tuple["State", "State"]
-Steps = tuple["Step | None", "Step | None"]
+Steps = tuple["Move[State] | None", "Move[State] | None"]
 
 
 def _walk(words: _Words) -> Iterator[tuple[Pair, tuple[Input, ...], Steps]]:
@@ -190,7 +189,7 @@ class _Words:
         call = other.calls[name]
         return None if not entry.data and not call.takes else Input(call, entry.data, entry.given)
 
-    def outcome(self, number: int, step: Step | None) -> object:
+    def outcome(self, number: int, step: Move[State] | None) -> object:
         """What can be seen of a step, in the words of the other machine."""
         if step is None:
             return None
@@ -221,11 +220,11 @@ def _at(sides: tuple[str, ...], place: int) -> str:
     return sides[place] if place < len(sides) else ""
 
 
-def _sentence(state: State, step: Step | None) -> str:
+def _sentence(step: Move[State] | None) -> str:
     """What a call does, in words."""
     if step is None:
         return "nothing"
     if step.refusal:
         return f"refused: {step.refusal}"
-    where = "" if step.after.head == state.head else f" -> {step.after.head}"
+    where = "" if step.after.head == step.before.head else f" -> {step.after.head}"
     return (", ".join(step.actions) or "no action") + where

@@ -6,12 +6,13 @@ each other.  It needs only Python's standard library.
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import json
 import os
 import re
 import secrets
 import stat
+import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_TEXT",
     "StoredPath",
-    "check_regular",
     "checked_path",
     "parsed_json",
     "read_bytes",
@@ -43,6 +43,7 @@ MOST_TEXT = 16 << 20
 
 _PART = ".syncedmem-{}.part"
 _PARTS = re.compile(_PART.format("[0-9a-f]{16}"))
+_DAY = 24 * 60 * 60
 
 
 def checked_path(path: StoredPath) -> str:
@@ -59,18 +60,6 @@ def checked_path(path: StoredPath) -> str:
         raise InvalidArgumentError("path", path, "a path: a str, bytes or os.PathLike") from error
 
 
-def check_regular(name: str, mode: int) -> None:
-    """Refuse a file that is not a regular file, given its mode.
-
-    Raises
-    ------
-    FileAccessError
-        It is a directory, a pipe, a device...
-    """
-    if not stat.S_ISREG(mode):
-        raise FileAccessError(name, f"it is {'a directory' if stat.S_ISDIR(mode) else 'not a regular file'}")
-
-
 def refused(name: str, error: OSError | ValueError) -> FileAccessError:
     """The system's error about a file as an error of our family."""
     if isinstance(error, IsADirectoryError):
@@ -78,6 +67,17 @@ def refused(name: str, error: OSError | ValueError) -> FileAccessError:
     if isinstance(error, OSError):
         return FileAccessError(name, error.strerror or str(error), error.errno)
     return FileAccessError(name, str(error))
+
+
+def _status(name: str, *, follow: bool = True) -> os.stat_result:
+    """The status of a regular file; or of a link, if it is not to be followed."""
+    try:
+        status = Path(name).stat(follow_symlinks=follow)
+    except (OSError, ValueError) as error:  # for example a loop of links; ValueError: a null character
+        raise refused(name, error) from error
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+        raise FileAccessError(name, f"it is {'a directory' if stat.S_ISDIR(status.st_mode) else 'not a regular file'}")
+    return status
 
 
 # --- writing
@@ -88,7 +88,7 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object], *, follo
 
     Until then the bytes are in a new file beside it.  Before its first byte the new file gets the permissions and, if
     the system allows it, the owner of the old file.  If anything is raised, the old file is still there, and the new
-    file is removed.  If the process is killed, the next call removes its new file.
+    file is removed.  If the process is killed, a call on a later day removes its new file.
 
     Parameters
     ----------
@@ -107,27 +107,21 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object], *, follo
         It is not a path.
     """
     name = checked_path(path)
-    old = _status(name, follow)
+    old = _replaced(name, follow)
     target = Path(os.path.realpath(name)) if follow else Path(name)
     _sweep(target.parent)
-    part, file = _part(target), None
-    # No `with`: a signal may be handled before the first line of a context manager's __exit__.
+    part = target.with_name(_PART.format(secrets.token_hex(8)))
+    mode = 0o666 if old is None else 0o600
     try:
-        # Another process may remove the file before it is locked, as left over from a killed process; then try again.
-        # With a new name: a third process may have opened the old file, and would remove the new one by its name.
-        while file is None or not os.fstat(file.fileno()).st_nlink:
-            part = _part(target)
-            file = open(part, "xb", opener=partial(os.open, mode=0o666 if old is None else 0o600))  # noqa: SIM115 -- see above
-            _claim(file, old)
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
+        # Not a file of `tempfile`: those are private, and nobody can ask which permissions a new file should have.
+        with open(part, "xb", opener=partial(os.open, mode=mode)) as file:
+            if old is not None:
+                _make_alike(file, old)
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
         part.replace(target)
-        file.close()
     except BaseException as error:
-        if file is not None:
-            with suppress(OSError):  # the same error again: the disk is full
-                file.close()
         with suppress(OSError):
             part.unlink()
         if isinstance(error, OSError) and not isinstance(error, SyncedMemoryError):
@@ -136,49 +130,33 @@ def write_whole(path: StoredPath, write: Callable[[IO[bytes]], object], *, follo
     _sync_folder(target.parent)
 
 
-def _part(target: Path) -> Path:
-    """A name for a new file that nobody has."""
-    return target.with_name(_PART.format(secrets.token_hex(8)))
-
-
-def _status(name: str, follow: bool) -> os.stat_result | None:
+def _replaced(name: str, follow: bool) -> os.stat_result | None:
     """The status of the file that will be replaced; None if there is none, or a link that is not followed."""
     try:
-        status = Path(name).stat(follow_symlinks=follow)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:  # for example a loop of links; ValueError: a null character
-        raise refused(name, error) from error
-    if stat.S_ISLNK(status.st_mode):
-        return None
-    check_regular(name, status.st_mode)
-    return status
+        status = _status(name, follow=follow)
+    except FileAccessError as error:
+        if error.errno == errno.ENOENT:
+            return None
+        raise
+    return None if stat.S_ISLNK(status.st_mode) else status
 
 
-def _claim(file: IO[bytes], old: os.stat_result | None) -> None:
-    """Lock a new file for as long as it is open, and make it as private as the old one."""
-    with suppress(OSError):  # if files cannot be locked, `_sweep` removes none
-        fcntl.flock(file, fcntl.LOCK_EX)
-    if old is not None:
-        with suppress(OSError):  # only root can give files away
-            os.fchown(file.fileno(), -1, old.st_gid)
-            os.fchown(file.fileno(), old.st_uid, -1)
-        os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
+def _make_alike(file: IO[bytes], old: os.stat_result) -> None:
+    """Give a new file the permissions of the old one and, if the system lets us, its owner."""
+    with suppress(OSError):  # only root can give files away
+        os.fchown(file.fileno(), -1, old.st_gid)
+        os.fchown(file.fileno(), old.st_uid, -1)
+    os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
 
 
 def _sweep(folder: Path) -> None:
-    """Remove new files that killed processes left in a folder: those that nobody has locked.
-
-    A file that cannot be examined stays.
-    """
+    """Remove new files that killed processes left in a folder: those to which nobody has written for a day."""
     with suppress(OSError):
         for name in filter(_PARTS.fullmatch, os.listdir(folder)):  # noqa: PTH208 -- half the time, and a folder may be full
-            part = folder / name
-            with suppress(OSError, FileAccessError):
-                check_regular(name, part.lstat().st_mode)
-                with part.open("rb") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    part.unlink()
+            with suppress(OSError):
+                status = (folder / name).lstat()
+                if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _DAY:
+                    (folder / name).unlink()
 
 
 def _sync_folder(folder: Path) -> None:
@@ -235,13 +213,7 @@ def size_of(path: StoredPath) -> int:
     FileAccessError
         It is not a regular file, or its size cannot be read.
     """
-    name = checked_path(path)
-    try:
-        status = Path(name).stat()
-    except (OSError, ValueError) as error:  # ValueError: a null character
-        raise refused(name, error) from error
-    check_regular(name, status.st_mode)
-    return status.st_size
+    return _status(checked_path(path)).st_size
 
 
 def read_text(path: StoredPath, wanted: str) -> str:

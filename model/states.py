@@ -6,7 +6,7 @@ what is left of it without the settings, and without the facts that they decide,
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
@@ -14,16 +14,16 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import DeclarationError
-from .stepper import Input, State, Step, Stepper, shortened
+from .moves import Move, Stepper, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .declaration import Machine, Row
+    from .moves import Input, State
 
 __all__ = [
     "Configuration",
-    "Entry",
     "Space",
     "configurations",
     "explore",
@@ -58,28 +58,38 @@ class Configuration(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Space:
-    """A reachable space: every state, and the effect of every input in it.
+    """A reachable space: every move, in every state.
 
     Attributes
     ----------
     machine : Machine
     start : State
-    steps : dict
-        ``steps[state][input]`` is a `Step`.  States are in breadth-first order.  A call that means nothing is missing
-        where it has no row.
+    moves : tuple of Move
+        Those of one state after those of another, the states in breadth-first order.  A call that means nothing has
+        none where it has no row.
     """
 
     machine: Machine
     start: State
-    steps: Mapping[State, Mapping[Input, Step]]
+    moves: tuple[Move[State], ...]
 
     def __repr__(self) -> str:
         return f"<Space of {self.machine}: {len(self.steps)} states, {self.transitions} transitions>"
 
     @property
     def transitions(self) -> int:
-        """The number of (state, input) pairs."""
-        return sum(len(row) for row in self.steps.values())
+        """The number of moves."""
+        return len(self.moves)
+
+    @cached_property
+    def steps(self) -> Mapping[State, Mapping[Input, Move[State]]]:
+        """The moves by state and input: ``steps[state][input]``; also of a state without moves."""
+        found: dict[State, dict[Input, Move[State]]] = {self.start: {}}
+        for move in self.moves:
+            found[move.before][move.input] = move
+            if not move.input.ends:
+                found.setdefault(move.after, {})
+        return found
 
     @cached_property
     def configurations(self) -> Mapping[Configuration, State]:
@@ -97,7 +107,7 @@ class Space:
     @cached_property
     def _decided(self) -> frozenset[str]:
         """The facts that settings decide and no row tests."""
-        tested = {fact for row in self.machine.rows for fact in (*row.conditions, *row.unless)}
+        tested = {fact for row in self.machine.rows for fact in row.guards}
         decided = {by[0] for action in self.machine.actions.values() for by in action.by_setting}
         return frozenset(decided - tested)
 
@@ -128,7 +138,7 @@ def _code(meaning: Mapping[str, str], facts: frozenset[str]) -> str:
     return "p" if owned is None else "e"
 
 
-def explore(machine: Stepper, alphabet: tuple[Input, ...], start: State | None = None) -> Space:
+def explore(machine: Stepper, alphabet: tuple[Input, ...]) -> Space:
     """Search breadth-first for everything that some inputs can reach.
 
     Raises
@@ -137,22 +147,20 @@ def explore(machine: Stepper, alphabet: tuple[Input, ...], start: State | None =
         If in a state two rows are enabled at once, or none is though the call means something; or if there are too
         many states or transitions.
     """
-    start = machine.start if start is None else start
-    steps: dict[State, dict[Input, Step]] = {}
-    waiting, transitions = deque([start]), 0
+    moves: list[Move[State]] = []
+    waiting, seen = deque([machine.start]), {machine.start}
     while waiting:
         state = waiting.popleft()
-        if state in steps:
-            continue
-        if len(steps) == MOST_STATES:
+        for move in filter(None, (machine.step(state, entry) for entry in alphabet)):
+            moves.append(move)
+            if not move.input.ends and move.after not in seen:
+                seen.add(move.after)
+                waiting.append(move.after)
+        if len(seen) > MOST_STATES:
             raise DeclarationError(f"{machine.machine}: more than {MOST_STATES:,} states can be reached")
-        taken = ((entry, machine.step(state, entry)) for entry in alphabet)
-        steps[state] = {entry: step for entry, step in taken if step is not None}
-        transitions += len(steps[state])
-        if transitions > MOST_TRANSITIONS:
+        if len(moves) > MOST_TRANSITIONS:
             raise DeclarationError(f"{machine.machine}: more than {MOST_TRANSITIONS:,} transitions can be taken")
-        waiting.extend(step.after for entry, step in steps[state].items() if not entry.ends)
-    return Space(machine.machine, start, steps)
+    return Space(machine.machine, machine.start, tuple(moves))
 
 
 # --- the shared ones
@@ -173,13 +181,13 @@ def stepper(machine: Machine) -> Stepper:
 
 
 @cache
-def space(machine: Machine, *, null: bool = False, settings: bool = True) -> Space:
+def space(machine: Machine, *, null: bool = False, settings: bool = True, end: bool = False) -> Space:
     """The space of a machine: 62 states and 558 transitions for Caffe's, with changes of mode as inputs.
 
     Parameters
     ----------
     machine : Machine
-    null, settings : bool
+    null, settings, end : bool
         Which inputs there are besides calls: see `Stepper.inputs`.
 
     Raises
@@ -188,7 +196,7 @@ def space(machine: Machine, *, null: bool = False, settings: bool = True) -> Spa
         If the machine is unsound.
     """
     found = stepper(machine)
-    return explore(found, found.inputs(null=null, settings=settings))
+    return explore(found, found.inputs(null=null, settings=settings, end=end))
 
 
 def configurations(machine: Machine) -> tuple[Configuration, ...]:
@@ -196,43 +204,20 @@ def configurations(machine: Machine) -> tuple[Configuration, ...]:
     return tuple(space(machine).configurations)
 
 
-class Entry(NamedTuple):
-    """One entry of the matrix.
-
-    Attributes
-    ----------
-    row : Row
-        The row that fires.
-    actions : tuple of str
-    after : Configuration
-    facts : frozenset of str
-        All facts afterwards.
-    refusal : str
-        Empty unless the call is refused.
-    """
-
-    row: Row
-    actions: tuple[str, ...]
-    after: Configuration
-    facts: frozenset[str]
-    refusal: str
-
-
 @cache
-def matrix(machine: Machine) -> Mapping[Configuration, Mapping[Input, Entry]]:
-    """Every configuration and every call, also without its argument: 17 x 9 entries for Caffe's.
+def matrix(machine: Machine) -> Mapping[Configuration, Mapping[Input, Move[Configuration]]]:
+    """Every configuration and every call, also without its argument: 17 x 9 moves for Caffe's.
 
-    Settings are as at the beginning.  They affect only the facts in an entry, and the state of a configuration that is
-    reached first stands for all of them.  Calls that end the memory are not among them.
+    Settings are as at the beginning.  Of the states of a configuration, the one that is reached first stands for all of
+    them.  Calls that end the memory are not among the calls.
     """
     whole = space(machine, null=True, settings=False)
     return {
-        configuration: {
-            entry: Entry(step.row, step.actions, whole.configuration(step.after), step.after.facts, step.refusal)
-            for entry, step in whole.steps[state].items()
-            if step.row is not None
+        before: {
+            entry: Move(before, entry, move.actions, whole.configuration(move.after), move.refusal, move.row)
+            for entry, move in whole.steps[state].items()
         }
-        for configuration, state in whole.configurations.items()
+        for before, state in whole.configurations.items()
     }
 
 
@@ -243,19 +228,19 @@ def _check_soundness(machine: Stepper, whole: Space) -> None:
     """Refuse a machine with a head that cannot be reached, a row that never fires or a condition that never matters."""
     name, reached = str(machine.machine), {state.head for state in whole.steps}
     if missing := [head for head in machine.machine.heads if head not in reached]:
-        rows = [row for row in machine.machine.rows if row.dest == missing[0]]
-        leading = [row.identifier(head) for row in rows for head in row.source if head in reached]
+        leading = [effect for effect in machine.effects if effect.row.dest == missing[0]]
+        fired = [effect.identifier for effect in leading if effect.head in reached]
         text = f"{name}: cannot be reached: {missing[0]} ("
-        why = shortened(f"{text}only these lead there, and never fire: ", leading) if leading else ""
-        otherwise = "only rows of heads that cannot be reached lead there" if rows else "no row leads there"
+        why = shortened(f"{text}only these lead there, and never fire: ", fired) if fired else ""
+        otherwise = "only rows of heads that cannot be reached lead there" if leading else "no row leads there"
         raise DeclarationError(f"{why or f'{text}{otherwise}{_misspelled(machine.machine, missing[0])}'})")
-    unmet: dict[int, set[frozenset[str]]] = defaultdict(set)
+    unmet: dict[Row, set[frozenset[str]]] = {row: set() for row in machine.machine.rows}
     calls = [(entry.call.name, entry.holds) for entry in machine.inputs(end=True) if entry.call]
     for state, (call, holds) in product(whole.steps, calls):
-        for built in machine.rows_at.get((call, state.head), ()):
-            unmet[id(built.row)].add(built.unmet(state.facts | holds))
-    for row in machine.machine.rows:
-        _check_row(name, row, unmet[id(row)])
+        for effect in machine.effects_at.get((call, state.head), ()):
+            unmet[effect.row].add(effect.row.unmet(state.facts | holds))
+    for row, found in unmet.items():
+        _check_row(name, row, found)
 
 
 def _misspelled(machine: Machine, head: str) -> str:
@@ -271,7 +256,7 @@ def _check_row(name: str, row: Row, unmet: set[frozenset[str]]) -> None:
     identifiers = [row.identifier(head) for head in row.source]
     if frozenset() not in unmet:
         raise DeclarationError(shortened(f"{name}: never fires: ", identifiers))
-    for fact in (*row.conditions, *row.unless):
+    for fact in row.guards:
         # In some state this condition alone must keep the row from firing.
         if frozenset({fact}) not in unmet:
             raise DeclarationError(shortened(f"{name}: the condition {fact} never matters in ", identifiers))

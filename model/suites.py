@@ -16,13 +16,14 @@ from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from .moves import Input, State
 from .states import space
-from .stepper import Input, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .declaration import Machine
+    from .moves import Move
     from .states import Space
 
 __all__ = [
@@ -46,9 +47,9 @@ __all__ = [
 
 InputSequence = tuple[Input, ...]
 Output = tuple[object, ...]
-Taken = tuple[State, Input]
 StateT = TypeVar("StateT", bound=Hashable)
-_NO_ROW = (("no row",),)
+_NOTHING = (None,)
+"""What is seen where a state has no row for an input."""
 
 
 Rows = Mapping[StateT, Mapping[Input, tuple[object, StateT]]]
@@ -73,7 +74,7 @@ def access_to(rows: Rows[StateT]) -> dict[StateT, InputSequence]:
 def rows_of(found: Space) -> Rows[State]:
     """A space, as far as it can be observed."""
     return {
-        state: {entry: (output(found, state, entry), step.after) for entry, step in row.items()}
+        state: {entry: (output(found.machine, move), move.after) for entry, move in row.items()}
         for state, row in found.steps.items()
     }
 
@@ -86,32 +87,31 @@ def tour(machine: Machine) -> tuple[InputSequence, ...]:
     with a new memory (ownership, once given up, never returns).
     """
     found = space(machine)
-    missing = {(state, entry) for state, row in found.steps.items() for entry in row}
+    missing = {(move.before, move.input) for move in found.moves}
     sequences: list[InputSequence] = []
     while missing:
         sequence: list[Input] = []
         state = found.start
-        while path := _nearest(found, state, missing):
-            for entry in path:
-                missing.discard((state, entry))
-                state = found.steps[state][entry].after
-            sequence += path
+        while path := _nearest(found, state, lambda move: (move.before, move.input) in missing):
+            missing.difference_update((move.before, move.input) for move in path)
+            state = path[-1].after
+            sequence += (move.input for move in path)
         sequences.append(tuple(sequence))
     return tuple(sequences)
 
 
-def _nearest(found: Space, start: State, missing: set[tuple[State, Input]]) -> InputSequence:
-    """The shortest sequence from a state whose last step is a missing transition; empty if there is none."""
+def _nearest(found: Space, start: State, wanted: Callable[[Move[State]], bool]) -> tuple[Move[State], ...]:
+    """The fewest moves from a state whose last one is wanted; none if no such move can be reached."""
     seen = {start}
-    waiting: deque[tuple[State, InputSequence]] = deque([(start, ())])
+    waiting: deque[tuple[State, tuple[Move[State], ...]]] = deque([(start, ())])
     while waiting:
-        state, sequence = waiting.popleft()
-        for entry, step in found.steps[state].items():
-            if (state, entry) in missing:
-                return (*sequence, entry)
-            if step.after not in seen:
-                seen.add(step.after)
-                waiting.append((step.after, (*sequence, entry)))
+        state, path = waiting.popleft()
+        for move in found.steps[state].values():
+            if wanted(move):
+                return (*path, move)
+            if move.after not in seen:
+                seen.add(move.after)
+                waiting.append((move.after, (*path, move)))
     return ()
 
 
@@ -122,47 +122,29 @@ def pair_tour(machine: Machine) -> tuple[InputSequence, ...]:
     Greedy, like the tour: it goes from the last transition to the nearest missing pair.
     """
     found = space(machine)
-    missing = {
-        (state, entry): set(found.steps[step.after])
-        for state, row in found.steps.items()
-        for entry, step in row.items()
-    }
+    missing = {(move.before, move.input): set(found.steps[move.after]) for move in found.moves}
     sequences: list[InputSequence] = []
     while any(missing.values()):
         sequence: list[Input] = []
-        state = found.start
-        last: Taken | None = None
-        while path := _nearest_pair(found, state, last, missing):
-            for entry in path:
+        last: Move[State] | None = None
+        while path := _nearest_pair(found, last, missing):
+            for move in path:
                 if last is not None:
-                    missing[last].discard(entry)
-                last = (state, entry)
-                state = found.steps[state][entry].after
-            sequence += path
+                    missing[last.before, last.input].discard(move.input)
+                last = move
+            sequence += (move.input for move in path)
         sequences.append(tuple(sequence))
     return tuple(sequences)
 
 
 def _nearest_pair(
-    found: Space,
-    start: State,
-    last: Taken | None,
-    missing: dict[Taken, set[Input]],
-) -> InputSequence:
-    """The shortest sequence whose last two steps are a missing pair; the first of the two may be the last one taken."""
-    if last is not None and missing[last]:
-        return (min(missing[last], key=str),)
-    seen = {start}
-    waiting: deque[tuple[State, InputSequence]] = deque([(start, ())])
-    while waiting:
-        state, sequence = waiting.popleft()
-        for entry, step in found.steps[state].items():
-            if missing[state, entry]:
-                return (*sequence, entry)
-            if step.after not in seen:
-                seen.add(step.after)
-                waiting.append((step.after, (*sequence, entry)))
-    return ()
+    found: Space, last: Move[State] | None, missing: dict[tuple[State, Input], set[Input]]
+) -> tuple[Move[State], ...]:
+    """The fewest moves that, with the one before them, end a missing pair, or begin one."""
+    if last is not None and (following := missing[last.before, last.input]):
+        return (found.steps[last.after][min(following, key=str)],)
+    start = found.start if last is None else last.after
+    return _nearest(found, start, lambda move: bool(missing[move.before, move.input]))
 
 
 def cycles(machine: Machine) -> tuple[InputSequence, ...]:
@@ -243,7 +225,7 @@ def _tell_apart(
 ) -> InputSequence:
     first, second = rows[a], rows[b]
     for entry in {**first, **second}:
-        if first.get(entry, _NO_ROW)[0] != second.get(entry, _NO_ROW)[0]:
+        if first.get(entry, _NOTHING)[0] != second.get(entry, _NOTHING)[0]:
             return (entry,)
     for entry, (_, after) in first.items():
         rest = known.get(frozenset((after, second[entry][1])))
@@ -252,21 +234,18 @@ def _tell_apart(
     return ()
 
 
-def output(found: Space, state: State, entry: Input) -> Output:
-    """What can be observed of a step: its actions in order, with the kind of memory, or the refusal.
+def output(machine: Machine, move: Move[State]) -> Output:
+    """What can be observed of a move: its actions in order, with the kind of memory, or the refusal.
 
     The next head too, if the machine has no actions, because then nothing else can be seen.
     """
-    machine, step = found.machine, found.steps[state].get(entry)
-    if step is None:
-        return _NO_ROW[0]
-    seen: list[object] = [step.refusal] if step.refusal else []
-    for name in step.actions:
+    seen: list[object] = [move.refusal] if move.refusal else []
+    for name in move.actions:
         action = machine.actions[name]
-        facts = {"allocate": step.after.facts, "free": state.facts}.get(action.does, frozenset[str]())
+        facts = {"allocate": move.after.facts, "free": move.before.facts}.get(action.does, frozenset[str]())
         kind = [fact for fact in machine.facts.values() if fact.means == "pinned" and fact.side == action.side]
         seen.append((name, *(fact.name in facts for fact in kind)))
-    return tuple(seen) if machine.actions else (*seen, step.after.head)
+    return tuple(seen) if machine.actions else (*seen, move.after.head)
 
 
 @cache

@@ -23,10 +23,11 @@ from .svg import SvgWriter, framed
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from ..moves import Move, State
     from ..opening import AnyCall, AnyMachine
     from .arrangement import Arrangement
     from .drawing import Drawing
-    from .trace import Trace, TraceStep
+    from .trace import Trace
 
 __all__ = ["diagram_svg", "painted"]
 
@@ -141,8 +142,8 @@ def _below(drawn: Drawing, detail: Detail, inscriber: Inscriber) -> list[Item]:
     ]
 
 
-def _step(inscriber: Inscriber, step: TraceStep, text: str) -> Item:
-    if step.refusal or step.asked.ends:
+def _step(inscriber: Inscriber, step: Move[State], text: str) -> Item:
+    if step.refusal or step.input.ends:
         return Item([("note", text)], REFUSED if step.refusal else FINAL, "ink")
     kind = kind_of(inscriber.drawn.machine, [step])
     return Item([("note", text)], inscriber.bullet(kind), COLOURS[kind])

@@ -15,10 +15,10 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..caffe import DEFAULT
+from ..moves import Input
 from ..opening import machine_of
 from ..spelling import Spelled
 from ..states import matrix
-from ..stepper import Input
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -39,11 +39,11 @@ __all__ = [
     "arrows",
     "drawing",
     "drawing_of",
-    "effect",
     "guards_of",
     "kind_of",
     "notes",
     "phrase_of",
+    "steps_of",
 ]
 
 
@@ -68,7 +68,7 @@ class Direction(Spelled, enum.StrEnum):
 
 
 class Acting(Protocol):
-    """Anything with actions, by their names: a row, or an entry of the matrix."""
+    """Anything with actions, by their names: a row, or a move."""
 
     @property
     def actions(self) -> tuple[str, ...]: ...
@@ -148,7 +148,7 @@ def arrows(machine: Machine) -> Arrows:
     return dict(sorted(found.items(), key=lambda item: [order.index(head) for head in item[0]]))
 
 
-def effect(machine: Machine, rows: Iterable[Acting]) -> str:
+def steps_of(machine: Machine, rows: Iterable[Acting]) -> str:
     """The actions of the rows of one line, in order; an action that only some of the rows have is in brackets."""
     variants = [[phrase_of(machine.actions[action]) for action in row.actions] for row in rows]
     steps = dict.fromkeys(word for variant in sorted(variants, key=len, reverse=True) for word in variant)
@@ -176,7 +176,7 @@ def notes(machine: Machine, calls: Collection[str] = ()) -> tuple[Note, ...]:
 
 def _note(machine: Machine, call: str, refusal: str, rows: list[Row]) -> Note:
     heads = tuple(head for head in machine.heads if any(head in row.source for row in rows))
-    done = effect(machine, rows)
+    done = steps_of(machine, rows)
     result = f"refused, {refusal}" if refusal else f"{done}, then the end" if done else "the end"
     identifiers = tuple(row.identifier(head) for row in rows for head in row.source)
     return Note(call, f"{call} in {_where(heads, machine.heads)}: {result}", heads, not refusal, identifiers)
@@ -350,27 +350,25 @@ def _guards(machine: Machine, rows: list[Row], guarded: bool, chooses: bool) -> 
 
 def _steps(machine: Machine, rows: list[Row], guards: tuple[str, ...]) -> tuple[str, ...]:
     if not guards:
-        done = effect(machine, rows)
+        done = steps_of(machine, rows)
         return (done,) if done else ()
-    return tuple(f"{guard}: {effect(machine, [row]) or 'nothing'}" for guard, row in zip(guards, rows, strict=True))
+    return tuple(f"{guard}: {steps_of(machine, [row]) or 'nothing'}" for guard, row in zip(guards, rows, strict=True))
 
 
 def guards_of(machine: Machine, row: Row, *, data: bool = False) -> tuple[str, ...]:
     """The conditions of a row; one that must not hold has an exclamation mark.  `data` adds that about the argument."""
-    asked = [(fact, "") for fact in row.conditions] + [(fact, "!") for fact in row.unless]
     argument = machine.calls[row.call].takes
-    return tuple(f"{mark}{fact}" for fact, mark in asked if data or fact != argument)
+    asked = {fact: wanted for fact, wanted in row.guards.items() if data or fact != argument}
+    return tuple(fact if wanted else f"!{fact}" for fact, wanted in asked.items())
 
 
 def _configuration_edges(machine: Machine, calls: Collection[str]) -> tuple[Edge, ...]:
     found = dict[tuple[str, str], list[Line]]()
-    for before, entries in matrix(machine).items():
-        for asked, entry in entries.items():
-            if entry.refusal or (calls and entry.row.call not in calls):
+    for moves in matrix(machine).values():
+        for move in moves.values():
+            if move.refusal or (calls and str(move.input.call) not in calls):
                 continue
-            done = effect(machine, [entry])
-            line = Line(
-                str(asked), (done,) if done else (), kind_of(machine, [entry]), (entry.row.identifier(before.head),)
-            )
-            found.setdefault((str(before), str(entry.after)), []).append(line)
+            done = steps_of(machine, [move])
+            line = Line(str(move.input), (done,) if done else (), kind_of(machine, [move]), (move.identifier,))
+            found.setdefault((str(move.before), str(move.after)), []).append(line)
     return tuple(Edge(source, dest, tuple(lines)) for (source, dest), lines in found.items())

@@ -10,38 +10,16 @@ from ..opening import machine_of
 from ..spelling import names_in
 from ..states import space, stepper
 from .diagram import diagram_svg
-from .drawing import Detail, effect
+from .drawing import Detail, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from ..declaration import Machine
+    from ..moves import Move, State
     from ..opening import AnyMachine
-    from ..stepper import Input, State
 
-__all__ = ["Trace", "TraceStep", "trace_of"]
-
-
-class TraceStep(NamedTuple):
-    """One call of a trace.
-
-    Attributes
-    ----------
-    asked : Input
-    before, after : State
-    identifier : str
-        The transition that the step took; empty for a change of a setting.
-    actions : tuple of str
-    refusal : str
-        Empty unless the call was refused.
-    """
-
-    asked: Input
-    before: State
-    after: State
-    identifier: str
-    actions: tuple[str, ...]
-    refusal: str
+__all__ = ["Trace", "trace_of"]
 
 
 class Trace(NamedTuple):
@@ -51,12 +29,12 @@ class Trace(NamedTuple):
     ----------
     size : int or None
         The size of the memory in bytes; None if it does not matter.
-    steps : tuple of TraceStep
+    steps : tuple of Move
     machine : Machine
     """
 
     size: int | None
-    steps: tuple[TraceStep, ...]
+    steps: tuple[Move[State], ...]
     machine: Machine = DEFAULT
 
     def _repr_svg_(self) -> str:
@@ -114,23 +92,23 @@ class Trace(NamedTuple):
             return f"{self.size * times:,} byte{'' if self.size * times == 1 else 's'}"
         return "nothing" if not times else "all bytes" if times == 1 else f"all bytes {times:,} times"
 
-    def _said(self, step: TraceStep, detail: Detail) -> str:
+    def _said(self, step: Move[State], detail: Detail) -> str:
         start = _named(self.machine, step.before, detail)
         if step.refusal:
-            return f"{step.asked} in {start}: refused, {step.refusal}"
+            return f"{step.input} in {start}: refused, {step.refusal}"
         copies = [self._amount(1) for side in self.machine.sides if self._copies(step, side)]
-        end = "the end" if step.asked.ends else _named(self.machine, step.after, detail)
-        return f"{step.asked}: {start} → {end}, {', '.join([self._done(step), *copies])}"
+        end = "the end" if step.input.ends else _named(self.machine, step.after, detail)
+        return f"{step.input}: {start} → {end}, {', '.join([self._done(step), *copies])}"
 
-    def _done(self, step: TraceStep) -> str:
+    def _done(self, step: Move[State]) -> str:
         """The effect of a step.  The name of the end has no side, so each of its frees is named with its side."""
-        if not step.asked.ends:
-            return effect(self.machine, [step]) or "nothing"
+        if not step.input.ends:
+            return steps_of(self.machine, [step]) or "nothing"
         sides = [self.machine.actions[action].side for action in step.actions]
         freed = [side for side in self.machine.sides if side in sides]
-        return " + ".join(f"{effect(self.machine, [step])} {side.upper()}" for side in freed) or "nothing"
+        return " + ".join(f"{steps_of(self.machine, [step])} {side.upper()}" for side in freed) or "nothing"
 
-    def _copies(self, step: TraceStep, side: str) -> int:
+    def _copies(self, step: Move[State], side: str) -> int:
         words = (self.machine.actions[action] for action in step.actions)
         return sum(word.does == "copy" and word.side == side for word in words)
 
@@ -167,7 +145,8 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
         raise InvalidExportError("a trace has at least one call, got none")
     if size is not None and size < 0:
         raise InvalidExportError(f"a memory has at least 0 bytes, got {size}")
-    state, steps = stepper(machine).start, list[TraceStep]()
+    state = stepper(machine).start
+    steps: list[Move[State]] = []
     for number, name in enumerate(names, 1):
         if name not in known:
             raise InvalidExportError(f"{name!r} is not a call of edition {machine}; its calls are {', '.join(known)}")
@@ -176,7 +155,6 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
         taken = stepper(machine).step(state, known[name])
         if taken is None:
             raise InvalidExportError(f"{machine} has no row for {name} in {state.head}, at call {number} of the trace")
-        identifier = taken.row.identifier(state.head) if taken.row else ""
-        steps.append(TraceStep(known[name], state, taken.after, identifier, taken.actions, taken.refusal))
+        steps.append(taken)
         state = taken.after
     return Trace(size, tuple(steps), machine)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from ..caffe import EDITIONS
 from ..opening import machine_of
-from ..refusals import error_of
+from ..refusals import reason_of
 from ..states import matrix, space, stepper
 
 if TYPE_CHECKING:
-    from ..declaration import Action, Call, Machine, Row
+    from ..declaration import Action, Call, Machine
+    from ..moves import Effect, Input, Move, State
     from ..opening import AnyMachine
-    from ..states import Configuration, Entry
-    from ..stepper import Input, State
+    from ..states import Configuration
 
 __all__ = ["CONTENTS", "FORMAT", "VERSION", "machine_document", "machine_json"]
 
@@ -100,13 +100,13 @@ def _machine(machine: Machine) -> Json:
         ],
         "cycles": [list(cycle) for cycle in machine.cycles],
         "inputs": [_input(entry) for entry in asked],
-        "transitions": [_transition(machine, row, head) for row in machine.rows for head in row.source],
+        "transitions": [_transition(machine, effect) for effect in stepper(machine).effects],
         "configurations": [_configuration(machine, it, state) for it, state in first.items()],
-        "cells": [_cell(machine, before, it, entry) for before, row in rows.items() for it, entry in row.items()],
+        "cells": [_cell(machine, move) for row in rows.values() for move in row.values()],
         "counts": {
             "configurations": len(rows),
             "cells": sum(map(len, rows.values())),
-            "refusals": sum(bool(entry.refusal) for row in rows.values() for entry in row.values()),
+            "refusals": sum(bool(move.refusal) for row in rows.values() for move in row.values()),
             "states": len(found.steps),
             "transitions": found.transitions,
         },
@@ -149,18 +149,18 @@ def _input(entry: Input) -> Json:
     }
 
 
-def _transition(machine: Machine, row: Row, source: str) -> Json:
-    leads_nowhere = row.refusal or machine.calls[row.call].ends
+def _transition(machine: Machine, effect: Effect) -> Json:
+    row, head, dest, _ = effect
     return {
-        "id": row.identifier(source),
+        "id": effect.identifier,
         "call": row.call,
-        "source": source,
-        "dest": None if leads_nowhere else row.dest or source,
+        "source": head,
+        "dest": None if row.refusal or machine.calls[row.call].ends else dest,
         "conditions": list(row.conditions),
         "unless": list(row.unless),
         "actions": list(row.actions),
         "refusal": row.refusal or None,
-        "reason": _reason(machine, row, source),
+        "reason": reason_of(machine, row, head),
         "cite": row.cite,
         "sources": _cited(row.cite),
     }
@@ -179,19 +179,6 @@ def _cited(cite: str) -> list[Json]:
     ]
 
 
-class _Null:
-    """No data: shown as ``NULL``, the word of the document's inputs, not as Python's None."""
-
-    def __repr__(self) -> str:
-        return "NULL"
-
-
-def _reason(machine: Machine, row: Row, head: str) -> str | None:
-    if not row.refusal:
-        return None
-    return str(error_of(machine.refusals[row.refusal], row.call, machine.heads[head], _Null()))
-
-
 def _configuration(machine: Machine, configuration: Configuration, state: State) -> Json:
     ends = [entry for entry in stepper(machine).inputs(end=True) if entry.ends]
     taken = [(entry, stepper(machine).step(state, entry)) for entry in ends]
@@ -202,24 +189,24 @@ def _configuration(machine: Machine, configuration: Configuration, state: State)
         "ends": [
             {
                 "input": str(entry),
-                "transition": step.row.identifier(configuration.head),
+                "transition": step.identifier,
                 "actions": list(step.actions),
             }
             for entry, step in taken
-            if step and step.row
+            if step
         ],
     }
 
 
-def _cell(machine: Machine, before: Configuration, asked: Input, entry: Entry) -> Json:
+def _cell(machine: Machine, move: Move[Configuration]) -> Json:
     return {
-        "configuration": str(before),
-        "input": str(asked),
-        "transition": entry.row.identifier(before.head),
-        "actions": list(entry.actions),
-        "after": str(entry.after),
-        "refusal": entry.refusal or None,
-        "reason": _reason(machine, entry.row, before.head),
+        "configuration": str(move.before),
+        "input": str(move.input),
+        "transition": move.identifier,
+        "actions": list(move.actions),
+        "after": str(move.after),
+        "refusal": move.refusal or None,
+        "reason": move.row and reason_of(machine, move.row, move.before.head),
     }
 
 

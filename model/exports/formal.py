@@ -18,10 +18,11 @@ from ..states import stepper
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..declaration import Action, Machine, Row
+    from ..declaration import Action, BySetting, Machine
+    from ..moves import Effect
     from ..opening import AnyMachine
 
-__all__ = ["BySetting", "FormalModel", "Literal", "Update", "Version", "formal_model"]
+__all__ = ["FormalModel", "Literal", "Update", "Version", "formal_model"]
 
 
 class Version(NamedTuple):
@@ -38,28 +39,16 @@ class Literal(NamedTuple):
     value: bool
 
 
-class BySetting(NamedTuple):
-    """A fact that is true afterwards if a setting has a value."""
-
-    setting: str
-    value: str
-
-
 class Update(NamedTuple):
-    """A row in one of its heads.
+    """The effect of a row, and what it does to contents.
 
     Attributes
     ----------
     name : str
         A valid identifier in every language: call, head, and a number if the call has several rows there.
-    identifier : str
-        The identifier of the transition.
-    head, dest : str
-        The same head if the call does not move it.
+    effect : Effect
     asked : tuple of Literal
         The conditions that ask for facts which actions change.
-    facts : dict of str to bool or BySetting
-        The facts that change, with their new values.
     versions : dict of str to Version
         The versions that change.
     faults : tuple of Literal
@@ -69,11 +58,8 @@ class Update(NamedTuple):
     """
 
     name: str
-    identifier: str
-    head: str
-    dest: str
+    effect: Effect
     asked: tuple[Literal, ...]
-    facts: dict[str, bool | BySetting]
     versions: dict[str, Version]
     faults: tuple[Literal, ...]
     broken: bool
@@ -86,8 +72,8 @@ class Update(NamedTuple):
     @property
     def changed(self) -> tuple[str, ...]:
         """The variables that the row changes."""
-        changes = {"head": self.dest != self.head, "fault": self.can_fail}
-        return (*self.facts, *self.versions, *(name for name, changed in changes.items() if changed))
+        others = {"head": self.effect.dest != self.effect.head, "fault": self.can_fail}
+        return (*self.effect.changes, *self.versions, *(name for name, changed in others.items() if changed))
 
 
 class FormalModel(NamedTuple):
@@ -188,24 +174,23 @@ def _updates(machine: Machine) -> tuple[Update, ...]:
     found: list[Update] = []
     for call in machine.calls.values():
         for head in machine.heads if not call.ends else ():
-            rows = machine.rows_at.get((call.name, head), ())
-            for number, row in enumerate(rows, 1):
-                name = f"{call}_{head}" + (f"_{number}" if len(rows) > 1 else "")
-                found.append(_Walk(machine, row, head).update(name))
+            effects = stepper(machine).effects_at.get((call.name, head), ())
+            for number, effect in enumerate(effects, 1):
+                name = f"{call}_{head}" + (f"_{number}" if len(effects) > 1 else "")
+                found.append(_Walk(machine, effect).update(name))
     return tuple(found)
 
 
 class _Walk:
     """The actions of a row, taken one after the other, with what is known of the facts."""
 
-    def __init__(self, machine: Machine, row: Row, head: str) -> None:
-        self._machine, self._row, self._head = machine, row, machine.heads[head]
+    def __init__(self, machine: Machine, effect: Effect) -> None:
+        self._machine, self._effect, self._head = machine, effect, machine.heads[effect.head]
         self._pointers, self._owned = _facts(machine, "pointer"), _facts(machine, "owned")
         free = stepper(machine).free
-        known = dict.fromkeys(row.conditions, True) | dict.fromkeys(row.unless, False)
-        self._asked = {fact: value for fact, value in known.items() if fact in machine.facts and fact not in free}
+        guards = effect.row.guards.items()
+        self._asked = {fact: value for fact, value in guards if fact in machine.facts and fact not in free}
         self._known: dict[str, bool | BySetting] = dict(self._asked)
-        self._facts: dict[str, bool | BySetting] = {}
         self._versions = {side: Version(_version_of(side)) for side in machine.sides}
         self._fresh = set(self._head.fresh)
         self._faults: list[Literal] = []
@@ -213,23 +198,22 @@ class _Walk:
 
     def update(self, name: str) -> Update:
         """Take all actions."""
-        for action in self._row.actions:
-            self._take(self._machine.actions[action])
-        call = self._machine.calls[self._row.call]
-        if call.writes and not self._row.refusal:
+        row = self._effect.row
+        for action in map(self._machine.actions.__getitem__, row.actions):
+            self._take(action)
+            self._known |= action.changes
+        call = self._machine.calls[row.call]
+        if call.writes and not row.refusal:
             origin, writes = self._versions[call.side]
             self._versions[call.side] = Version(origin, writes + 1)
         for pointer in self._pointers.values():
-            if self._facts.get(pointer) is False:
+            if self._effect.changes.get(pointer) is False:
                 self._never(pointer, value=True)
         versions = {_version_of(side): version for side, version in self._versions.items()}
         return Update(
             name=name,
-            identifier=self._row.identifier(self._head.name),
-            head=self._head.name,
-            dest=self._row.dest or self._head.name,
+            effect=self._effect,
             asked=tuple(Literal(fact, value) for fact, value in self._asked.items()),
-            facts=self._facts,
             versions={side: version for side, version in versions.items() if version != Version(side)},
             faults=tuple(dict.fromkeys(self._faults)),
             broken=self._broken,
@@ -254,7 +238,6 @@ class _Walk:
         elif action.does == "adopt":
             fresh = (_version_of(it) for it in self._machine.sides if it in self._head.fresh)
             self._versions[side] = Version(next(fresh, "0"), 1)
-        self._apply(action)
 
     def _never(self, fact: str | None, *, value: bool) -> None:
         """Record a fault for the case that a fact has this value now."""
@@ -264,12 +247,3 @@ class _Walk:
             self._faults.append(Literal(fact, value))
         else:
             self._broken |= self._known[fact] is value
-
-    def _apply(self, action: Action) -> None:
-        changes: dict[str, bool | BySetting] = {
-            **dict.fromkeys(action.sets, True),
-            **dict.fromkeys(action.clears, False),
-            **{fact: BySetting(setting, value) for fact, setting, value in action.by_setting},
-        }
-        self._facts |= changes
-        self._known |= changes

@@ -244,8 +244,8 @@ def _check_calls(format_: str, machine: Machine, calls: Collection[str], trace: 
         shown = " and ".join(calls)
         raise InvalidExportError(f"{format_} shows {shown} only as a note, not as an arrow: add another call")
     for step in () if trace is None else trace.steps:
-        if step.asked.call is not None and step.asked.call.name not in calls:
-            raise InvalidExportError(f"the trace calls {step.asked.call}, which is not among the calls to show")
+        if step.input.call is not None and step.input.call.name not in calls:
+            raise InvalidExportError(f"the trace calls {step.input.call}, which is not among the calls to show")
 
 
 def _had(can: bool, format_: str, what: str, value: Any) -> Any:  # noqa: ANN401 -- passed on as it is

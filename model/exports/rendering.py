@@ -29,8 +29,9 @@ from .formal import check_names, formal_model
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from ..declaration import Machine, Row
+    from ..declaration import Machine
     from ..diagrams.drawing import Detail
+    from ..moves import Effect
     from ..opening import AnyMachine
 
 __all__ = ["FOLDER", "SOURCES", "rendered", "templates"]
@@ -38,49 +39,34 @@ __all__ = ["FOLDER", "SOURCES", "rendered", "templates"]
 FOLDER = Path(__file__).parent / "templates"
 
 
-class Coded(NamedTuple):
-    """A row in one of its heads as numbers: each fact is a bit, and each condition on an argument another one.
-
-    A row fires if ``found & required == required`` and ``found & excluded == 0``.  The facts afterwards are ``facts &
-    kept | sets``, with a pair of masks for each combination of settings.
-    """
-
-    row: Row
-    identifier: str
-    head: str
-    dest: str
-    required: int
-    excluded: int
-    kept: tuple[int, ...]
-    sets: tuple[int, ...]
-
-
 class Code(NamedTuple):
-    """A machine as numbers, for languages that have integers.
+    """A machine as numbers: each fact is a bit, and each condition on an argument another one.
+
+    A row fires if ``found & required == required`` and ``found & excluded == 0``, for the masks of its conditions.  The
+    facts afterwards are ``facts & kept | sets``, with a pair of masks for each combination of settings.
 
     Attributes
     ----------
-    name : str
-        That of the machine.
+    machine : Machine
     words : Machine
         The words in the order of their numbers: those of this machine, and of others that have the same numbers.
     bits : dict of str to int
         Facts and conditions on arguments.
     data : int
         The bits that are set for a call with its argument.
-    rows : list of Coded
+    rows : tuple of Effect
     """
 
-    name: str
+    machine: Machine
     words: Machine
     bits: dict[str, int]
     data: int
-    rows: list[Coded]
+    rows: tuple[Effect, ...]
 
     @property
     def prefix(self) -> str:
         """What is before all names: that of the machine; of Caffe's editions, which have the same numbers, ``smd``."""
-        return "smd" if self.words is CAFFE.numbered_as else identifier(self.name).lower()
+        return "smd" if self.words is CAFFE.numbered_as else identifier(self.machine.name).lower()
 
     @property
     def contents(self) -> tuple[str, ...]:
@@ -91,6 +77,20 @@ class Code(NamedTuple):
     def mask(self, names: Iterable[str]) -> int:
         """The bits of some facts."""
         return sum({self.bits[name] for name in names})
+
+    @property
+    def combinations(self) -> list[dict[str, str]]:
+        """The settings with all their values."""
+        settings = self.machine.settings
+        return [dict(zip(settings, it, strict=True)) for it in product(*(it.values for it in settings.values()))]
+
+    def kept(self, row: Effect) -> list[int]:
+        """The facts that are true after a row if all were before, for each combination of settings."""
+        return [self.mask(row.facts_after(frozenset(self.machine.facts), settings)) for settings in self.combinations]
+
+    def sets(self, row: Effect) -> list[int]:
+        """The facts that are true after a row if none was before, for each combination of settings."""
+        return [self.mask(row.facts_after(frozenset(), settings)) for settings in self.combinations]
 
 
 def coded(edition: AnyMachine) -> Code:
@@ -118,19 +118,7 @@ def coded(edition: AnyMachine) -> Code:
             raise InvalidExportError(f"{machine}: {both[0]} is a {kind} and a {other}, which have one name in code")
     arguments = dict.fromkeys(call.takes for call in words.calls.values() if call.takes)
     bits = {name: 1 << number for number, name in enumerate([*words.facts, *arguments])}
-    code = Code(machine.name, words, bits, sum(bits[name] for name in arguments), [])
-    step, every = stepper(machine), frozenset(machine.facts)
-    settings = list(product(*(setting.values for setting in machine.settings.values())))
-    for row in machine.rows:
-        # An action sets, clears or keeps each fact, so its effect on all facts and on none tells its effect on any.
-        kept, sets = (
-            tuple(code.mask(step.facts_after(facts, row.actions, values)) for values in settings)
-            for facts in (every, frozenset[str]())
-        )
-        masks = code.mask(row.conditions), code.mask(row.unless)
-        for head in row.source:
-            code.rows.append(Coded(row, row.identifier(head), head, row.dest or head, *masks, kept, sets))
-    return code
+    return Code(machine, words, bits, sum(bits[name] for name in arguments), stepper(machine).effects)
 
 
 SOURCES: Mapping[str, Any] = MappingProxyType(

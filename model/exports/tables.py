@@ -7,16 +7,17 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..caffe import DEFAULT
-from ..diagrams.drawing import Detail, effect, guards_of
+from ..diagrams.drawing import Detail, guards_of, steps_of
 from ..opening import machine_of
 from ..states import matrix, stepper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterator
 
-    from ..declaration import Machine, Row
+    from ..declaration import Machine
+    from ..moves import Effect, Move
     from ..opening import AnyCall, AnyMachine
-    from ..states import Entry
+    from ..states import Configuration
 
 __all__ = [
     "CellLine",
@@ -102,48 +103,48 @@ def table_of(
 
 
 def _head_table(machine: Machine, calls: Collection[str], *, merged: bool) -> TextTable:
-    lines = _merged if merged else _apart
+    lines, effects_at = _merged if merged else _apart, stepper(machine).effects_at
     rows = tuple(
-        (call, tuple(lines(machine, machine.rows_at.get((call, head), ()), head) for head in machine.heads))
+        (call, tuple(lines(machine, effects_at.get((call, head), ())) for head in machine.heads))
         for call in machine.calls
         if not calls or call in calls
     )
     return TextTable(("call", *machine.heads), rows, (), coded=False)
 
 
-def _apart(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[CellLine, ...]:
-    return tuple(_line(machine, row, ", ".join(row.actions), head) for row in rows)
+def _apart(machine: Machine, effects: tuple[Effect, ...]) -> tuple[CellLine, ...]:
+    return tuple(_line(machine, it, ", ".join(it.row.actions)) for it in effects)
 
 
-def _line(machine: Machine, row: Row, steps: str, head: str) -> CellLine:
+def _line(machine: Machine, effect: Effect, steps: str) -> CellLine:
+    row = effect.row
     guards = guards_of(machine, row, data=True)
     if row.refusal:
         return CellLine(guards, "", (), row.refusal, refused=True)
-    end = "the end" if machine.calls[row.call].ends else row.dest or head
-    return CellLine(guards, steps or "nothing", flag_changes(machine, row.actions), end, refused=False)
+    end = "the end" if machine.calls[row.call].ends else effect.dest
+    return CellLine(guards, steps or "nothing", flag_changes(machine, effect), end, refused=False)
 
 
-def _merged(machine: Machine, rows: tuple[Row, ...], head: str) -> tuple[CellLine, ...]:
-    acting = [row for row in rows if not row.refusal]
-    refused = [_line(machine, row, "", head) for row in rows if row.refusal]
-    dests = dict.fromkeys(row.dest or head for row in acting)
+def _merged(machine: Machine, effects: tuple[Effect, ...]) -> tuple[CellLine, ...]:
+    acting = [it for it in effects if not it.row.refusal]
+    refused = [_line(machine, it, "") for it in effects if it.row.refusal]
+    dests = dict.fromkeys(it.dest for it in acting)
     if len(dests) > 1:  # without guards it would look as if there were a choice
-        done = [_line(machine, row, effect(machine, [row]), head) for row in acting]
+        done = [_line(machine, it, steps_of(machine, [it.row])) for it in acting]
     else:
-        done = [_line(machine, acting[0], effect(machine, acting), head)._replace(guards=()) for _ in dests]
+        steps = steps_of(machine, [it.row for it in acting])
+        done = [_line(machine, acting[0], steps)._replace(guards=()) for _ in dests]
     return (*refused, *(line._replace(flags=()) for line in done))
 
 
-def flag_changes(machine: Machine, actions: Iterable[str]) -> tuple[str, ...]:
-    """The changes of flags by these actions; if two actions change the same flag, the later change."""
-    found: dict[str, str] = {}
-    flags = [flag.name for flag in machine.flags]
-    for name in actions:
-        action = machine.actions[name]
-        found |= {flag: "+{}" for flag in flags if flag in action.sets}
-        found |= {flag: "-{}" for flag in flags if flag in action.clears}
-        found |= {fact: f"{{}} by {setting}" for fact, setting, _ in action.by_setting if fact in flags}
-    return tuple(text.format(name) for name, text in found.items())
+def flag_changes(machine: Machine, effect: Effect) -> tuple[str, ...]:
+    """What a row does to the flags."""
+    flags = {flag.name for flag in machine.flags}
+    changes = [(fact, value) for fact, value in effect.changes.items() if fact in flags]
+    return tuple(
+        f"{'+' if value else '-'}{fact}" if isinstance(value, bool) else f"{fact} by {value.setting}"
+        for fact, value in changes
+    )
 
 
 def _configuration_table(machine: Machine, calls: Collection[str]) -> TextTable:
@@ -151,7 +152,7 @@ def _configuration_table(machine: Machine, calls: Collection[str]) -> TextTable:
     shown = [entry for entry in asked if entry.call and (not calls or entry.call.name in calls)]
     found = matrix(machine)
     rows = tuple(
-        (str(before), tuple((_entry(machine, row[entry]),) if entry in row else () for entry in shown))
+        (str(before), tuple((_coded_line(machine, row[entry]),) if entry in row else () for entry in shown))
         for before, row in found.items()
     )
     used = {action for row in found.values() for entry in shown if entry in row for action in row[entry].actions}
@@ -159,9 +160,9 @@ def _configuration_table(machine: Machine, calls: Collection[str]) -> TextTable:
     return TextTable(("configuration", *map(str, shown)), rows, legend, coded=True)
 
 
-def _entry(machine: Machine, entry: Entry) -> CellLine:
-    steps = " ".join(machine.actions[action].code or action for action in entry.actions)
-    return CellLine((), steps, (), entry.refusal or str(entry.after), refused=bool(entry.refusal))
+def _coded_line(machine: Machine, move: Move[Configuration]) -> CellLine:
+    steps = " ".join(machine.actions[action].code or action for action in move.actions)
+    return CellLine((), steps, (), move.refusal or str(move.after), refused=bool(move.refusal))
 
 
 class Markup(NamedTuple):
@@ -169,7 +170,18 @@ class Markup(NamedTuple):
 
     code: Callable[[str], str]
     strong: Callable[[str], str]
-    plain: Callable[[str], str] = str
+    plain: Callable[[str], str]
+    arrow: str = "→"
+
+    def rows(self, table: TextTable) -> Iterator[tuple[str, list[list[str]]]]:
+        """The name of each row, and the lines of each of its cells."""
+        name = self.code if table.coded else self.plain
+        for called, cells in table.rows:
+            yield name(called), [[self.said(line, coded=table.coded) for line in cell] for cell in cells]
+
+    def legend(self, table: TextTable) -> str:
+        """The codes that are used with their meanings; empty if there are none."""
+        return ", ".join(f"{self.code(code)} {self.plain(meaning)}" for code, meaning in table.legend)
 
     def said(self, line: CellLine, *, coded: bool) -> str:
         """A line of a cell."""
@@ -181,7 +193,7 @@ class Markup(NamedTuple):
         code = self.code if coded else self.plain
         steps = f"{code(line.steps)} " if line.steps else ""
         flags = f" ({self.plain(', '.join(line.flags))})" if line.flags else ""
-        return f"{asked}{steps}→ {code(line.end)}{flags}"
+        return f"{asked}{steps}{self.arrow} {code(line.end)}{flags}"
 
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "~": "&#126;", "$": "&#36;"})
@@ -220,15 +232,10 @@ def markdown_table(
         The table with a newline at the end, and with a legend if it has codes.
     """
     table = table_of(edition, calls=calls, detail=detail)
-    name = _MARKDOWN.code if table.coded else _MARKDOWN.plain
-    rows = [
-        [name(called), *("<br>".join(_MARKDOWN.said(line, coded=table.coded) for line in cell) for cell in cells)]
-        for called, cells in table.rows
-    ]
+    rows = [[name, *map("<br>".join, cells)] for name, cells in _MARKDOWN.rows(table)]
     lines = [[*map(_MARKDOWN.plain, table.header)], ["---"] * len(table.header), *rows]
     text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
-    legend = ", ".join(f"{_MARKDOWN.code(code)} {meaning}" for code, meaning in table.legend)
-    return f"{text}\n{legend}.\n" if legend else text
+    return f"{text}\n{legend}.\n" if (legend := _MARKDOWN.legend(table)) else text
 
 
 def _rst(text: str) -> str:
@@ -257,14 +264,12 @@ _HTML = Markup(_code, _strong, escape)
 def rst_table(edition: AnyMachine = DEFAULT, *, calls: Collection[AnyCall] = (), detail: Detail = Detail.GUARDS) -> str:
     """A table as a ``list-table`` of reStructuredText; parameters and errors are those of `table_of`."""
     table = table_of(edition, calls=calls, detail=detail)
-    name = _RST.code if table.coded else _RST.plain
     lines = [".. list-table::", "   :header-rows: 1", "   :stub-columns: 1", ""]
     lines += _rst_row([[_RST.plain(text)] for text in table.header])
-    for called, cells in table.rows:
-        said = [[_RST.said(line, coded=table.coded) for line in cell] for cell in cells]
-        lines += _rst_row([[name(called)], *said])
+    for name, cells in _RST.rows(table):
+        lines += _rst_row([[name], *cells])
     if table.legend:
-        lines += ["", ", ".join(f"{_RST.code(code)} {meaning}" for code, meaning in table.legend) + "."]
+        lines += ["", f"{_RST.legend(table)}."]
     return "\n".join(lines) + "\n"
 
 
@@ -286,13 +291,12 @@ def html_table(
     lines = ["<table>", f"<caption>{escape(machine_of(edition).title)}</caption>", "<thead>"]
     header = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.header)
     lines += [f"<tr>{header}</tr>", "</thead>", "<tbody>"]
-    name = _HTML.code if table.coded else escape
-    for called, cells in table.rows:
-        said = ("<br>".join(_HTML.said(line, coded=table.coded) for line in cell) for cell in cells)
-        lines.append(f'<tr><th scope="row">{name(called)}</th>{"".join(f"<td>{text}</td>" for text in said)}</tr>')
+    for name, cells in _HTML.rows(table):
+        said = "".join(f"<td>{'<br>'.join(cell)}</td>" for cell in cells)
+        lines.append(f'<tr><th scope="row">{name}</th>{said}</tr>')
     lines += ["</tbody>", "</table>"]
     if table.legend:
-        lines.append(f"<p>{', '.join(f'{_HTML.code(code)} {escape(meaning)}' for code, meaning in table.legend)}.</p>")
+        lines.append(f"<p>{_HTML.legend(table)}.</p>")
     return "\n".join(lines) + "\n"
 
 
@@ -310,18 +314,21 @@ _TEX = str.maketrans(
 )
 """What has a meaning in TeX, or is another letter in one of its encodings."""
 
-_LATEX = Markup("\\texttt{{{}}}".format, "\\textbf{{{}}}".format)
-
 
 def _tex(text: str) -> str:
     # A place to break keeps two letters apart that would become one, such as two hyphens.
     return re.sub(r"([-`',?!])(?=[-`',])", r"\1\\allowbreak", text.translate(_TEX))
 
 
-def _tex_line(line: CellLine, *, coded: bool) -> str:
-    guards, flags = map(_tex, line.guards), map(_tex, line.flags)
-    escaped = CellLine((*guards,), _tex(line.steps), (*flags,), _tex(line.end), line.refused)
-    return _LATEX.said(escaped, coded=coded).replace("→", "$\\to$")
+def _tex_code(text: str) -> str:
+    return f"\\texttt{{{_tex(text)}}}"
+
+
+def _tex_strong(text: str) -> str:
+    return f"\\textbf{{{_tex(text)}}}"
+
+
+_LATEX = Markup(_tex_code, _tex_strong, _tex, arrow="$\\to$")
 
 
 def latex_table(
@@ -338,12 +345,10 @@ def latex_table(
         "\\hline",
         " & ".join(_tex(text).replace("(", "\\allowbreak(") for text in table.header) + " \\\\ \\hline",
     ]
-    for called, cells in table.rows:
-        said = (" \\newline ".join(_tex_line(line, coded=table.coded) for line in cell) for cell in cells)
-        name = _LATEX.code(_tex(called)) if table.coded else _tex(called)
-        lines.append(" & ".join((name, *said)) + " \\\\[2pt]")
+    for name, cells in _LATEX.rows(table):
+        lines.append(" & ".join((name, *map(" \\newline ".join, cells))) + " \\\\[2pt]")
     lines += ["\\hline", "\\end{tabularx}"]
     if table.legend:
-        lines += ["", ", ".join(f"{_LATEX.code(_tex(code))} {_tex(meaning)}" for code, meaning in table.legend) + "."]
+        lines += ["", f"{_LATEX.legend(table)}."]
     lines.append("}")
     return "\n".join(lines) + "\n"

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..caffe import DEFAULT
 from ..diagrams.drawing import Detail
+from ..moves import Input
 from ..opening import machine_of
 from ..states import matrix, space, stepper
-from ..stepper import Input
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ..declaration import Action, Machine, Row
+    from ..declaration import Action, Machine
+    from ..moves import Effect
     from ..opening import AnyCall, AnyMachine
 
 __all__ = ["END", "xstate_json", "xstate_machine"]
@@ -69,10 +70,9 @@ def xstate_json(
 
 def _guarded(machine: Machine, calls: Collection[str]) -> Json:
     states: dict[str, Json] = {head: {"on": {}} for head in machine.heads}
-    for row in machine.rows:
-        if not calls or row.call in calls:
-            for head in row.source:
-                states[head]["on"].setdefault(row.call, []).append(_row(machine, row, head))
+    for effect in stepper(machine).effects:
+        if not calls or effect.row.call in calls:
+            states[effect.head]["on"].setdefault(effect.row.call, []).append(_row(machine, effect))
     free = stepper(machine).free
     settings = machine.settings.values()
     context: Json = {fact: False for fact in machine.facts if fact not in free}
@@ -89,17 +89,17 @@ def _set(setting: str, value: str) -> Json:
     return {"type": "perform", "params": {"action": None, "sets": {setting: value}, "by_setting": {}}}
 
 
-def _row(machine: Machine, row: Row, head: str) -> Json:
+def _row(machine: Machine, effect: Effect) -> Json:
+    row = effect.row
     found: Json = {}
-    if row.conditions or row.unless:
+    if row.guards:
         argument = machine.calls[row.call].takes
-        asked = dict.fromkeys(row.conditions, True) | dict.fromkeys(row.unless, False)
-        met = {("data" if fact == argument else fact): value for fact, value in asked.items()}
+        met = {("data" if fact == argument else fact): value for fact, value in row.guards.items()}
         found["guard"] = {"type": "met", "params": met}
     if row.refusal:
         found["actions"] = [_refuse(row.refusal)]
     else:
-        found["target"] = END if machine.calls[row.call].ends else _target(row.dest or head)
+        found["target"] = END if machine.calls[row.call].ends else _target(effect.dest)
         found["actions"] = [_perform(machine.actions[action]) for action in row.actions]
     return found
 
@@ -110,8 +110,8 @@ def _target(state: str) -> str:
 
 
 def _perform(action: Action) -> Json:
-    sets = dict.fromkeys(action.sets, True) | dict.fromkeys(action.clears, False)
-    by_setting = {fact: {setting: value} for fact, setting, value in action.by_setting}
+    sets = {fact: value for fact, value in action.changes.items() if isinstance(value, bool)}
+    by_setting = {fact: {it.setting: it.value} for fact, it in action.changes.items() if not isinstance(it, bool)}
     return {"type": "perform", "params": {"action": action.name, "sets": sets, "by_setting": by_setting}}
 
 
@@ -125,12 +125,12 @@ def _flat(machine: Machine, calls: Collection[str]) -> Json:
     ends = [entry for entry in stepper(machine).inputs(end=True) if entry.ends]
     for before, row in found.items():
         on: Json = {}
-        for asked, entry in row.items():
-            if calls and entry.row.call not in calls:
+        for entry, move in row.items():
+            if calls and str(entry.call) not in calls:
                 continue
-            actions = [_refuse(entry.refusal)] if entry.refusal else [_named(action) for action in entry.actions]
-            on[str(asked)] = (
-                {"actions": actions} if entry.refusal else {"target": _target(str(entry.after)), "actions": actions}
+            actions = [_refuse(move.refusal)] if move.refusal else [_named(action) for action in move.actions]
+            on[str(entry)] = (
+                {"actions": actions} if move.refusal else {"target": _target(str(move.after)), "actions": actions}
             )
         for end in ends:
             step = stepper(machine).step(configurations[before], end)

@@ -64,12 +64,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from syncedmem.model.interface import DeviceArray, Pointer, Stream
-    from syncedmem.model.table import Cell
 
     from ..allocators.arguments import DeviceMemory, HostMemory, ReadOnlyArray
     from ..allocators.base import DeviceAllocator
     from ..allocators.pointers import HostArray
     from ..devices.registry import Resolved
+    from .tables import Cell
 
 __all__ = ["SyncedMemory", "memory_over"]
 

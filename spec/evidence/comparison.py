@@ -17,8 +17,7 @@ from syncedmem.model.caffe import CAFFE, CPU_MALLOC_USE_CUDA, CPU_ONLY, HAS_CPU_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from syncedmem.model import Configuration, Input, Machine, State
-    from syncedmem.model.states import Entry
+    from syncedmem.model import Configuration, Input, Machine, Move, State
 
 __all__ = ["compare_matrix", "compare_model", "compare_pinned_states", "compare_tutorial", "evidence"]
 
@@ -45,10 +44,10 @@ def compare_model(machine: Machine = CAFFE, without_device: Machine = CPU_ONLY) 
     ]
 
 
-def compare_matrix(edition: str, entries: Mapping[Configuration, Mapping[Input, Entry]]) -> list[str]:
+def compare_matrix(edition: str, moves: Mapping[Configuration, Mapping[Input, Move[Configuration]]]) -> list[str]:
     """Compare a matrix cell by cell: ordered actions, next configuration, refusals."""
     observed = {f"{state} {call}": cell for state, row in evidence()[edition].items() for call, cell in row.items()}
-    declared = {f"{state} {entry}": _shown(found) for state, row in entries.items() for entry, found in row.items()}
+    declared = {f"{state} {entry}": _shown(found) for state, row in moves.items() for entry, found in row.items()}
     problems = [
         f"{edition} {key}: observed {observed.get(key, 'nothing')!r}, declared {declared.get(key, 'nothing')!r}"
         for key in observed.keys() | declared.keys()
@@ -57,12 +56,12 @@ def compare_matrix(edition: str, entries: Mapping[Configuration, Mapping[Input, 
     return sorted(problems)
 
 
-def _shown(entry: Entry) -> str:
-    if entry.refusal:
+def _shown(move: Move[Configuration]) -> str:
+    if move.refusal:
         return "refused"
     # Adoption touches no memory, so the observation has no code for it.
-    codes = [_codes()[action] for action in entry.actions if action in _codes()]
-    return " ".join([*codes, f"-> {entry.after}"])
+    codes = [_codes()[action] for action in move.actions if action in _codes()]
+    return " ".join([*codes, f"-> {move.after}"])
 
 
 @cache

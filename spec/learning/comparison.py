@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncedmem.model import Input, State, space
-from syncedmem.model.states import explore, stepper
+from syncedmem.model.states import stepper
 
 from ..memory.by_table import is_pinned
 from .answers import NEWEST, NOT_ASKED, PINNED, UNDEFINED, Answer, has_died
@@ -19,7 +19,7 @@ from .answers import NEWEST, NOT_ASKED, PINNED, UNDEFINED, Answer, has_died
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from syncedmem.model import Configuration, Machine, Step
+    from syncedmem.model import Configuration, Machine, Move
 
     from .answers import Sight, Word
     from .learner import LearnedRows
@@ -34,20 +34,19 @@ _END = State("")
 
 def declared_machine(machine: Machine, sight: Sight) -> Declared:
     """A machine as far as it is seen, and its end."""
-    table = stepper(machine)
-    entries = table.inputs(end=True)
+    entries = stepper(machine).inputs(end=True)
     rows = {
         state: {
             entry: (_answer(machine, state, entry, step, sight), _END if entry.ends else step.after)
             for entry, step in row.items()
         }
-        for state, row in explore(table, entries).steps.items()
+        for state, row in space(machine, null=True, end=True).steps.items()
     }
     ended = {_END: dict.fromkeys(entries, (NOT_ASKED, _END))} if any(entry.ends for entry in entries) else {}
     return {**rows, **ended}
 
 
-def _answer(machine: Machine, state: State, entry: Input, step: Step, sight: Sight) -> Answer:
+def _answer(machine: Machine, state: State, entry: Input, step: Move[State], sight: Sight) -> Answer:
     if entry.call is None:
         return ()
     head, flags = ("", []) if entry.ends else (step.after.head, [it for it in sight.flags if it in step.after.facts])
@@ -59,7 +58,7 @@ def _answer(machine: Machine, state: State, entry: Input, step: Step, sight: Sig
     return sight.answer(_actions(machine, state, step), refused=bool(step.refusal), view=view, head=head, flags=flags)
 
 
-def _actions(machine: Machine, state: State, step: Step) -> Iterator[str]:
+def _actions(machine: Machine, state: State, step: Move[State]) -> Iterator[str]:
     """The actions that are seen: all but adoptions.  What is freed is of the kind that it was before."""
     for action in map(machine.actions.__getitem__, step.actions):
         decides = {"free": state, "allocate": step.after}.get(action.does)

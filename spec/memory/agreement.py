@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from syncedmem.model import InvalidArgumentError
-from syncedmem.model.stepper import Stepper
+from syncedmem.model.moves import Stepper
 
 from ..engine.violation import UnfitPolicyError
 from .oracle import Does, Oracle, Wanted
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from syncedmem.model.declaration import Call, Machine
-    from syncedmem.model.stepper import Input, State, Step
+    from syncedmem.model.moves import Input, Move, State
 
     from ..engine.subject import Subject
     from .oracle import Expected
@@ -259,7 +259,7 @@ class _Comparison:
     def _unused(self, here: _Together) -> int:
         return 1 + max((it for it in (here.newest, *here.contents) if it is not None), default=_ZEROS)
 
-    def _after(self, here: _Together, call: Call, step: Step, expected: Expected, written: int) -> _Together:
+    def _after(self, here: _Together, call: Call, step: Move[State], expected: Expected, written: int) -> _Together:
         """The state after a call, in which the caller writes to what he may write."""
         held, oracle, newest = self._performed(here, step, written), expected.after, here.newest
         if (call.writes or call.does == "adopt") and not step.refusal:
@@ -268,7 +268,7 @@ class _Comparison:
             newest = self._start.newest
         return _Together(step.after, tuple(held.values()), oracle, newest)
 
-    def _performed(self, here: _Together, step: Step, written: int) -> dict[str, int | None]:
+    def _performed(self, here: _Together, step: Move[State], written: int) -> dict[str, int | None]:
         """The contents of all sides after the actions of a row."""
         held = dict(zip(self._machine.sides, here.contents, strict=True))
         for action in map(self._machine.actions.__getitem__, step.actions):
@@ -285,7 +285,7 @@ class _Comparison:
     # --- what is compared
 
     def _unlike(
-        self, here: _Together, call: Call, step: Step, expected: Expected, after: _Together
+        self, here: _Together, call: Call, step: Move[State], expected: Expected, after: _Together
     ) -> Iterator[tuple[str, str, str]]:
         """The sentences that do not hold, each with what the table says and what must be."""
         wanted = here.oracle.policy.refusals.get(expected.refused, step.refusal) if expected.refused else ""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from syncedmem.model import Action, Call, Fact
-    from syncedmem.model.stepper import Step
+    from syncedmem.model.moves import Move
 
 __all__ = ["TableOracle", "allocated", "is_pinned"]
 
@@ -83,12 +83,12 @@ class TableOracle(Oracle):
         step = None if self.released else self._step(call, settings, content)
         return step.refusal if step else ""
 
-    def _step(self, call: Call, settings: Mapping[str, str], content: Any) -> Step | None:
+    def _step(self, call: Call, settings: Mapping[str, str], content: Any) -> Move[State] | None:
         given = call.does != "adopt" or content is not None
         state = self.state._replace(settings=tuple(settings.values()))
         return stepper(self.machine).step(state, Input(call, data=given or not call.takes))
 
-    def take(self, call: Call, step: Step, content: Any = None) -> tuple[tuple[Wanted, ...], TableOracle]:
+    def take(self, call: Call, step: Move[State], content: Any = None) -> tuple[tuple[Wanted, ...], TableOracle]:
         """What a step of the table that is no refusal does to memory, and the state after it."""
         copies, steps = dict(self.copies), list[Wanted]()
         for action in map(self.machine.actions.__getitem__, step.actions):
@@ -101,7 +101,7 @@ class TableOracle(Oracle):
             told = dict.fromkeys(told, Copy())
         return tuple(steps), replace(self, copies=told, state=step.after, released=call.ends)
 
-    def _act(self, action: Action, copies: dict[str, Copy], step: Step, content: Any) -> Iterator[Wanted]:
+    def _act(self, action: Action, copies: dict[str, Copy], step: Move[State], content: Any) -> Iterator[Wanted]:
         """The step of an action, which changes copies; none if the action means nothing."""
         side, here = action.side, copies.get(action.side, Copy())
         match action.does:

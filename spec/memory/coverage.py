@@ -69,14 +69,14 @@ class Coverage:
     def identifiers(self) -> set[str]:
         """The rows of the table that were used, by their `Row.identifier`."""
         table, known = stepper(self.machine), set(self.machine.calls.values())
-        taken = ((state, table.step(state, entry)) for state, entry in self.taken if entry.call in known)
-        return {step.row.identifier(state.head) for state, step in taken if step and step.row}
+        moves = (table.step(state, entry) for state, entry in self.taken if entry.call in known)
+        return {move.identifier for move in moves if move}
 
 
 @cache
 def transitions_of(machine: Machine) -> frozenset[tuple[State, Input]]:
     """The transitions of a machine's state space that can be taken: those at which nothing more is given."""
-    return frozenset((state, it) for state, row in space(machine).steps.items() for it in row if not it.given)
+    return frozenset((move.before, move.input) for move in space(machine).moves if not move.input.given)
 
 
 def _sentence(state: State, entry: Input) -> str:

@@ -20,7 +20,7 @@ from .by_table import allocated, is_pinned
 
 if TYPE_CHECKING:
     from syncedmem.model import Action, Call, State
-    from syncedmem.model.stepper import Step
+    from syncedmem.model.moves import Move
 
 __all__ = ["ReferenceMemory", "Refused"]
 
@@ -164,7 +164,7 @@ class ReferenceMemory:
         self.state, self._blocks = step.after, blocks
         return view
 
-    def look_up(self, entry: Input) -> Step:
+    def look_up(self, entry: Input) -> Move[State]:
         """What the table says of a call in this state.
 
         Raises
@@ -221,7 +221,7 @@ class ReferenceMemory:
 
     # --- what actions do
 
-    def act(self, action: Action, blocks: dict[str, _Block], step: Step, stream: Any, undo: ExitStack) -> None:
+    def act(self, action: Action, blocks: dict[str, _Block], step: Move[State], stream: Any, undo: ExitStack) -> None:
         """Do what an action means with the blocks of a call that is under way."""
         match action.does:
             case "allocate":

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from syncedmem.model.errors import InvalidArgumentError
-from syncedmem.model.stepper import Stepper
+from syncedmem.model.moves import Stepper
 
 from ..memory.oracle import Copy, Oracle
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from syncedmem.model.declaration import Call, Machine
-    from syncedmem.model.stepper import State
+    from syncedmem.model.moves import State
 
     from ..memory.policy import Policy
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from syncedmem.model import caffe
+from syncedmem.model.moves import Stepper
 from syncedmem.model.states import space
-from syncedmem.model.stepper import Stepper
 
 if TYPE_CHECKING:
     from syncedmem.model.declaration import Machine
-    from syncedmem.model.stepper import Input, State, Step
+    from syncedmem.model.moves import Input, Move, State
 
 __all__ = ["REFINEMENTS", "find_unlike_steps"]
 
@@ -58,17 +58,17 @@ def find_unlike_steps(finer: Machine, coarser: Machine, absent: str = caffe.NO_G
     return problems
 
 
-def _step(table: Stepper, state: State, entry: Input) -> Step | None:
+def _step(table: Stepper, state: State, entry: Input) -> Move[State] | None:
     known = entry.call is None or entry.call.name in table.machine.calls
     return table.step(state, entry) if known else None
 
 
-def _shown(step: Step, common: set[str]) -> tuple[object, ...]:
+def _shown(step: Move[State], common: set[str]) -> tuple[object, ...]:
     """What two steps must have in common."""
     return step.actions, step.refusal, step.after.head, step.after.settings, step.after.facts & common
 
 
-def _told(step: Step | None, common: set[str]) -> str:
+def _told(step: Move[State] | None, common: set[str]) -> str:
     if step is None:
         return "has no such call"
     facts = ", ".join(sorted(step.after.facts & common))

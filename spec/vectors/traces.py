@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from syncedmem.model import FileFormatError
 from syncedmem.model.caffe import DEFAULT, EDITIONS
+from syncedmem.model.moves import Input
 from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
-from syncedmem.model.stepper import Input
 
 from ..engine.contents import contrasted
 from ..engine.fields import short
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from syncedmem.model.declaration import Call, Machine
+    from syncedmem.model.moves import Move, State
     from syncedmem.model.opening import AnyMachine
-    from syncedmem.model.stepper import State, Step
 
 __all__ = ["Stop", "check_trace", "checked_lines"]
 
@@ -264,7 +264,9 @@ class _Run:
             else:
                 yield self._answered(at, call, row, step, size)
 
-    def _answered(self, at: TableOracle, call: Call, row: Step, step: dict[str, Any], size: int | None) -> _Outcome:
+    def _answered(
+        self, at: TableOracle, call: Call, row: Move[State], step: dict[str, Any], size: int | None
+    ) -> _Outcome:
         """What follows of a call that is not refused, with the contents of the sides."""
         argument: Any = step.get("argument") or {}
         _, after = at.take(call, row, _bytes(argument.get("bytes"), size) if call.does == "adopt" else None)

@@ -98,7 +98,7 @@ def test_names_with_blanks_and_commas_are_found_in_a_text(text: str) -> None:
     machine = Machine("more", [*SHOP.rows, Row("check", "paying")])
     calls = ("add, once more", "check out", "cancel")
     assert calls == named_calls([text], machine)
-    assert [*calls] == [str(step.asked) for step in trace_of(text, edition=machine).steps]
+    assert [*calls] == [str(step.input) for step in trace_of(text, edition=machine).steps]
     with pytest.raises(InvalidExportError, match=r"^unknown call 'add'"):
         named_calls(["add once more"], machine)
 

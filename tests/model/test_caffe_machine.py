@@ -51,7 +51,7 @@ def test_states_of_a_configuration_do_the_same(edition: str) -> None:
 def test_the_state_reached_first_speaks_for_its_configuration() -> None:
     """One step leads to adopted memory. That state lacks the flag that owned memory may have set earlier."""
     adopted = Configuration("C:e-", "HEAD_AT_CPU", frozenset(("has_cpu_pointer",)))
-    assert frozenset(("has_cpu_pointer",)) == matrix(caffe.CAFFE)[adopted][Input(caffe.CPU_DATA)].facts
+    assert frozenset(("has_cpu_pointer",)) == space(caffe.CAFFE, settings=False).configurations[adopted].facts
 
 
 def test_inputs_are_calls_and_unless_told_otherwise_null_data_and_modes() -> None:

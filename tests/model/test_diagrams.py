@@ -29,7 +29,6 @@ from syncedmem.model.diagrams.palette import DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.trace import trace_of
 from syncedmem.model.exports.mermaid import mermaid
 from syncedmem.model.exports.tables import flag_changes, markdown_table
-from syncedmem.model.opening import machine_of
 from syncedmem.model.states import stepper
 
 if TYPE_CHECKING:
@@ -315,17 +314,17 @@ def test_table_has_every_row_of_the_declaration(edition: str) -> None:
     assert ["call", *EDITIONS[edition].heads] == header
     assert [*EDITIONS[edition].calls] == [line[0] for line in lines]
     cells = {(line[0], head): cell.split("<br>") for line in lines for head, cell in zip(header, line, strict=True)}
-    for row in rows(edition):
-        for head in row.source:
-            steps = ", ".join(row.actions) or "nothing"
-            end = f"{steps} → {row.dest or 'the end'}"
-            if row.refusal:
-                end = f"**refused: {row.refusal}**"
-            guards = row.identifier(head).partition("[")[2].replace(",", ", ")
-            line = f"`[{guards}` {end}" if guards else end
-            changed = flag_changes(machine_of(edition), row.actions)
-            line += f" ({', '.join(changed)})" if changed else ""
-            assert cells[row.call, head].count(line) == 1
+    for effect in stepper(EDITIONS[edition]).effects:
+        row = effect.row
+        steps = ", ".join(row.actions) or "nothing"
+        end = f"{steps} → {row.dest or 'the end'}"
+        if row.refusal:
+            end = f"**refused: {row.refusal}**"
+        guards = effect.identifier.partition("[")[2].replace(",", ", ")
+        line = f"`[{guards}` {end}" if guards else end
+        changed = flag_changes(EDITIONS[edition], effect)
+        line += f" ({', '.join(changed)})" if changed else ""
+        assert cells[row.call, effect.head].count(line) == 1
     found = sum(len(cell) for (_, head), cell in cells.items() if head != "call")
     assert len(identifiers(edition)) == found
 

@@ -403,7 +403,7 @@ def first_on_a_way(trace: Trace, detail: Detail) -> set[int]:
         states = (step.before, step.after)
         configurations = tuple(map(space(CAFFE).configuration, states))
         drawn = configurations if detail is Detail.CONFIGURATIONS else tuple(state.head for state in states)
-        found.setdefault((step.asked, drawn), number)
+        found.setdefault((step.input, drawn), number)
     return set(found.values())
 
 

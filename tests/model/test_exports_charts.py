@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from syncedmem.model.declaration import Machine
-    from syncedmem.model.stepper import Input, State
+    from syncedmem.model.moves import Input, State
 
 Json = dict[str, Any]
 Did = tuple[str, frozenset[str], list[str], str | None]

@@ -53,7 +53,6 @@ def test_a_first_machine_needs_only_rows() -> None:
     assert {"no_key": Refusal("no_key")} == dict(door.refusals)
     assert ((), (), {}, "door") == (door.sides, door.flags, dict(door.settings), str(door))
     assert ["open@SHUT[!locked]", "open@SHUT[locked]", "close@OPEN|SHUT"] == [*map(str, door.rows)]
-    assert (door.rows[:2], door.rows[2:]) == (door.rows_at["open", "SHUT"], door.rows_at["close", "SHUT"])
 
 
 def test_words_print_as_their_names() -> None:

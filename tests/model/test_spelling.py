@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import syncedmem.model
-from syncedmem.model import caffe, states, stepper
+from syncedmem.model import caffe, moves, states
 
 MODULES = [import_module(found.name) for found in pkgutil.walk_packages(syncedmem.model.__path__, "syncedmem.model.")]
 NAMES: dict[str, Any] = {name: value for module in MODULES for name, value in vars(module).items()}
@@ -29,11 +29,11 @@ OPEN: list[Any] = [
     *caffe.CAFFE.facts.values(),
     *caffe.CAFFE.actions.values(),
     *caffe.CAFFE.settings.values(),
-    *stepper.Stepper(caffe.CAFFE).inputs(),
+    *moves.Stepper(caffe.CAFFE).inputs(),
     *states.space(caffe.CAFFE).steps,
     *states.matrix(caffe.CAFFE),
 ]
-OPENED = NAMES | vars(caffe) | vars(states) | vars(stepper)
+OPENED = NAMES | vars(caffe) | vars(states) | vars(moves)
 
 
 @pytest.mark.parametrize("kind", [it for it in ENUMERATIONS if len(it)])

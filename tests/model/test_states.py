@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from loops import some
 from machines import DOOR, MACHINES, MSI, PETSC, TCP
+from transitions import Machine as Transitions
+from triggered import triggered
 
 from syncedmem.model import DeclarationError
 from syncedmem.model.caffe import EDITIONS
 from syncedmem.model.declaration import Action, Call, Machine, Row, Setting
+from syncedmem.model.moves import Input, State, Stepper
 from syncedmem.model.states import Configuration, Space, configurations, space, stepper
-from syncedmem.model.stepper import Input, State, Stepper
 from syncedmem.model.suites import (
     access_sequences,
     complete_suite,
     hsi_suite,
     minimal_machine,
-    output,
     tour,
 )
 
@@ -24,19 +27,36 @@ LONGEST = 160
 """The characters of an error."""
 
 
-# --- Caffe's
-
-
-# --- any machine's
+def one_by_one(machine: Machine, state: State, actions: tuple[str, ...]) -> frozenset[str]:
+    """The facts after some actions, one after the other."""
+    facts, settings = set(state.facts), dict(zip(machine.settings, state.settings, strict=True))
+    for action in map(machine.actions.__getitem__, actions):
+        facts = (facts | {*action.sets}) - {*action.clears}
+        for fact, setting, value in action.by_setting:
+            (facts.add if settings[setting] == value else facts.discard)(fact)
+    return frozenset(facts)
 
 
 @pytest.mark.parametrize("machine", [*EDITIONS.values(), *MACHINES], ids=str)
 def test_a_step_is_what_transitions_decides(machine: Machine) -> None:
-    """Also where a fact, an action or a head has the name of an attribute."""
+    """Also where a fact, an action or a head has the name of an attribute; facts as each action changes them."""
     found = stepper(machine)
     for state in some(space(machine, null=True).steps):
-        for entry in some(found.inputs(end=True)):
-            assert found.trigger(state, entry) == found.step(state, entry)
+        for entry in some(entry for entry in found.inputs(end=True) if entry.call):
+            move = found.step(state, entry)
+            assert triggered(found, state, entry) == (move and (move.actions, move.refusal, move.after.head))
+            assert move is None or one_by_one(machine, state, move.actions) == move.after.facts
+
+
+def test_rows_that_transitions_does_not_keep_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    library: Any = Transitions
+
+    def forgetful(*, transitions: list[dict[str, object]], **others: object) -> Any:
+        return library(transitions=[it | {"unless": []} for it in transitions], **others)
+
+    monkeypatch.setattr("syncedmem.model.moves.Transitions", forgetful)
+    with pytest.raises(DeclarationError, match=r"^door: transitions changed the rows of open in SHUT$"):
+        Stepper(DOOR)
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=str)
@@ -52,6 +72,14 @@ def test_a_tour_takes_every_transition_and_the_suite_tells_all_states_apart(mach
     assert {(state, entry) for state, row in whole.steps.items() for entry in row} == taken
     assert len(access_sequences(machine)) == len(whole.steps) == len(minimal_machine(machine).access)
     assert {*hsi_suite(machine)} == {*complete_suite(minimal_machine(machine))}
+
+
+@pytest.mark.parametrize("machine", [*EDITIONS.values(), *MACHINES], ids=str)
+def test_nothing_is_reached_after_the_end(machine: Machine) -> None:
+    whole, ended = space(machine, null=True), space(machine, null=True, end=True)
+
+    assert [*whole.steps] == [*ended.steps]
+    assert {*whole.moves} == {move for move in ended.moves if not move.input.ends}
 
 
 def test_names_of_configurations_say_what_the_facts_mean() -> None:
@@ -75,7 +103,6 @@ def test_a_call_that_means_nothing_may_lack_rows() -> None:
     start = space(TCP).start
     assert ["passive_open", "active_open"] == [*map(str, space(TCP).steps[start])]
     assert stepper(TCP).step(start, Input(TCP.calls["ack"])) is None
-    assert ("no row",) == output(space(TCP), start, Input(TCP.calls["ack"]))
 
 
 def test_a_setting_is_an_input() -> None:
@@ -92,7 +119,7 @@ def test_a_setting_is_an_input() -> None:
     assert (4, 1, 2) == (len(space(car).steps), len(configurations(car)), len(configurations(tested)))
     start, shift = stepper(car).start, stepper(car).inputs()[2]
     assert start == State("A", frozenset(), ("1",))
-    assert State("A", frozenset(), ("5",)) == stepper(car).trigger(start, shift).after  # type: ignore[union-attr]
+    assert State("A", frozenset(), ("5",)) == stepper(car).step(start, shift).after  # type: ignore[union-attr]
 
 
 # --- what is unsound

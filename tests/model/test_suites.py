@@ -11,9 +11,9 @@ import pytest
 from syncedmem.model import (
     EDITIONS,
     Input,
+    Move,
     Space,
     State,
-    Step,
     caffe,
     hsi_suite,
     minimal_machine,
@@ -64,7 +64,10 @@ def correct(name: str = "caffe") -> Mealy:
     found = whole(name)
     machine = minimise(rows_of(found))
     states = {number: state for state, number in reversed(machine.block.items())}
-    outputs = [{entry: output(found, states[k], entry) for entry in row} for k, row in enumerate(machine.after)]
+    outputs = [
+        {entry: output(found.machine, found.steps[states[k]][entry]) for entry in row}
+        for k, row in enumerate(machine.after)
+    ]
     return Mealy(machine.after, tuple(outputs))
 
 
@@ -180,7 +183,7 @@ def test_the_minimal_machine_is_the_space_with_equal_states_merged(name: str) ->
     machine, minimal, found = correct(name), minimise(rows_of(whole(name))), whole(name)
     for state, row in found.steps.items():
         number = minimal.block[state]
-        assert machine.outputs[number] == {entry: output(found, state, entry) for entry in row}
+        assert machine.outputs[number] == {entry: output(found.machine, found.steps[state][entry]) for entry in row}
         assert minimal.after[number] == {entry: minimal.block[step.after] for entry, step in row.items()}
     assert minimal.block[found.start] == 0
     assert [*range(len(minimal.access))] == [ends(minimal, sequence) for sequence in minimal.access]
@@ -217,12 +220,12 @@ def test_a_separating_sequence_is_as_short_as_can_be() -> None:
     names = ("x", "q1", "q2", "y", "r1", "r2")
     state = {name: State(name) for name in names}
     ways = {"x": "q1 r1", "q1": "r1 x", "q2": "r2 x", "y": "q2 r2", "r1": "x x", "r2": "x x"}
-    steps: dict[State, dict[Input, Step]] = {}
+    moves: list[Move[State]] = []
     for name, following in zip(names, (*names[1:], names[0]), strict=True):
-        targets = zip((a, b, c), (*ways[name].split(), following), strict=True)
-        steps[state[name]] = {entry: Step(None, (), state[target], "") for entry, target in targets}
-    steps[state["r1"]][b] = Step(None, (caffe.ZERO_GPU.name,), state["x"], "")
-    assert (b, b) == minimise(rows_of(Space(caffe.CAFFE, state["x"], steps))).separating[0, 3]
+        for entry, target in zip((a, b, c), (*ways[name].split(), following), strict=True):
+            actions = (caffe.ZERO_GPU.name,) if (name, entry) == ("r1", b) else ()
+            moves.append(Move(state[name], entry, actions, state[target], "", None))
+    assert (b, b) == minimise(rows_of(Space(caffe.CAFFE, state["x"], tuple(moves)))).separating[0, 3]
 
 
 @pytest.mark.parametrize("edition", EDITIONS)

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model import EDITIONS, Input
+from syncedmem.model import EDITIONS
 from syncedmem.model.caffe import DEFAULT
 from syncedmem.model.errors import InvalidExportError
 from syncedmem.model.exports.document import machine_document
 from syncedmem.model.opening import machine_of
-from syncedmem.model.refusals import error_of
-from syncedmem.model.states import explore, stepper
+from syncedmem.model.refusals import reason_of
+from syncedmem.model.states import space
 
 if TYPE_CHECKING:
+    from syncedmem.model.moves import Move, State
     from syncedmem.model.opening import AnyMachine
     from syncedmem.model.states import Space
-    from syncedmem.model.stepper import State, Step
 
 __all__ = ["MOST_TRANSITIONS", "explorer_material"]
 
@@ -54,8 +54,7 @@ def explorer_material(edition: AnyMachine = DEFAULT) -> Json:
         If the machine has too many steps for a page.
     """
     machine = machine_of(edition)
-    takes = stepper(machine)
-    whole = explore(takes, takes.inputs(end=True))
+    whole = space(machine, null=True, end=True)
     if whole.transitions > MOST_TRANSITIONS:
         raise InvalidExportError(
             f"{machine} has {whole.transitions:,} transitions, and a page to play with has at most {MOST_TRANSITIONS:,}"
@@ -70,7 +69,7 @@ class _Table:
 
     def __init__(self, whole: Space) -> None:
         self.whole, self.machine = whole, whole.machine
-        self.inputs = list(dict.fromkeys(entry for row in whole.steps.values() for entry in row))
+        self.inputs = list(dict.fromkeys(move.input for move in whole.moves))
         self._states = {state: number for number, state in enumerate(whole.steps)}
         self._rows: dict[tuple[int, str], int] = {}
         self._said: list[Json] = []
@@ -81,10 +80,7 @@ class _Table:
         """The table, and what its numbers stand for."""
         heads, facts = list(self.machine.heads), list(self.machine.facts)
         actions = list(self.machine.actions)
-        steps = [
-            [self._step(state, entry, row.get(entry)) for entry in self.inputs]
-            for state, row in self.whole.steps.items()
-        ]
+        steps = [[self._step(row.get(entry)) for entry in self.inputs] for row in self.whole.steps.values()]
         return {
             "inputs": [
                 {
@@ -113,33 +109,23 @@ class _Table:
             "reasons": list(self._reasons),
         }
 
-    def _step(self, state: State, entry: Input, step: Step | None) -> list[int] | int:
+    def _step(self, move: Move[State] | None) -> list[int] | int:
         """The row, the state afterwards, the actions and the reason of a refusal, each by its number, or -1."""
-        if step is None:
+        if move is None:
             return 0
-        after = -1 if entry.ends and not step.refusal else self._states[step.after]
-        way = self._ways.setdefault(step.actions, len(self._ways))
-        reason = -1
-        if step.row is not None and step.refusal:
-            data = None if entry.data else _Null()
-            error = error_of(self.machine.refusals[step.refusal], step.row.call, self.machine.heads[state.head], data)
-            reason = self._reasons.setdefault(str(error), len(self._reasons))
-        return [self._row(step, state), after, way, reason]
+        after = -1 if move.input.ends and not move.refusal else self._states[move.after]
+        way = self._ways.setdefault(move.actions, len(self._ways))
+        reason = move.row and reason_of(self.machine, move.row, move.before.head)
+        refused = self._reasons.setdefault(reason, len(self._reasons)) if reason else -1
+        return [self._row(move), after, way, refused]
 
-    def _row(self, step: Step, state: State) -> int:
-        row = step.row
+    def _row(self, move: Move[State]) -> int:
+        row = move.row
         if row is None:
             return -1
-        key = id(row), state.head
+        key = id(row), move.before.head
         if key not in self._rows:
             self._rows[key] = len(self._said)
             conditions = {"when": list(row.conditions), "unless": list(row.unless)}
-            self._said.append({"id": row.identifier(state.head), "cite": row.cite, **conditions})
+            self._said.append({"id": move.identifier, "cite": row.cite, **conditions})
         return self._rows[key]
-
-
-class _Null:
-    """No data: shown as ``NULL``, the word of the inputs, not as Python's None."""
-
-    def __repr__(self) -> str:
-        return "NULL"

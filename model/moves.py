@@ -1,0 +1,386 @@
+"""What calls do in a machine, computed in one place: the effect of each row, and a move for each input in each state.
+
+An *effect* is what a row does whatever the facts are: which facts have which values afterwards, perhaps by a setting.
+Who writes guarded rows (code, formal models, tables) reads effects.  A *move* is what one input does in one state, and
+is computed from an effect.  Who steps, explores, judges or performs calls reads moves.
+
+The rows are given to `transitions`, and what it built is read back and compared with them.  Nothing is triggered: that
+is about a hundred times slower, takes the first of two enabled rows silently, and returns False where there is none.
+The tests do it, and compare every move with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+from transitions import Machine as Transitions
+
+from .errors import DeclarationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from transitions import Transition
+
+    from .declaration import BySetting, Call, Machine, Row
+
+__all__ = ["Effect", "Input", "Move", "State", "Stepper"]
+
+LONGEST = 160
+"""The characters of an error at most, unless names are very long."""
+
+_MOST_FREE = 8
+"""How many facts that no action changes a call may test: each doubles its inputs."""
+
+_WILDCARDS = "*", "="
+"""What `transitions` would not take as the name of a head."""
+
+
+class State(NamedTuple):
+    """Everything that decides what inputs do.
+
+    Attributes
+    ----------
+    head : str
+    facts : frozenset of str
+        The facts that are true, of those that actions change.
+    settings : tuple of str
+        The value of each setting, in the order of the machine.
+    """
+
+    head: str
+    facts: frozenset[str] = frozenset()
+    settings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A call, or a change of a setting.
+
+    Attributes
+    ----------
+    call : Call or None
+        None for a change of a setting.
+    data : bool
+        False for a call without its argument; only of calls that take one.
+    given : tuple of str
+        The facts that are true at this call, of those that no action changes.
+    setting, value : str
+        What is changed to what.
+    """
+
+    call: Call | None = None
+    data: bool = True
+    given: tuple[str, ...] = ()
+    setting: str = ""
+    value: str = ""
+
+    @property
+    def does(self) -> str:
+        """What the call means; empty for a change of a setting."""
+        return self.call.does if self.call else ""
+
+    @property
+    def side(self) -> str:
+        """The side of the call; empty if it is about none."""
+        return self.call.side if self.call else ""
+
+    @property
+    def shows(self) -> bool:
+        """Whether it returns a view of its side."""
+        return self.call is not None and self.call.shows
+
+    @property
+    def writes(self) -> bool:
+        """Whether the caller writes through the view that it returns."""
+        return self.call is not None and self.call.writes
+
+    @property
+    def queues(self) -> bool:
+        """Whether it queues a copy to its side."""
+        return self.call is not None and self.call.queues
+
+    @property
+    def ends(self) -> bool:
+        """Whether there is no memory after it."""
+        return self.call is not None and self.call.ends
+
+    @property
+    def holds(self) -> frozenset[str]:
+        """The conditions that are true because of this call, whatever the state is."""
+        argument = (self.call.takes,) if self.call and self.call.takes and self.data else ()
+        return frozenset((*self.given, *argument))
+
+    def __str__(self) -> str:
+        if self.call is None:
+            return f"set_{self.setting}({self.value})"
+        null = "" if self.data else "(NULL)"
+        return f"{self.call.name}{null}" + (f"[{','.join(self.given)}]" if self.given else "")
+
+
+class Effect(NamedTuple):
+    """What a row does in one of its heads.
+
+    Attributes
+    ----------
+    row : Row
+    head, dest : str
+        The same head if the row does not move it.
+    changes : mapping of str to bool or BySetting
+        The facts that its actions change, with their values afterwards.
+    """
+
+    row: Row
+    head: str
+    dest: str
+    changes: Mapping[str, bool | BySetting]
+
+    @property
+    def identifier(self) -> str:
+        """The identifier of the transition."""
+        return self.row.identifier(self.head)
+
+    def facts_after(self, facts: frozenset[str], settings: Mapping[str, str]) -> frozenset[str]:
+        """The facts after the row, if these were true before; `settings` has the value of each setting."""
+        values = {fact: it if isinstance(it, bool) else it.holds(settings) for fact, it in self.changes.items()}
+        return facts.difference(values) | {fact for fact, value in values.items() if value}
+
+
+class _Headed(Protocol):
+    """A state or a configuration."""
+
+    @property
+    def head(self) -> str: ...
+
+
+AtT = TypeVar("AtT", bound=_Headed)
+
+
+class Move(NamedTuple, Generic[AtT]):
+    """What an input does in a state; or, in the matrix, in a configuration.
+
+    Attributes
+    ----------
+    before : State or Configuration
+    input : Input
+    actions : tuple of str
+        In their order.
+    after : State or Configuration
+        The same one if the call is refused.
+    refusal : str
+        Empty unless the call is refused.
+    row : Row or None
+        The row that fires; None for a change of a setting.
+    """
+
+    before: AtT
+    input: Input
+    actions: tuple[str, ...]
+    after: AtT
+    refusal: str
+    row: Row | None
+
+    @property
+    def identifier(self) -> str:
+        """The identifier of the transition that is taken; empty for a change of a setting."""
+        return self.row.identifier(self.before.head) if self.row else ""
+
+
+class Stepper:
+    """The effects and the moves of a machine, each computed once.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Attributes
+    ----------
+    machine : Machine
+    start : State
+        That of a new memory.
+    library : transitions.Machine
+        The same machine as `transitions` built it.
+    effects : tuple of Effect
+        Of each row in each of its heads, in the order of their declaration.
+
+    Raises
+    ------
+    DeclarationError
+        If `transitions` could not keep its heads apart.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        for head in machine.heads:
+            if head in _WILDCARDS:
+                raise DeclarationError(f"{machine}: a head cannot be named {head!r}, which stands for others")
+        self.machine: Machine = machine
+        self.start: State = State(
+            machine.initial.name, settings=tuple(setting.initial for setting in machine.settings.values())
+        )
+        self.effects: tuple[Effect, ...] = tuple(
+            Effect(row, head, row.dest or head, _changes(machine, row)) for row in machine.rows for head in row.source
+        )
+        self.library: Transitions = Transitions(
+            model=None,
+            states=list(machine.heads),
+            initial=machine.initial.name,
+            transitions=[_as_data(effect) for effect in self.effects],
+            auto_transitions=False,
+            ignore_invalid_triggers=True,
+            send_event=False,
+            model_attribute="head",
+        )
+        for (call, head), effects in self.effects_at.items():
+            kept = self.library.events[call].transitions[head]
+            if [_read(call, transition) for transition in kept] != [_as_data(effect) for effect in effects]:
+                raise DeclarationError(f"{machine}: transitions changed the rows of {call} in {head}")
+        self._moves: dict[tuple[State, Input], Move[State] | None] = {}
+
+    @cached_property
+    def effects_at(self) -> Mapping[tuple[str, str], tuple[Effect, ...]]:
+        """The effects of each call in each head where it has any, in the order of their declaration."""
+        found: dict[tuple[str, str], list[Effect]] = {}
+        for effect in self.effects:
+            found.setdefault((effect.row.call, effect.head), []).append(effect)
+        return MappingProxyType({place: tuple(effects) for place, effects in found.items()})
+
+    @cached_property
+    def free(self) -> tuple[str, ...]:
+        """The facts that no action changes: they may be true or false whenever a call is made."""
+        changed = set(chain.from_iterable(action.changes for action in self.machine.actions.values()))
+        return tuple(fact for fact in self.machine.facts if fact not in changed)
+
+    def inputs(self, *, null: bool = True, settings: bool = True, end: bool = False) -> tuple[Input, ...]:
+        """The inputs of the machine.
+
+        Parameters
+        ----------
+        null : bool
+            With calls without their argument.
+        settings : bool
+            With changes of settings.
+        end : bool
+            With the calls that end the memory, which come last.
+
+        Raises
+        ------
+        DeclarationError
+            If a call tests too many facts that no action changes.
+        """
+        calls = self.machine.calls.values()
+        found = [entry for call in calls if not call.ends for entry in self._of_call(call, data=True)]
+        if null:
+            found += [entry for call in calls if call.takes for entry in self._of_call(call, data=False)]
+        if settings:
+            found += [
+                Input(setting=setting.name, value=value)
+                for setting in self.machine.settings.values()
+                for value in setting.values
+            ]
+        if end:
+            found += [entry for call in calls if call.ends for entry in self._of_call(call, data=True)]
+        return tuple(found)
+
+    def step(self, state: State, entry: Input) -> Move[State] | None:
+        """What an input does in a state; None if a call that means nothing has no row there.
+
+        Raises
+        ------
+        DeclarationError
+            If two rows are enabled at once; or if none is, though the call means something.
+        """
+        try:
+            return self._moves[state, entry]
+        except KeyError:
+            move = self._moves[state, entry] = self._move(state, entry)
+            return move
+
+    def _move(self, state: State, entry: Input) -> Move[State] | None:
+        settings = dict(zip(self.machine.settings, state.settings, strict=True))
+        if entry.call is None:
+            after = state._replace(settings=tuple({**settings, entry.setting: entry.value}.values()))
+            return Move(state, entry, (), after, "", None)
+        call, holds = entry.call, state.facts | entry.holds
+        effects = self.effects_at.get((call.name, state.head), ())
+        enabled = [effect for effect in effects if not effect.row.unmet(holds)]
+        if not enabled and not call.does:
+            return None
+        if len(enabled) != 1:
+            raise self._ambiguous(state, call, holds, enabled)
+        row, _, dest, _ = effect = enabled[0]
+        after = State(dest, effect.facts_after(state.facts, settings), state.settings)
+        return Move(state, entry, row.actions, after, row.refusal, row)
+
+    def _of_call(self, call: Call, *, data: bool) -> Iterator[Input]:
+        """The inputs of a call: one for each set of the facts that it tests and nobody changes."""
+        tested = {fact for row in self.machine.rows if row.call == call.name for fact in row.guards}
+        free = [fact for fact in self.free if fact in tested]
+        if len(free) > _MOST_FREE:
+            raise DeclarationError(
+                f"{self.machine}: {call} tests {len(free)} facts that no action changes; {_MOST_FREE} at most"
+            )
+        for count in range(len(free) + 1):
+            yield from (Input(call, data, given) for given in combinations(free, count))
+
+    def _ambiguous(self, state: State, call: Call, holds: frozenset[str], enabled: list[Effect]) -> DeclarationError:
+        effects = enabled or self.effects_at.get((call.name, state.head), ())
+        problem = "no row is enabled; those for other facts are" if effects else "no row is enabled"
+        if enabled:
+            problem = f"{len(enabled)} rows are enabled at once"
+        named = [f"{effect.identifier} to {effect.dest}" for effect in effects] or ["it has no row there"]
+        facts = ", ".join(sorted(holds))
+        where = f"{self.machine}: {call} in {state.head}" + (f" with {facts}" if facts else "")
+        return DeclarationError(shortened(f"{where}: {problem}: ", named))
+
+
+def _changes(machine: Machine, row: Row) -> dict[str, bool | BySetting]:
+    """The facts that the actions of a row change; the last change of a fact counts."""
+    found: dict[str, bool | BySetting] = {}
+    for name in row.actions:
+        found |= machine.actions[name].changes
+    return found
+
+
+def shortened(text: str, names: list[str]) -> str:
+    """A sentence that ends with names: as many as there is room for, one at least."""
+    shown = len(names)
+    while True:
+        more = f" and {len(names) - shown} more" if shown < len(names) else ""
+        found = f"{text}{', '.join(names[:shown])}{more}"
+        if len(found) <= LONGEST or shown == 1:
+            return found
+        shown -= 1
+
+
+def _as_data(effect: Effect) -> dict[str, object]:
+    """A row in one of its heads, as the data that `transitions` accepts: names only.
+
+    It looks names up at its model, and a fact and an action may have the same name, or that of an attribute: so a
+    question mark is before each fact, and an exclamation mark before each action.
+    """
+    row = effect.row
+    steps = (row.refusal,) if row.refusal else row.actions
+    return {
+        "trigger": row.call,
+        "source": effect.head,
+        "dest": row.dest,
+        "conditions": [f"?{fact}" for fact in row.conditions],
+        "unless": [f"?{fact}" for fact in row.unless],
+        "before": [f"!{step}" for step in steps],
+    }
+
+
+def _read(call: str, transition: Transition) -> dict[str, object]:
+    """The same data of a transition that `transitions` has transition."""
+    return {
+        "trigger": call,
+        "source": transition.source,
+        "dest": transition.dest,
+        "conditions": [condition.func for condition in transition.conditions if condition.target],
+        "unless": [condition.func for condition in transition.conditions if not condition.target],
+        "before": transition.before,
+    }
