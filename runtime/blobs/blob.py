@@ -485,8 +485,8 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._data.memory.closed and self._diff.memory.closed
+        """Whether `close` was called, also if it did not come to its end: then call it again."""
+        return self._data.memory.closed or self._diff.memory.closed
 
     def _check_open(self, call: str) -> None:
         """Refuse a call that would give a closed blob new memory."""

@@ -7,7 +7,6 @@ import io
 import json
 import os
 import re
-import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -786,15 +785,11 @@ def test_errors_are_one_line_and_exit_with_2(arguments: list[str], text: str, re
     assert text in refused(*arguments)
 
 
-def test_the_package_runs_as_a_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_package_runs_as_a_program() -> None:
     """The command is ``python -m syncedmem``."""
-    monkeypatch.delitem(sys.modules, "syncedmem.__main__", raising=False)  # the installed script imports it
-    monkeypatch.setattr(sys, "argv", ["syncedmem", "--version"])
+    done = subprocess.run([sys.executable, "-m", "syncedmem", "--version"], capture_output=True, text=True, check=False)
 
-    with pytest.raises(SystemExit) as caught:
-        runpy.run_module("syncedmem", run_name="__main__")
-
-    assert (0, f"{__version__}\n") == (caught.value.code, capsys.readouterr().out)
+    assert (0, f"{__version__}\n", "") == (done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.deep

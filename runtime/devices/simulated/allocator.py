@@ -286,7 +286,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         """
         if not isinstance(ptr, np.ndarray):
             raise InvalidArgumentError("ptr", ptr, "memory of the host")
-        return not self._pinned.holds(cast("HostArray", ptr))
+        pinned: Any = self._pinned
+        return not pinned._holds(ptr)  # noqa: SLF001 -- of this device
 
     def read_only(self, ptr: SimulatedArray) -> SimulatedArray:
         self._check_mine("ptr", ptr)
@@ -342,7 +343,7 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
             _freed(self._live.behind(ptr), self._quarantine.take)
             self._live.blocks.pop(id(ptr))
 
-    def holds(self, ptr: HostArray) -> bool:
+    def _holds(self, ptr: HostArray) -> bool:
         """Whether the memory of an array lies in one of the live blocks."""
         start = address_of(ptr)
         blocks: list[Block] = self._live.all_behind()

@@ -347,8 +347,8 @@ def new_blob(world: World) -> None:
 def state_of_blob(world: World) -> object:
     """The shape, and the numbers."""
     blob = world.owner
-    if blob is None:
-        return None
+    if blob is None or blob.closed:
+        return "closed"
     parts = (blob.data_memory, blob.cpu_data), (blob.diff_memory, blob.cpu_diff)
     return blob.shape, [memory.head.name == "UNINITIALIZED" or set(read().tolist()) for memory, read in parts]
 
@@ -356,7 +356,7 @@ def state_of_blob(world: World) -> object:
 def blob_works(world: World) -> None:
     """Both sides of both parts can be written, and show on the other side."""
     blob = world.owner
-    if blob is None:
+    if blob is None or blob.closed:
         return
     blob.mutable_cpu_data()[:] = 4
     blob.mutable_cpu_diff()[:] = 1
@@ -415,6 +415,7 @@ BLOB_CALLS: dict[str, Callable[[World], object]] = {
     "deepcopy": lambda world: deepcopy(world.owner),
     "pickle": lambda world: pickle.dumps(world.owner),
     "dropped": dropped,
+    "close": lambda world: world.owner.close(),
 }
 COMPUTING: dict[str, Callable[[World], object]] = {
     "update": lambda world: world.owner.update(),
@@ -656,7 +657,7 @@ CASES: dict[str, tuple[Case, int]] = {
     **{name: (case, in_hand) for cases in (allocator_cases, exporter_cases) for name, case, in_hand in cases()},
 }
 NOTHING_TAKEN = {
-    "memory": set[str](),
+    "memory": {"wait"},
     "blob": {"canonical_axis_index", "count_axes", "legacy_shape", "offset", "shape_equals"},
     "buffer": set[str](),
     "pool": set(dir(Adaptor)) - {"allocate", "release"},
