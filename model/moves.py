@@ -375,7 +375,7 @@ def _as_data(effect: Effect) -> dict[str, object]:
 
 
 def _read(call: str, transition: Transition) -> dict[str, object]:
-    """The same data of a transition that `transitions` has transition."""
+    """The same data of a transition, as `transitions` keeps it."""
     return {
         "trigger": call,
         "source": transition.source,

@@ -43,6 +43,7 @@ from syncedmem.model.files import write_whole
 
 from ..allocators.failures import where_of
 from ..allocators.pointers import as_flag
+from ..allocators.rehearsal import rehearse
 from ..devices.registry import AUTOMATIC, resolve_device, resolve_sides
 from ..memory import dlpack
 from ..memory.synced_memory import SyncedMemory, memory_over
@@ -78,7 +79,9 @@ __all__ = ["Blob"]
 ScalarT = TypeVar("ScalarT", bound=np.generic)
 """The type of the elements, as a NumPy scalar type."""
 
-ElementT = TypeVar("ElementT", bound=np.float16 | np.float32 | np.float64 | np.int32 | np.uint32)
+ElementT = TypeVar(
+    "ElementT", bound=np.float16 | np.float32 | np.float64 | np.int32 | np.uint32 | np.int64 | np.uint8 | np.bool_
+)
 """An element type of blobs, as a NumPy scalar type."""
 
 ElementType = type[ScalarT] | np.dtype[ScalarT]
@@ -705,14 +708,13 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         """
         if any(isinstance(it, Blob) for it in options.get("out") or ()):
             raise InvalidArgumentError("out", self, "blob.data or blob.diff, as in blob.data += 1: a blob has both")
-        # A rehearsal without elements: NumPy refuses what it cannot compute before anything is copied.
+        if method == "__call__" and function.signature is None and not options.keys() & {"out", "where"}:
+            try:
+                rehearse(function, *inputs, **options)
+            except (TypeError, OverflowError) as error:
+                expected = f"numbers that NumPy can use in {function}"
+                raise InvalidArgumentError("operand", inputs[-1], expected) from error
         blobs: list[Any] = [isinstance(it, Blob) for it in inputs]
-        nothing = [dlpack.nothing(it.dtype) if blob else it for it, blob in zip(inputs, blobs, strict=True)]
-        try:
-            if method == "__call__" and "out" not in options and function.signature is None:
-                function(*(it if np.ndim(it) == 0 else np.empty(0, np.asarray(it).dtype) for it in nothing), **options)
-        except (TypeError, OverflowError) as error:
-            raise InvalidArgumentError("operand", inputs[-1], f"numbers that NumPy can use in {function}") from error
         taken = [it.cpu_data() if blob else it for it, blob in zip(inputs, blobs, strict=True)]
         return getattr(function, method)(*taken, **options)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from syncedmem.model import InvalidPointerError, InvalidShapeError, SyncedHead
 
+from ..allocators.rehearsal import rehearse
 from .conversion import check_unmasked, converted
 
 if TYPE_CHECKING:
@@ -94,8 +95,7 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         elif out is not None:
             each = method == "__call__" and ufunc.signature is None and "where" not in options
             each = each and self.dtype.kind not in "iu"  # NumPy refuses powers of integers by their values
-            with np.errstate(all="ignore"):
-                (_rehearse if each else _rehearse_on_copies)(operation, taken, options)
+            (_rehearse if each else _rehearse_on_copies)(operation, taken, options)
             options["out"] = tuple(map(_target, out))
         result = operation(*taken, **options)
         # An operator in place has to return the array itself, which `blob.data -= step` then assigns.
@@ -239,16 +239,16 @@ def _rehearse(operation: Any, inputs: list[Any], options: dict[str, Any]) -> Non
     for target in targets:
         if target.shape != shape:
             raise InvalidShapeError(shape, f"results of this shape do not fit into {target.shape}")
-    nothing = [it if np.ndim(it) == 0 else np.empty(0, np.asarray(it).dtype) for it in inputs]
     out = tuple(None if it is None else np.empty(0, it.dtype) for it in options["out"])
-    operation(*nothing, **options | {"out": out})
+    rehearse(operation, *inputs, **options | {"out": out})
 
 
 def _rehearse_on_copies(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
     """Try an operation of another kind, such as a sum along an axis, with copies of the arrays that it writes."""
     _checked_targets(options)
     out = tuple(None if it is None else np.array(it) for it in options["out"])
-    operation(*inputs, **options | {"out": out})
+    with np.errstate(all="ignore"):
+        operation(*inputs, **options | {"out": out})
 
 
 def _checked_targets(options: dict[str, Any]) -> list[Any]:

@@ -90,15 +90,15 @@ class DeviceReport:
         return f"memory only: {reason}; {'no arithmetic' if self.arithmetic is None else 'the host computes'}"
 
 
+DEVICE_NAMES = tuple(kind.name.lower() for kind in reversed(DeviceType) if kind > DeviceType.CPU)
+"""The kinds of devices that have a name.  ``"cuda"`` means the first device of its kind, ``"cuda:1"`` the second."""
+
+
+# Every kind of device has a module of its name in this folder.  Its `ALLOCATOR` is a class that has a `description`.
 def _new(name: str, ordinal: int) -> tuple[DeviceAllocator, str]:
     """An allocator of a kind, and its description.  Its module is imported late: its library is optional and slow."""
     allocator = import_module(f".{name}", __package__).ALLOCATOR(ordinal)
     return allocator, allocator.description
-
-
-# Every kind of device has a module of its name in this folder.  Its `ALLOCATOR` is a class that has a `description`.
-DEVICE_NAMES = tuple(kind.name.lower() for kind in reversed(DeviceType) if kind > DeviceType.CPU)
-"""The kinds of devices that have a name.  ``"cuda"`` means the first device of its kind, ``"cuda:1"`` the second."""
 
 
 def _seeded(seed: int) -> tuple[DeviceAllocator, str]:

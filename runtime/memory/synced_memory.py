@@ -756,15 +756,12 @@ class SyncedMemory:
         if accessor == WRITE_CPU and not cell.actions:
             self._end_push()
         elif accessor in (READ_CPU, WRITE_CPU) or not flights[0].precede():
-            flights[0].wait()
-            flights.clear()
+            self._land()
 
     def _wait(self) -> None:
         self._admit("wait")
-        flights = self._sides.flights
-        if flights:
-            flights[0].wait()
-            flights.clear()
+        if self._sides.flights:
+            self._land()
 
     def _end_push(self) -> None:
         """Wait until a push is over, before its bytes are freed, overwritten or copied again.
@@ -774,8 +771,13 @@ class SyncedMemory:
         """
         flights = self._sides.flights
         if flights and not flights[0].failed:
-            flights[0].wait()
-            flights.clear()
+            self._land()
+
+    def _land(self) -> None:
+        """Wait for the push, which is in flight, and drop it."""
+        flights = self._sides.flights
+        flights[0].wait()
+        flights.clear()
 
 
 def memory_over(size: int, allocators: Resolved, checked: bool) -> SyncedMemory:

@@ -85,6 +85,7 @@ def test_the_elements_of_a_blob_are_those_of_the_array() -> None:
 
     assert_type(blob, Blob[np.float64])
     assert_type(Blob.from_array(np.zeros(3, np.int32), copy=True, device=None).data, NDArray[np.int32])
+    assert_type(Blob.from_array(np.zeros(3, np.int64), device=None), Blob[np.int64])
     assert_type(Blob.from_array(array, dtype=np.float32, device=None), Blob[np.float32])
     assert_type(Blob.from_array([1.0, 2.0], device=None), Blob[Any])
     assert_type(Blob.from_array(array, dtype="float32", device=None), Blob[Any])

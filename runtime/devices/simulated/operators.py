@@ -8,6 +8,8 @@ import numpy as np
 
 from syncedmem.model import InvalidArgumentError, InvalidShapeError
 
+from ...allocators.rehearsal import rehearse
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -63,10 +65,8 @@ class Outcome:
         except ValueError:
             raise InvalidShapeError(shapes[-1], f"it does not fit {shapes[0]} in {function.__name__}") from None
         # NumPy chooses the type, and refuses what it cannot compute, without looking at a single item.
-        nothing = [np.empty(0, it.dtype) if hasattr(it, "nbytes") else it for it in operands]
         try:
-            with np.errstate(all="ignore"):
-                self.dtype: np.dtype[Any] = function(*nothing).dtype
+            self.dtype: np.dtype[Any] = rehearse(function, *operands).dtype
         except Exception as error:
             expected = f"numbers that NumPy can take in {function.__name__}"
             raise InvalidArgumentError("operands", tuple(operands), expected) from error

@@ -33,6 +33,8 @@ EXPRESSIONS: dict[str, Callable[[Any, Any], Any]] = {
     "x < y": operator.lt,
     "divmod": lambda x, _: divmod(x, 2)[1],
     "np.sqrt": lambda x, _: np.sqrt(x),
+    "np.add where": lambda x, _: np.add(x, 1, out=np.zeros((2, 3), np.float32), where=OTHER == 0),
+    "bytes + x": lambda x, _: memoryview(b"\1\2\3") + x,
     "np.add.reduce": lambda x, _: np.add.reduce(x),
     "np.maximum.outer": np.maximum.outer,
     "host + x": lambda x, _: OTHER + x,
