@@ -273,12 +273,13 @@ class Suites:
             yield (*self.writer(*sequence, size=ROOM).steps, Step("drop"))
 
     def _several(self) -> Iterator[Case]:
-        """Calls on one memory do not affect others."""
+        """Calls on one memory do not affect others, of which each is shorter than those before it."""
         sides = [it for it in self.machine.sides if it not in self._absent]
         by_does = {(it.side, it.does): it for it in self.calls}
         order = [(does, sides[:1] if k % 2 == 0 else sides[1:]) for k, does in enumerate(_ORDER)]
         sequence = [by_does[it, does] for does, places in order for it in places if (it, does) in by_does]
-        writers = [self.writer(*sequence[:k], size=ROOM, memory=k) for k in range(max(len(sequence), 2))]
+        memories = range(max(len(sequence), 2))
+        writers = [self.writer(*sequence[:k], size=ROOM + len(memories) - k, memory=k) for k in memories]
         steps: list[Step] = [step for writer in writers for step in writer.steps]
         for entry in sequence:
             for k, writer in enumerate(writers):
@@ -290,5 +291,5 @@ class Suites:
         yield tuple(steps)
 
 
-_ORDER = ("write", "read", "adopt", "write", "read")
+_ORDER = ("write", "write", "read", "read", "adopt", "write", "read")
 """What is done in turn on the first side and on the others."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, ClassVar
 
 from syncedmem.model import SyncedHead
@@ -305,19 +304,18 @@ class LosesTheRemainder(HandmadeMemory):
             memoryview(pointer)[-1] ^= 255
 
 
-@seeded_bug("R10-same-bytes", "a scratch buffer for all memories, as long as the shortest needs")
+@seeded_bug("R10-same-bytes", "a scratch buffer for all memories, as long as the last one needs")
 class SharesAScratchThatIsTooShort(HandmadeMemory):
-    """A copy down stops at the size of the smallest live memory."""
+    """A copy down stops at the size of the memory that was made last."""
 
-    alive: ClassVar[weakref.WeakSet[Any]] = weakref.WeakSet()
+    scratch: ClassVar[int] = 0
 
     def set_up(self) -> None:
-        self.alive.add(self)
+        type(self).scratch = self.size
 
     def copy_down(self, pointer: Any) -> None:
         super().copy_down(pointer)
-        shortest = min(other.size for other in self.alive)
-        memoryview(pointer)[shortest:] = bytes(self.size - shortest)
+        memoryview(pointer)[self.scratch :] = bytes(max(0, self.size - self.scratch))
 
 
 @seeded_bug("R46-fresh-view", "two arrays in turn, because making one takes time")
