@@ -7,8 +7,7 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-# With LOCKED=1 nothing is installed but files whose hashes are in requirements/hashes.txt.  That is for CI: a mirror may
-# have files of its own, which are no worse.
+# With LOCKED=1, for CI, nothing is installed but files whose hashes are known.  A mirror may have files of its own.
 CONSTRAINTS := --constraint requirements/constraints.txt
 ifdef LOCKED
 CONSTRAINTS := --require-hashes --constraint requirements/hashes.txt
@@ -20,8 +19,7 @@ locked_pip = [ -z '$(LOCKED)' ] || { sed -n '/^pip==/,/[^\\]$$/p' requirements/h
 # The package itself, when all that it needs is there: what is in this directory has no hash.
 EDITABLE := -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 
-# What is installed with the package wherever it is tried: the command line with the kit, a device that every machine has,
-# every format, and what messages of blobs need.
+# What is installed with the package wherever it is tried.
 EXTRAS := cli exports opencl proto
 
 # Tests run in as many processes as there are processors.
@@ -43,10 +41,8 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     pdflatex:texlive-latex-base rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test deep deep-tests new-seeds mutation test-mfem coverage \
-    hostcuda hostcuda-verify hostcuda-quick hostcuda-lagging hostcuda-no-lag test-hostcuda test-caffe test-caffe-deep \
-    lint types docs generated check-generated kill-table frozen bench wheel test-wheel \
-    test-lowest test-other-python lock system-deps clean
+.PHONY: help environment verify test deep new-seeds mutation coverage hostcuda hostcuda-quick test-hostcuda test-caffe \
+    lint types docs generated kill-table frozen bench wheel test-wheel test-lowest test-other-python system-deps clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -93,23 +89,20 @@ test: $(STAMPS)/test  ## run the quick tests, with the same examples every time
 deep: $(STAMPS)/test  ## run what takes longer, in parts, and print a line for each; PART=races runs one
 	@$(BIN)/python tests/support/deep.py $(PART)
 
-# Called by a part of it.
-deep-tests: $(STAMPS)/test
-	$(BIN)/pytest $(PARALLEL) -m deep $(OPTIONS) $(TESTS)
-
 new-seeds: TRIED := $(or $(SEED),$(shell shuf --input-range 0-4294967295 --head-count 1))
 new-seeds: $(STAMPS)/test  ## run the generated tests and the kits with a seed that nobody has tried, or with SEED
 	$(BIN)/syncedmem verify --seed $(TRIED) --device cpu --device simulated --device simulated-seeded
 	$(BIN)/pytest $(PARALLEL) --quiet -m hypothesis $(call searching,$(TRIED)) tests
 
+# Environments that only one job needs, and that are not locked, because no gate runs them.
+$(VENV)-mutation/ready $(VENV)-mfem/ready: $(VENV)-%/ready: requirements/%.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
 # FILE is changed in place, and is as it was at the end.  Fewer TESTS are quicker: each mutant runs them until one fails.
 MUTATION := build/mutation
 MUTATION_BIN := $(VENV)-mutation/bin
-$(VENV)-mutation/ready: requirements/mutation.txt
-	$(PYTHON) -m venv $(VENV)-mutation
-	$(MUTATION_BIN)/python -m pip install --quiet --disable-pip-version-check --requirement $<
-	@touch $@
-
 mutation: TESTS = tests/$(firstword $(subst /, ,$(FILE)))
 mutation: $(STAMPS)/test $(VENV)-mutation/ready  ## show the small changes of FILE that no test of TESTS notices
 	rm -rf $(MUTATION) && mkdir -p $(MUTATION)
@@ -131,14 +124,6 @@ coverage: hostcuda  ## report which lines and branches of the model and the runt
 	$(BIN)/pytest $(LOGGED) $(TRACED) -m 'not deep' tests/cli tests/docs tests/project tests/spec
 	PYTHONPATH=$(CURDIR)/$(HOSTCUDA) $(BIN)/pytest $(LOGGED) $(TRACED) -k cuda $(COVERED)
 	$(BIN)/coverage report
-
-$(VENV)-mfem/ready: requirements/mfem.txt
-	$(PYTHON) -m venv $(VENV)-mfem
-	$(VENV)-mfem/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
-	@touch $@
-
-test-mfem: $(STAMPS)/test $(VENV)-mfem/ready  ## compare the example of MFEM's valid bits with MFEM itself, call by call
-	MFEM_PYTHON=$(VENV)-mfem/bin/python $(BIN)/pytest --quiet -m 'deep or not deep' tests/model/test_real_mfem.py
 
 # ------------------------------------------------------------------------------------- CUDA on the host
 
@@ -162,31 +147,21 @@ hostcuda: $(STAMPS)/test $(VENV)-hostcuda/ready  ## build the stand-in for CUDA,
 	    CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
 
 # So many microseconds pass before each operation that is queued on a stream, so that what forgets to wait is seen.
-# Tests that are marked with no_lag run without.
-LAG := 2000
-test-hostcuda: hostcuda  ## run everything that needs CUDA over the stand-in, with delayed operations
-	@$(MAKE) --no-print-directory --jobs --output-sync=target hostcuda-verify hostcuda-lagging
-
-OVER_HOSTCUDA = PYTHONPATH=$(CURDIR)/$(HOSTCUDA)
-hostcuda-verify: hostcuda
-	@echo; echo 'syncedmem verify over hostcuda, not a GPU; $(LAG) microseconds before each queued operation:'
-	@$(OVER_HOSTCUDA) HOSTCUDA_LAG=$(LAG) $(BIN)/syncedmem verify --device cuda --out $(HOSTCUDA)/verify-$(LAG)
-
+over_hostcuda = PYTHONPATH=$(CURDIR)/$(HOSTCUDA) HOSTCUDA_LAG=$(1)
+verify_cuda = $(call over_hostcuda,$(1)) $(BIN)/syncedmem verify --device cuda --out $(HOSTCUDA)/verify-$(1)
 # Tests of the rooms that are left out name CUDA only in texts.
+test_cuda = $(call over_hostcuda,$(1)) $(BIN)/pytest $(LOGGED) $(NO_CUDA:%=--ignore=tests/%) -k cuda
 NO_CUDA := cli model project
-HOSTCUDA_TESTS = $(OVER_HOSTCUDA) HOSTCUDA_LAG=$(LAG) $(BIN)/pytest $(LOGGED) $(NO_CUDA:%=--ignore=tests/%) -k cuda
 
 # While operations lag the processors are idle, so there are more processes.
-hostcuda-lagging:
-	@$(HOSTCUDA_TESTS) -n 4 -m 'not no_lag'
-	@$(MAKE) --no-print-directory LAG=0 hostcuda-no-lag
-
-hostcuda-no-lag:
-	@$(HOSTCUDA_TESTS) -m no_lag
+test-hostcuda: hostcuda  ## run everything that needs CUDA over the stand-in, with delayed operations
+	$(call verify_cuda,2000)
+	$(call test_cuda,2000) -n 4 -m 'not no_lag'
+	$(call test_cuda,0) -m no_lag
 
 hostcuda-quick: hostcuda  ## run the kit and the quick tests that need CUDA over the stand-in, without delays
-	@$(MAKE) --no-print-directory LAG=0 hostcuda-verify
-	@$(call twice,$(HOSTCUDA_TESTS) -m 'not deep')
+	$(call verify_cuda,0)
+	@$(call twice,$(call test_cuda,0) -m 'not deep')
 
 # ----------------------------------------------------------------------------------------- Caffe itself
 
@@ -194,10 +169,8 @@ hostcuda-quick: hostcuda  ## run the kit and the quick tests that need CUDA over
 CAFFE := build/caffe
 BROCOLLI := $(shell sed -n 's/^brocolli-caffe==//p' requirements/constraints.txt)
 
-test-caffe: CHOSEN := -m 'not deep'
-test-caffe: test-caffe-deep  ## compile Caffe's own SyncedMemory, and test it as a port
-
-test-caffe-deep: $(STAMPS)/test  ## compile it, and run all tests of it
+CHOSEN := -m 'not deep'
+test-caffe: $(STAMPS)/test  ## compile Caffe's own SyncedMemory, and test it as a port
 	@command -v g++ >/dev/null || { echo 'test-caffe needs g++, which is not installed: make system-deps' >&2; exit 1; }
 	@$(MAKE) --no-print-directory -C tests/caffe OUT=$(CURDIR)/$(CAFFE) PYTHON=$(CURDIR)/$(BIN)/python \
 	    VERSION=$(BROCOLLI) CONSTRAINTS='$(CONSTRAINTS:requirements/%=$(CURDIR)/requirements/%)'
@@ -230,7 +203,7 @@ COMMITTED := caffe/modes caffe/aliases cpu_only/tour
 
 ROUND_TRIP := mutable_cpu_data gpu_data mutable_gpu_data cpu_data
 
-generated: $(STAMPS)/test  ## write the committed files that are made from the model
+generated: $(STAMPS)/test  ## write the committed files that are made; with CHECK=--check, fail if one is not up to date
 	$(BIN)/syncedmem diagram --format svg -o docs/machine.svg $(CHECK)
 	$(BIN)/syncedmem diagram --format json -o docs/machine.json $(CHECK)
 	$(BIN)/syncedmem diagram --format svg --trace '$(ROUND_TRIP)' --size 4096 -o docs/pictures/round-trip.svg $(CHECK)
@@ -253,20 +226,8 @@ frozen: $(STAMPS)/test  ## compare the requirement that refuses each seeded bug 
 	$(BIN)/pytest $(LOGGED) --frozen=$(FREEZE) -m 'deep or not deep' $(FROZEN) \
 	    -k 'the_kit_catches or a_seeded_bug or every_seeded_bug or the_fuzzer_catches or a_bug_is_found'
 
-check-generated: $(STAMPS)/test  ## fail if one of them is not up to date
-	@$(MAKE) --no-print-directory generated CHECK=--check
-
 bench: $(STAMPS)/test  ## measure every speed that is promised
-	$(BIN)/python benchmarks/hot_path.py
-	$(BIN)/python benchmarks/frames.py
-	$(BIN)/python benchmarks/allocators.py
-	$(BIN)/python benchmarks/fuzzing.py
-	$(BIN)/python benchmarks/arithmetic.py
-	$(BIN)/python benchmarks/gpu.py
-	$(BIN)/python benchmarks/blobs.py
-	$(BIN)/python benchmarks/serialisation.py
-	$(BIN)/python benchmarks/exports.py
-	$(BIN)/python benchmarks/port_vectors.py
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit; done
 
 wheel: $(STAMPS)/package-tools  ## build the sdist, from it the wheel, and check both
 	rm -rf dist
@@ -315,9 +276,10 @@ test-other-python:  ## quick tests with another Python, OTHER=python3.12
 	$(OTHER_VENV)/bin/python $(EDITABLE)
 	$(OTHER_VENV)/bin/pytest $(LOGGED) -p no:cacheprovider $(QUICK)
 
-lock: $(STAMPS)/lock  ## write requirements/hashes.txt: the hashes of all files of each version in constraints.txt
+# The hashes of all files of each version: after a change of constraints.txt.
+requirements/hashes.txt: requirements/constraints.txt $(STAMPS)/lock
 	$(BIN)/uv pip compile --quiet --no-deps --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	    --no-emit-index-url --no-emit-find-links requirements/constraints.txt --output-file requirements/hashes.txt
+	    --no-emit-index-url --no-emit-find-links $< --output-file $@
 
 system-deps:  ## install the Debian packages (as root); without one, tests that need it are skipped by name
 	@missing=$$( \

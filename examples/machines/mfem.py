@@ -2,7 +2,7 @@
 
 general/mem_manager.hpp and mem_manager.cpp: Mem::VALID_HOST, Mem::VALID_DEVICE; MemoryManager::Read_, ReadWrite_ and
 Write_.  The host array is there from the beginning, and counts as valid; the device's is allocated when somebody asks
-for it.  Nothing is zeroed.  ``make test-mfem`` compares the heads with MFEM itself.
+for it.  Nothing is zeroed.  ``make deep PART=mfem`` compares the heads with MFEM itself.
 """
 
 from syncedmem.model import Action, Call, Fact, Machine, Row

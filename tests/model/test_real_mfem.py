@@ -1,11 +1,9 @@
-"""The example of MFEM beside MFEM itself, call by call: ``make test-mfem``."""
+"""The example of MFEM beside MFEM itself, call by call: ``make deep PART=mfem``."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,14 +12,14 @@ from machines import example
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import tour
 
-PYTHON = os.environ.get("MFEM_PYTHON", sys.executable)
+PYTHON = Path(__file__).parents[2] / ".venv-mfem" / "bin" / "python"
 SCRIPT = Path(__file__).parents[1] / "support" / "valid_bits.py"
 
 
 def observed(sequences: list[list[str]]) -> list[list[str]]:
     """Return the valid bits that MFEM shows before and after each call."""
-    if subprocess.run([PYTHON, "-c", "import mfem"], capture_output=True, check=False).returncode:
-        pytest.skip("mfem is not installed: make test-mfem")
+    if not PYTHON.is_file():
+        pytest.skip("mfem is not installed: make .venv-mfem/ready")
     done = subprocess.run([PYTHON, SCRIPT], input=json.dumps(sequences), capture_output=True, text=True, check=True)
     found: list[list[str]] = json.loads(done.stdout)
     return found

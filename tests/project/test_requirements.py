@@ -177,7 +177,7 @@ def pins(text: str) -> set[str]:
 
 
 def test_every_version_has_hashes_and_no_address() -> None:
-    """`make lock` writes the hashes. The file does not say which index they are from."""
+    """`make requirements/hashes.txt` writes the hashes. The file does not say which index they are from."""
     hashes = (REQUIREMENTS / "hashes.txt").read_text(encoding="utf-8")
     assert pins((REQUIREMENTS / "constraints.txt").read_text(encoding="utf-8")) == pins(hashes)
     blocks = re.split(r"\n(?=\w)", hashes.rstrip("\n"))

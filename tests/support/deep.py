@@ -31,6 +31,7 @@ LIMIT = 2 * 60 * 60
 ALWAYS = ("Makefile", "conftest.py", "pyproject.toml", "requirements", "tests/mutants", "tests/support")
 """Files and folders that every part depends on."""
 PRODUCT = ("model", "runtime", "spec", "src")
+_PYTEST = ".venv/bin/pytest -n auto --dist worksteal -m deep"
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,10 @@ class Part:
         What it tests.
     tests : tuple of str
         The files and folders whose deep tests are its own.  What another part names inside of a folder is the other's.
-    target : str
-        The target of the Makefile that runs it; ``deep-tests`` runs the deep tests of its files.
-    options : tuple of str
-        Options of pytest, for ``deep-tests``.
+    make : str
+        What is made first; the whole part, unless deep tests are run.
+    pytest : str or None
+        How the deep tests of its files are run after that, as options of pytest; none are run if this is None.
     reads : tuple of str
         The other files and folders that its result depends on.
     programs : tuple of str
@@ -55,8 +56,8 @@ class Part:
 
     about: str
     tests: tuple[str, ...] = ()
-    target: str = "deep-tests"
-    options: tuple[str, ...] = ()
+    make: str = ""
+    pytest: str | None = ""
     reads: tuple[str, ...] = PRODUCT
     programs: tuple[str, ...] = ()
 
@@ -69,9 +70,12 @@ class Part:
     @property
     def command(self) -> list[str]:
         """The command that runs it."""
-        options = [*self.options, *(f"--ignore={name}" for name in self._of_others())]
-        variables = [f"TESTS={' '.join(self.tests)}", f"OPTIONS={' '.join(options)}"]
-        return ["make", "--no-print-directory", self.target, *variables]
+        made = f"make --no-print-directory {self.make}" if self.make else ":"
+        if self.pytest is None:
+            return ["bash", "-c", made]
+        ignored = " ".join(f"--ignore={name}" for name in self._of_others())
+        tests = f"{_PYTEST} {self.pytest} {ignored} {' '.join(self.tests)}"
+        return ["bash", "-c", f"{made} && {tests}"]
 
     def _of_others(self) -> list[str]:
         """What other parts name inside of the folders of this one."""
@@ -106,12 +110,13 @@ PARTS = {
         "the lines and branches of the model and the runtime that tests take: a report",
         ("tests/model", "tests/runtime"),
         "coverage",
+        None,
         reads=(*PRODUCT, "tests"),
     ),
     "seeded-bugs": Part(
         "every seeded bug with every suite, and its reproducer",
         ("tests/spec/test_seeded_bugs.py", "tests/spec/test_reproducers.py"),
-        options=("--every-suite",),
+        pytest="--every-suite",
     ),
     "kits": Part(
         "the kits, test vectors, learning and proofs", ("tests/spec",), reads=(*PRODUCT, "vectors", "examples")
@@ -123,18 +128,19 @@ PARTS = {
         reads=(*PRODUCT, "examples"),
         programs=("gcc", "g++"),
     ),
-    "caffe": Part("Caffe itself, learned, and by all seeds", ("tests/caffe",), "test-caffe-deep", programs=("g++",)),
+    "caffe": Part("Caffe itself, learned, and by all seeds", ("tests/caffe",), "test-caffe CHOSEN=", None, programs=("g++",)),
     "hostcuda": Part(
         "CUDA over hostcuda, with delayed operations",
         ("tests/hostcuda",),
         "test-hostcuda",
+        None,
         reads=(*PRODUCT, "tests"),
         programs=("gcc", "g++"),
     ),
     "mfem": Part(
         "the example of MFEM beside MFEM itself",
         ("tests/model/test_real_mfem.py",),
-        "test-mfem",
+        ".venv-mfem/ready",
         reads=("model", "examples/machines", "requirements/mfem.txt"),
     ),
     "interrupts": Part("interrupts of the fuzzer", _INTERRUPTS),
@@ -146,15 +152,16 @@ PARTS = {
     "sphinx": Part(
         "pages of others, built with Sphinx and MkDocs", ("tests/docs",), reads=(*PRODUCT, "docs", "README.md")
     ),
-    "site": Part("the site, and all its blocks", (), "docs", reads=(*PRODUCT, "docs", "examples", "README.md")),
-    "lowest": Part("the lower bound of every dependency", (), "test-lowest", reads=(*PRODUCT, "tests")),
+    "site": Part("the site, and all its blocks", (), "docs", None, reads=(*PRODUCT, "docs", "examples", "README.md")),
+    "lowest": Part("the lower bound of every dependency", (), "test-lowest", None, reads=(*PRODUCT, "tests")),
     "pythons": Part(
         "another Python",
-        target="test-other-python",
+        make="test-other-python",
+        pytest=None,
         reads=(*PRODUCT, "tests"),
         programs=("python3.13",),
     ),
-    "new-seeds": Part("examples that nobody has tried", (), "new-seeds", reads=(*PRODUCT, "tests")),
+    "new-seeds": Part("examples that nobody has tried", (), "new-seeds", None, reads=(*PRODUCT, "tests")),
 }
 """The one table: what each part is, and its files."""
 

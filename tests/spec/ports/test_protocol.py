@@ -57,7 +57,7 @@ BLOB_PROGRAM: Program = (
 @pytest.mark.deep
 @pytest.mark.parametrize(("port", "program"), [(("-S", PLAIN), PROGRAM), ((BLOB_PORT,), BLOB_PROGRAM)])
 def test_every_line_that_is_exchanged_fits_the_schema(port: tuple[str, ...], program: Program) -> None:
-    """The committed schema is the one that `make check-generated` compares."""
+    """The committed schema is the one that `make generated CHECK=--check` compares."""
     made = json.loads((ROOT / "docs" / "port-protocol.schema.json").read_text(encoding="utf-8"))
     assert CAFFE.schema() == made
     lines = [json.dumps({"id": number, **request}) for number, request in enumerate(program, 1)]
