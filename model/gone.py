@@ -37,6 +37,7 @@ GONE: Final[dict[str, str]] = {
     "fuzz --sanitizer": "build the library with -fsanitize=address, and fuzz it with LD_PRELOAD=libasan.so",
     "conform --first": "leave it out: the first violation ends the test; --keep-going goes on",
     "conform --memory": "leave it out: a port has 4,096 MiB of private memory",
+    "learn --states": "use --extra, the number of states beyond those that are learned",
     "verify --processes": "leave it out: as many checks run at a time as there are processors",
 }
 """What to do instead, as a sentence that begins with a verb."""

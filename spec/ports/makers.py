@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..requirements import Level
     from .targets import MakerTarget
 
-__all__ = ["Last", "StepJournal", "conform_maker", "judge_maker", "program_again", "shorten"]
+__all__ = ["Last", "StepJournal", "conform_maker", "died", "judge_maker", "shorten"]
 
 
 class StepJournal:
@@ -106,7 +106,7 @@ def conform_maker(
             stage, _, suite = answer.stage.rpartition(": ")
             level: Any = stage or claim.level or LEVELS[-1]
             subject = partial(target.subject, claim.profile, level, claim.edition)
-            violation = _died(Last(subject, claim.blobs, answer, limits, StepJournal.read(journal)), suite)
+            violation = died(Last(subject, claim.blobs, answer, limits, StepJournal.read(journal)), suite)
             return replace(last, unfinished=(*last.unfinished, violation))
         return answer
 
@@ -139,14 +139,15 @@ class Last(NamedTuple):
     done: tuple[Any, ...]
 
 
-def _died(last: Last, suite: str) -> Violation:
+def died(last: Last, suite: str) -> Violation:
     """The violation of a process that has ended, with the shortest program that ends it."""
     how = f"the process {last.death.how}"
     if not last.done:
         return Violation("P01-answers", f"{how}, before anything was called")
     again = Child(shorten, last, nests=True).wait()
     shorter = () if isinstance(again, Death) else again
-    program = program_again(last.subject(), shorter or last.done, blobs=last.blobs)
+    write = blob_python.statements if last.blobs else statements
+    program = write(shorter or last.done, last.subject())
     alone = "" if shorter else " (these statements alone did not end it again)"
     return Violation("P01-answers", f"{program[-1]}: {how}, in the suite {suite}{alone}", program)
 
@@ -178,11 +179,6 @@ def _do_again(last: Last, journal: Path) -> dict[str, Any]:
         subject = replace(last.subject(), journal=StepJournal(journal).note)
         (ObjectBlobs(subject) if last.blobs else ObjectMemories(subject)).repeat(last.done)
     return {}
-
-
-def program_again(subject: Subject, done: Sequence[Any], *, blobs: bool = False) -> tuple[str, ...]:
-    """The statements of steps that another process did."""
-    return blob_python.statements(done, subject) if blobs else statements(done, subject)
 
 
 def judge_maker(argument: tuple[MakerTarget, Claim, Path], *, progress: Reporter) -> PortReport | PortError:

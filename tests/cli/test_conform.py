@@ -206,9 +206,6 @@ WRONG_OPTIONS = [
         ("conform", "--json - --junit -", "another place than that of --json"),
         ("learn", "--memory -1", "--memory"),
         ("learn", "--level L3", "--level must be one of L0, L1, L2"),
-        ("learn", "--states 0", "--states must be 1 or more"),
-        ("learn", "--states -4", "--states must be 1 or more"),
-        ("learn", "--states 1000000000", "--states must be between 1 and"),
     ],
 )
 def test_wrong_options_are_one_line(tmp_path: Path, command: str, arguments: str, message: str) -> None:

@@ -83,7 +83,7 @@ def _nothing_begins(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         for place in (
             "verification.verify",
             "spec.fuzz.fuzz",
-            "spec.learning.report.learn",
+            "spec.learning.learn",
             "spec.ports.conformance.conform_program",
             "explorer.explorer_page",
             "spec.vectors.suite_files",

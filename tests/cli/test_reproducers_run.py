@@ -57,7 +57,7 @@ def outcome(file: Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("arguments", [("conform", "--level", "L1"), ("learn", "--states", "20")])
+@pytest.mark.parametrize("arguments", [("conform", "--level", "L1"), ("learn", "--extra", "1")])
 def test_the_programs_in_files_run(arguments: tuple[str, ...], folder: Path) -> None:
     command, *options = arguments
     printed(command, "wrong.py:Mine", *options)

@@ -128,7 +128,9 @@ PARTS = {
         reads=(*PRODUCT, "examples"),
         programs=("gcc", "g++"),
     ),
-    "caffe": Part("Caffe itself, learned, and by all seeds", ("tests/caffe",), "test-caffe CHOSEN=", None, programs=("g++",)),
+    "caffe": Part(
+        "Caffe itself, learned, and by all seeds", ("tests/caffe",), "test-caffe CHOSEN=", None, programs=("g++",)
+    ),
     "hostcuda": Part(
         "CUDA over hostcuda, with delayed operations",
         ("tests/hostcuda",),

@@ -11,7 +11,7 @@ import pytest
 
 from syncedmem.model import Call, Machine, Row
 from syncedmem.spec.engine.supervisor import Limits
-from syncedmem.spec.learning.report import LearnWanted, learn
+from syncedmem.spec.learning import LearnWanted, learn
 from syncedmem.spec.ports.conformance import Claim, PortReport, conform_program
 from syncedmem.spec.ports.protocol import PortError, protocol_of
 from syncedmem.spec.ports.targets import OwnMachine, ProgramTarget
@@ -159,8 +159,7 @@ def test_a_port_is_learned_beside_its_own_machine(tmp_path: Path) -> None:
     (tmp_path / "third_side.py").write_text(changed("forgets the host on the way", "third_side.py"), encoding="utf-8")
     wrong = ProgramTarget("wrong", (sys.executable, "-S", str(tmp_path / "third_side.py")), own)
     report = learn(wrong, LearnWanted("L1"), LIMITS)
-    first = {str(it.word[-1]) for it in report.comparison.differences if not it.behind}
-    assert first == {"gpu_data", "prv_data"}
+    assert {it.cell.partition(" ")[0] for it in report.findings} == {"gpu_data", "prv_data"}
 
 
 @pytest.mark.parametrize(

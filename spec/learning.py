@@ -1,0 +1,411 @@
+"""Learning: the machine of a port is found out from outside, by calls alone, while each call is judged as in a kit.
+
+AALpy has the algorithm.  An answer is the record's observation, but of the bytes of a view only whether they are the
+newest, zeros or others, so that there are finitely many.  What was learned is drawn like any other machine.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from syncedmem.model import Input, InvalidArgumentError, Machine, MissingPackageError, Row, space
+from syncedmem.model.diagrams.diagram import painted
+from syncedmem.model.diagrams.drawing import Detail, drawing_of
+from syncedmem.model.states import stepper
+from syncedmem.model.suites import access_sequences, complete_words, counter_sequences, minimise, tour
+
+from .cases.writing import SIZE, Writer
+from .engine.call_log import action_of
+from .engine.supervisor import Child
+from .engine.violation import UnfitError, Violation
+from .kit.bench import bench_of
+from .kit.trial import Watch
+from .ports.makers import Last, StepJournal, died
+from .ports.protocol import PortError
+from .ports.targets import MakerTarget, subject_of
+from .record.observation import NOTHING, Observation
+from .record.steps import content
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .engine.subject import Subject
+    from .engine.supervisor import Limits, Progress, Reporter
+    from .ports.targets import ProgramTarget
+    from .record.steps import Step
+    from .requirements import Level
+
+__all__ = ["LearnFinding", "LearnReport", "LearnWanted", "learn", "learn_here", "learn_subject"]
+
+Word = tuple[Input, ...]
+Answer = tuple[str, ...]
+Rows = dict[Any, dict[Input, tuple[Answer, Any]]]
+"""A machine: for each state and input the answer and the next state; the first state is that of a new memory."""
+
+MOST_EXTRA = 3
+"""Tests for more states than that beyond those that were learned would not end."""
+_LONG, _TIMES, _SHOWN, _HANGS = 40, 4, 8, 3
+_PINNED, _DEAD = " (page-locked)", "the port ended"
+_GONE: Answer = ("the memory is gone",)
+
+
+class LearnWanted(NamedTuple):
+    """How a port is learned.
+
+    Attributes
+    ----------
+    level, edition : str
+        What is looked at: L0, L1 or L2, and the edition of the model; if empty, those that the port itself names.
+    extra : int
+        The tests are complete for ports with at most so many states more than are learned.
+    steps, seed : int
+        The number of random inputs after these tests, and their seed.
+    """
+
+    level: str = ""
+    edition: str = ""
+    extra: int = 0
+    steps: int = 0
+    seed: int = 0
+
+
+class LearnFinding(NamedTuple):
+    """A cell, a call in a configuration, in which the port breaks a requirement, with the shortest program to it."""
+
+    cell: str
+    requirement: str
+    message: str
+    statements: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LearnReport:
+    """The result of learning a port.
+
+    Attributes
+    ----------
+    name, edition, level : str
+        The port, its declared machine, and what was looked at.
+    states, right : int
+        The number of states that were learned; the machine is right if the port has at most `right` states.
+    calls, cells, judged : int
+        How many calls were made; how many cells are declared, and were reached without a difference before.
+    stopped : str
+        Why no machine was learned; empty if one was.
+    findings : tuple of LearnFinding
+        Those with the shortest programs first.
+    picture : str
+        The learned machine as SVG; what breaks a requirement has a ✗.
+    """
+
+    name: str
+    edition: str
+    level: str
+    states: int = 0
+    right: int = 0
+    calls: int = 0
+    cells: int = 0
+    judged: int = 0
+    stopped: str = ""
+    findings: tuple[LearnFinding, ...] = ()
+    picture: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the machine was learned, and is the declared one."""
+        return not self.stopped and not self.findings
+
+    @property
+    def line(self) -> str:
+        """The result in one line."""
+        about = f"{self.edition}/{self.level}"
+        if self.stopped:
+            return f"not learned: {about}, {self.stopped}"
+        if self.passed:
+            limit = f"if the port has at most {self.right} states"
+            return f"as declared: {about}, {self.judged} of {self.cells} cells, {limit}"
+        names = [it.cell for it in self.findings[:_SHOWN]] + ["..."] * (len(self.findings) > _SHOWN)
+        return f"not as declared: {about}, {len(self.findings)} of {self.cells} cells differ: {', '.join(names)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as data, without the picture."""
+        found = {**asdict(self), "verdict": self.line, "passed": self.passed}
+        del found["picture"]
+        return {**found, "findings": [it._asdict() for it in self.findings]}
+
+
+class _StoppedError(Exception):
+    """Learning cannot go on."""
+
+
+class _Listener:
+    """Asks new memories of a subject words, as AALpy wants it, and judges what they answer.
+
+    `cells` are those that are declared; `judged` has those that were reached without a difference before, each with the
+    difference in it; `wrong` the heads and the calls of differences.
+    """
+
+    def __init__(self, subject: Subject, progress: Progress | None) -> None:
+        self.judged: dict[str, LearnFinding | None] = {}
+        self.wrong: set[tuple[str, Input]] = set()
+        self.calls = self.hangs = 0
+        self.states = 1
+        self._subject = subject
+        self._progress = progress
+        self._bench = bench_of(subject)
+        self._answers: set[Answer] = set()
+        found = space(self._bench.world.machine, null=True, end=True)
+        places = ((found.configuration(state), row) for state, row in found.steps.items())
+        self._begin()
+        self.cells: set[str] = {f"{entry} in {place}" for place, row in places for entry in row if entry.call}
+
+    def _begin(self) -> None:
+        """Let there be no memory, and nothing wrong."""
+        self._watch = Watch(self._bench.performer, self._bench.comparison)
+        self._world = self._bench.world
+        self._wrong: Violation | None = None
+
+    def query(self, word: Word) -> list[Answer]:
+        """The answers of a new memory to a word; nothing is asked after its end, or after that of the port."""
+        self._begin()
+        answers = list[Answer]()
+        writer = Writer(self._world.machine, safe=False, level=self._subject.level, used=False)
+        made = self._answer(writer.steps)
+        self._note("a new memory")
+        if self._wrong is not None and made[0] in ("refused", _DEAD):
+            raise _StoppedError("no memory can be made")
+        for entry in word:
+            state, before = self._world.state(0), self._wrong
+            answers.append(self._answer(writer.written(entry)))
+            if before is None and entry.call:
+                self._note(f"{entry} in {space(self._world.machine).configuration(state)}")
+                self.wrong |= {(state.head, entry)} if self._wrong else set()
+            if entry.ends or answers[-1][0] == _DEAD:
+                break
+        else:
+            with suppress(Violation):  # whether the memory can be ended is not asked here
+                for step in writer.ends():
+                    self._bench.performer.perform(step._replace(quiet=True), self._world.settings, (), ())
+        self.calls += len(answers)
+        self._answers.update(answers)
+        if self._progress is not None:
+            self._progress(f"{self.states} states", self.calls)
+        if len(self._answers) > (most := _TIMES * len(self.cells)):
+            raise _StoppedError(f"the port gives more than {most} different answers, or no end of them")
+        return answers + [_GONE] * (len(word) - len(answers))
+
+    def _take(self, step: Step) -> tuple[Observation, Observation]:
+        """Do a step; return what must be seen and what is, which is judged until something is wrong."""
+        found = self._world.after(step)
+        if found is None:
+            return NOTHING, NOTHING
+        due, after = found
+        seen = self._bench.performer.perform(step, self._world.settings, due.sides, due.buffers)
+        if self._wrong is None and (difference := self._watch.compared(step, due, seen)):
+            self._wrong = self._bench.performer.violation(*difference)
+        self._world = after
+        return due, seen
+
+    def _answer(self, steps: list[Step]) -> Answer:
+        """Do the steps of an input, and say what is seen of the first."""
+        try:
+            (due, seen), *_ = [self._take(step) for step in steps]
+        except Violation as death:  # without its last words, which are different each time
+            self._wrong = self._wrong or death
+            how = death.message.partition(": ")[2].partition(";")[0]
+            self.hangs += "without progress" in how
+            if self.hangs >= _HANGS:
+                raise _StoppedError(f"{_HANGS} calls were not answered: {how}") from death
+            return _DEAD, how
+        machine, shown = self._world.machine, seen.at(self._subject.level)
+        said = ["refused" if shown.refused else "done"]
+        if shown.actions is not None:
+            did = (action_of(machine, it.does, it.side, it.source) + _PINNED * bool(it.pinned) for it in shown.actions)
+            said.append(f"actions: {', '.join(did) or 'none'}")
+        if due.viewed and shown.view is not None:
+            said.append(f"view: {_view(due.view, shown.view)}")
+        said += [f"head: {shown.head}"] * (shown.head is not None)
+        return (*said, *(f"{name}: {'yes' if holds else 'no'}" for name, holds in shown.flags.items()))
+
+    def _note(self, cell: str) -> None:
+        """Keep what is wrong in a cell, if it is the first of it or its program is shorter."""
+        known, wrong = self.judged.setdefault(cell, None), self._wrong
+        if wrong is not None and (known is None or len(wrong.statements) < len(known.statements)):
+            self.judged[cell] = LearnFinding(cell, wrong.requirement, wrong.message, wrong.statements)
+
+
+def _view(due: int | None, shown: bytes) -> str:
+    """What a view shows; nobody says what is in memory that is not zeroed."""
+    if due is None or shown == content(due, SIZE):
+        return "any bytes" if due is None else "the newest bytes"
+    return f"{len(shown)} {'other bytes' if any(shown) else 'zeros'}"
+
+
+class _Tests:
+    """AALpy's oracle: looks for a word that a machine answers otherwise than the port."""
+
+    def __init__(self, cached: Any, listener: _Listener, machine: Machine, wanted: LearnWanted) -> None:
+        self.learned: Rows = {}
+        self.inputs: tuple[Input, ...] = stepper(machine).inputs(end=True)
+        self.num_queries = self.num_steps = 0  # AALpy reads them
+        self._cached, self._listener, self._machine, self._wanted = cached, listener, machine, wanted
+
+    def find_cex(self, hypothesis: Any) -> Word | None:
+        """The beginning of a word that shows it; None if there is none."""
+        states = dict.fromkeys((hypothesis.initial_state, *hypothesis.states))
+        self.learned = {it: {e: (it.output_fun[e], it.transitions[e]) for e in self.inputs} for it in states}
+        self._listener.states = len(states)
+        if len(states) > (most := _TIMES * len(space(self._machine).steps)):
+            raise _StoppedError(f"the port has more than {most} states, or no end of them")
+        return next(filter(None, map(self._wrong, self._words())), None)
+
+    def _words(self) -> Iterator[Word]:
+        """Words that are complete for so many states; then each cell, long words, and random ones."""
+        yield from complete_words(minimise(self.learned), self._wanted.extra)
+        yield from ((*way, entry) for way in access_sequences(self._machine).values() for entry in self.inputs)
+        yield from chain(tour(self._machine), counter_sequences(self._machine))
+        chance = random.Random(self._wanted.seed)  # noqa: S311 -- tests
+        lasting = [it for it in self.inputs if not it.ends]
+        yield from (tuple(chance.choices(lasting, k=_LONG)) for _ in range(-(-self._wanted.steps // _LONG)))
+
+    def _wrong(self, word: Word) -> Word | None:
+        state = next(iter(self.learned))
+        for number, (entry, answer) in enumerate(zip(word, self._cached.query(word), strict=True), 1):
+            expected, state = self.learned[state][entry]
+            if answer != expected:
+                return word[:number]
+        return None
+
+
+def learn_subject(subject: Subject, wanted: LearnWanted, progress: Progress | None = None) -> LearnReport:
+    """Learn the machine of the memories of a subject; see `learn`."""
+    aalpy, listener, machine = _aalpy(), _Listener(subject, progress), bench_of(subject).world.machine
+    cached = import_module("aalpy.base.SUL").CacheSUL(listener)
+    tests, stopped = _Tests(cached, listener, machine, wanted), ""
+    try:
+        aalpy.run_KV([*tests.inputs], cached, tests, "mealy", cache_and_non_det_check=False, print_level=0)
+    except _StoppedError as why:
+        stopped = str(why)
+    except SystemExit:  # AALpy's way to say it
+        *before, call = map(str, cached.cache.inputs)
+        stopped = f"{call} is answered in two ways after {', '.join(before) or 'nothing'}"
+    return LearnReport(
+        subject.name,
+        machine.name,
+        subject.level,
+        states=len(tests.learned),
+        right=0 if stopped else len(tests.learned) + wanted.extra,
+        calls=listener.calls,
+        cells=len(listener.cells),
+        judged=len(listener.judged.keys() & listener.cells),
+        stopped=stopped,
+        findings=tuple(sorted(filter(None, listener.judged.values()), key=lambda it: len(it.statements))),
+        picture="" if stopped else _picture(subject, tests.learned, listener.wrong),
+    )
+
+
+def _picture(subject: Subject, learned: Rows, wrong: set[tuple[str, Input]]) -> str:
+    """The learned machine between its heads, or its states if it shows no heads; each input is a call."""
+    machine, names, rows = subject.machine, {next(iter(learned)): subject.machine.initial.name}, dict[Row, None]()
+    for number, (state, row) in enumerate(learned.items()):
+        for entry, (said, after) in row.items():
+            about = dict(it.split(": ", 1) for it in said if ": " in it)
+            if said[:1] in (_GONE, (_DEAD,)):
+                continue
+            if not entry.ends:
+                names.setdefault(after, about.get("head", f"state {number}" if entry.call else names[state]))
+            if entry.call is None:
+                continue
+            call = replace(entry.call, name="✗ " * ((names[state], entry) in wrong) + str(entry), takes="")
+            did = [it.removesuffix(_PINNED) for it in about.get("actions", "").split(", ")]
+            refused = "and nothing happens" if said[0] == "refused" else ""
+            dest = None if refused or entry.ends else names[after]
+            do = [it for it in did if it in machine.actions and not refused]
+            rows[Row(call, names[state], dest, do=do, refused=refused)] = None
+    heads = (*machine.heads.values(), *dict.fromkeys(it for it in names.values() if it not in machine.heads))
+    title = f"Learned: {subject.name}; ✗ is not as {machine.name} declares it"
+    learned_machine = Machine(
+        subject.name,
+        rows,
+        title=title,
+        sides=machine.sides,
+        heads=heads,
+        actions=machine.actions.values(),
+        settings=machine.settings.values(),
+    )
+    return painted(drawing_of(learned_machine), Detail.HEADS)
+
+
+def learn(
+    target: ProgramTarget | MakerTarget, wanted: LearnWanted, limits: Limits, *, progress: Progress | None = None
+) -> LearnReport:
+    """Learn the machine of a port; a maker in Python is asked in a process of its own.
+
+    Raises
+    ------
+    MissingPackageError
+        If AALpy is not installed.
+    InvalidArgumentError
+        If the tests for so many states would not end.
+    PortError
+        If the port cannot be asked, is of another edition, or does not show the level.
+    """
+    _aalpy()
+    if not 0 <= wanted.extra <= MOST_EXTRA:
+        raise InvalidArgumentError("extra", wanted.extra, f"between 0 and {MOST_EXTRA}")
+    if isinstance(target, MakerTarget):
+        return _learned_apart(target, wanted, limits, progress)
+    with target.connect(limits, wanted.edition) as port:
+        level = _level(target.name, wanted.level, port.hello["level"])
+        return learn_subject(subject_of(port, port.hello["name"], "caffe", level), wanted, progress)
+
+
+def _learned_apart(target: MakerTarget, wanted: LearnWanted, limits: Limits, progress: Progress | None) -> LearnReport:
+    """Learn a maker in Python in a process of its own; if that ends, its journal has the program."""
+    with TemporaryDirectory(prefix="syncedmem-") as folder:
+        journal = Path(folder) / "journal"
+        found = Child(learn_here, (target, wanted, journal), limits=limits, progress=progress).wait()
+        done = StepJournal.read(journal)
+    if isinstance(found, LearnReport):
+        return found
+    if isinstance(found, PortError):
+        raise found
+    level = _level(target.name, wanted.level, target.top())
+    subject = partial(target.subject, "caffe", level, wanted.edition)
+    wrong = died(Last(subject, False, found, limits, done), "learn")
+    finding = LearnFinding("learning", wrong.requirement, wrong.message, wrong.statements)
+    stopped = f"the process {found.how}"
+    return LearnReport(target.name, subject().machine.name, level, stopped=stopped, findings=(finding,))
+
+
+def learn_here(argument: tuple[MakerTarget, LearnWanted, Path], *, progress: Reporter) -> LearnReport | PortError:
+    """Learn a maker in this process, and keep a journal; errors are returned."""
+    target, wanted, journal = argument
+    try:
+        subject = target.subject("caffe", _level(target.name, wanted.level, target.top()), wanted.edition)
+        return learn_subject(replace(subject, journal=StepJournal(journal).note), wanted, progress)
+    except (PortError, UnfitError) as error:
+        return PortError(str(error))
+
+
+def _level(name: str, level: str, top: Level) -> Level:
+    """The level that is wanted: at most L2, because failures and pushes in flight are not among the inputs."""
+    if level > top:
+        raise PortError(f"{name} shows {top} at most, not {level}")
+    wanted: Any = level or top
+    return min(wanted, "L2")
+
+
+def _aalpy() -> Any:
+    try:
+        return import_module("aalpy")
+    except Exception as error:
+        raise MissingPackageError("learning a machine", "aalpy", "learn", error) from error
