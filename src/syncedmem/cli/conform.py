@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +10,10 @@ import typer
 from rich.console import Console
 from rich.progress import TextColumn
 
-from syncedmem.model import EDITIONS, FileFormatError, InvalidArgumentError
-from syncedmem.model.files import parsed_json, read_text
+from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, sayer, table, widen
+from .folder import RunFolder
 from .machines import POLICY
 from .options import (
     MEMORY,
@@ -32,7 +29,7 @@ from .options import (
     limits_of,
     one_of,
 )
-from .output import SIGNS, as_text, check_places, is_other, named, write_over, write_reports
+from .output import check_places, write_reports
 from .targets import as_written, port_target, program_file, running
 
 if TYPE_CHECKING:
@@ -145,15 +142,15 @@ def conform(  # noqa: PLR0913 -- the options of the command
     limits = limits_of(timeout, MEMORY)
     found = port_target(target, command, machine, policy)
     check_places("conform", json_path, junit, out, force=force)
-    kept = _Kept(out, as_written(found), force=force)
+    folder = RunFolder(out, "conform", as_written(found), force=force)
     known: set[str] = set()
 
     def receive(report: PortReport) -> None:
-        kept.keep(report)
+        folder.keep(_programs(folder, report), report.as_json())
         for violation in report.violations:
             if violation.requirement not in known:
                 known.add(violation.requirement)
-                _print_violation(say, violation, seed, kept.path(violation), found)
+                _print_violation(say, violation, seed, _path(folder, violation), found)
 
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         report = _tested(found, wanted, limits, _follow(progress), receive)
@@ -162,8 +159,8 @@ def conform(  # noqa: PLR0913 -- the options of the command
             report = replace(report, safe=_tested(found, further, limits, _follow(progress, "safe")).safe_line)
     receive(report)
     _print(console, report)
-    if kept.stale:
-        say(f"{out} also has files of an earlier run on {kept.before}: {', '.join(kept.stale)}")
+    if folder.stale:
+        say(f"{out} also has files of an earlier run on {folder.before}: {', '.join(folder.stale)}")
     for error in write_reports(report, json_path, junit, force=force):
         raise error
     say(report.line, style="green" if report.passed else "bold red")
@@ -231,78 +228,19 @@ def _follow(progress: Progress, profile: str = "") -> Callable[[str, int], None]
     return show
 
 
-class _Kept:
-    """The files of a run in its folder; they replace those of the run before, if that was on the same target.
-
-    Parameters
-    ----------
-    out : Path
-    target : str
-        The target, as a command line has it.
-    force : bool
-        Whether a report that another program wrote is replaced.
-
-    Attributes
-    ----------
-    before : str
-        The target of the run before, if it was another one.
-    stale : list of str
-        The files of that run that are still there: nobody but their owner knows whether they are wanted.
-    """
-
-    def __init__(self, out: Path, target: str, *, force: bool) -> None:
-        self._out, self._force = out, force
-        self._target = target
-        self._files: dict[str, str] = {}
-        self._started = False
-        self.before: str = ""
-        self.stale: list[str] = []
-
-    def keep(self, report: PortReport) -> None:
-        """Write what is known until now: the report, and the program of each violation."""
-        if not self._started:
-            self._clear()
-        for violation in report.violations:
-            if violation.statements:
-                path = self.path(violation)
-                text = violation.reproducer if path.suffix == ".py" else "\n".join(violation.statements)
-                # By force, because `path` chooses no name that somebody else's file has.
-                write_over({path: f"{text}\n".encode()}, force=True, within=self._out)
-        self.stale = [name for name in self.stale if name not in self._files.values()]
-        data = {"target": self._target, "files": [*self._files.values()], **report.as_json()}
-        write_over({self._out / "report.json": as_text(data).encode()}, force=self._force, within=self._out)
-
-    def path(self, violation: Violation) -> Path:
-        """The file of a violation's program: of its names the first that nobody has but an earlier run."""
-        name = program_file(violation.requirement, violation.statements)
-        if name not in self._files:
-            stem, ending = name.rsplit(".", 1)
-            names = (name if n == 1 else f"{stem}-{n}.{ending}" for n in count(1))
-            self._files[name] = next(it for it in names if it in self.stale or not os.path.lexists(self._out / it))
-        return self._out / self._files[name]
-
-    def _clear(self) -> None:
-        """Remove the files that the report of a run before lists, and no others."""
-        self._started = True
-        report = self._out / "report.json"
-        if is_other(report, SIGNS["conform"]):
-            return
-        try:
-            data = parsed_json(str(report), read_text(report, "a report"))
-            target, names = str(data["target"]), [str(name) for name in data["files"]]
-        except (FileFormatError, KeyError, TypeError):  # there was no run, or of a version that did not list them
-            return
-        there = [name for name in names if _FINDING.fullmatch(name) and (self._out / name).is_file()]
-        if target != self._target:
-            self.before, self.stale = target, there
-            return
-        for name in there:
-            with named(str(self._out / name)):
-                (self._out / name).unlink()
+def _path(folder: RunFolder, violation: Violation) -> Path:
+    return folder.path(program_file(violation.requirement, violation.statements))
 
 
-_FINDING = re.compile(r"[BPR]\d\d-[a-z0-9-]+\.(py|jsonl)")
-"""The names of the files of findings."""
+def _programs(folder: RunFolder, report: PortReport) -> dict[Path, str]:
+    """The file of each violation that has a program."""
+    found: dict[Path, str] = {}
+    for violation in report.violations:
+        if violation.statements:
+            path = _path(folder, violation)
+            text = violation.reproducer if path.suffix == ".py" else "\n".join(violation.statements)
+            found[path] = f"{text}\n"
+    return found
 
 
 def _print_violation(

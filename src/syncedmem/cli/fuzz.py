@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager
 from functools import partial
 from importlib.resources import files
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,12 +19,13 @@ from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
 from syncedmem.interrupts import BY_SIGNAL
-from syncedmem.model import FileAccessError, InvalidArgumentError, SyncedMemoryError
+from syncedmem.model import FileAccessError, InvalidArgumentError
 from syncedmem.model.defaults import FUZZ
 
 from .display import progress_bars
+from .folder import RunFolder
 from .options import Force, JsonFile, JunitFile  # noqa: TC001 -- typer reads them
-from .output import as_text, check_places, place, write_over, write_reports
+from .output import check_places, place, write_over, write_reports
 from .replay import replaying
 from .signals import interruptible
 
@@ -300,31 +300,23 @@ class _FindingFiles:
         self.error = ""
         self.refused = ""
         self._out, self._force = out, force
-        self._written: dict[Path, str] = {}
+        self._files: RunFolder | None = None
         self._console, self._told = console, set[tuple[str, str, int]]()
 
     def paths(self, report: Report) -> list[Path]:
-        """The file for the replay of each finding, and after it of its consequences.
-
-        Of each name the first number is taken that neither a replay of another target has nor any other file.
-        """
-        paths: list[Path] = []
+        """The file for the replay of each finding, and after it of its consequences."""
+        times = Counter[str]()
+        names: list[str] = []
         for finding in report.with_consequences:
-            names = (finding.requirement if n == 1 else f"{finding.requirement}-{n}" for n in count(1))
-            places = (self._out / f"{name}.json" for name in names)
-            paths.append(next(it for it in places if it not in paths and not self._is_of_another(it, report.target)))
-        return paths
+            times[finding.requirement] += 1
+            number = f"-{times[finding.requirement]}" * (times[finding.requirement] > 1)
+            names.append(f"{finding.requirement}{number}.json")
+        return [self._folder(report).path(name) for name in names]
 
-    def _is_of_another(self, path: Path, target: str) -> bool:
-        """Whether a file is there that is no replay for this target."""
-        if path in self._written or not os.path.lexists(path):
-            return False
-        from syncedmem.spec.fuzz import Replay
-
-        try:
-            return path.is_symlink() or Replay.read(path).target != target
-        except SyncedMemoryError:
-            return True
+    def _folder(self, report: Report) -> RunFolder:
+        if self._files is None:
+            self._files = RunFolder(self._out, "fuzz", report.target, force=self._force)
+        return self._files
 
     def keep(self, report: Report) -> None:
         """Tell and write what has changed; if that fails, the run goes on, and the error is told at the end."""
@@ -335,22 +327,15 @@ class _FindingFiles:
                 self._told.add(what)
                 text = f"found by {finding.generator}: {finding.requirement}: {finding.message}"
                 self._console.print(text, markup=False, highlight=False, soft_wrap=True)
-        texts: dict[Path, str] = {}
-        for path, finding in zip(self.paths(report), report.with_consequences, strict=True):
-            texts[path] = report.replay(finding).text()
-            in_c = report.c_program(finding, str(path.with_suffix(".c")))
-            texts |= {} if in_c is None else {path.with_suffix(".c"): in_c.text}
-        texts[self._out / "report.json"] = as_text(report.as_json())
         self.error = ""
+        texts: dict[Path, str] = {}
         try:
-            for path in self._written.keys() - texts.keys():
-                path.unlink(missing_ok=True)
-                del self._written[path]
-            for path, text in texts.items():
-                if self._written.get(path) != text:
-                    write_over({path: text.encode()}, force=self._force, within=self._out)
-                    self._written[path] = text
-        except (FileAccessError, OSError) as error:
+            for path, finding in zip(self.paths(report), report.with_consequences, strict=True):
+                texts[path] = report.replay(finding).text()
+                in_c = report.c_program(finding, str(path.with_suffix(".c")))
+                texts |= {} if in_c is None else {path.with_suffix(".c"): in_c.text}
+            self._folder(report).keep(texts, report.as_json())
+        except FileAccessError as error:
             self.error = str(error)
 
 

@@ -10,9 +10,10 @@ import typer
 from rich.console import Console
 from rich.progress import TextColumn
 
-from syncedmem.model import EDITIONS
+from syncedmem.model import EDITIONS, FileAccessError
 
 from .display import progress_bars, sayer
+from .folder import RunFolder
 from .options import (
     MEMORY,
     Command,
@@ -27,8 +28,8 @@ from .options import (
     limits_of,
     one_of,
 )
-from .output import as_text, check_place, check_report, write_each, write_report
-from .targets import port_target, program_file, running
+from .output import as_text, check_place, check_report, write_over, write_report
+from .targets import as_written, port_target, program_file, running
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -116,25 +117,30 @@ def learn(  # noqa: PLR0913 -- the options of the command
     limits = limits_of(timeout, memory)
     found = port_target(target, command, machine)
     check_report("--json", json_path, "learn", force=force)
+    folder = RunFolder(out, "learn", as_written(found), force=force)
     for name, kind in {"report.json": "learn", "machine.svg": "svg"}.items():
         check_place(out / name, kind, force=force, within=out)
     wanted = LearnWanted(level or "", edition or "", extra, steps, seed)
     with progress_bars(console, TextColumn("{task.fields[calls]} calls")) as progress:
         report = learned(found, wanted, limits, progress=_Bar(progress).show)
 
-    files = {f"{number}-{_file(it)}": it for number, it in enumerate(report.findings, 1)}
-    texts = {"report.json": as_text(report.as_json()), **({"machine.svg": report.picture} if report.picture else {})}
-    texts |= {name: "\n".join((*it.statements, "")) for name, it in files.items()}
-    unwritten = write_each({out / name: text.encode() for name, text in texts.items()}, force=force, within=out)
+    files = {folder.path(f"{number}-{_file(it)}"): it for number, it in enumerate(report.findings, 1)}
+    unwritten: FileAccessError | None = None
+    try:
+        folder.keep({path: "\n".join((*it.statements, "")) for path, it in files.items()}, report.as_json())
+        if report.picture:
+            write_over({out / "machine.svg": report.picture.encode()}, force=force, within=out)
+    except FileAccessError as error:
+        unwritten = error  # what was learned is printed all the same
     if not report.stopped:
         say(f"Learned: {report.states} states of {report.name} at {report.level}, by {report.calls:,} calls.")
-    for name, finding in [*files.items()][:_SHOWN]:
+    for path, finding in [*files.items()][:_SHOWN]:
         say(finding.cell, style="bold")
-        say(f"  {finding.requirement}: {finding.message}\n  {running(found, out / name)}")
+        say(f"  {finding.requirement}: {finding.message}\n  {running(found, path)}")
     if len(files) > _SHOWN:
         say(f"{len(files) - _SHOWN} more are in {out / 'report.json'}.")
-    for error in unwritten:
-        raise error
+    if unwritten is not None:
+        raise unwritten
     write_report(json_path, as_text(report.as_json()), force=force)
     say(report.line, style="green" if report.passed else "bold red")
     if not report.passed:

@@ -36,7 +36,6 @@ __all__ = [
     "read_bytes",
     "refuse_others",
     "write",
-    "write_each",
     "write_over",
     "write_report",
     "write_reports",
@@ -298,17 +297,6 @@ def write_over(files: Mapping[Path, bytes], *, force: bool, within: Path | None 
             refuse_others(path, data, force=force, within=within)
     for path, data in files.items():
         write(path, data, follow=False)
-
-
-def write_each(files: Mapping[Path, bytes], *, force: bool, within: Path | None = None) -> list[FileAccessError]:
-    """Write those of some files that are not refused, as by `write_over`; return why the others were not written."""
-    errors: list[FileAccessError] = []
-    for path, data in files.items():
-        try:
-            write_over({path: data}, force=force, within=within)
-        except FileAccessError as error:
-            errors.append(error)
-    return errors
 
 
 def is_other(path: Path, like: bytes | re.Pattern[bytes]) -> bool:
