@@ -63,7 +63,7 @@ class Part:
 
     def impossible(self) -> str:
         """Why it is not possible here; empty if it is."""
-        if missing := [program for program in self.programs if shutil.which(program) is None]:
+        if missing := [program for program in self.programs if not _works(program)]:
             return f"there is no {' and no '.join(missing)}: make system-deps"
         return ""
 
@@ -92,6 +92,12 @@ class Part:
             path = ROOT / os.fsdecode(name)
             digest.update(name + b"\0" + (path.read_bytes() if path.is_file() else b""))
         return digest.hexdigest()
+
+
+def _works(program: str) -> bool:
+    """Whether a program is there and says its version; what only stands for a version that is missing does not."""
+    there = shutil.which(program)
+    return there is not None and not subprocess.run([there, "--version"], capture_output=True, check=False).returncode
 
 
 _BROWSER = ("chromium", "chromedriver")
