@@ -134,6 +134,8 @@ def check_copy(byte_size: object, *pointers: Pointer) -> int:
     limit = sys.maxsize
     for ptr in pointers:
         limit = min(limit, 0 if ptr is None else len(ptr))
+    if type(byte_size) is int and 0 <= byte_size <= limit:
+        return byte_size  # the usual case, and every copy comes here
     return check_byte_size(byte_size, limit=limit)
 
 

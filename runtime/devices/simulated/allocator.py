@@ -140,7 +140,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         stream: SimulatedStream | None = None,
         need_sync: bool = False,
     ) -> None:
-        kind = check_kind(kind)
+        if type(kind) is not MemcpyKind:
+            kind = check_kind(kind)
         source = self._end(src, SOURCES[kind])
         target = self._end(dest, TARGETS[kind])
         size = check_copy(byte_size, source, target)
@@ -156,7 +157,8 @@ class SimulatedDeviceAllocator(DeviceAllocator):
     def _perform(
         self, name: str, size: int, operation: Callable[[], None], stream: SimulatedStream | None, need_sync: bool
     ) -> None:
-        need_sync = as_flag(need_sync, "need_sync")
+        if need_sync is not False:
+            need_sync = as_flag(need_sync, "need_sync")
         if stream is not None:
             self.check_stream(stream)
         with self._space.entered():
