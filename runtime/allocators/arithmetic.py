@@ -39,6 +39,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
+import numpy as np
+
 from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoArithmeticError
 from syncedmem.model.interface import DeviceType, is_host
 
@@ -47,7 +49,10 @@ if TYPE_CHECKING:
 
     from syncedmem.model.interface import Pointer
 
-__all__ = ["OF_DEVICES", "Arithmetic", "arithmetic_of", "check_factor"]
+__all__ = ["OF_DEVICES", "Arithmetic", "arithmetic_of", "check_factor", "check_type"]
+
+_NAMES = {np.dtype(name): name for name in ("float16", "float32", "float64")}
+"""The names of the usual types: NumPy makes a name anew each time that it is asked for."""
 
 
 class Arithmetic(ABC):
@@ -116,7 +121,7 @@ class Arithmetic(ABC):
             If there is no arithmetic for its elements.
         """
         self._check(x, "x", write=write)
-        self._check_type(call, x)
+        check_type(call, x.dtype, self.types)
 
     def _check_two(self, call: str, x: Pointer, y: Pointer, *, write: bool = False, arithmetic: bool = True) -> None:
         """Check two arrays: each as above, of one type and length, and without a partial overlap if `y` is written."""
@@ -126,13 +131,9 @@ class Arithmetic(ABC):
             theirs = f"{len(x)} of {x.dtype}"
             raise InvalidPointerError(self.where, y, f"y must have as many elements as x, of the same type: {theirs}")
         if arithmetic:
-            self._check_type(call, x)
+            check_type(call, x.dtype, self.types)
         if write and len(x) and self._overlap(x, y) and not self._same(x, y):
             raise InvalidPointerError(self.where, y, "x and y overlap, and are not the same")
-
-    def _check_type(self, call: str, x: Pointer) -> None:
-        if x.dtype.name not in self.types or not x.dtype.isnative:
-            raise NoArithmeticError(call, x.dtype, self.types)
 
     @abstractmethod
     def _check(self, array: Pointer, argument: str, *, write: bool) -> None:
@@ -181,6 +182,17 @@ def arithmetic_of(allocator: object) -> Arithmetic:
     if not is_host(allocator):
         raise InvalidArgumentError("allocator", allocator, "an allocator of the host, or one with arithmetic()")
     return OF_DEVICES[DeviceType.CPU]()
+
+
+def check_type(call: str, dtype: np.dtype[Any], types: tuple[str, ...]) -> None:
+    """Refuse a type of elements that is none of those that have arithmetic.
+
+    Raises
+    ------
+    NoArithmeticError
+    """
+    if (_NAMES.get(dtype) or (dtype.name if dtype.isnative else "")) not in types:
+        raise NoArithmeticError(call, dtype, types)
 
 
 def check_factor(alpha: Any, argument: str = "alpha") -> float:

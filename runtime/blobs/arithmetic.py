@@ -24,7 +24,7 @@ from syncedmem.model import (
 )
 from syncedmem.model.interface import MemcpyKind
 
-from ..allocators.arithmetic import Arithmetic, arithmetic_of, check_factor
+from ..allocators.arithmetic import Arithmetic, arithmetic_of, check_factor, check_type
 from ..allocators.failures import reporting, where_of
 from ..memory.tables import HEADS
 
@@ -159,8 +159,7 @@ class _Place:
         self.on_device = head in _AT_GPU
         self.where: Any = elements.memory.device if self.on_device else elements.sides.pageable
         self.arithmetic: Arithmetic = arithmetic_of(self.where)
-        if elements.dtype.name not in self.arithmetic.types:
-            raise NoArithmeticError(call, elements.dtype, self.arithmetic.types)
+        check_type(call, elements.dtype, self.arithmetic.types)
 
     def read(self, elements: Elements) -> Any:
         """The bytes of a memory on this side, for reading."""
@@ -179,10 +178,12 @@ class _Place:
         """
         # The pointers themselves, because a call for a side would copy to it.
         x, y = first.sides, second.sides
-        for where, theirs, mine in ((y.pageable, x.cpu.ptr, y.cpu.ptr), (y.device, x.gpu.ptr, y.gpu.ptr)):
-            if theirs is None or mine is None:
+        for where, theirs, mine in ((y.pageable, x.cpu, y.cpu), (y.device, x.gpu, y.gpu)):
+            if theirs.ptr is None or mine.ptr is None:
                 continue
-            source, target = first.flat(theirs), second.flat(mine)
+            if theirs is not mine and theirs.owner is not None and mine.owner is not None:
+                continue  # two blocks of allocators are never the same
+            source, target = first.flat(theirs.ptr), second.flat(mine.ptr)
             if where.overlaps(source, target):
                 reason = f"{call} needs data and diff that do not overlap"
                 raise InvalidPointerError(where_of(where), target, reason)
