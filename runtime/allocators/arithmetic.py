@@ -37,7 +37,7 @@ more.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, SupportsFloat, cast
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 
@@ -178,7 +178,8 @@ def arithmetic_of(allocator: object) -> Arithmetic:
     if isinstance(allocator, type) or not hasattr(allocator, "allocate"):
         raise InvalidArgumentError("allocator", allocator, "an allocator")
     if make := getattr(allocator, "arithmetic", None):
-        return cast("Arithmetic", make())
+        made: Arithmetic = make()
+        return made
     if not is_host(allocator):
         raise InvalidArgumentError("allocator", allocator, "an allocator of the host, or one with arithmetic()")
     return OF_DEVICES[DeviceType.CPU]()

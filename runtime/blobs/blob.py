@@ -1274,6 +1274,8 @@ _OWN = frozenset(Blob.__slots__)
 def _checked(arguments: tuple[Any, ...], dtype: np.dtype[Any]) -> Shape:
     """The shape that the arguments of a call give, as one sequence or as numbers; checked for elements of a type."""
     given: object = arguments[0] if len(arguments) == 1 else arguments
+    if type(given) is tuple and given is not arguments:
+        return shapes.check_shape(given, dtype.itemsize)  # the usual way to say it
     if not arguments or (given is arguments and not all(map(shapes.is_integer, arguments))):
         raise InvalidArgumentError("shape", arguments, shapes.FORMS)
     return shapes.check_shape(arguments if shapes.is_integer(given) else given, dtype.itemsize)

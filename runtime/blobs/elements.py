@@ -125,6 +125,11 @@ class Elements:
         self._inside._shared = True  # noqa: SLF001 -- as above
 
     @property
+    def ready(self) -> object:
+        """The function that the memory had ready when these were read last; None if it had none."""
+        return self._looks[READ_CPU][0]
+
+    @property
     def sides(self) -> Sides:
         """The two sides of the memory, for who must not move its head."""
         sides: Sides = self._inside._sides  # noqa: SLF001 -- the runtime may; users do not need it

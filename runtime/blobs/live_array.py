@@ -66,6 +66,9 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
     blob: ref[Holder] | None = None
     """A weak reference to the blob from which the array was taken; None for a copy."""
 
+    ready: object = None
+    """The function that the memory had ready for reading when this was taken whole; None for a part."""
+
     def __array_finalize__(self, source: object) -> None:
         if not (self.flags.owndata or self.flags.writeable):  # a copy does not belong to the memory
             self.memory = getattr(source, "memory", None)
@@ -75,14 +78,18 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         if self.flags.writeable:
             super().__setitem__(key, value)
             return
-        here: Any = _plain(self)[key]
-        fitting = _fitting(value, np.shape(here), self.dtype)  # this refuses before any head moves
+        here: Any = _plain(self)[key]  # this and the next line refuse before any head moves
+        fitting = value if _is_usual(value, self.dtype) else _fitting(value, np.shape(here), self.dtype)
         self.to_write()[key] = fitting
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        out: Any = options.get("out")
+        if ufunc in _SURE and method == "__call__" and out is not None and self._fits(inputs, options):
+            operation: Any = ufunc
+            operation(*map(_plain, inputs), out=_target(self))
+            return self
         taken = [_plain(it) for it in inputs]
         operation = getattr(ufunc, method)
-        out: Any = options.get("out")
         written = inputs[:1] if method == "at" else out or ()
         if any(isinstance(it, LiveArray) for it in written):
             for it in inputs:
@@ -104,6 +111,19 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         results = result if len(out) > 1 else (result,)
         given = tuple(new if old is None else old for old, new in zip(out, results, strict=True))
         return given if len(out) > 1 else given[0]
+
+    def _fits(self, inputs: tuple[Any, ...], options: dict[str, Any]) -> bool:
+        """Whether an operation of `_SURE` writes to this array, and has nothing that NumPy could refuse."""
+        if len(options) != 1 or options["out"][0] is not self:
+            return False
+        dtype, shape = self.dtype, self.shape
+        for it in inputs:
+            if type(it) is np.ndarray or type(it) is LiveArray:
+                if it.dtype != dtype or it.shape != shape:
+                    return False
+            elif not _is_usual(it, dtype):
+                return False
+        return dtype in _USUAL
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         """What NumPy's functions do, of which some write: ``copyto``, ``put``, ``place``."""
@@ -156,6 +176,8 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         owner = None if self.blob is None else self.blob()
         if owner is not None and memory is not owner.data_memory and memory is not owner.diff_memory:
             raise self._outdated("its blob has another memory by now")
+        if self.ready is not None and memory._read_cpu is self.ready:  # noqa: SLF001 -- as `Elements` does it
+            return 0
         if memory.head is SyncedHead.HEAD_AT_GPU:
             raise self._outdated("the device has newer numbers by now")
         here = memory._sides.cpu.ptr  # noqa: SLF001 -- the accessor would bring it up to date
@@ -177,7 +199,7 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
 def live(elements: Elements, blob: ref[Holder]) -> LiveArray:
     """The elements of a blob, for reading, and for assignments."""
     array: LiveArray = elements.cpu_data().view(LiveArray)
-    array.memory, array.blob = elements.memory, blob
+    array.memory, array.blob, array.ready = elements.memory, blob, elements.ready
     return array
 
 
@@ -200,6 +222,8 @@ def assign(elements: Elements, values: object) -> None:
 def _are(array: LiveArray, elements: Elements) -> bool:
     """Whether an array is the elements themselves, as it is after ``blob.data -= step``."""
     here = elements.cpu_data()
+    if array.ready is not None and array.ready is elements.ready and array.shape == elements.shape:
+        return True
     return all(getattr(array, name) == getattr(here, name) for name in ("shape", "dtype", "strides")) and bool(
         array.ctypes.data == here.ctypes.data
     )
@@ -214,6 +238,18 @@ def _target(array: Any) -> Any:
     if isinstance(array, LiveArray) and not array.flags.writeable:
         return array.to_write()
     return _plain(array)
+
+
+_SURE = frozenset({np.add, np.subtract, np.multiply, np.divide})
+"""The operations that NumPy does for all numbers of a usual type."""
+
+_USUAL = {np.dtype(np.float32): 3e38, np.dtype(np.float64): 1e300}
+"""The usual types of elements, and numbers up to which NumPy assigns one of Python without a warning."""
+
+
+def _is_usual(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy assigns a value as `_fitting` would: a finite number of Python, and no array."""
+    return type(value) in (float, int) and abs(value) < _USUAL.get(dtype, 0)
 
 
 def _fitting(values: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -235,7 +271,9 @@ def _fitting(values: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Ar
 def _rehearse(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
     """Try an element-wise operation on arrays without elements: NumPy checks the types, and computes nothing."""
     targets = _checked_targets(options)
-    shape = np.broadcast_shapes(*map(np.shape, (*inputs, *targets)))
+    shape = np.broadcast_shapes(
+        *(it.shape if isinstance(it, np.ndarray) else np.shape(it) for it in (*inputs, *targets))
+    )
     for target in targets:
         if target.shape != shape:
             raise InvalidShapeError(shape, f"results of this shape do not fit into {target.shape}")

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 Shape = tuple[int, ...]
+_INTS = frozenset({int})
 
 
 class HasDim(Protocol):
@@ -74,6 +75,16 @@ def is_integer(value: object) -> bool:
     return True
 
 
+def _extents(shape: object) -> Shape:
+    """The extents of anything that may be a shape, one more than it may have if there are too many."""
+    extents: object = getattr(shape, "dim", shape)
+    row = getattr(extents, "ndim", 1) == 1  # NumPy's arrays without axes have __iter__, but it raises
+    if isinstance(extents, _UNORDERED) or not isinstance(extents, Iterable) or not row:
+        raise InvalidArgumentError("shape", shape, FORMS)
+    first = islice(cast("Iterable[object]", extents), MAX_AXES + 1)  # so that an endless iterable is refused too
+    return tuple(as_integer(extent, "shape", FORMS) for extent in first)
+
+
 def check_shape(shape: object, itemsize: int = 1) -> Shape:
     """A shape as a tuple of ``int``, after a check.
 
@@ -92,16 +103,13 @@ def check_shape(shape: object, itemsize: int = 1) -> Shape:
     InvalidShapeError
         If it has more than 32 axes or a negative extent, or is too large.
     """
-    extents: object = getattr(shape, "dim", shape)
-    row = getattr(extents, "ndim", 1) == 1  # NumPy's arrays without axes have __iter__, but it raises
-    if isinstance(extents, _UNORDERED) or not isinstance(extents, Iterable) or not row:
-        raise InvalidArgumentError("shape", shape, FORMS)
-    first = islice(cast("Iterable[object]", extents), MAX_AXES + 1)  # so that an endless iterable is refused too
-    checked = tuple(as_integer(extent, "shape", FORMS) for extent in first)
+    usual: Any = shape
+    checked: Shape = usual if type(shape) is tuple and _INTS.issuperset(map(type, usual)) else _extents(shape)
     if len(checked) > MAX_AXES:
         raise InvalidShapeError(shape, f"there may be at most {MAX_AXES} axes")
-    if negative := [extent for extent in checked if extent < 0]:
-        raise InvalidShapeError(shape, f"an extent cannot be negative, as {negative[0]} is")
+    if min(checked, default=0) < 0:
+        negative = next(extent for extent in checked if extent < 0)
+        raise InvalidShapeError(shape, f"an extent cannot be negative, as {negative} is")
     limit, size, but = sys.maxsize, itemsize, ""
     if 0 in checked:
         size, but = 1, ", but for extents of zero,"
