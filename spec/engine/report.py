@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypedDict, TypeVar, get_args
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -14,7 +15,7 @@ from .subject import Subject
 from .violation import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 
     from ..requirements import Level
     from .search import Generated
@@ -511,6 +512,19 @@ def check_steps(steps: object) -> None:
         raise InvalidArgumentError("steps", steps, f"an integer from 0 to {_MOST_STEPS:,}")
 
 
+@contextmanager
+def _only_new_garbage() -> Generator[None]:
+    """Let the garbage collector leave alone what is there already: kits collect often, and a process may be large."""
+    if gc.get_freeze_count():  # the process does so itself
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def run_suites(  # noqa: PLR0913 -- options
     subject: Subject,
     runners: Mapping[str, Runner],
@@ -553,7 +567,8 @@ def run_suites(  # noqa: PLR0913 -- options
         if progress is not None:
             progress(name, 0)
         # If a subject leaves another device current, that is a violation, and must not affect what runs next.
-        with nullcontext() if subject.device is None or subject.program is not None else subject.device.using():
+        there = nullcontext() if subject.device is None or subject.program is not None else subject.device.using()
+        with there, _only_new_garbage():
             violation = run(subject, suite)
         generated = suite.generated or generated
         found = tolerance.found[known:]
