@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from syncedmem.model.interface import Pointer, Stream
 
     from .arithmetic import Arithmetic
+    from .late_writes import LateWrites
     from .pointers import HostArray
 
 __all__ = [
@@ -162,6 +163,10 @@ class DeviceAllocator(Allocator, ABC):
         with self.using():
             ptr.set(np.full(len(ptr), POISON, np.uint8))
         self.settled()  # who looks at it may do so on another stream
+
+    def watch_idle(self, ptr: Pointer, late: LateWrites) -> None:
+        """Tell of writes into a live block after its release, which comes next; nothing where no block is kept."""
+        del ptr, late
 
     def is_pageable(self, ptr: Pointer) -> bool | None:
         """Whether host memory is pageable, so that copies between it and this device are slower.

@@ -9,6 +9,9 @@ from syncedmem.model.lines import Line
 
 __all__ = ["line_of_caller"]
 
+_ENDS = {"__exit__": "the end of the with block", "finalise": "the end of the object"}
+"""What a program uses without naming it."""
+
 _INSIDE = f"{Path(__file__).parents[1]}/"
 
 
@@ -19,4 +22,4 @@ def line_of_caller() -> Line:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         call = frame.f_code.co_name
         frame = frame.f_back
-    return Line(call, frame.f_code.co_filename, frame.f_lineno)
+    return Line(_ENDS.get(call, call), frame.f_code.co_filename, frame.f_lineno)
