@@ -172,7 +172,7 @@ class StaleWriteError(SyncedMemoryError, RuntimeError):
     taken, ended : Line or None
         The calls that gave the last right to write to that side, and ended it, with their lines; None if not known.
     freed : bool
-        Whether the call that ended the right gave the memory back, to a pool that keeps it; then it has no sides.
+        Whether the call that ended the right gave the memory back, to a pool or to the system; it has no owner then.
     """
 
     def __init__(  # noqa: PLR0913 -- where, through what, and since when
@@ -206,7 +206,7 @@ def _why_freed(side: str, taken: Line | None, ended: Line | None) -> str:
     view = f"; {taken} returned the last view of it" if taken else ""
     back = f", and {ended} gave it back" if ended else ""
     return (
-        f"{side} memory in a pool was written after its owner had given it back{view}{back}. "
+        f"{side} memory was written after its owner had given it back{view}{back}. "
         "Use no view after its owner is closed or gone, has grown, or has adopted other memory"
     )
 

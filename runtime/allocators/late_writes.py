@@ -34,6 +34,7 @@ __all__ = [
     "poison_of",
     "read_bytes",
     "references_to",
+    "root_of",
     "tell_at_exit",
 ]
 
@@ -79,12 +80,17 @@ def first_difference(expected: HostArray, found: HostArray) -> int | None:
     return None
 
 
+def root_of(ptr: Any) -> Any:
+    """The array that an array of the host is a part of, directly or not: views of it keep this one alive."""
+    while _on_host(ptr.base):
+        ptr = ptr.base
+    return ptr
+
+
 def references_to(ptr: Pointer) -> int:
     """How many references there are to what the bytes of an array belong to.  Each array over them has one."""
     if _on_host(ptr):
-        while _on_host(ptr.base):
-            ptr = ptr.base
-        return sys.getrefcount(ptr)
+        return sys.getrefcount(root_of(ptr))
     if hasattr(ptr, "_block"):  # an array of the simulated device
         return sys.getrefcount(ptr._block)  # noqa: SLF001 -- of this package
     if hasattr(ptr, "base_data"):  # of PyOpenCL

@@ -158,6 +158,8 @@ def _allocate_cpu(sides: Sides, pinned: bool, _: Any) -> None:
     sides.cpu.end()  # gives back what an interrupt kept an earlier call from giving back
     sides.cpu = side = Side(sides.size, sides.flights)
     side.allocate(sides.pinned if pinned else sides.pageable)
+    if sides.watch is not None:
+        sides.watch.begin(side)
 
 
 def _zero_cpu(sides: Sides, _pinned: bool, _: Any) -> None:

@@ -16,7 +16,7 @@ import warnings
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from syncedmem.model import InvalidArgumentError, StaleWriteError, SyncedHead, caffe
 from syncedmem.model.interface import DeviceType
@@ -28,9 +28,12 @@ from ..allocators.late_writes import (
     first_difference,
     poison_of,
     read_bytes,
+    references_to,
+    root_of,
     tell_at_exit,
 )
 from ..allocators.pointers import HostArray, address_of, as_flag
+from ..devices.host import CPUDeviceAllocator
 from .lines import line_of_caller
 
 if TYPE_CHECKING:
@@ -138,11 +141,16 @@ class _Seen:
 class Watch:
     """What is known of the bytes of a memory's two sides after its last call."""
 
-    __slots__ = ("_far", "_near")
+    __slots__ = ("_far", "_near", "_references")
 
     def __init__(self, sides: Sides) -> None:
         self._near, self._far = _Seen("host", caffe.CPU), _Seen("device", caffe.GPU)
+        self._references = 0
         tell_at_exit(sides)
+
+    def begin(self, side: Side) -> None:
+        """Remember how many references there are to a new block of the host, of which nobody has a view yet."""
+        self._references = references_to(side.ptr)
 
     def compare(self, sides: Sides, call: str) -> StaleWriteError | None:
         """The error to raise if a side has other bytes than after the last call; it is told once."""
@@ -157,7 +165,7 @@ class Watch:
             if not (seen.of(sides).owner is None and _adopts(call, seen.side)):
                 error = error or StaleWriteError(call, seen.name, first, seen.taken, seen.ended)
             seen.remember(sides)
-        return error
+        return error or (_written_after_free(call) if _freed else None)
 
     def record(self, sides: Sides, before: SyncedHead, head: SyncedHead) -> None:
         """Remember what the bytes are after a call that has moved the head, or given a side other memory."""
@@ -200,11 +208,20 @@ class Watch:
             seen.taken = line_of_caller()
 
     def leave(self, sides: Sides, freed: Iterable[Side]) -> None:
-        """Have pools watch the blocks of sides that are given back next."""
+        """Have the blocks of sides watched that are given back next: by their pool, or here if somebody has a view."""
         for seen in (self._near, self._far):
             side = seen.of(sides)
-            if side in freed and is_pooled(side.owner) and _is_ours(sides, side) and _is_quiet(sides):
-                leave_late_writes(side, LateWrites(seen.name, sides.size, seen.taken, line_of_caller()))
+            if side not in freed or not _is_ours(sides, side):
+                continue
+            late = LateWrites(seen.name, sides.size, seen.taken, line_of_caller())
+            if is_pooled(side.owner):
+                if _is_quiet(sides):
+                    leave_late_writes(side, late)
+            elif seen is self._near and isinstance(side.owner, CPUDeviceAllocator) and not sides.flights:
+                side.read = side.write = None  # these have views too, and are made again if the release is refused
+                if references_to(side.ptr) > self._references:
+                    with suppress(MemoryError):  # a check that does not fit is left out
+                        _Freed(side, late)
 
     def warn(self, sides: Sides, why: str) -> None:
         """Warn of a stale write when no call is left that could raise."""
@@ -212,6 +229,53 @@ class Watch:
         self.forget()
         if error is not None:
             warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+
+
+class _Freed:
+    """Host memory that was freed while somebody had a view of it.  It is there until the last view is gone."""
+
+    def __init__(self, side: Side, late: LateWrites) -> None:
+        root, ptr = root_of(side.ptr), side.ptr
+        self._side = side
+        self._late = late
+        self._start: int = address_of(ptr) - address_of(root)
+        self._then: HostArray = ptr[: late.byte_size].copy()
+        # A view here would keep the memory, and so does none.
+        self._root: ref[HostArray] = ref(root, self._forget)
+        with _lock:
+            _freed.append(self)
+        tell_at_exit(self)
+
+    def _forget(self, _: object) -> None:
+        with _lock:
+            if self in _freed:
+                _freed.remove(self)
+
+    def error(self, call: str) -> StaleWriteError | None:
+        """The error to raise if the memory was written; it is told once."""
+        root = self._root()
+        position = None
+        if root is not None and self._side.ptr is None:  # otherwise the release was refused
+            now: HostArray = root[self._start : self._start + self._late.byte_size]
+            position = first_difference(self._then, now)
+            if position is None:
+                return None
+        self._forget(root)
+        return None if position is None else self._late.error(call, position)
+
+    def warn(self, why: str) -> None:
+        """Warn of a write when no call is left that could raise."""
+        if self in _freed and (error := self.error(why)) is not None:
+            warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+
+
+def _written_after_free(call: str) -> StaleWriteError | None:
+    """The error to raise if memory was written that was freed; each is told of once."""
+    for freed in tuple(_freed):  # which forgets itself
+        error = freed.error(call)
+        if error is not None:
+            return error
+    return None
 
 
 def is_pooled(owner: Any) -> bool:
@@ -266,3 +330,6 @@ def _is_quiet(sides: Sides) -> bool:
 _lock = fork_safe_lock()
 _adopters: WeakSet[Sides] = WeakSet()
 """The checked memories that have adopted a buffer, which may be the block of another one.  Several threads use it."""
+
+_freed: list[_Freed] = []
+"""Those of which somebody has a view still."""

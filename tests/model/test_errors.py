@@ -113,7 +113,7 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
         StaleWriteError("trim", "host", 5, TAKEN, ENDED, freed=True),
         RuntimeError,
         (
-            "trim: byte 5 of host memory in a pool was written after its owner had given it back; mutable_cpu_data at "
+            "trim: byte 5 of host memory was written after its owner had given it back; mutable_cpu_data at "
             "a.py:3 returned the last view of it, and gpu_data at a.py:4 gave it back. Use no view after its owner is "
             "closed or gone, has grown, or has adopted other memory"
         ),

@@ -268,6 +268,13 @@ def test_what_a_pool_is_to_tell_has_a_type(pools: Pools) -> None:
     pools.host.release(block)
 
 
+@pytest.mark.parametrize("wrong", ["yes", 1, []])
+def test_whether_a_buffer_is_checked_is_a_bool(pools: Pools, wrong: Any) -> None:
+    with pytest.raises(InvalidArgumentError):
+        Buffer(SIZE, pools.host, checked=wrong)
+    assert (0, 0) == (pools.host.live_blocks, pools.host.idle_blocks)
+
+
 def test_a_pool_that_is_dropped_warns(pools: Pools) -> None:
     view = pools.left_by_memory("host")
     view[0] = 1
