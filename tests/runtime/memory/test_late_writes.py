@@ -268,6 +268,19 @@ def test_what_a_pool_is_to_tell_has_a_type(pools: Pools) -> None:
     pools.host.release(block)
 
 
+def test_a_block_that_waits_for_an_event_is_left_as_it_is(pools: Pools) -> None:
+    device = pools.device.upstream
+    stream, target = device.stream(), device.empty(SIZE)
+    with Buffer(SIZE, pools.host, checked=True) as buffer:
+        shown: Any = buffer.ptr
+        shown[:] = 7
+        device.memcpy(shown, target, SIZE, MemcpyKind.CPU2CUDA, stream)
+        pools.host.hold(shown, device.record(stream))
+    device.memcpy(None, None, 0, MemcpyKind.CPU2CUDA, stream, need_sync=True)
+
+    assert {7} == bytes_in(target)
+
+
 @pytest.mark.parametrize("wrong", ["yes", 1, []])
 def test_whether_a_buffer_is_checked_is_a_bool(pools: Pools, wrong: Any) -> None:
     with pytest.raises(InvalidArgumentError):
