@@ -11,6 +11,7 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError, NotCopyableError
 from syncedmem.model.interface import OPERATIONS, Allocator, DeviceType, MemcpyKind
 
+from .late_writes import POISON
 from .pointers import End
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from .pointers import HostArray
 
 __all__ = [
-    "POISON",
     "SOURCES",
     "TARGETS",
     "DeviceAllocator",
@@ -33,9 +33,6 @@ __all__ = [
     "check_kind",
     "check_operation",
 ]
-
-POISON = 0xFF
-"""The byte that fills a stale side of a checked memory: floats of it are NaN."""
 
 # Made once, because every copy needs two of them.
 SOURCES = {it: End("src", it.from_device, False, f"MemcpyKind.{it.name}") for it in MemcpyKind}

@@ -17,7 +17,6 @@ import numpy as np
 
 from syncedmem.model import StaleWriteError
 
-from .base import POISON
 from .forking import fork_safe_lock
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from .pointers import HostArray
 
 __all__ = [
+    "POISON",
     "LateWrites",
     "Telling",
     "fill_with_poison",
@@ -37,6 +37,9 @@ __all__ = [
     "root_of",
     "tell_at_exit",
 ]
+
+POISON = 0xFF
+"""The byte that fills what nobody may read: floats of it are NaN."""
 
 _CHUNK = 1 << 18
 """In bytes; so much is compared at once: it stays in the cache, and a comparison needs no memory worth mentioning."""

@@ -25,7 +25,7 @@ from syncedmem.runtime import (
     PoolAllocator,
     SyncedMemory,
 )
-from syncedmem.runtime.allocators.base import POISON
+from syncedmem.runtime.allocators.late_writes import POISON
 from syncedmem.runtime.memory import watch
 
 if TYPE_CHECKING:

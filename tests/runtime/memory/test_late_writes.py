@@ -25,7 +25,7 @@ from syncedmem.runtime import (
     PoolAllocator,
     SyncedMemory,
 )
-from syncedmem.runtime.allocators.base import POISON
+from syncedmem.runtime.allocators.late_writes import POISON
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,7 @@ from syncedmem.runtime import (
     SyncedMemory,
     named_device,
 )
-from syncedmem.runtime.allocators.base import POISON
+from syncedmem.runtime.allocators.late_writes import POISON
 from syncedmem.spec import Subject, check_conformance
 
 if TYPE_CHECKING:
