@@ -66,7 +66,7 @@ def compared(first: Callable[[], object], second: Callable[[], object], number: 
 
 def idle_calls() -> list[dict[str, Any]]:
     """A call with nothing to do, compared with an empty method and with the same trigger in `transitions`."""
-    memory = SyncedMemory(4096, device="simulated")
+    memory = SyncedMemory(4096, device="simulated", checked=False)
     memory.cpu_data()
     event = stepper(caffe.CAFFE).library.events["cpu_data"]
     at_cpu = SimpleNamespace(head="HEAD_AT_CPU")  # there this call has one row, without conditions
@@ -94,7 +94,7 @@ def making() -> dict[str, Any]:
     counted = Counted()
 
     def make() -> None:
-        SyncedMemory(4096, device=counted).close()
+        SyncedMemory(4096, device=counted, checked=False).close()
 
     ours, method, ratio = compared(make, Empty().method, 5_000)
     row = _row("SyncedMemory(n) + close() / empty method", ours, method, ratio, "<= 5 us")
@@ -129,6 +129,35 @@ def copies(name: str) -> list[dict[str, Any]]:
     return [_copy(device, name, size, up) for size in SIZES for up in (True, False)]
 
 
+def checking(name: str) -> list[dict[str, Any]]:
+    """Calls that move the head of 64 MiB around, with checked mode and without it."""
+    try:
+        device: Any = named_device(name)
+    except NoDeviceError:
+        return []
+    size = 64 << 20
+
+    def rounds(*, checked: bool) -> tuple[SyncedMemory, Callable[[], None]]:
+        memory = SyncedMemory(size, device=device, checked=checked)
+
+        def around() -> None:
+            memory.mutable_cpu_data()
+            memory.gpu_data()
+            memory.mutable_gpu_data()
+            memory.cpu_data()
+            device.memcpy(None, None, 0, MemcpyKind.CPU2CUDA, None, need_sync=True)
+
+        around()
+        return memory, around
+
+    (one, on), (other, off) = rounds(checked=True), rounds(checked=False)
+    first, second, ratio = compared(on, off, 1)
+    one.close()
+    other.close()
+    what = f"64 MiB up, down and two moves more on {name}, checked / not"
+    return [_row(what, first, second, ratio, "two copies, and ten passes more")]
+
+
 def _after(prepare: Callable[[], object], call: Callable[[], object]) -> float:
     """The time of one call; a preparation comes first and is not timed."""
     prepare()
@@ -152,7 +181,7 @@ def _copy(device: Any, name: str, size: int, up: bool) -> dict[str, Any]:
     host_memory = device.pinned_host()
     host, there = host_memory.allocate(size), device.allocate(size)
     host[:] = 1
-    memory = SyncedMemory(size, device=device)
+    memory = SyncedMemory(size, device=device, checked=False)
     memory.set_gpu_data(there)
     memory.set_cpu_data(host)
     memory.gpu_data()
@@ -206,7 +235,7 @@ def footprint() -> dict[str, Any]:
     device = named_device("simulated")
     kept: list[SyncedMemory] = []
     tracemalloc.start()
-    kept.extend(SyncedMemory(4096, device=device) for _ in range(1000))
+    kept.extend(SyncedMemory(4096, device=device, checked=False) for _ in range(1000))
     size = tracemalloc.get_traced_memory()[0] / len(kept)
     tracemalloc.stop()
     return {"what": "Python objects for one fresh memory", "bytes": round(size), "wanted": "small"}
@@ -241,7 +270,7 @@ def main() -> None:
     set_mode(Mode.GPU)
     rows = [*idle_calls(), making(), footprint(), lazy_zero(), imports()]
     for name in options.device or DEVICES:
-        rows += copies(name)
+        rows += copies(name) + checking(name)
     publish(rows, show, options.json)
 
 

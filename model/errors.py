@@ -171,26 +171,44 @@ class StaleWriteError(SyncedMemoryError, RuntimeError):
         The first byte that changed, counted from the beginning of the side.
     taken, ended : Line or None
         The calls that gave the last right to write to that side, and ended it, with their lines; None if not known.
+    freed : bool
+        Whether the call that ended the right gave the memory back, to a pool or to the system; it has no owner then.
     """
 
-    def __init__(self, call: str, side: str, position: int, taken: Line | None, ended: Line | None) -> None:
-        if ended is not None:
-            given = f"{taken} gave the right to write there, and {ended} ended it" if taken else f"{ended} came before"
-            why = f"too late: {given}"
-        else:
-            why = "without the right to" + (f"; the last view of it came from {taken}" if taken else "")
-        again = "mutable_cpu_data" if side == "host" else "mutable_gpu_data"
-        if taken is not None and taken.call == again.replace("data", "diff"):
-            again = taken.call  # of a blob
-        super().__init__(
-            f"{call}: byte {position} of the {side} side was written {why}. Call {again}() again before each write "
-            "instead of keeping a view"
-        )
+    def __init__(  # noqa: PLR0913 -- where, through what, and since when
+        self, call: str, side: str, position: int, taken: Line | None, ended: Line | None, *, freed: bool = False
+    ) -> None:
+        reason = _why_freed(side, taken, ended) if freed else _why_stale(side, taken, ended)
+        super().__init__(f"{call}: byte {position} of {reason}")
         self.call = call
         self.side = side
         self.position = position
         self.taken = taken
         self.ended = ended
+        self.freed = freed
+
+
+def _why_stale(side: str, taken: Line | None, ended: Line | None) -> str:
+    """What is wrong with a write to a side that must not change."""
+    if ended is not None:
+        given = f"{taken} gave the right to write there, and {ended} ended it" if taken else f"{ended} came before"
+        why = f"too late: {given}"
+    else:
+        why = "without the right to" + (f"; the last view of it came from {taken}" if taken else "")
+    again = "mutable_cpu_data" if side == "host" else "mutable_gpu_data"
+    if taken is not None and taken.call == again.replace("data", "diff"):
+        again = taken.call  # of a blob
+    return f"the {side} side was written {why}. Call {again}() again before each write instead of keeping a view"
+
+
+def _why_freed(side: str, taken: Line | None, ended: Line | None) -> str:
+    """What is wrong with a write to memory that its owner has given back."""
+    view = f"; {taken} returned the last view of it" if taken else ""
+    back = f", and {ended} gave it back" if ended else ""
+    return (
+        f"{side} memory was written after its owner had given it back{view}{back}. "
+        "Use no view after its owner is closed or gone, has grown, or has adopted other memory"
+    )
 
 
 class CopyRefusedError(SyncedMemoryError, RuntimeError):
@@ -201,7 +219,8 @@ class CopyRefusedError(SyncedMemoryError, RuntimeError):
     copy : Copy
         What the call would have done, with its line.
     unit : str
-        What the block counts: ``"copies"``, ``"bytes"`` (that are copied) or ``"allocations"``.
+        What the block counts: ``"copies"``, ``"copies up"``, ``"copies down"``, ``"bytes"`` (that are copied) or
+        ``"allocations"``.
     count : int
         How many of these it would have been.
     limit : int

@@ -17,14 +17,21 @@ class Line(NamedTuple):
     file : str
     number : int
         Of the line, from 1.
+    outer : Line or None
+        The function of the program that has this line, and the line that called it: if a program wraps its memories, it
+        is this one that differs.  None at the level of a module, and where a library has called the function.
     """
 
     call: str
     file: str
     number: int
+    outer: Line | None = None
 
     def __str__(self) -> str:
-        return f"{self.call} at {self.file}:{self.number}"
+        outer = (
+            "" if self.outer is None else f" (in {self.outer.call}, called at {self.outer.file}:{self.outer.number})"
+        )
+        return f"{self.call} at {self.file}:{self.number}{outer}"
 
 
 class Copy(NamedTuple):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from syncedmem.model.interface import Allocator, Event, Pointer, Stream
 
     from .arithmetic import Arithmetic
+    from .late_writes import LateWrites
     from .pointers import HostArray
 
 __all__ = ["COUNTS", "Adaptor"]
@@ -153,6 +154,10 @@ class Adaptor(DeviceAllocator):
 
     def poison(self, ptr: Pointer) -> None:
         self._upstream.poison(ptr)
+
+    def watch_idle(self, ptr: Pointer, late: LateWrites) -> None:
+        watch: Callable[[Pointer, LateWrites], None] = getattr(self._upstream, "watch_idle", super().watch_idle)
+        watch(ptr, late)
 
     def is_pageable(self, ptr: Pointer) -> bool | None:
         ask: Callable[[Pointer], bool | None] = getattr(self._upstream, "is_pageable", super().is_pageable)

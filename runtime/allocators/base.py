@@ -11,6 +11,7 @@ import numpy as np
 from syncedmem.model import InvalidArgumentError, NotCopyableError
 from syncedmem.model.interface import OPERATIONS, Allocator, DeviceType, MemcpyKind
 
+from .late_writes import POISON
 from .pointers import End
 
 if TYPE_CHECKING:
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from syncedmem.model.interface import Pointer, Stream
 
     from .arithmetic import Arithmetic
+    from .late_writes import LateWrites
     from .pointers import HostArray
 
 __all__ = [
-    "POISON",
     "SOURCES",
     "TARGETS",
     "DeviceAllocator",
@@ -32,9 +33,6 @@ __all__ = [
     "check_kind",
     "check_operation",
 ]
-
-POISON = 0xFF
-"""The byte that fills a stale side of a checked memory: floats of it are NaN."""
 
 # Made once, because every copy needs two of them.
 SOURCES = {it: End("src", it.from_device, False, f"MemcpyKind.{it.name}") for it in MemcpyKind}
@@ -162,6 +160,10 @@ class DeviceAllocator(Allocator, ABC):
         with self.using():
             ptr.set(np.full(len(ptr), POISON, np.uint8))
         self.settled()  # who looks at it may do so on another stream
+
+    def watch_idle(self, ptr: Pointer, late: LateWrites) -> None:
+        """Tell of writes into a live block after its release, which comes next; nothing where no block is kept."""
+        del ptr, late
 
     def is_pageable(self, ptr: Pointer) -> bool | None:
         """Whether host memory is pageable, so that copies between it and this device are slower.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model.errors import said
 
 from .failures import warn_of_interrupted_release, where_of
+from .late_writes import fill_with_poison, first_difference, poison_of, read_bytes, references_to, tell_at_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from syncedmem.model.interface import Event, Pointer
 
     from .base import DeviceAllocator
+    from .late_writes import LateWrites
 
 __all__ = ["SMALL_LIMIT", "IdleBlocks", "PooledBlock"]
 
@@ -48,9 +50,13 @@ class PooledBlock:
         The streams on which its owner queued work on the block.
     events : list of Event
         These must be done before the block is lent again.
+    late : LateWrites or None
+        What its last owner has left to tell of writes that come after its release.
+    references : int
+        How many references there are to what its bytes belong to while no array of an owner is left.
     """
 
-    __slots__ = ("events", "make", "requested", "serial", "size", "streams", "whole")
+    __slots__ = ("events", "late", "make", "references", "requested", "serial", "size", "streams", "whole")
 
     make: Callable[[], Pointer]
 
@@ -61,6 +67,8 @@ class PooledBlock:
         self.requested: int = 0
         self.streams: list[Any] = []
         self.events: list[Event] = []
+        self.late: LateWrites | None = None
+        self.references: int = 0
 
     @property
     def over(self) -> bool:
@@ -104,9 +112,11 @@ class IdleBlocks:
         time.
     small_bytes : int
         How many bytes the small blocks have, without those in `returned`.
+    found : deque of (LateWrites, int)
+        The late writes that nobody was told of yet, and the first byte of each.
     """
 
-    __slots__ = ("_big", "_small", "_upstream", "returned", "small_bytes")
+    __slots__ = ("__weakref__", "_big", "_small", "_upstream", "found", "returned", "small_bytes")
 
     def __init__(self, upstream: DeviceAllocator) -> None:
         self._upstream = upstream
@@ -114,6 +124,7 @@ class IdleBlocks:
         self._big: list[_Entry] = []  # (size, serial, block), in order of size, then of serial
         self.small_bytes: int = 0
         self.returned: deque[PooledBlock] = deque()
+        self.found: deque[tuple[LateWrites, int]] = deque()
 
     # No call comes between the two changes of a list, here and below: an interrupt finds a block in one place, never in
     # two and never in none.
@@ -138,7 +149,8 @@ class IdleBlocks:
         """Take the block for a request of `size` bytes out of the idle blocks; None if there is none.
 
         A small request gets the first small block that is large enough.  A big request gets the smallest big block that
-        is large enough, unless it is too large.  Blocks with work in flight are skipped.
+        is large enough, unless it is too large.  Blocks with work in flight are skipped, and those over which the array
+        of a checked owner is still in use.
         """
         if size > SMALL_LIMIT:
             position = self._best_fit(size)
@@ -148,7 +160,7 @@ class IdleBlocks:
             del self._big[position]
             return block
         for position, (_, length, block) in enumerate(self._small):
-            if length >= size and (not block.events or block.over):
+            if length >= size and (not block.events or block.over) and (block.late is None or self._is_left(block)):
                 del self._small[position]
                 self.small_bytes -= length
                 return block
@@ -159,9 +171,48 @@ class IdleBlocks:
         for position in range(bisect_left(self._big, (size,)), len(self._big)):
             if self._big[position][0] - size >= _WASTE_LIMIT:
                 break
-            if self._big[position][2].over:
+            block = self._big[position][2]
+            if block.over and (block.late is None or self._is_left(block)):
                 return position
         return -1
+
+    # --- late writes, in checked mode
+
+    def watch(self, block: PooledBlock) -> None:
+        """Poison a block that is about to become idle, unless work in flight may use it."""
+        late: Any = block.late
+        if block.events or not fill_with_poison(self._upstream, block.whole[: late.byte_size]):
+            block.late = None
+            return
+        del block.make  # it has an array over the block too
+        block.requested = 0
+        tell_at_exit(self)
+
+    def _is_left(self, block: PooledBlock) -> bool:
+        """Whether no array over a block is in use any more; a write that came meanwhile is found."""
+        self._look(block)
+        return references_to(block.whole) <= block.references
+
+    def _look(self, block: PooledBlock) -> None:
+        """Find a late write, once: then the block is poisoned again."""
+        late: Any = block.late
+        part = block.whole[: late.byte_size]
+        bytes_now = read_bytes(self._upstream, part)
+        position = None if bytes_now is None else first_difference(poison_of(late.byte_size), bytes_now)
+        if position is not None:
+            self.found += ((late, position),)
+            fill_with_poison(self._upstream, part)
+
+    def warn(self, why: str) -> None:
+        """Warn of late writes when no call is left that could raise."""
+        for block in self.everything():
+            if block.late is not None:
+                self._look(block)
+        while self.found:
+            late, position = self.found.popleft()
+            warnings.warn(str(late.error(why, position)), RuntimeWarning, stacklevel=2)
+
+    # --- giving back
 
     def small(self) -> list[PooledBlock]:
         """The small blocks, in order of allocation."""
@@ -217,6 +268,8 @@ class IdleBlocks:
 
         It is out of the idle blocks first: an interrupt finds it lost rather than released and still here.
         """
+        if block.late is not None:
+            self._look(block)
         entries, entry = self._place(block)
         position, small_bytes = bisect_left(entries, entry[:2]), block.size * (entries is self._small)
         del entries[position]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from syncedmem.model import (
@@ -31,6 +32,7 @@ from .base import check_kind
 from .failures import attempt
 from .forking import fork_safe_lock
 from .idle_blocks import SMALL_LIMIT, IdleBlocks, PooledBlock
+from .late_writes import LateWrites, references_to
 from .pointers import LiveBlocks, check_byte_size
 
 if TYPE_CHECKING:
@@ -96,6 +98,8 @@ class PoolAllocator(Adaptor):
             If the upstream has no room, even after the pool gave all idle blocks back.
         ClosedAllocatorError
             If the pool is closed.
+        StaleWriteError
+            If somebody wrote into an idle block after its checked owner had released it.  It is told once.
         """
         # A bool or a string goes to `check_byte_size`, which refuses it; so does a size below 1.
         size = byte_size if type(byte_size) is int and byte_size > 0 else check_byte_size(byte_size)
@@ -114,11 +118,13 @@ class PoolAllocator(Adaptor):
                         if idle.returned:
                             idle.sort_in()
                         block = idle.take(size) or self._made(size)
+                        block.late = None
                     finally:
                         self._busy = False
+            if idle.found:
+                self._tell("allocate")
             if block.requested != size:
-                part = block.whole if size == block.size else block.whole[:size]
-                block.make, block.requested = self._upstream.viewer(part), size
+                self._fit(block, size)
             ptr = block.make()
             if idle.returned:
                 self._settle()
@@ -129,6 +135,13 @@ class PoolAllocator(Adaptor):
             self._settle()
             raise
         return ptr
+
+    def _fit(self, block: PooledBlock, size: int) -> None:
+        """Have a block make arrays of a size."""
+        if not block.references:  # it is new, so nobody has an array over it
+            block.references = references_to(block.whole)
+        part = block.whole if size == block.size else block.whole[:size]
+        block.make, block.requested = self._upstream.viewer(part), size
 
     def _made(self, size: int) -> PooledBlock:
         """A new block; if the upstream is full, the idle blocks are given back first."""
@@ -173,6 +186,8 @@ class PoolAllocator(Adaptor):
         too_many = block.size <= SMALL_LIMIT and idle.small_bytes + block.size > _IDLE_LIMIT
         if (self._closed or too_many) and self._passed_on(ptr, block):
             return
+        if block.late is not None:
+            idle.watch(block)  # after all that can fail
         lent, key = self._live.blocks, id(ptr)
         try:
             # No call between these two lines, so only one of two threads succeeds, and no interrupt loses the block.
@@ -291,6 +306,26 @@ class PoolAllocator(Adaptor):
         for block in blocks:
             block.events.append(event)
 
+    def watch_idle(self, ptr: Pointer, late: LateWrites) -> None:
+        """As `DeviceAllocator.watch_idle`.  An array that is no block of this pool is ignored.
+
+        Raises
+        ------
+        InvalidArgumentError
+            If `late` does not say what to tell.
+        """
+        if not isinstance(late, LateWrites):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
+            raise InvalidArgumentError("late", late, "LateWrites")
+        if ptr in self._live:
+            self._live.behind(ptr).late = late
+
+    def _tell(self, call: str) -> None:
+        """Raise the error for a late write that was found, if there is one; the next call tells of the next one."""
+        found = self._idle.found
+        if found:
+            late, position = found.popleft()
+            raise late.error(call, position)
+
     # --- the pool as a whole
 
     def _emptied(self, call: str, keep: int, *, closing: bool = False) -> int:
@@ -334,8 +369,12 @@ class PoolAllocator(Adaptor):
         ReleaseError
             If the upstream does not take a block, or work on it cannot be waited for.  That block stays idle; the
             others are given back.
+        StaleWriteError
+            If somebody wrote into a block after its checked owner had released it; all is given back then.
         """
-        return self._emptied("trim", check_byte_size(keep_bytes, "keep_bytes"))
+        freed = self._emptied("trim", check_byte_size(keep_bytes, "keep_bytes"))
+        self._tell("trim")
+        return freed
 
     def close(self) -> None:
         """Give all idle memory back to the upstream, and lend nothing more.  Closing twice is harmless.
@@ -346,10 +385,11 @@ class PoolAllocator(Adaptor):
         ------
         ReentrantCallError
             As for `trim`; the pool is then not closed.
-        ReleaseError
+        ReleaseError, StaleWriteError
             As for `trim`.  The pool is closed; call again to give back what is left.
         """
         self._emptied("close", 0, closing=True)
+        self._tell("close")
 
     def __enter__(self) -> Self:
         return self
@@ -363,7 +403,8 @@ class PoolAllocator(Adaptor):
     def __del__(self, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
         if is_over() or "_live" not in vars(self):
             return
-        attempt(self.close)  # the idle blocks tell of what cannot be released
+        attempt(partial(self._emptied, "close", 0, closing=True))  # the idle blocks tell of what cannot be released
+        self._idle.warn("at the end of the pool")
         if len(self._live):
             self._left: _Left = _Left(self._live, self.name)
 

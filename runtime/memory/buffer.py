@@ -26,16 +26,20 @@ from syncedmem.model.interface import DeviceType, MemcpyKind, is_host
 from ..allocators.base import DeviceAllocator, check_allocator
 from ..allocators.failures import reporting, where_of
 from ..allocators.forking import fork_safe_lock
+from ..allocators.late_writes import LateWrites
 from ..allocators.pointers import as_flag, check_byte_size
 from ..devices.host import cpu_allocator
 from .flight import Flight
+from .lines import line_of_caller
 from .side import Side, finalise
+from .watch import is_checked, is_pooled, is_settled, leave_late_writes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
     from syncedmem.model.interface import DeviceArray
+    from syncedmem.model.lines import Line
 
     from ..allocators.pointers import HostArray
 
@@ -44,6 +48,7 @@ __all__ = ["Buffer"]
 
 _numbers = count()
 _number_of = attrgetter("_number")
+_ptr_of = attrgetter("_held.side.ptr")  # nobody outside gets it so, thus nobody has asked for a view
 
 
 class _Held:
@@ -55,15 +60,18 @@ class _Held:
         The memory.
     older : Side or None
         The memory before that, while it is released.  It stays here if an interrupt comes.
+    taken : Line or None
+        The line that asked for the memory last, if it is checked.
     flights : list of Flight
         The copies that may still be in flight.
     """
 
-    __slots__ = ("flights", "older", "side")
+    __slots__ = ("flights", "older", "side", "taken")
 
     def __init__(self) -> None:
         self.flights: list[Flight] = []
         self.older: Side | None = None
+        self.taken: Line | None = None
         self.side: Side = Side(0, self.flights)
 
     def end(self) -> None:
@@ -71,7 +79,15 @@ class _Held:
         if hasattr(self, "side"):
             if self.older is not None:
                 self.older.end()
+            self.leave()
             self.side.end()
+
+    def leave(self) -> None:
+        """Have a pool watch the memory, which is given back next, if somebody has asked for it."""
+        side, taken = self.side, self.taken
+        if taken is not None and side.owner is not None and side.ptr is not None and is_settled(side.owner):
+            name = "host" if is_host(side.owner) else "device"
+            leave_late_writes(side, LateWrites(name, side.byte_size, taken, line_of_caller()))
 
     __del__ = finalise
 
@@ -91,12 +107,14 @@ class Buffer:
     use_external : bool
         True: `ptr` is somebody else's; it is kept alive and never released, as with `from_external`.  False:
         `allocator` has allocated `ptr`, and this buffer has to release it.
+    checked : bool or None
+        Whether a pool tells of writes into the memory that come after its release; None as for `SyncedMemory`.
 
     Raises
     ------
     InvalidSizeError, InvalidArgumentError
-        If `byte_size` is not a size, `allocator` is no allocator, `use_external` is no ``bool``, or `ptr` has to be
-        released and there is no allocator.
+        If `byte_size` is not a size, `allocator` is no allocator, `use_external` or `checked` is no ``bool``, or `ptr`
+        has to be released and there is no allocator.
     BufferMismatchError
         If `ptr` is too small, read-only, not contiguous, or not memory of the allocator's device.
     AllocationError
@@ -108,6 +126,7 @@ class Buffer:
         "_allocator",
         "_busy",
         "_byte_size",
+        "_checked",
         "_closed",
         "_held",
         "_lock",
@@ -121,12 +140,14 @@ class Buffer:
         ptr: Any = None,
         *,
         use_external: bool = False,
+        checked: bool | None = None,
     ) -> None:
         self._held = _Held()
         if allocator is not None:
             check_allocator("allocator", allocator, "an allocator, or None")
         self._byte_size = check_byte_size(byte_size)
         use_external = as_flag(use_external, "use_external")
+        self._checked = is_checked(checked, allocator) and is_pooled(allocator)
         self._allocator = allocator
         self._closed = False
         self._lock = fork_safe_lock()
@@ -232,13 +253,14 @@ class Buffer:
         if held.older is not None:  # an interrupt has left it here
             held.older.end()
         # The old memory is out of the buffer before it is released, so no interrupt leaves a pointer to a free block.
+        held.leave()
         held.older, held.side = held.side, fresh
         try:
             held.older.release()
         except Exception:
             held.side, held.older = held.older, None
             raise
-        held.older = None
+        held.older = held.taken = None
 
     def copy_from(self, source: Buffer, *, stream: Any = None, need_sync: bool = False) -> None:
         """Copy all bytes of another buffer to the beginning of this one, between any two devices.
@@ -274,7 +296,7 @@ class Buffer:
         if size > self._byte_size:
             raise InvalidSizeError(size, self._byte_size)
         for argument, buffer in (("source", source), ("destination", self)):
-            if buffer.ptr is None and size:
+            if _ptr_of(buffer) is None and size:
                 raise InvalidArgumentError(argument, buffer, "a buffer with memory")
         work = self._copy, source, size, stream, need_sync
         if source is self:
@@ -301,17 +323,17 @@ class Buffer:
             # These two cannot copy directly, so the bytes go through the host, which both can reach.
             host = cpu_allocator().empty(size)
             with reporting("copy_from", source.allocator):
-                cast("Any", source.allocator).memcpy(source.ptr, host, size, MemcpyKind.CUDA2CPU)
+                cast("Any", source.allocator).memcpy(_ptr_of(source), host, size, MemcpyKind.CUDA2CPU)
             with reporting("copy_from", there):
-                there.memcpy(host, self.ptr, size, MemcpyKind.CPU2CUDA, None, need_sync)
+                there.memcpy(host, _ptr_of(self), size, MemcpyKind.CPU2CUDA, None, need_sync)
             return
         kind = MemcpyKind.between(from_device=down, to_device=up)
         with reporting("copy_from", there):
             if not queued:
-                there.memcpy(source.ptr, self.ptr, size, kind, None, need_sync)
+                there.memcpy(_ptr_of(source), _ptr_of(self), size, kind, None, need_sync)
                 return
             there.check_stream(stream)
-            flight = Flight(there, stream, (source.ptr, self.ptr))
+            flight = Flight(there, stream, (_ptr_of(source), _ptr_of(self)))
             for flights in (self._held.flights, source._held.flights):
                 flights[:] = [*(it for it in flights if not (it.failed or it.landed)), flight]
             flight.start(size, kind)
@@ -321,7 +343,7 @@ class Buffer:
         """Whether this buffer's device can copy from the other one's memory."""
         allocator: Any = self._allocator
         try:
-            allocator.adopt(source.ptr, source.byte_size)
+            allocator.adopt(_ptr_of(source), source.byte_size)
         except ValueError:
             return False
         return True
@@ -363,7 +385,9 @@ class Buffer:
     @property
     def ptr(self) -> HostArray | DeviceArray | None:
         """The memory itself, as an array of the device's kind; None if there is none."""
-        ptr: HostArray | DeviceArray | None = self._held.side.ptr
+        if self._checked:
+            self._held.taken = line_of_caller()
+        ptr: HostArray | DeviceArray | None = _ptr_of(self)
         return ptr
 
     @property
@@ -386,18 +410,18 @@ class Buffer:
         """The kind of device that has the memory; unknown if there is neither an allocator nor memory."""
         if self._allocator is not None:
             return self._allocator.device_type
-        return DeviceType.UNKNOWN if self.ptr is None else DeviceType.CPU
+        return DeviceType.UNKNOWN if self._held.side.ptr is None else DeviceType.CPU
 
     @property
     def is_external(self) -> bool:
         """Whether the memory is somebody else's."""
-        return self.ptr is not None and self._held.side.owner is None
+        return self._held.side.ptr is not None and self._held.side.owner is None
 
     def __len__(self) -> int:
         return self._byte_size
 
     def __repr__(self) -> str:
-        kind = "no memory" if self.ptr is None else "external" if self.is_external else "owned"
+        kind = "no memory" if self._held.side.ptr is None else "external" if self.is_external else "owned"
         where = self.device_type.name.lower() if self._allocator is None else where_of(self._allocator)
         return f"<Buffer {self._byte_size} bytes on {where}, {kind}>"
 

@@ -13,7 +13,7 @@ from ..allocators.pointers import as_integer
 from .lines import line_of_caller
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from .sides import Sides
@@ -29,6 +29,16 @@ _ALLOCATIONS = frozenset(name for name, action in caffe.EVERYTHING.actions.items
 _WRITES = frozenset(name for name, call in caffe.EVERYTHING.calls.items() if call.writes)
 _TO_WRITE = _WRITES | {name.replace("data", "diff") for name in _WRITES}
 """The calls that return a view to write; those of a blob's diff too."""
+
+
+_LIMITS = {
+    "at_most": ("copies", ("up", "down")),
+    "bytes": ("bytes", ("up", "down")),
+    "up": ("copies up", ("up",)),
+    "down": ("copies down", ("down",)),
+    "allocations": ("allocations", ("allocation",)),
+}
+"""What each argument of `no_copies` limits, as errors name it, and which entries of a log count for that."""
 
 
 class Copies(NamedTuple):
@@ -64,8 +74,8 @@ class CopyLog(ContextDecorator):
         How many sides were allocated.
     """
 
-    def __init__(self, at_most: int | None, byte_limit: int | None, allocations: int | None) -> None:
-        self._limits = at_most, byte_limit, allocations
+    def __init__(self, limits: Mapping[str, int]) -> None:
+        self._limits = limits
         self._entered = False
         self.entries: list[Copy] = []
         self.up: int = 0
@@ -95,21 +105,25 @@ class CopyLog(ContextDecorator):
         CopyRefusedError
             With the line of the call.
         """
-        copies = [it for it in coming if it.what != "allocation"]
-        allocations = [it for it in coming if it.what == "allocation"]
-        counts = (
-            ("copies", copies, self.up + self.down + len(copies)),
-            ("bytes", copies, self.bytes + sum(it.byte_size for it in copies)),
-            ("allocations", allocations, self.allocations + len(allocations)),
-        )
-        for limit, (unit, more, count) in zip(self._limits, counts, strict=True):
-            if limit is not None and more and count > limit:
-                before = [it for it in self.entries if (it.what == "allocation") is (unit == "allocations")]
+        so_far = {
+            "at_most": self.up + self.down,
+            "bytes": self.bytes,
+            "up": self.up,
+            "down": self.down,
+            "allocations": self.allocations,
+        }
+        for name, limit in self._limits.items():
+            unit, kinds = _LIMITS[name]
+            more = [it for it in coming if it.what in kinds]
+            count = so_far[name] + sum(it.byte_size if name == "bytes" else 1 for it in more)
+            if more and count > limit:
+                # What made this copy necessary may be a copy in the other direction.
+                before = [it for it in self.entries if (it.what == "allocation") is (name == "allocations")]
                 raise CopyRefusedError(more[0], unit, count, limit, before[-1] if before else None)
 
     def _recreate_cm(self) -> CopyLog:
         """A new log for each call of a function that this decorates."""
-        return CopyLog(*self._limits)
+        return CopyLog(self._limits)
 
     def __enter__(self) -> Self:
         if self._entered:
@@ -177,7 +191,7 @@ def copies() -> CopyLog:
     It counts what the calls of memories and blobs in this thread or task copy between the two sides, a queued push too,
     and no copies that you order of an allocator or of an array.
     """
-    return CopyLog(None, None, None)
+    return CopyLog({})
 
 
 def no_copies(
@@ -185,15 +199,19 @@ def no_copies(
     *,
     bytes: int | None = None,  # noqa: A002 -- as the attribute of the log
     allocations: int | None = None,
+    up: int | None = None,
+    down: int | None = None,
 ) -> CopyLog:
     """Refuse copies between the two sides: ``with syncedmem.no_copies(): ...``, or ``@syncedmem.no_copies()``.
 
     Parameters
     ----------
     at_most : int or None
-        How many copies are allowed; None for none at all, or for any number if `bytes` or `allocations` is given.
+        How many copies are allowed; None for none at all, or for any number if another limit is given.
     bytes : int or None
         How many bytes may be copied; None for any number.
+    up, down : int or None
+        How many copies to the device are allowed, and to the host; None for any number.
     allocations : int or None
         How many sides may be allocated; None for any number.
 
@@ -205,15 +223,11 @@ def no_copies(
         In the call inside of the block that would pass a limit.  Nothing has changed then: no byte is copied, no side
         is allocated, and the head is where it was.
     """
-    given = {"at_most": at_most, "bytes": bytes, "allocations": allocations}
-    if not any(it is not None for it in given.values()):
-        given["at_most"] = 0
-    return CopyLog(*(_limit(name, it) for name, it in given.items()))
+    given = {"at_most": at_most, "bytes": bytes, "up": up, "down": down, "allocations": allocations}
+    return CopyLog({name: _limit(name, it) for name, it in given.items() if it is not None} or {"at_most": 0})
 
 
-def _limit(name: str, value: int | None) -> int | None:
-    if value is None:
-        return None
+def _limit(name: str, value: int) -> int:
     number = as_integer(value, name, "a number, from 0, or None")
     if number < 0:
         raise InvalidArgumentError(name, value, "a number, from 0, or None")

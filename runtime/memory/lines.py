@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import sys
+import sysconfig
 from pathlib import Path
 
 from syncedmem.model.lines import Line
 
 __all__ = ["line_of_caller"]
+
+_ENDS = {"__exit__": "the end of the with block", "finalise": "the end of the object"}
+"""What a program uses without naming it."""
+
+_LIBRARIES = (*map(sysconfig.get_path, ("purelib", "platlib", "stdlib", "platstdlib")), "<")
+"""Where the files of installed packages and of Python itself are."""
 
 _INSIDE = f"{Path(__file__).parents[1]}/"
 
@@ -19,4 +26,8 @@ def line_of_caller() -> Line:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         call = frame.f_code.co_name
         frame = frame.f_back
-    return Line(call, frame.f_code.co_filename, frame.f_lineno)
+    code, back = frame.f_code, frame.f_back
+    outer = None
+    if back is not None and code.co_name != "<module>" and not back.f_code.co_filename.startswith(_LIBRARIES):
+        outer = Line(code.co_name, back.f_code.co_filename, back.f_lineno)
+    return Line(_ENDS.get(call, call), code.co_filename, frame.f_lineno, outer)

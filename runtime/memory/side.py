@@ -64,6 +64,7 @@ class Side:
 
     Attributes
     ----------
+    byte_size : int
     ptr : pointer or None
     owner : DeviceAllocator or None
         The allocator that gets the block back; None if the memory is somebody else's, or there is none.  An owner
@@ -72,12 +73,12 @@ class Side:
         They make a new view of the memory, to read and to write; None before somebody has asked for one.
     """
 
-    __slots__ = ("_byte_size", "_flights", "owner", "ptr", "read", "write")
+    __slots__ = ("_flights", "byte_size", "owner", "ptr", "read", "write")
 
     def __init__(
         self, byte_size: int, flights: list[Flight], ptr: Pointer = None, owner: DeviceAllocator | None = None
     ) -> None:
-        self._byte_size = byte_size
+        self.byte_size: int = byte_size
         self._flights = flights
         self.ptr: Pointer = ptr
         self.read: Callable[[], Any] | None = None
@@ -94,19 +95,19 @@ class Side:
         """
         self.owner = allocator
         try:
-            ptr = allocator.allocate(self._byte_size)
+            ptr = allocator.allocate(self.byte_size)
         except RecursionError:
             raise  # it can come from anywhere, as an interrupt does
         except Exception as error:
             self.owner = None
             if isinstance(error, MemoryError) and not isinstance(error, SyncedMemoryError):
-                raise AllocationError(where_of(allocator), self._byte_size, words(error)) from error
+                raise AllocationError(where_of(allocator), self.byte_size, words(error)) from error
             raise
         if ptr is not None:
             self.ptr = ptr
-        elif self._byte_size:
+        elif self.byte_size:
             self.owner = None
-            raise AllocationError(where_of(allocator), self._byte_size, "the allocator returned None")
+            raise AllocationError(where_of(allocator), self.byte_size, "the allocator returned None")
         else:
             self.owner = None
 
@@ -148,7 +149,7 @@ class Side:
         if owner is not None and begun:
             _warn(self._lost(owner, "allocation"), error)
         elif owner is not None and problem:
-            _warn(f"{self._byte_size} bytes leaked on {where_of(owner)}: {problem}", error)
+            _warn(f"{self.byte_size} bytes leaked on {where_of(owner)}: {problem}", error)
 
     def end(self) -> None:
         """Give the block back because its owner is gone, when the copies in flight are over."""
@@ -156,7 +157,7 @@ class Side:
             self.give_back(None, "".join([flight.end() for flight in self._flights]))
 
     def _lost(self, owner: DeviceAllocator, action: str) -> str:
-        return f"{self._byte_size} bytes on {where_of(owner)} may be lost: their {action} was interrupted"
+        return f"{self.byte_size} bytes on {where_of(owner)} may be lost: their {action} was interrupted"
 
     __del__ = finalise
 

@@ -120,6 +120,11 @@ class Sides:
         if view is not None:
             view.flags.writeable = False
 
+    def warn(self, why: str) -> None:
+        """Warn of a stale write when no call is left that could raise."""
+        if self.watch is not None:
+            self.watch.warn(self, why)
+
     def end(self) -> None:
         """Give both sides back, because the memory is gone, when the copy in flight is over."""
         if not hasattr(self, "gpu"):
@@ -130,6 +135,7 @@ class Sides:
             self.end_right()
             if self.watch is not None:
                 self.watch.warn(self, "at the end of the memory")
+                self.watch.leave(self, (self.cpu, self.gpu))
             for flight in self.flights:
                 flight.end()  # also a copy between two buffers that others own
             self.cpu.end()
@@ -152,6 +158,8 @@ def _allocate_cpu(sides: Sides, pinned: bool, _: Any) -> None:
     sides.cpu.end()  # gives back what an interrupt kept an earlier call from giving back
     sides.cpu = side = Side(sides.size, sides.flights)
     side.allocate(sides.pinned if pinned else sides.pageable)
+    if sides.watch is not None:
+        sides.watch.begin(side)
 
 
 def _zero_cpu(sides: Sides, _pinned: bool, _: Any) -> None:

@@ -652,6 +652,8 @@ class SyncedMemory:
         with reporting(_VIEWING, where):
             sides.show(fresh, on_device=call == _SET_GPU)
         self._end_push()
+        if sides.watch is not None:
+            sides.watch.leave(sides, (side,))
         try:
             for action in cell.actions:
                 self._actions[action](sides, False, None)
@@ -681,6 +683,8 @@ class SyncedMemory:
             self._admit("close")
         self._end_push()
         sides = self._sides
+        if sides.watch is not None:
+            sides.watch.leave(sides, (sides.cpu, sides.gpu))
         for action in self._table.columns[_RELEASE][True][self._state].actions:
             side = sides.cpu if caffe.EVERYTHING.actions[action].side == caffe.CPU else sides.gpu
             try:

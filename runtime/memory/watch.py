@@ -11,24 +11,34 @@ somebody else's: it is compared, and never poisoned; neither is a block that ano
 
 from __future__ import annotations
 
-import atexit
 import os
 import warnings
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
-
-import numpy as np
+from weakref import WeakSet, ref
 
 from syncedmem.model import InvalidArgumentError, StaleWriteError, SyncedHead, caffe
 from syncedmem.model.interface import DeviceType
 
-from ..allocators.base import POISON
-from ..allocators.pointers import address_of, as_flag
+from ..allocators.forking import fork_safe_lock
+from ..allocators.late_writes import (
+    LateWrites,
+    fill_with_poison,
+    first_difference,
+    poison_of,
+    read_bytes,
+    references_to,
+    root_of,
+    tell_at_exit,
+)
+from ..allocators.pointers import HostArray, address_of, as_flag
+from ..devices.host import CPUDeviceAllocator
 from .lines import line_of_caller
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from syncedmem.model.lines import Line
 
     from ..allocators.base import DeviceAllocator
@@ -37,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENVIRONMENT", "Watch", "is_checked"]
 
-Bytes = bytes | None
+Bytes = HostArray | None
 """The bytes of a side; None if nothing is known of them."""
 
 ENVIRONMENT = "SYNCEDMEM_CHECKED"
@@ -82,7 +92,9 @@ class _Seen:
 
     Attributes
     ----------
-    expected : bytes or None
+    name : str
+        ``"host"`` or ``"device"``, for errors.
+    expected : array or None
         The bytes that the side must have; None if nothing is known of it.
     taken, ended : Line or None
         The call that returned the last view with the right to write, or adopted the buffer; and the call that ended
@@ -94,35 +106,66 @@ class _Seen:
     def __init__(self, name: str, side: str) -> None:
         self.name = name
         self.side = side
-        self.expected: bytes | None = None
+        self.expected: Bytes = None
         self.taken: Line | None = None
         self.ended: Line | None = None
+
+    def of(self, sides: Sides) -> Side:
+        """The side of a memory of which this is known."""
+        return sides.cpu if self.side == caffe.CPU else sides.gpu
+
+    def read(self, sides: Sides) -> Bytes:
+        """Its bytes; None if a push may be in flight there, or they cannot be read."""
+        ptr: Any = self.of(sides).ptr
+        if ptr is None or not sides.size or (self.side == caffe.GPU and sides.flights):
+            return None
+        found = read_bytes(sides.device, ptr)
+        return None if found is None else found[: sides.size]
+
+    def remember(self, sides: Sides) -> None:
+        """Expect the bytes that the side has now."""
+        self.expected = None
+        with suppress(MemoryError):  # a check that does not fit is left out
+            now = self.read(sides)
+            self.expected = now.copy() if now is not None and self.side == caffe.CPU else now
+
+    def spoil(self, sides: Sides) -> bool:
+        """Fill the side with poison and expect that, if nobody else may use it; returns whether it was filled."""
+        side = self.of(sides)
+        if not _is_ours(sides, side) or not _is_quiet(sides) or not fill_with_poison(sides.device, side.ptr):
+            return False
+        self.expected = poison_of(sides.size)
+        return True
 
 
 class Watch:
     """What is known of the bytes of a memory's two sides after its last call."""
 
-    __slots__ = ("_far", "_near")
+    __slots__ = ("_far", "_near", "_references")
 
     def __init__(self, sides: Sides) -> None:
         self._near, self._far = _Seen("host", caffe.CPU), _Seen("device", caffe.GPU)
-        _watched.add(sides)
+        self._references = 0
+        tell_at_exit(sides)
+
+    def begin(self, side: Side) -> None:
+        """Remember how many references there are to a new block of the host, of which nobody has a view yet."""
+        self._references = references_to(side.ptr)
 
     def compare(self, sides: Sides, call: str) -> StaleWriteError | None:
         """The error to raise if a side has other bytes than after the last call; it is told once."""
         error = None
-        for seen, side, read in ((self._near, sides.cpu, _host_bytes), (self._far, sides.gpu, _device_bytes)):
-            if seen.expected is None:
-                continue
-            now = read(sides)
-            if now == seen.expected or now is None:
+        for seen in (self._near, self._far):
+            expected = seen.expected
+            now = None if expected is None else seen.read(sides)
+            first = None if expected is None or now is None else first_difference(expected, now)
+            if first is None:
                 continue
             # Who adopts a buffer says that its bytes are fresh, also if it is the one that is adopted already.
-            if not (side.owner is None and _adopts(call, seen.side)):
-                first = int(np.argmax(np.frombuffer(seen.expected, np.uint8) != np.frombuffer(now, np.uint8)))
+            if not (seen.of(sides).owner is None and _adopts(call, seen.side)):
                 error = error or StaleWriteError(call, seen.name, first, seen.taken, seen.ended)
-            seen.expected = now
-        return error
+            seen.remember(sides)
+        return error or (_written_after_free(call) if _freed else None)
 
     def record(self, sides: Sides, before: SyncedHead, head: SyncedHead) -> None:
         """Remember what the bytes are after a call that has moved the head, or given a side other memory."""
@@ -133,11 +176,12 @@ class Watch:
                 if before is fresh:
                     seen.ended = line
         if head is SyncedHead.SYNCED:
-            near.expected = far.expected = _host_bytes(sides)  # a copy has made both the same
-        elif head is SyncedHead.HEAD_AT_GPU:
-            near.expected = _poisoned(sides, sides.cpu, before is not head) or _host_bytes(sides)
-        elif head is SyncedHead.HEAD_AT_CPU:
-            far.expected = _poisoned(sides, sides.gpu, before is not head) or _device_bytes(sides)
+            near.remember(sides)
+            far.expected = near.expected  # a copy has made both the same
+        elif head is not SyncedHead.UNINITIALIZED:
+            stale = near if head is SyncedHead.HEAD_AT_GPU else far
+            if before is head or not stale.spoil(sides):
+                stale.remember(sides)
 
     def forget(self) -> tuple[Bytes, Bytes]:
         """Expect nothing any more; returns what was expected of the host side and of the device side."""
@@ -156,11 +200,28 @@ class Watch:
             return
         seen = self._far if declared.side == self._far.side else self._near
         if _adopts(call, seen.side):
-            _adopters.add(sides)
+            with _lock:
+                _adopters.add(sides)
         # On real devices one can write to every view, but one that was given for writing is the likelier one.
         read = declared.shows and seen is self._far and seen.taken is None
         if declared.writes or read or _adopts(call, seen.side):
             seen.taken = line_of_caller()
+
+    def leave(self, sides: Sides, freed: Iterable[Side]) -> None:
+        """Have the blocks of sides watched that are given back next: by their pool, or here if somebody has a view."""
+        for seen in (self._near, self._far):
+            side = seen.of(sides)
+            if side not in freed or not _is_ours(sides, side):
+                continue
+            late = LateWrites(seen.name, sides.size, seen.taken, line_of_caller())
+            if is_pooled(side.owner):
+                if _is_quiet(sides):
+                    leave_late_writes(side, late)
+            elif seen is self._near and isinstance(side.owner, CPUDeviceAllocator) and not sides.flights:
+                side.read = side.write = None  # these have views too, and are made again if the release is refused
+                if references_to(side.ptr) > self._references:
+                    with suppress(MemoryError):  # a check that does not fit is left out
+                        _Freed(side, late)
 
     def warn(self, sides: Sides, why: str) -> None:
         """Warn of a stale write when no call is left that could raise."""
@@ -170,13 +231,85 @@ class Watch:
             warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 
 
+class _Freed:
+    """Host memory that was freed while somebody had a view of it.  It is there until the last view is gone."""
+
+    def __init__(self, side: Side, late: LateWrites) -> None:
+        root, ptr = root_of(side.ptr), side.ptr
+        self._side = side
+        self._late = late
+        self._start: int = address_of(ptr) - address_of(root)
+        self._then: HostArray = ptr[: late.byte_size].copy()
+        # A view here would keep the memory, and so does none.
+        self._root: ref[HostArray] = ref(root, self._forget)
+        with _lock:
+            _freed.append(self)
+        tell_at_exit(self)
+
+    def _forget(self, _: object) -> None:
+        with _lock:
+            if self in _freed:
+                _freed.remove(self)
+
+    def error(self, call: str) -> StaleWriteError | None:
+        """The error to raise if the memory was written; it is told once."""
+        root = self._root()
+        position = None
+        if root is not None and self._side.ptr is None:  # otherwise the release was refused
+            now: HostArray = root[self._start : self._start + self._late.byte_size]
+            position = first_difference(self._then, now)
+            if position is None:
+                return None
+        self._forget(root)
+        return None if position is None else self._late.error(call, position)
+
+    def warn(self, why: str) -> None:
+        """Warn of a write when no call is left that could raise."""
+        if self in _freed and (error := self.error(why)) is not None:
+            warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+
+
+def _written_after_free(call: str) -> StaleWriteError | None:
+    """The error to raise if memory was written that was freed; each is told of once."""
+    for freed in tuple(_freed):  # which forgets itself
+        error = freed.error(call)
+        if error is not None:
+            return error
+    return None
+
+
+def is_pooled(owner: Any) -> bool:
+    """Whether blocks may stay with an allocator, or with one below it, after their release."""
+    while owner is not None:
+        if getattr(owner, "keeps_memory", False):
+            return True
+        owner = getattr(owner, "upstream", None)
+    return False
+
+
+def is_settled(allocator: Any) -> bool:
+    """Whether no queued work may still use memory of an allocator; a real device is waited for."""
+    with suppress(Exception):  # somebody else's allocator need not be able to say so
+        return bool(allocator.settled())
+    return False
+
+
+def leave_late_writes(side: Side, late: LateWrites) -> None:
+    """Have the pool of a block tell of writes that come after its release."""
+    with suppress(Exception):  # somebody else's allocator need not be able to do so
+        side.owner.watch_idle(side.ptr, late)
+
+
 def _is_ours(sides: Sides, side: Side) -> bool:
     """Whether a side has memory that it owns, and that no other checked memory has adopted."""
     if side.owner is None or side.ptr is None:
         return False
-    for other in list(_adopters):
+    with _lock:
+        adopters = list(_adopters)
+    for other in adopters:
         theirs = other.gpu if side is sides.gpu else other.cpu
-        if theirs.owner is None and theirs.ptr is not None and other is not sides and _overlap(theirs.ptr, side.ptr):
+        ptr = theirs.ptr  # another thread may close that memory now
+        if theirs.owner is None and ptr is not None and other is not sides and _overlap(ptr, side.ptr):
             return False
     return True
 
@@ -189,49 +322,14 @@ def _overlap(first: Any, second: Any) -> bool:
 
 def _is_quiet(sides: Sides) -> bool:
     """Whether no queued work may still use the bytes; a real device is waited for."""
-    if sides.device is None or sides.flights or not sides.size:
+    if sides.flights or not sides.size:
         return False
-    with suppress(Exception):  # somebody else's allocator need not be able to say so
-        return bool(sides.device.settled())
-    return False
+    return sides.device is None or is_settled(sides.device)
 
 
-def _poisoned(sides: Sides, side: Side, moved: bool) -> bytes | None:
-    """Fill a side that has become stale; returns what it has from now on, or None if it was left as it is."""
-    if not moved or not _is_ours(sides, side) or not _is_quiet(sides):
-        return None
-    with suppress(Exception):  # somebody else's allocator need not be able to do so
-        if side is sides.cpu:
-            side.ptr[: sides.size] = POISON
-        else:
-            sides.device.poison(side.ptr)
-        return bytes((POISON,)) * sides.size
-    return None
-
-
-def _host_bytes(sides: Sides) -> bytes | None:
-    ptr: Any = sides.cpu.ptr
-    return None if ptr is None or not sides.size else ptr[: sides.size].tobytes()
-
-
-def _device_bytes(sides: Sides) -> bytes | None:
-    """A copy of the bytes of the device side; None if a push may be in flight, or they cannot be read."""
-    ptr: Any = sides.gpu.ptr
-    if ptr is None or not sides.size or sides.flights:
-        return None
-    with suppress(Exception):  # somebody else's buffer may be freed by now, and somebody else's allocator lack this
-        found: bytes = sides.device.peek(ptr)[: sides.size].tobytes()
-        return found
-    return None
-
-
-_watched: WeakSet[Sides] = WeakSet()
+_lock = fork_safe_lock()
 _adopters: WeakSet[Sides] = WeakSet()
-"""The checked memories that have adopted a buffer, which may be the block of another one."""
+"""The checked memories that have adopted a buffer, which may be the block of another one.  Several threads use it."""
 
-
-@atexit.register
-def _tell_at_exit() -> None:
-    for sides in list(_watched):
-        if sides.watch is not None:
-            sides.watch.warn(sides, "at the exit")
+_freed: list[_Freed] = []
+"""Those of which somebody has a view still."""

@@ -6,7 +6,7 @@ Two fixtures, ``copies`` and ``no_copies``, and a marker with the limits of the 
         step(blob)
         assert (copies.up, copies.down) == (1, 0)
 
-    @pytest.mark.no_copies(at_most=1)
+    @pytest.mark.no_copies(up=1, down=0)
     def test_a_step_brings_nothing_back(blob):
         step(blob)
 
@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        f"{_MARKER}(at_most=None, *, bytes=None, allocations=None): "
+        f"{_MARKER}(at_most=None, *, bytes=None, allocations=None, up=None, down=None): "
         "refuse what the test copies between host and device, as syncedmem.no_copies does.",
     )
 

@@ -107,7 +107,17 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
             "write there, and gpu_data at a.py:4 ended it. Call mutable_cpu_data() again before each write instead "
             "of keeping a view"
         ),
-        {"call": "cpu_data", "side": "host", "position": 5, "taken": TAKEN, "ended": ENDED},
+        {"call": "cpu_data", "side": "host", "position": 5, "taken": TAKEN, "ended": ENDED, "freed": False},
+    ),
+    (
+        StaleWriteError("trim", "host", 5, TAKEN, ENDED, freed=True),
+        RuntimeError,
+        (
+            "trim: byte 5 of host memory was written after its owner had given it back; mutable_cpu_data at "
+            "a.py:3 returned the last view of it, and gpu_data at a.py:4 gave it back. Use no view after its owner is "
+            "closed or gone, has grown, or has adopted other memory"
+        ),
+        {"call": "trim", "side": "host", "position": 5, "taken": TAKEN, "ended": ENDED, "freed": True},
     ),
     (
         StaleWriteError("close", "device", 0, ENDED, None),
@@ -116,7 +126,7 @@ CASES: list[tuple[SyncedMemoryError, type[Exception], str, dict[str, object]]] =
             "close: byte 0 of the device side was written without the right to; the last view of it came from "
             "gpu_data at a.py:4. Call mutable_gpu_data() again before each write instead of keeping a view"
         ),
-        {"call": "close", "side": "device", "position": 0, "taken": ENDED, "ended": None},
+        {"call": "close", "side": "device", "position": 0, "taken": ENDED, "ended": None, "freed": False},
     ),
     (
         CopyRefusedError(Copy("up", 8, ENDED), "copies", 1, 0),

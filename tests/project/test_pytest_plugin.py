@@ -86,6 +86,11 @@ def test_refused_by_the_marker(blob):
 def test_allowed(blob):
     copied(blob, 2)
 
+@pytest.mark.no_copies(down=0)
+def test_refused_in_one_direction(blob):
+    blob.mutable_gpu_data()
+    blob.cpu_data()
+
 @pytest.mark.no_copies(2)
 def test_refused_after_two(no_copies, copies, blob):
     try:
@@ -105,7 +110,7 @@ class TestMarked:
     def test_the_nearest_marker_holds(self, blob):
         copied(blob, 2)
 """
-    assert {"passed": 4, "failed": 4} == outcomes(pytester, tests)
+    assert {"passed": 4, "failed": 5} == outcomes(pytester, tests)
 
 
 @pytest.mark.parametrize("limits", ["at_most=-1", "bytes=1.5", "allocations='2'", "1, 2", "seconds=3"])

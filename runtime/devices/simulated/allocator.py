@@ -10,8 +10,9 @@ import numpy as np
 from syncedmem.model import AllocationError, InvalidArgumentError
 from syncedmem.model.interface import OPERATIONS, DeviceType, MemcpyKind
 
-from ...allocators.base import POISON, SOURCES, TARGETS, DeviceAllocator, check_event, check_kind, check_operation
+from ...allocators.base import SOURCES, TARGETS, DeviceAllocator, check_event, check_kind, check_operation
 from ...allocators.failures import adopting
+from ...allocators.late_writes import POISON
 from ...allocators.pointers import (
     FILLED,
     HostArray,

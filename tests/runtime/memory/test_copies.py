@@ -119,6 +119,32 @@ def test_allocations_can_be_refused(anywhere: SyncedMemory) -> None:
     assert ("allocations", "allocation", SIZE) == (caught.value.unit, *caught.value.copy[:2])
 
 
+@pytest.mark.parametrize(("way", "unit"), [("up", "copies up"), ("down", "copies down")])
+def test_one_direction_can_be_refused_and_the_other_not(anywhere: SyncedMemory, way: str, unit: str) -> None:
+    with no_copies(**{way: 1}) as log:
+        anywhere.mutable_gpu_data()
+        anywhere.mutable_cpu_data()
+        if way == "down":
+            anywhere.mutable_gpu_data()
+        with pytest.raises(CopyRefusedError) as caught:
+            (anywhere.gpu_data if way == "up" else anywhere.cpu_data)()
+
+        assert (unit, way, 2, 1) == (caught.value.unit, caught.value.copy.what, caught.value.count, caught.value.limit)
+    assert ((1, 1) if way == "up" else (2, 1)) == (log.up, log.down)
+
+
+def test_limits_hold_together(anywhere: SyncedMemory) -> None:
+    with no_copies(up=3, down=0, bytes=SIZE):
+        anywhere.mutable_gpu_data()
+        with pytest.raises(CopyRefusedError) as caught:
+            anywhere.cpu_data()
+        assert caught.value.unit in {"bytes", "copies down"}
+        anywhere.set_cpu_data(bytearray(SIZE))
+        with pytest.raises(CopyRefusedError) as caught:
+            anywhere.gpu_data()
+    assert ("bytes", 2 * SIZE) == (caught.value.unit, caught.value.count)
+
+
 def test_a_push_is_a_copy(anywhere: SyncedMemory) -> None:
     device: Any = anywhere.device
     with no_copies(), pytest.raises(CopyRefusedError, match="async_gpu_push"):
@@ -165,7 +191,7 @@ def test_a_log_is_entered_once() -> None:
         pytest.fail("inside")
 
 
-@pytest.mark.parametrize("name", ["at_most", "bytes", "allocations"])
+@pytest.mark.parametrize("name", ["at_most", "bytes", "allocations", "up", "down"])
 @pytest.mark.parametrize("value", [-1, 1.5, "2", True])
 def test_a_wrong_limit_is_refused(name: str, value: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=f"{name} must be"):

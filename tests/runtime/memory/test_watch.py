@@ -25,7 +25,7 @@ from syncedmem.runtime import (
     SyncedMemory,
     named_device,
 )
-from syncedmem.runtime.allocators.base import POISON
+from syncedmem.runtime.allocators.late_writes import POISON
 from syncedmem.spec import Subject, check_conformance
 
 if TYPE_CHECKING:
@@ -155,15 +155,15 @@ def test_two_memories_over_the_same_bytes_tell_each_other(place: Any) -> None:
 def test_who_writes_late_to_a_block_of_a_pool_is_told_by_its_next_owner_if_that_side_must_not_change(
     place: Any, on_device: bool
 ) -> None:
-    """While the side alone is fresh, it looks like a write of the owner."""
+    """If the one before was not checked.  While the side alone is fresh, it looks like a write of the owner."""
     with PoolAllocator(CPUDeviceAllocator()) as host, PoolAllocator(place) as device:
 
-        def make() -> SyncedMemory:
-            return SyncedMemory(SIZE, host=host, pinned=host, device=device, checked=True)
+        def make(*, checked: bool) -> SyncedMemory:
+            return SyncedMemory(SIZE, host=host, pinned=host, device=device, checked=checked)
 
-        with make() as before:
+        with make(checked=False) as before:
             late: Any = before.mutable_gpu_data() if on_device else escaped(before)
-        with make() as owner:
+        with make(checked=True) as owner:
             (owner.mutable_gpu_data if on_device else owner.mutable_cpu_data)()
             _write(late, 5)
             (owner.cpu_data if on_device else owner.gpu_data)()
