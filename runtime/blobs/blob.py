@@ -1273,8 +1273,9 @@ _OWN = frozenset(Blob.__slots__)
 
 def _checked(arguments: tuple[Any, ...], dtype: np.dtype[Any]) -> Shape:
     """The shape that the arguments of a call give, as one sequence or as numbers; checked for elements of a type."""
-    given: object = arguments[0] if len(arguments) == 1 else arguments
-    if type(given) is tuple and given is not arguments:
+    given: Any = arguments[0] if len(arguments) == 1 else arguments
+    usual = bool(type(given) is tuple and given is not arguments)
+    if usual:
         return shapes.check_shape(given, dtype.itemsize)  # the usual way to say it
     if not arguments or (given is arguments and not all(map(shapes.is_integer, arguments))):
         raise InvalidArgumentError("shape", arguments, shapes.FORMS)

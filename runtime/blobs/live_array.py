@@ -271,14 +271,18 @@ def _fitting(values: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Ar
 def _rehearse(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:
     """Try an element-wise operation on arrays without elements: NumPy checks the types, and computes nothing."""
     targets = _checked_targets(options)
-    shape = np.broadcast_shapes(
-        *(it.shape if isinstance(it, np.ndarray) else np.shape(it) for it in (*inputs, *targets))
-    )
+    shape = np.broadcast_shapes(*map(_shape_of, (*inputs, *targets)))
     for target in targets:
         if target.shape != shape:
             raise InvalidShapeError(shape, f"results of this shape do not fit into {target.shape}")
     out = tuple(None if it is None else np.empty(0, it.dtype) for it in options["out"])
     rehearse(operation, *inputs, **options | {"out": out})
+
+
+def _shape_of(operand: Any) -> tuple[int, ...]:
+    """As NumPy's function, which an array of a memory would answer itself."""
+    shape: tuple[int, ...] = operand.shape if hasattr(operand, "shape") else np.shape(operand)
+    return shape
 
 
 def _rehearse_on_copies(operation: Any, inputs: list[Any], options: dict[str, Any]) -> None:

@@ -85,7 +85,7 @@ def _extents(shape: object) -> Shape:
     return tuple(as_integer(extent, "shape", FORMS) for extent in first)
 
 
-def check_shape(shape: object, itemsize: int = 1) -> Shape:
+def check_shape(shape: Any, itemsize: int = 1) -> Shape:
     """A shape as a tuple of ``int``, after a check.
 
     Parameters
@@ -103,8 +103,8 @@ def check_shape(shape: object, itemsize: int = 1) -> Shape:
     InvalidShapeError
         If it has more than 32 axes or a negative extent, or is too large.
     """
-    usual: Any = shape
-    checked: Shape = usual if type(shape) is tuple and _INTS.issuperset(map(type, usual)) else _extents(shape)
+    usual = bool(type(shape) is tuple and _INTS.issuperset(map(type, shape)))
+    checked: Shape = cast("Shape", shape) if usual else _extents(shape)
     if len(checked) > MAX_AXES:
         raise InvalidShapeError(shape, f"there may be at most {MAX_AXES} axes")
     if min(checked, default=0) < 0:

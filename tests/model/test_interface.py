@@ -33,7 +33,7 @@ def test_the_lists_of_calls_are_those_of_the_protocols() -> None:
     assert {"device_type", "allocate", "release", "memset_zero", "adopt", "overlaps"} == HOST_CALLS
     assert set(OPERATIONS) | HOST_CALLS < DEVICE_CALLS
     assert {name for name in dir(DeviceAllocator) if not name.startswith("_")} == DEVICE_CALLS | {
-        "arithmetic", "current_stream", "is_pageable", "on", "peek", "poison", "settled"
+        "arithmetic", "current_stream", "is_pageable", "on", "peek", "poison", "settled", "watch_idle"
     }  # fmt: skip
     assert frozenset() == calls_of(CPUDeviceAllocator) - DEVICE_CALLS
 

@@ -30,6 +30,7 @@ class SimulatedArithmetic(Arithmetic):
     def __init__(self, where: str, space: DeviceSpace) -> None:
         self.where = where
         self._space = space
+        self._host: Any = host_arithmetic()  # Any: its methods behind the checks are for itself
 
     def _check(self, array: Any, argument: str, *, write: bool) -> None:
         if not isinstance(array, SimulatedArray) or not array.belongs_to(self._space):
@@ -47,15 +48,16 @@ class SimulatedArithmetic(Arithmetic):
 
     def _each(self, name: str, alpha: float, *arrays: SimulatedArray) -> None:
         with self._space.entered():
-            host_arithmetic()._each(name, alpha, *self._rows(arrays))  # noqa: SLF001 -- what it checks is checked here
+            self._host._each(name, alpha, *self._rows(arrays))  # noqa: SLF001 -- what it checks is checked here
 
     def _total(self, name: str, *arrays: SimulatedArray) -> float:
         with self._space.entered():
-            return host_arithmetic()._total(name, *self._rows(arrays))  # noqa: SLF001 -- as above
+            total: float = self._host._total(name, *self._rows(arrays))  # noqa: SLF001 -- as above
+            return total
 
     def _copy(self, x: SimulatedArray, y: SimulatedArray) -> None:
         with self._space.entered():
-            host_arithmetic()._copy(*self._rows((x, y)))  # noqa: SLF001 -- as above
+            self._host._copy(*self._rows((x, y)))  # noqa: SLF001 -- as above
 
     def _rows(self, arrays: tuple[SimulatedArray, ...]) -> list[Any]:
         """The elements themselves, after all work that was queued before; the caller holds the lock of the devices."""
