@@ -38,6 +38,7 @@ from .lines import line_of_caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from contextlib import AbstractContextManager
 
     from syncedmem.model.lines import Line
 
@@ -231,6 +232,14 @@ class Watch:
             warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 
 
+_lock = fork_safe_lock()
+_adopters: WeakSet[Sides] = WeakSet()
+"""The checked memories that have adopted a buffer, which may be the block of another one.  Several threads use it."""
+
+_freed: list[_Freed] = []
+"""Those of which somebody has a view still."""
+
+
 class _Freed:
     """Host memory that was freed while somebody had a view of it.  It is there until the last view is gone."""
 
@@ -246,10 +255,11 @@ class _Freed:
             _freed.append(self)
         tell_at_exit(self)
 
-    def _forget(self, _: object) -> None:
-        with _lock:
-            if self in _freed:
-                _freed.remove(self)
+    # The globals are defaults, because at the exit of the interpreter they may be gone before the memory is.
+    def _forget(self, _: object, lock: AbstractContextManager[object] = _lock, known: list[_Freed] = _freed) -> None:
+        with lock:
+            if self in known:
+                known.remove(self)
 
     def error(self, call: str) -> StaleWriteError | None:
         """The error to raise if the memory was written; it is told once."""
@@ -325,11 +335,3 @@ def _is_quiet(sides: Sides) -> bool:
     if sides.flights or not sides.size:
         return False
     return sides.device is None or is_settled(sides.device)
-
-
-_lock = fork_safe_lock()
-_adopters: WeakSet[Sides] = WeakSet()
-"""The checked memories that have adopted a buffer, which may be the block of another one.  Several threads use it."""
-
-_freed: list[_Freed] = []
-"""Those of which somebody has a view still."""
