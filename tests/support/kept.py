@@ -202,7 +202,7 @@ def _read_too_late(place: Any, again: bool) -> tuple[float, float]:
     blob = _blob(place)
     blob.data = np.ones((4, 4))
     view = blob.cpu_data()
-    blob.mutable_gpu_data().fill(2) if hasattr(blob.gpu_data(), "fill") else None
+    blob.mutable_gpu_data().set(np.full((4, 4), 2, np.float32))  # a kernel needs a compiler, which can be missing
     return 2, _first(blob.cpu_data() if again else view)
 
 
