@@ -64,6 +64,11 @@ class BlobWalk(Walking):
         self._held = _Blobs(self.bench)
         super().__init__(self._held)
 
+    @classmethod
+    def let_go(cls) -> None:
+        super().let_go()
+        del cls.bench
+
     def make(self, shape: Any) -> int:
         """Make a blob."""
         number = len(self._held.shapes)

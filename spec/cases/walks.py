@@ -143,6 +143,11 @@ class MemoryWalk(Walking):
         self._memories = Walked(self.kind)
         super().__init__(self._memories)
 
+    @classmethod
+    def let_go(cls) -> None:
+        super().let_go()
+        del cls.kind
+
     def begin(self, size: int, way: tuple[Input, ...]) -> int:
         """Make a memory, and bring it into the state that a sequence reaches."""
         memories = self._memories

@@ -143,6 +143,11 @@ class Walking(RuleBasedStateMachine):
             self.walk_search.left or self.walk_search.unstarted or self.walk_search.found
         )
 
+    @classmethod
+    def let_go(cls) -> None:
+        """Drop what the walks were taken with: Hypothesis keeps each class of walks as long as the process lives."""
+        cls.walk_search = None
+
     def act(self, do: Callable[[], object]) -> None:
         """Do something, unless the walk is over; it is over after a violation.
 
@@ -240,6 +245,8 @@ class WalkSearch:
             if not self.found:
                 raise
             return min((violation for violation, _ in self.found), key=lambda violation: len(violation.statements))
+        finally:
+            walking.let_go()
         return None
 
     def tolerated(self, violation: Violation, walk: Hashable) -> bool:

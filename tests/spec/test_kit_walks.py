@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import unittest
+import weakref
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -206,3 +208,17 @@ def test_released_memories_of_the_caffe_profile_are_left_alone() -> None:
     trial = run_case(bench_of(subject), case_of((4,), ((0, RELEASE), (0, READ))))
 
     assert [RELEASE] == [entry for _, entry in trial.visited]
+
+
+@pytest.mark.parametrize("make", [ReferenceMemory, MEMORY_BUGS["CopiesOnEveryRead"].make])
+def test_nothing_that_was_tested_is_kept(make: Any) -> None:
+    """Hypothesis keeps each class of walks as long as the process lives; a long run of pytest has many."""
+    subject = device_subject(make)
+    kind = Kind(bench_of(subject), subject.level, subject.smallest, subject.largest, objects=True)
+    suite, gone = SuiteRun("walks", Coverage(caffe.CAFFE), shorten=False), weakref.ref(kind.bench.performer)
+    found = search(kind, subject, suite, 50, 0)
+    assert (found is None) == (make is ReferenceMemory)
+
+    del kind, suite, found
+    gc.collect()
+    assert gone() is None
