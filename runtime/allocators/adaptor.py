@@ -17,6 +17,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 from .arithmetic import arithmetic_of
 from .base import DeviceAllocator, check_allocator
 from .failures import where_of
+from .late_writes import references_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,6 +155,9 @@ class Adaptor(DeviceAllocator):
 
     def poison(self, ptr: Pointer) -> None:
         self._upstream.poison(ptr)
+
+    def _references_to(self, ptr: Pointer) -> int:
+        return references_to(self._upstream, ptr)
 
     def watch_idle(self, ptr: Pointer, late: LateWrites) -> None:
         watch: Callable[[Pointer, LateWrites], None] = getattr(self._upstream, "watch_idle", super().watch_idle)

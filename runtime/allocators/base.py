@@ -161,6 +161,14 @@ class DeviceAllocator(Allocator, ABC):
             ptr.set(np.full(len(ptr), POISON, np.uint8))
         self.settled()  # who looks at it may do so on another stream
 
+    def _references_to(self, ptr: Pointer) -> int:
+        """How many references there are to what the bytes of an array of this allocator belong to; 0: nobody knows.
+
+        Each array over these bytes has one.
+        """
+        del ptr
+        return 0
+
     def watch_idle(self, ptr: Pointer, late: LateWrites) -> None:
         """Tell of writes into a live block after its release, which comes next; nothing where no block is kept."""
         del ptr, late

@@ -191,7 +191,7 @@ class IdleBlocks:
     def _is_left(self, block: PooledBlock) -> bool:
         """Whether no array over a block is in use any more; a write that came meanwhile is found."""
         self._look(block)
-        return references_to(block.whole) <= block.references
+        return references_to(self._upstream, block.whole) <= block.references
 
     def _look(self, block: PooledBlock) -> None:
         """Find a late write, once: then the block is poisoned again."""

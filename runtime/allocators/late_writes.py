@@ -8,7 +8,6 @@ next owner, who has done nothing wrong.  So a checked owner leaves the pool `Lat
 from __future__ import annotations
 
 import atexit
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import WeakSet
@@ -90,16 +89,10 @@ def root_of(ptr: Any) -> Any:
     return ptr
 
 
-def references_to(ptr: Pointer) -> int:
-    """How many references there are to what the bytes of an array belong to.  Each array over them has one."""
-    if _on_host(ptr):
-        return sys.getrefcount(root_of(ptr))
-    if hasattr(ptr, "_block"):  # an array of the simulated device
-        return sys.getrefcount(ptr._block)  # noqa: SLF001 -- of this package
-    if hasattr(ptr, "base_data"):  # of PyOpenCL
-        return sys.getrefcount(ptr.base_data)
-    data = getattr(ptr, "data", None)  # of CuPy: views share it, and slices share what is behind it
-    return sys.getrefcount(data) + sys.getrefcount(getattr(data, "mem", None)) if hasattr(data, "mem") else 0
+def references_to(allocator: Any, ptr: Pointer) -> int:
+    """How many references there are to what the bytes of an array belong to; 0 if the allocator cannot say it."""
+    count = getattr(allocator, "_references_to", None)
+    return 0 if count is None else int(count(ptr))
 
 
 class LateWrites(NamedTuple):

@@ -139,7 +139,7 @@ class PoolAllocator(Adaptor):
     def _fit(self, block: PooledBlock, size: int) -> None:
         """Have a block make arrays of a size."""
         if not block.references:  # it is new, so nobody has an array over it
-            block.references = references_to(block.whole)
+            block.references = references_to(self._upstream, block.whole)
         part = block.whole if size == block.size else block.whole[:size]
         block.make, block.requested = self._upstream.viewer(part), size
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 from contextlib import contextmanager, suppress
 from functools import cache, partial
@@ -296,6 +297,10 @@ class CUDADeviceAllocator(DeviceAllocator):
 
     def pinned_host(self) -> CUDAPinnedAllocator:
         return self._pinned
+
+    def _references_to(self, ptr: Any) -> int:
+        # Views share the pointer, and slices what is behind it.
+        return sys.getrefcount(ptr.data) + sys.getrefcount(ptr.data.mem)
 
     def is_pageable(self, ptr: Any) -> bool:
         """Whether CUDA does not know the memory, neither as page-locked nor as its own.

@@ -20,6 +20,7 @@ from syncedmem.model.interface import DeviceType, MemcpyKind
 from ..allocators.arithmetic import OF_DEVICES
 from ..allocators.base import SOURCES, TARGETS, DeviceAllocator, check_kind
 from ..allocators.failures import adopting
+from ..allocators.late_writes import root_of
 from ..allocators.pointers import (
     End,
     HostArray,
@@ -120,6 +121,9 @@ class CPUDeviceAllocator(DeviceAllocator):
         except OSError:  # pages that somebody has locked cannot be given back
             return False
         return True
+
+    def _references_to(self, ptr: HostArray) -> int:
+        return sys.getrefcount(root_of(ptr))
 
     def settled(self) -> bool:
         """True, because the host queues no work."""

@@ -7,6 +7,7 @@ asynchronous, and its errors are those of a driver.
 from __future__ import annotations
 
 import importlib
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -331,6 +332,9 @@ class OpenCLDeviceAllocator(DeviceAllocator):
                 return False
             time.sleep(_PATIENCE / 1000)
         return True
+
+    def _references_to(self, ptr: Any) -> int:
+        return sys.getrefcount(ptr.base_data)
 
     def peek(self, ptr: Any) -> HostArray:
         self._check_mine("ptr", ptr)

@@ -151,7 +151,7 @@ class Watch:
 
     def begin(self, side: Side) -> None:
         """Remember how many references there are to a new block of the host, of which nobody has a view yet."""
-        self._references = references_to(side.ptr)
+        self._references = references_to(side.owner, side.ptr)
 
     def compare(self, sides: Sides, call: str) -> StaleWriteError | None:
         """The error to raise if a side has other bytes than after the last call; it is told once."""
@@ -220,7 +220,7 @@ class Watch:
                     leave_late_writes(side, late)
             elif seen is self._near and isinstance(side.owner, CPUDeviceAllocator) and not sides.flights:
                 side.read = side.write = None  # these have views too, and are made again if the release is refused
-                if references_to(side.ptr) > self._references:
+                if references_to(side.owner, side.ptr) > self._references:
                     with suppress(MemoryError):  # a check that does not fit is left out
                         _Freed(side, late)
 

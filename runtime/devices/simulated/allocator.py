@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -253,6 +254,9 @@ class SimulatedDeviceAllocator(DeviceAllocator):
         """
         self._check_mine("ptr", ptr)
         return ptr.raw(ptr.nbytes).copy()
+
+    def _references_to(self, ptr: SimulatedArray) -> int:
+        return sys.getrefcount(cast("Any", ptr)._block)  # noqa: SLF001 -- of this device
 
     def poison(self, ptr: SimulatedArray) -> None:
         """As the base class.
