@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["RunFolder"]
 
 _REPORT = "report.json"
-_FINDING = re.compile(r"([A-Z]\d\d|\d+)-[\w-]+\.(py|jsonl|json|c)")
+_FINDINGS = {
+    "conform": re.compile(r"[BPR]\d\d-[a-z0-9-]+\.(py|jsonl)"),
+    "fuzz": re.compile(r"[AD]\d\d-[a-z0-9-]+\.(json|c)"),
+    "learn": re.compile(r"\d+-[\w-]+\.(py|jsonl)"),
+}
 """The names of the files of findings; a report may list others, if somebody else wrote it."""
 
 
@@ -94,7 +98,7 @@ class RunFolder:
             target, names = str(data["target"]), [str(name) for name in data["files"]]
         except (FileFormatError, KeyError, TypeError):  # there was no run, or of a version that did not list them
             return
-        there = [name for name in names if _FINDING.fullmatch(name) and (self._out / name).is_file()]
+        there = [name for name in names if _FINDINGS[self._command].fullmatch(name) and (self._out / name).is_file()]
         if target != self._target:
             self.before, self.stale = target, there
             return
