@@ -26,7 +26,7 @@ from .cases.writing import SIZE, Writer
 from .engine.call_log import action_of
 from .engine.supervisor import Child
 from .engine.violation import UnfitError, Violation
-from .kit.bench import bench_of
+from .kit.bench import bench_of, world_of
 from .kit.trial import Watch
 from .ports.makers import Last, StepJournal, died
 from .ports.protocol import PortError
@@ -287,7 +287,7 @@ class _Tests:
 
 def learn_subject(subject: Subject, wanted: LearnWanted, progress: Progress | None = None) -> LearnReport:
     """Learn the machine of the memories of a subject; see `learn`."""
-    aalpy, listener, machine = _aalpy(), _Listener(subject, progress), bench_of(subject).world.machine
+    aalpy, listener, machine = _aalpy(), _Listener(subject, progress), world_of(subject).machine
     cached = import_module("aalpy.base.SUL").CacheSUL(listener)
     tests, stopped = _Tests(cached, listener, machine, wanted), ""
     try:
