@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
+from unicodedata import combining, normalize
+from unicodedata import name as unicode_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,6 +37,10 @@ def names_in(text: str, known: Iterable[str]) -> list[str]:
 
 
 def identifier(text: str) -> str:
-    """A name in code that is like a text."""
-    plain = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+    """A name in code that is like a text: letters lose their accents, and signs alone are called as in Unicode."""
+    letters = [it for it in normalize("NFKD", text) if not combining(it)]
+    plain = "".join(it if it.isascii() else f"_u{ord(it):x}_" if it.isalnum() else "_" for it in letters)
+    if not any(map(str.isalnum, plain)):
+        plain = " ".join(unicode_name(it, "sign") for it in text).lower()
+    plain = re.sub(r"[\W_]+", "_", plain, flags=re.ASCII).strip("_")
     return plain if plain[:1].isalpha() else f"m_{plain}".rstrip("_")

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import InvalidExportError, shown
 from ..opening import machine_of
 from ..states import stepper
+from .code_names import code_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ..declaration import Action, BySetting, Machine
     from ..moves import Effect
     from ..opening import AnyMachine
@@ -95,6 +93,8 @@ class FormalModel(NamedTuple):
     empty : tuple of (str, str)
         Each pointer with the version of its side, which is 0 while there is no pointer.
     updates : tuple of Update
+    renamed : tuple of (str, str)
+        See `code_names`.
     """
 
     machine: Machine
@@ -106,30 +106,7 @@ class FormalModel(NamedTuple):
     equal: tuple[tuple[str, str, str], ...]
     empty: tuple[tuple[str, str], ...]
     updates: tuple[Update, ...]
-
-
-def check_names(machine: Machine) -> None:
-    """Refuse words that cannot be names in code.
-
-    Raises
-    ------
-    InvalidExportError
-    """
-    kinds: dict[str, Iterable[str]] = {
-        "head": machine.heads,
-        "call": machine.calls,
-        "fact": machine.facts,
-        "action": machine.actions,
-        "refusal": machine.refusals,
-        "side": machine.sides,
-        "setting": machine.settings,
-    }
-    for kind, names in kinds.items():
-        for name in names:
-            if not (name.isidentifier() and name.isascii()):
-                raise InvalidExportError(
-                    f"{machine}: the {kind} {shown(name)} is no name in code: use letters without accents, digits and _"
-                )
+    renamed: tuple[tuple[str, str], ...]
 
 
 def formal_model(edition: AnyMachine) -> FormalModel:
@@ -139,11 +116,8 @@ def formal_model(edition: AnyMachine) -> FormalModel:
     ------
     DeclarationError
         If there is no such edition, or if the machine is unsound.
-    InvalidExportError
-        If a word is no name in code.
     """
-    machine = machine_of(edition)
-    check_names(machine)
+    machine, renamed = code_names(machine_of(edition))
     free, heads = stepper(machine).free, machine.heads.values()
     pointers, owned = _facts(machine, "pointer"), _facts(machine, "owned")
     return FormalModel(
@@ -158,6 +132,7 @@ def formal_model(edition: AnyMachine) -> FormalModel:
         ),
         empty=tuple((pointer, _version_of(side)) for side, pointer in pointers.items()),
         updates=_updates(machine),
+        renamed=renamed,
     )
 
 
@@ -177,6 +152,8 @@ def _updates(machine: Machine) -> tuple[Update, ...]:
             effects = stepper(machine).effects_at.get((call.name, head), ())
             for number, effect in enumerate(effects, 1):
                 name = f"{call}_{head}" + (f"_{number}" if len(effects) > 1 else "")
+                while name in {it.name for it in found}:  # a_b in c is not a in b_c
+                    name = f"{name}_"
                 found.append(_Walk(machine, effect).update(name))
     return tuple(found)
 

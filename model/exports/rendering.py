@@ -18,13 +18,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..caffe import CAFFE, EDITIONS, MODE, REFUSALS
 from ..diagrams.drawing import BRACKETS, Direction, drawing
-from ..errors import InvalidExportError
 from ..interface import BLOB_CALLS
 from ..opening import machine_of
 from ..spelling import identifier
 from ..states import stepper
+from .code_names import code_names
 from .document import CONTENTS, VERSION
-from .formal import check_names, formal_model
+from .formal import formal_model
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -55,6 +55,8 @@ class Code(NamedTuple):
     data : int
         The bits that are set for a call with its argument.
     rows : tuple of Effect
+    renamed : tuple of (str, str)
+        See `code_names`.
     """
 
     machine: Machine
@@ -62,6 +64,7 @@ class Code(NamedTuple):
     bits: dict[str, int]
     data: int
     rows: tuple[Effect, ...]
+    renamed: tuple[tuple[str, str], ...]
 
     @property
     def prefix(self) -> str:
@@ -94,31 +97,19 @@ class Code(NamedTuple):
 
 
 def coded(edition: AnyMachine) -> Code:
-    """A machine as numbers.
+    """A machine as numbers, with names in code.
 
     Raises
     ------
     DeclarationError
         If there is no such edition, or if the machine is unsound.
-    InvalidExportError
-        If a word is no name in code, or words of different kinds have the same name: they cannot be told apart in C.
     """
-    machine = machine_of(edition)
-    check_names(machine)
+    machine, renamed = code_names(machine_of(edition))
     words = machine.numbered_as
-    kinds = {
-        "head": words.heads,
-        "call": words.calls,
-        "action": words.actions,
-        "fact": words.facts,
-        "side": words.sides,
-    }
-    for (kind, some), (other, others) in product(kinds.items(), repeat=2):
-        if kind < other and (both := sorted({it.upper() for it in some} & {it.upper() for it in others})):
-            raise InvalidExportError(f"{machine}: {both[0]} is a {kind} and a {other}, which have one name in code")
     arguments = dict.fromkeys(call.takes for call in words.calls.values() if call.takes)
     bits = {name: 1 << number for number, name in enumerate([*words.facts, *arguments])}
-    return Code(machine, words, bits, sum(bits[name] for name in arguments), stepper(machine).effects)
+    data = sum(bits[name] for name in arguments)
+    return Code(machine, words, bits, data, stepper(machine).effects, renamed)
 
 
 SOURCES: Mapping[str, Any] = MappingProxyType(
@@ -189,6 +180,8 @@ def templates() -> Environment:
     )
     made.globals |= SOURCES
     made.filters["creole"] = _creole
+    made.filters["comment"] = _comment
+    made.filters["literal"] = _literal
     return made
 
 
@@ -196,3 +189,13 @@ def _creole(text: str) -> str:
     """A text whose letters mean nothing to PlantUML."""
     letters = r"[^\w .,()/+!\[\]:\'=✗-]|__|--|//"
     return re.sub(letters, lambda found: "".join(f"<U+{ord(it):04X}>" for it in found[0]), text)
+
+
+def _comment(text: str) -> str:
+    """A text in a comment of one line, which it cannot end."""
+    return " ".join(text.split()).replace("*/", "* /").replace("/*", "/ *")
+
+
+def _literal(text: str) -> str:
+    """A text between quotes, in C and in Rust."""
+    return " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')

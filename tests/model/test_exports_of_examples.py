@@ -6,7 +6,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from machines import EXAMPLES
+from machines import DOOR, EXAMPLES, ODD, WORDS
 from programs import program, run_node, typeset
 
 from syncedmem.model.diagrams.drawing import Detail
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     from syncedmem.model.declaration import Machine
 
-pytestmark = [pytest.mark.deep, pytest.mark.parametrize("machine", EXAMPLES, ids=str)]
+pytestmark = pytest.mark.deep
+
+examples = pytest.mark.parametrize("machine", EXAMPLES, ids=str)
+in_code = pytest.mark.parametrize("machine", [*EXAMPLES, DOOR, ODD, WORDS], ids=str)
 
 _STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror"]
 
@@ -31,6 +34,7 @@ def compiles(command: list[str], text: str, file: Path) -> None:
     assert (0, "") == (done.returncode, done.stderr)
 
 
+@in_code
 def test_c_and_rust_compile_without_a_warning(machine: Machine, tmp_path: Path) -> None:
     header = str(export("c", edition=machine))
     compiles([program("cc"), "-std=c99", *_STRICT, "-Wno-unused-function", "-fsyntax-only"], header, tmp_path / "m.c")
@@ -39,11 +43,13 @@ def test_c_and_rust_compile_without_a_warning(machine: Machine, tmp_path: Path) 
     compiles(rust, str(export("rust", edition=machine)), tmp_path / "m.rs")
 
 
+@examples
 def test_xstate_starts_where_the_machine_does(machine: Machine) -> None:
     answer = run_node("run_xstate.mjs", {"machine": xstate_machine(machine, detail=Detail.GUARDS), "cases": []})
     assert machine.initial.name == answer["initial"]
 
 
+@in_code
 def test_checkers_of_models_find_no_fault(machine: Machine, tmp_path: Path) -> None:
     """But for Kokkos: after `clear_sync_state` both sides count as fresh, and nobody has copied anything."""
     sound = machine.name != "kokkos"
@@ -58,6 +64,7 @@ def test_checkers_of_models_find_no_fault(machine: Machine, tmp_path: Path) -> N
     assert sound == ("errors: 0" in said)
 
 
+@examples
 def test_graphviz_draws_every_head(machine: Machine) -> None:
     command = [program("dot"), "-Tsvg"]
     text = str(export("dot", edition=machine)).encode()
@@ -65,6 +72,7 @@ def test_graphviz_draws_every_head(machine: Machine) -> None:
     assert [] == [head for head in machine.heads if f">{head}<" not in done.stdout.decode()]
 
 
+@examples
 def test_plantuml_draws_every_head(machine: Machine) -> None:
     text = str(export("plantuml", edition=machine)).encode()
     command = [program("plantuml"), "-tsvg", "-pipe", "-charset", "UTF-8"]
@@ -72,5 +80,6 @@ def test_plantuml_draws_every_head(machine: Machine) -> None:
     assert [] == [head for head in machine.heads if f">{head}<" not in done.stdout.decode()]
 
 
+@examples
 def test_latex_is_set(machine: Machine, tmp_path: Path) -> None:
     assert typeset(tmp_path, str(export("latex", edition=machine, detail=Detail.HEADS)))

@@ -6,7 +6,7 @@ import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from syncedmem.model.declaration import Action, Machine, Row
+from syncedmem.model.declaration import Action, Call, Machine, Row, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +24,7 @@ __all__ = [
     "POLICIES",
     "TCP",
     "THIRD",
+    "WORDS",
     "changed",
     "example",
     "machine_with",
@@ -110,3 +111,30 @@ ODD = Machine(
     title='Odd <b>"names"</b>',
 )
 """Its names have every letter that means something to some format."""
+
+WORDS = Machine(
+    "if",
+    [
+        Row("int", "self", "end", do=["none", "set"], unless=["argument", "IF"]),
+        Row("int", "end", "Open", do=["+", "none"], when="argument"),
+        Row("int", "end", "self", unless="argument", do="set"),
+        Row("open", "Open", "OPEN", cite='"p. 3" \\ */'),
+        Row("open", "OPEN", "a  b"),
+        Row("a", "a  b", "b_c"),
+        Row("a_b", "b_c", "c", do="clear"),
+        Row("a_b", "c", "self", unless="true"),
+        Row("rows", "self", refused="no key"),
+        Row("skip", ["self", "end"], "self", when="true"),
+    ],
+    title="*/ int main(void) { return 1; } /*",
+    calls=[Call("int", takes="argument"), "open", "a", "a_b", "rows", "skip"],
+    actions=[
+        "none",
+        "+",
+        Action("set", sets="IF", by_setting=(("true", "enum", "a-b"),)),
+        Action("clear", clears="IF"),
+    ],
+    facts=["IF", "true"],
+    settings=[Setting("enum", ("a-b", "a_b", "static"))],
+)
+"""Its words are those of languages, and of what is written in them; some are alike in capitals."""
