@@ -240,7 +240,7 @@ def _check_soundness(machine: Stepper, whole: Space) -> None:
         for effect in machine.effects_at.get((call, state.head), ()):
             unmet[effect.row].add(effect.row.unmet(state.facts | holds))
     for row, found in unmet.items():
-        _check_row(name, row, found)
+        _check_row(machine.machine, row, found)
 
 
 def _misspelled(machine: Machine, head: str) -> str:
@@ -252,11 +252,22 @@ def _misspelled(machine: Machine, head: str) -> str:
     return f"; {rows[0] if rows else 'no row'} names it, others name {near[0]}: is one of them misspelled?"
 
 
-def _check_row(name: str, row: Row, unmet: set[frozenset[str]]) -> None:
+def _check_row(machine: Machine, row: Row, unmet: set[frozenset[str]]) -> None:
     identifiers = [row.identifier(head) for head in row.source]
     if frozenset() not in unmet:
-        raise DeclarationError(shortened(f"{name}: never fires: ", identifiers))
+        unset = "".join(_unset(machine, fact) for fact in row.conditions)
+        raise DeclarationError(shortened(f"{machine}: never fires{unset}: ", identifiers))
     for fact in row.guards:
         # In some state this condition alone must keep the row from firing.
         if frozenset({fact}) not in unmet:
-            raise DeclarationError(shortened(f"{name}: the condition {fact} never matters in ", identifiers))
+            unset = _unset(machine, fact)
+            raise DeclarationError(shortened(f"{machine}: the condition {fact} never matters{unset} in ", identifiers))
+
+
+def _unset(machine: Machine, fact: str) -> str:
+    """Why a condition is never true, if nothing makes it so."""
+    made = fact in {call.takes for call in machine.calls.values()} or any(
+        action.changes.get(fact) for action in machine.actions.values()
+    )
+    hint = f"no action sets {fact}; if the caller decides it, say Call(NAME, takes={fact!r})"
+    return "" if made else f" ({hint})"

@@ -48,6 +48,8 @@ __all__ = [
 
 
 _GUARD = "guard: step, !guard must not hold"
+_GUARD_ALONE = "[guard] must hold, [!guard] must not hold"
+"""For a machine that has no actions."""
 BRACKETS = "(step) depends on a guard"
 """What guards and brackets mean, for legends."""
 
@@ -196,7 +198,8 @@ class Line(NamedTuple):
     ----------
     call : str
     steps : tuple of str
-        Its effect: empty, one text, or one text per row, with the row's guards before a colon.
+        Its effect: empty, one text, or one text per row, with the row's guards before a colon; of a machine that has no
+        actions, the guards in brackets.
     kind : Kind
     identifiers : tuple of str
         The transitions that it stands for.
@@ -214,7 +217,10 @@ class Line(NamedTuple):
     def parts(self) -> tuple[tuple[str, str], ...]:
         """The guards and the actions of each row."""
         pairs = zip_longest(self.guards, self.steps, fillvalue="")
-        return tuple((guard, step.removeprefix(f"{guard}: ") if guard else step) for guard, step in pairs)
+        return tuple(
+            (guard, "" if step == f"[{guard}]" else step.removeprefix(f"{guard}: ") if guard else step)
+            for guard, step in pairs
+        )
 
 
 class Node(NamedTuple):
@@ -281,7 +287,8 @@ class Drawing(NamedTuple):
         """What a reader has to be told about guards and brackets, if there are any."""
         lines = [line for edge in self.edges for line in edge.lines]
         texts = [*(step for line in lines for step in line.steps), *(note.text for note in self.notes)]
-        guards = (_GUARD,) if any(line.guards for line in lines) else ()
+        alone = any(line.steps == tuple(f"[{guard}]" for guard in line.guards) for line in lines if line.guards)
+        guards = (_GUARD_ALONE if alone else _GUARD,) if any(line.guards for line in lines) else ()
         brackets = (BRACKETS,) if any(re.search(r"(?<!\S)\(", text) for text in texts) else ()
         return (*guards, *brackets)
 
@@ -352,6 +359,8 @@ def _steps(machine: Machine, rows: list[Row], guards: tuple[str, ...]) -> tuple[
     if not guards:
         done = steps_of(machine, rows)
         return (done,) if done else ()
+    if not machine.actions:
+        return tuple(f"[{guard}]" for guard in guards)
     return tuple(f"{guard}: {steps_of(machine, [row]) or 'nothing'}" for guard, row in zip(guards, rows, strict=True))
 
 

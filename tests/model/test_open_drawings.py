@@ -84,21 +84,6 @@ def test_formal_models_have_the_invariants_that_a_machine_has_words_for(machine:
     assert ("mode" in str(export("promela", edition=machine))) is False
 
 
-def test_words_with_one_name_cannot_be_told_apart_in_code() -> None:
-    with pytest.raises(InvalidExportError, match=r"^door: OPEN is a call and a head, which have one name in code$"):
-        export("c", edition=DOOR)
-    assert "TCP_CLOSE_WAIT" in str(export("c", edition=TCP))
-
-
-@pytest.mark.parametrize("format_", ["c", "rust", "tla", "promela"])
-@pytest.mark.parametrize("name", ["A|B", "two words", "é", "1st"])
-def test_a_word_that_is_no_name_in_code_is_refused_there(format_: str, name: str) -> None:
-    odd = Machine("odd", [Row("go", "A", name), Row("go", name, "A")])
-    with pytest.raises(InvalidExportError, match=r"^odd: the head .* is no name in code"):
-        export(format_, edition=odd)
-    assert export("mermaid", edition=odd)
-
-
 def test_cells_without_a_row_are_empty() -> None:
     assert "| close | creak, ring → SHUT | creak, ring → SHUT |" in str(export("markdown", edition=DOOR))
     assert "| `OPEN` |  |  | `creak ring` → `SHUT` |" in str(
