@@ -38,7 +38,7 @@ twice = $(1) $(if $(GATE),$(KEPT) --durations=10 || { echo 'Once more in one pro
 # programs with the package that has each, which is installed only where the program is missing: it may come from elsewhere.
 SYSTEM_LIBRARIES := libc6-dev libcairo2 libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4
 SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-driver dot:graphviz node:nodejs npm:npm \
-    pdflatex:texlive-latex-base rustc:rustc spin:spin
+    pdflatex:texlive-latex-base plantuml:plantuml rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
 .PHONY: help environment verify test deep new-seeds mutation coverage hostcuda hostcuda-quick test-hostcuda test-caffe \

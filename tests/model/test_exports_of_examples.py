@@ -1,4 +1,4 @@
-"""What each format says of each example of a machine, in the program for which it is written."""
+"""What each format says of examples, and of machines that are no memories, in the program for which it is written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from machines import DOOR, EXAMPLES, ODD, WORDS
+from machines import DOOR, EXAMPLES, KEYWORDS, ODD
+from pictured import PICTURED, SPELLING
 from programs import program, run_node, typeset
 
 from syncedmem.model.diagrams.drawing import Detail
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.deep
 
-examples = pytest.mark.parametrize("machine", EXAMPLES, ids=str)
-in_code = pytest.mark.parametrize("machine", [*EXAMPLES, DOOR, ODD, WORDS], ids=str)
+MACHINES = (*EXAMPLES, DOOR, *PICTURED)
+in_words = pytest.mark.parametrize("machine", MACHINES, ids=str)
+in_code = pytest.mark.parametrize("machine", [*MACHINES, ODD, KEYWORDS], ids=str)
 
 _STRICT = ["-pedantic", "-Wall", "-Wextra", "-Werror"]
 
@@ -43,7 +45,7 @@ def test_c_and_rust_compile_without_a_warning(machine: Machine, tmp_path: Path) 
     compiles(rust, str(export("rust", edition=machine)), tmp_path / "m.rs")
 
 
-@examples
+@in_words
 def test_xstate_starts_where_the_machine_does(machine: Machine) -> None:
     answer = run_node("run_xstate.mjs", {"machine": xstate_machine(machine, detail=Detail.GUARDS), "cases": []})
     assert machine.initial.name == answer["initial"]
@@ -64,7 +66,7 @@ def test_checkers_of_models_find_no_fault(machine: Machine, tmp_path: Path) -> N
     assert sound == ("errors: 0" in said)
 
 
-@examples
+@in_words
 def test_graphviz_draws_every_head(machine: Machine) -> None:
     command = [program("dot"), "-Tsvg"]
     text = str(export("dot", edition=machine)).encode()
@@ -72,7 +74,7 @@ def test_graphviz_draws_every_head(machine: Machine) -> None:
     assert [] == [head for head in machine.heads if f">{head}<" not in done.stdout.decode()]
 
 
-@examples
+@in_words
 def test_plantuml_draws_every_head(machine: Machine) -> None:
     text = str(export("plantuml", edition=machine)).encode()
     command = [program("plantuml"), "-tsvg", "-pipe", "-charset", "UTF-8"]
@@ -80,6 +82,6 @@ def test_plantuml_draws_every_head(machine: Machine) -> None:
     assert [] == [head for head in machine.heads if f">{head}<" not in done.stdout.decode()]
 
 
-@examples
+@pytest.mark.parametrize("machine", [it for it in MACHINES if it is not SPELLING], ids=str)  # no font has its letters
 def test_latex_is_set(machine: Machine, tmp_path: Path) -> None:
     assert typeset(tmp_path, str(export("latex", edition=machine, detail=Detail.HEADS)))

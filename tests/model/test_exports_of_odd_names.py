@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from machines import DOOR, ODD, WORDS
+from machines import DOOR, KEYWORDS, ODD
 from markdown import markdown
 from markdown_it import MarkdownIt
 from programs import program, run_node, typeset
@@ -44,7 +44,7 @@ def test_formats_whose_words_are_names_say_what_stands_for_others(format_: str) 
     assert "start_here stands for: start here" in str(export(format_, edition=ODD))
 
 
-@pytest.mark.parametrize("machine", [ODD, WORDS, DOOR], ids=str)
+@pytest.mark.parametrize("machine", [ODD, KEYWORDS, DOOR], ids=str)
 def test_no_two_names_in_code_are_alike_and_the_machine_is_the_same(machine: Machine) -> None:
     """Compilers try the formats in the deep tests."""
     named, renamed = code_names(machine)
@@ -57,8 +57,8 @@ def test_no_two_names_in_code_are_alike_and_the_machine_is_the_same(machine: Mac
 
 
 def test_a_selection_has_the_names_of_the_machine_from_which_it_is() -> None:
-    part = WORDS.select("part", without="rows")
-    assert {*code_names(part).machine.calls} < {*code_names(WORDS).machine.calls}
+    part = KEYWORDS.select("part", without="rows")
+    assert {*code_names(part).machine.calls} < {*code_names(KEYWORDS).machine.calls}
 
 
 def test_pictures_and_pages_are_well_formed_and_show_every_name() -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DOOR",
     "EXAMPLES",
+    "KEYWORDS",
     "MACHINES",
     "MSI",
     "MSI_OF_TWO",
@@ -24,7 +25,6 @@ __all__ = [
     "POLICIES",
     "TCP",
     "THIRD",
-    "WORDS",
     "changed",
     "example",
     "machine_with",
@@ -112,7 +112,7 @@ ODD = Machine(
 )
 """Its names have every letter that means something to some format."""
 
-WORDS = Machine(
+KEYWORDS = Machine(
     "if",
     [
         Row("int", "self", "end", do=["none", "set"], unless=["argument", "IF"]),
