@@ -382,6 +382,8 @@ class Row:
         cite: str = "",
         only: str | Iterable[str] = (),
     ) -> None:
+        if not isinstance(cast("object", cite), str):
+            raise DeclarationError(f"{cite!r} is no text for cite=")
         found = {
             "call": _name(call),
             "source": _names(source),
@@ -496,6 +498,7 @@ class Machine:
         cite: str = "",
         numbered_as: Machine | None = None,
     ) -> None:
+        _check_texts(name, title, {"about": about, "cite": cite})
         rows = tuple(rows)
         if not rows:
             raise DeclarationError(f"{name}: this machine has no rows")
@@ -723,8 +726,7 @@ class _Kinds:
         """Check that each word can be written on a line."""
         for kind in ("heads", "calls", "facts", "actions", "refusals", "settings", "sides"):
             for word in found[kind]:
-                inked = word.translate(_JOINERS)
-                if not (inked and inked.isprintable()):
+                if not _is_line(word):
                     raise DeclarationError(f"{self._name}: {word!r} among the {kind} cannot be written on a line")
 
     def check_cycles(self, machine: Machine) -> None:
@@ -760,13 +762,34 @@ def _check_meaning(kind: str, name: str, meaning: str, known: Mapping[str, str])
         raise DeclarationError(f"the {kind} {name} cannot mean {meaning!r}: there are {', '.join(filter(None, known))}")
 
 
+def _is_line(text: object) -> bool:
+    """Whether something is a text that can be written on a line."""
+    inked = text.translate(_JOINERS) if isinstance(text, str) else ""
+    return bool(inked) and inked.isprintable()
+
+
+def _check_texts(name: object, title: object, others: Mapping[str, object]) -> None:
+    for what, text in (("name", name), ("title", title or name)):
+        if not _is_line(text):
+            raise DeclarationError(f"{text!r} cannot be the {what} of a machine: it cannot be written on a line")
+    for what, text in others.items():
+        if not isinstance(text, str):
+            raise DeclarationError(f"{name}: {text!r} is no text for {what}=")
+
+
 def _name(word: Named) -> str:
-    return word if isinstance(word, str) else word.name
+    if isinstance(word, str):
+        return word
+    if not isinstance(cast("object", word), Word):
+        raise DeclarationError(f"{word!r} is no word and no name of one")
+    return word.name
 
 
 def _names(words: Named | Iterable[Named]) -> tuple[str, ...]:
-    if isinstance(words, str | Head | Call | Fact | Action | Refusal | Setting):
+    if isinstance(words, str | Word):
         return (_name(words),) if words else ()
+    if not isinstance(cast("object", words), Iterable):
+        raise DeclarationError(f"{words!r} is no word, no name of one, and no list of them")
     return tuple(map(_name, words))
 
 

@@ -198,6 +198,12 @@ R = Row("go", "A", "B", do="run", when="fast")
         ),
         (lambda: Machine("m", [R], heads="AB"), "m: 'AB' is a text, not a list of words"),
         (lambda: Machine("m", [("go", "A")]), r"m: \('go', 'A'\) is no row"),  # type: ignore[list-item]
+        (lambda: Machine("two\nlines", [R]), "cannot be the name of a machine"),
+        (lambda: Machine("m", [R], title="\ud800"), "cannot be the title of a machine"),
+        (lambda: Machine("m", [R], about=7), "m: 7 is no text for about="),  # type: ignore[arg-type]
+        (lambda: Row("go", 1), "1 is no word"),  # type: ignore[arg-type]
+        (lambda: Row("go", "A", do=[None]), "None is no word"),  # type: ignore[list-item]
+        (lambda: Row("go", "A", cite=None), "None is no text for cite="),  # type: ignore[arg-type]
         (lambda: Call("look", "read"), "the call look means 'read', and names no side"),
         (lambda: Action("run", "zero"), "the action run means 'zero', and names no side"),
         (lambda: Action("run", "copy", "gpu"), "the action run is a copy to gpu, and names no other source"),

@@ -131,8 +131,8 @@ KEYWORDS = Machine(
     actions=[
         "none",
         "+",
-        Action("set", sets="IF", by_setting=(("true", "enum", "a-b"),)),
-        Action("clear", clears="IF"),
+        Action("set", sets=("IF",), by_setting=(("true", "enum", "a-b"),)),
+        Action("clear", clears=("IF",)),
     ],
     facts=["IF", "true"],
     settings=[Setting("enum", ("a-b", "a_b", "static"))],
