@@ -79,15 +79,10 @@ class StatisticsAllocator(Adaptor):
     def release(self, ptr: Pointer | None) -> None:
         if ptr is None:
             return
-        entry = self._live.take(ptr)
-        try:
-            self._upstream.release(ptr)
-        except BaseException:
-            self._live.blocks[id(ptr)] = entry
-            raise
+        size = self._live.release(ptr, self._upstream)
         counted = self._counted
         counted.current_count -= 1
-        counted.current_bytes -= entry[1]
+        counted.current_bytes -= size
 
     @property
     def statistics(self) -> Statistics:

@@ -64,15 +64,10 @@ class LimitingAllocator(Adaptor):
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
-        if ptr is None:
-            return
-        entry = self._live.take(ptr)
-        try:
-            self._upstream.release(ptr)
-        except BaseException:
-            self._live.blocks[id(ptr)] = entry
-            raise
-        self._used -= entry[1]  # only now: before the release, nobody may get these bytes
+        if ptr is not None:
+            # The bytes are free only after the release.  In two lines, because `-=` alone would read the count before it.
+            freed = self._live.release(ptr, self._upstream)
+            self._used -= freed
 
     @property
     def limit(self) -> int:

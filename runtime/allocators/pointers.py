@@ -318,6 +318,22 @@ class LiveBlocks:
         except KeyError:
             raise self.unknown(ptr) from None
 
+    def release(self, ptr: Pointer, upstream: Any) -> Any:
+        """Have the allocator below release a block, and return what is stored about it; after an error it is live.
+
+        Raises
+        ------
+        InvalidPointerError
+            If it is not a live block: foreign, or released already.
+        """
+        entry = self.take(ptr)
+        try:
+            upstream.release(ptr)
+        except BaseException:
+            self.blocks[id(ptr)] = entry
+            raise
+        return entry[1]
+
     def all_behind(self) -> list[Any]:
         """What the allocator stores about each block, in order of allocation."""
         return [behind for _, behind in self.entries()]

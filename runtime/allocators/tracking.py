@@ -58,14 +58,8 @@ class TrackingAllocator(Adaptor):
         return ptr
 
     def release(self, ptr: Pointer | None) -> None:
-        if ptr is None:
-            return
-        entry = self._live.take(ptr)
-        try:
-            self._upstream.release(ptr)
-        except BaseException:
-            self._live.blocks[id(ptr)] = entry
-            raise
+        if ptr is not None:
+            self._live.release(ptr, self._upstream)
 
     @property
     def live_blocks(self) -> int:
