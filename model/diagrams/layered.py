@@ -14,6 +14,7 @@ written stays as it is, so a box is as high there as it is wide here.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate, combinations, count, pairwise
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .drawing import Drawing, Node
     from .layout import Point
 
-__all__ = ["layered"]
+__all__ = ["layered", "least_size"]
 
 _EVERYWHERE = "an arrow from nowhere leaves every state"
 
@@ -44,6 +45,8 @@ _LONG_NAMES = 32
 _MOST_ROWS = 6
 _GAP = 14
 """Between two items of a row; a tick or a cross before a call fits in."""
+_BOX = 36
+"""The least width and height of a box."""
 _LANE = 12
 """The width of an arrow that passes a row."""
 _TURN = 6
@@ -183,6 +186,16 @@ def layered(drawn: Drawing, room: int = 0, direction: Direction = Direction.DOWN
     texts = (_EVERYWHERE,) if any(edge.from_nowhere for edge in edges) else ()
     size = (routes.bottom + MARGIN, right + 12) if turned else (max(right, routes.right), routes.bottom + 30)
     return Arrangement(drawn, places, arrows, size, texts, direction)
+
+
+def least_size(drawn: Drawing) -> int:
+    """At least how wide or high a layout without a trace is, in pixels: long before it is done."""
+    layers = _layers(drawn)
+    row = Counter({layer: count * (_BOX + _GAP) for layer, count in Counter(layers.values()).items()})
+    for edge in _joined(_merged(drawn), layers):
+        start, end = sorted((layers[edge.sources[0]], layers[edge.dest]))
+        row.update(dict.fromkeys(() if edge.from_nowhere else range(start + 1, end), _LANE + _GAP))
+    return max(len(set(layers.values())) * _BOX, *row.values())
 
 
 def _point(point: Point, *, turned: bool) -> Point:
@@ -362,7 +375,7 @@ def _box(drawn: Drawing, name: str, stays: Sequence[Line], room: int, *, turned:
         indent_of(bullet=drawn.says(line.kind), mark=True) + width_of(f"{line.call}{'m' * room}", "brief") + 10
         for line in stays
     ]
-    width, height = -(-max(texts) // 2) * 2, 36 if not stays else 28 + 16 * len(stays)
+    width, height = -(-max(texts) // 2) * 2, _BOX if not stays else 28 + 16 * len(stays)
     return _Item(0, *((height, width) if turned else (width, height)), is_box=True)
 
 

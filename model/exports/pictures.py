@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..caffe import DEFAULT
 from ..diagrams.diagram import diagram_svg
+from ..diagrams.drawing import drawing
+from ..diagrams.layered import least_size
 from ..errors import InvalidExportError, MissingPackageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..opening import AnyMachine
 
 __all__ = ["MADE_BY", "pdf_picture", "png_picture"]
@@ -41,15 +45,21 @@ def png_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa
     MissingPackageError
         If CairoSVG is not installed.
     """
+    shown = {name: options[name] for name in ("calls", "detail") if name in options}
+    _check_room(least_size(drawing(edition, **shown)), "at least ", options)  # before a large machine is laid out
     text = diagram_svg(edition, **options)
-    pixels = int(_PIXELS * max(map(float, re.findall(r' (?:width|height)="([\d.]+)"', text)[:2])))
+    _check_room(max(map(float, re.findall(r' (?:width|height)="([\d.]+)"', text)[:2])), "", options)
+    return _painted("png", text)
+
+
+def _check_room(size: float, least: str, options: Mapping[str, object]) -> None:
+    pixels = int(_PIXELS * size)
     if pixels > _MOST:
         raise InvalidExportError(
-            f"a PNG has at most {_MOST:,} pixels in each direction, and this one would have {pixels:,}: "
+            f"a PNG has at most {_MOST:,} pixels in each direction, and this one would have {least}{pixels:,}: "
             f"{'the trace is too long' if options.get('trace') else 'the machine is too large'}; "
             "svg and pdf have room for it"
         )
-    return _painted("png", text)
 
 
 def pdf_picture(edition: AnyMachine = DEFAULT, **options: Any) -> bytes:  # noqa: ANN401 -- passed on as they are

@@ -13,6 +13,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from exported import exported
 from jinja2 import DictLoader, UndefinedError
+from machines import MSI
+from pictured import PICTURED
 from programs import program, typeset
 
 from syncedmem.model import (
@@ -24,9 +26,11 @@ from syncedmem.model import (
 from syncedmem.model.caffe import CAFFE
 from syncedmem.model.declaration import Call, Machine, Row
 from syncedmem.model.diagrams.diagram import diagram_svg
-from syncedmem.model.diagrams.drawing import Detail, Kind, drawing
+from syncedmem.model.diagrams.drawing import Detail, Direction, Kind, drawing
+from syncedmem.model.diagrams.layered import least_size
 from syncedmem.model.diagrams.palette import COLOURS, DARK, LIGHT, Palette, Theme
 from syncedmem.model.diagrams.trace import Trace, trace_of
+from syncedmem.model.exports import pictures
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.graphviz import dot
 from syncedmem.model.exports.mermaid import mermaid
@@ -254,6 +258,22 @@ def test_a_trace_that_is_too_long_for_pixels_is_refused() -> None:
     with pytest.raises(InvalidExportError, match=r"at most 32,767 pixels .* would have 32,7"):
         export("png", trace=trace_of("cpu_data " * (most + 1)))
     assert export("png", trace=trace_of("cpu_data " * most))
+
+
+def test_a_machine_that_is_too_large_for_pixels_is_refused_before_it_is_laid_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pictures, "diagram_svg", None)
+    chain = Machine("chain", [Row("go", f"S{k}", f"S{k + 1}") for k in range(500)])
+    with pytest.raises(InvalidExportError, match=r"at most 32,767 pixels .* at least \d\d,\d\d\d"):
+        export("png", edition=chain)
+
+
+@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize("machine", [*PICTURED, MSI], ids=str)
+def test_a_layout_is_as_large_as_was_said_before(machine: Machine, direction: Direction) -> None:
+    size = re.findall(r' (?:width|height)="([\d.]+)"', diagram_svg(machine, direction=direction))[:2]
+    assert least_size(drawing(machine)) <= max(map(float, size))
 
 
 @pytest.mark.parametrize("detail", [Detail.HEADS, Detail.GUARDS])
