@@ -65,7 +65,7 @@ class LimitingAllocator(Adaptor):
 
     def release(self, ptr: Pointer | None) -> None:
         if ptr is not None:
-            # The bytes are free only after the release.  In two lines, because `-=` alone would read the count before it.
+            # The bytes are free only after the release.  In two lines: `-=` would read the count before it.
             freed = self._live.release(ptr, self._upstream)
             self._used -= freed
 
