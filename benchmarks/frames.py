@@ -2,8 +2,8 @@
 
 Run with ``make bench``.  ``hot_path.py`` measures a call that has nothing to do.  This module looks at the call before
 it, which a reader or a debugger has to follow.  Each call is made once before, on another object, so the process is
-warm.  It counts the frames of this package, and separately those of all other Python code.  No memory is checked for views
-that are kept too long; by default those of the simulated device are.
+warm.  It counts the frames of this package, and separately those of all other Python code.  No memory is checked for
+views that are kept too long; by default those of the simulated device are.
 """
 
 from __future__ import annotations
