@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
 import pytest
 from subjects import devices
 
-from syncedmem import CPUDeviceAllocator, GuardingAllocator, PoolAllocator
+from syncedmem import CPUDeviceAllocator, GuardingAllocator, PoolAllocator, SyncedMemory
+from syncedmem.runtime.memory import watch
 from syncedmem.runtime.memory.side import finalise
 
 MAKING = """
@@ -53,6 +55,23 @@ def test_what_is_alive_at_the_exit_goes_quietly(device: str | None, keeping: str
     done = subprocess.run([sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, check=False)
 
     assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_a_view_of_freed_memory_that_outlives_the_modules_goes_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the exit the globals of a module become None, and may do so before the last view is gone."""
+    host, said = CPUDeviceAllocator(), list[object]()
+    with SyncedMemory(24, host=host, pinned=host, device=None, checked=True) as memory:
+        kept = memory.mutable_cpu_data()[1:]
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    watched = watch._freed.copy()  # pyright: ignore[reportPrivateUsage] -- what is left behind
+    with monkeypatch.context() as gone:
+        for name in ("_lock", "_freed"):
+            gone.setattr(watch, name, None)
+        del kept, memory
+        gc.collect()
+
+    assert watched
+    assert [] == said
 
 
 def test_finalisers_do_nothing_at_the_exit() -> None:
