@@ -49,7 +49,7 @@ __all__ = [
 
 _GUARD = "guard: step, !guard must not hold"
 _GUARD_ALONE = "[guard] must hold, [!guard] must not hold"
-"""For a machine that has no actions."""
+"""Where no row with guards does anything."""
 BRACKETS = "(step) depends on a guard"
 """What guards and brackets mean, for legends."""
 
@@ -198,8 +198,8 @@ class Line(NamedTuple):
     ----------
     call : str
     steps : tuple of str
-        Its effect: empty, one text, or one text per row, with the row's guards before a colon; of a machine that has no
-        actions, the guards in brackets.
+        Its effect: empty, one text, or one text per row, with the row's guards before a colon; where nothing is done, the
+        guards alone, in brackets.
     kind : Kind
     identifiers : tuple of str
         The transitions that it stands for.
@@ -287,7 +287,7 @@ class Drawing(NamedTuple):
         """What a reader has to be told about guards and brackets, if there are any."""
         lines = [line for edge in self.edges for line in edge.lines]
         texts = [*(step for line in lines for step in line.steps), *(note.text for note in self.notes)]
-        alone = any(line.steps == tuple(f"[{guard}]" for guard in line.guards) for line in lines if line.guards)
+        alone = all(line.steps == tuple(f"[{guard}]" for guard in line.guards) for line in lines if line.guards)
         guards = (_GUARD_ALONE if alone else _GUARD,) if any(line.guards for line in lines) else ()
         brackets = (BRACKETS,) if any(re.search(r"(?<!\S)\(", text) for text in texts) else ()
         return (*guards, *brackets)
@@ -359,9 +359,9 @@ def _steps(machine: Machine, rows: list[Row], guards: tuple[str, ...]) -> tuple[
     if not guards:
         done = steps_of(machine, rows)
         return (done,) if done else ()
-    if not machine.actions:
-        return tuple(f"[{guard}]" for guard in guards)
-    return tuple(f"{guard}: {steps_of(machine, [row]) or 'nothing'}" for guard, row in zip(guards, rows, strict=True))
+    none = "nothing" if machine.copies else ""  # of a machine that copies nothing, no other line says so either
+    done = (steps_of(machine, [row]) or none for row in rows)
+    return tuple(f"{guard}: {it}" if it else f"[{guard}]" for guard, it in zip(guards, done, strict=True))
 
 
 def guards_of(machine: Machine, row: Row, *, data: bool = False) -> tuple[str, ...]:
