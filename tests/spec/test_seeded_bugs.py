@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +34,7 @@ from syncedmem.spec.requirements import PROFILES, Profile, requirements_of
 from syncedmem.verification.checks import make_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from mutants.registry import SeededBug
 
@@ -41,6 +42,14 @@ ALL = {**MEMORY_BUGS, **BLOB_BUGS}
 
 _SHARES = 24
 """One bug of so many is in the sample."""
+
+
+@pytest.fixture(autouse=True)
+def _quick_collector() -> Generator[None]:
+    """Exempt what each test leaves in caches from garbage collection, which the kit runs hundreds of times."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.mark.deep(quick=45)
