@@ -198,8 +198,8 @@ class Line(NamedTuple):
     ----------
     call : str
     steps : tuple of str
-        Its effect: empty, one text, or one text per row, with the row's guards before a colon; where nothing is done, the
-        guards alone, in brackets.
+        Its effect: empty, one text, or one text per row, with the row's guards before a colon; where nothing is done,
+        the guards alone, in brackets.
     kind : Kind
     identifiers : tuple of str
         The transitions that it stands for.

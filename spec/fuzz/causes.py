@@ -55,7 +55,8 @@ def group_by_cause(findings: Iterable[Finding]) -> list[Finding]:
     """One finding for each bug, with its consequences.
 
     Of those that belong together the one with the shortest program that repeats stands for all, whatever it breaks: it
-    is where to look first.  So are the groups in order.  That a target is an arena comes last.
+    is where to look first; but none whose program breaks something before that stands here too.  So are the groups in
+    order.  That a target is an arena comes last.
     """
     groups: list[list[Finding]] = []
     for finding in findings:
@@ -66,9 +67,16 @@ def group_by_cause(findings: Iterable[Finding]) -> list[Finding]:
         explained = [it for it in groups if _explains(finding, it[0])]
         groups = [it for it in groups if it not in explained]
         groups.append([finding, *chain.from_iterable(explained)])
-    headed = [sorted(group, key=lambda it: it.effort) for group in groups]
+    headed = [_in_order(group) for group in groups]
     headed.sort(key=lambda group: (group[0].is_arena, group[0].effort))
     return [replace(first, consequences=tuple(others)) for first, *others in headed]
+
+
+def _in_order(group: list[Finding]) -> list[Finding]:
+    """The findings of one bug: where to look first, and then the others."""
+    broken = {finding.requirement for finding in group}
+    first = min(group, key=lambda finding: (not broken.isdisjoint(finding.after), finding.effort))
+    return [first, *sorted((it for it in group if it is not first), key=lambda finding: finding.effort)]
 
 
 def _explains(cause: Finding, effect: Finding) -> bool:

@@ -75,6 +75,11 @@ def finding(requirement: str, *operations: str, message: str = "", **fields: Any
             ["A06"],
         ),
         (
+            finding("A04-contents-kept", "allocate", after=("A08-size-known",)),
+            finding("A08-size-known", "allocate"),
+            ["A08"],
+        ),
+        (
             finding("A03-aligned", "allocate"),
             finding("A22-no-crash", "allocate", after=("A03-aligned",)),
             ["A03", "A22"],
