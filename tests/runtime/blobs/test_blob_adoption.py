@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import weakref
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from loops import some
 
 from syncedmem.model import BufferMismatchError, DeviceError, InvalidArgumentError, SyncedHead
 from syncedmem.runtime import Adaptor, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator, SimulatedDeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 place = each_place
 blob = untouched
@@ -36,41 +40,30 @@ def test_a_buffer_is_let_go_when_another_takes_its_place(place: Any, side: str) 
     assert kept() is None
 
 
-@pytest.mark.parametrize("call", ["set_cpu_data", "set_cpu_diff"])
-@pytest.mark.parametrize(
-    ("buffer", "reason"),
-    [
-        (memoryview(bytearray(32))[1:], "it does not start at a multiple of 4 bytes, as float32 must"),
-        (np.zeros(12, np.float32)[::2], "it is not contiguous"),
-        (np.zeros((3, 2), np.float32), r"its shape is \(3, 2\), and \(6,\) is needed, or a single axis"),
-        (np.zeros((3, 2), np.float32).data, r"its shape is \(3, 2\), and \(6,\) is needed, or a single axis"),
-    ],
-)
-def test_a_buffer_that_is_refused_changes_nothing(blob: Any, call: str, buffer: Any, reason: str) -> None:
+WRONG_BUFFERS: dict[str, Callable[[Any], Any]] = {
+    "not aligned": lambda _: memoryview(bytearray(32))[1:],
+    "with gaps": lambda _: np.zeros(12, np.float32)[::2],
+    "of another shape": lambda _: np.zeros((3, 2), np.float32),
+    "a view of another shape": lambda _: np.zeros((3, 2), np.float32).data,
+    "of another device": lambda _: SimulatedDeviceAllocator().empty(40),
+    "not aligned, on the device": lambda blob: blob.device.empty(40)[1:29].view(np.float32),
+    "of another type, on the device": lambda blob: blob.device.empty(40).view(np.int32),
+}
+
+
+@pytest.mark.parametrize("part", ["data", "diff"])
+@pytest.mark.parametrize("wrong", WRONG_BUFFERS)
+def test_a_buffer_that_is_refused_changes_nothing(blob: Any, wrong: str, part: str) -> None:
     """It holds whether new memory has to be made or not; the kit hands in other buffers (B49)."""
     for capacity in (6, 8):
         blob.reshape((capacity,)).shrink_to_fit().reshape((6,))
         at_head(blob.data_memory, SYNCED, np.arange(6, dtype=np.float32))
-        before = snapshot(blob)
-        with pytest.raises(BufferMismatchError, match=f"{call} cannot adopt .*{reason}"):
-            getattr(blob, call)(buffer)
+        before, buffer = snapshot(blob), WRONG_BUFFERS[wrong](blob)
+        side = "cpu" if isinstance(buffer, (memoryview, np.ndarray)) else "gpu"
+        with pytest.raises(BufferMismatchError) as refused:
+            getattr(blob, f"set_{side}_{part}")(buffer)
 
-        assert before == snapshot(blob)
-
-
-@pytest.mark.parametrize("call", ["set_gpu_data", "set_gpu_diff"])
-def test_a_device_buffer_that_is_refused_changes_nothing(blob: Any, call: str) -> None:
-    blob.reshape((6,))
-    there: Any = SimulatedDeviceAllocator().empty(40)
-    ours: Any = blob.device.empty(40)
-    for buffer, reason in (
-        (there, "memory of another device"),
-        (ours[1:29].view(np.float32), "does not start at a multiple of 4 bytes"),
-        (ours.view(np.int32), "its elements are int32"),
-    ):
-        before = snapshot(blob)
-        with pytest.raises(BufferMismatchError, match=f"{call} cannot adopt .*{reason}"):
-            getattr(blob, call)(buffer)
+        assert (f"set_{side}_{part}", True) == (refused.value.call, refused.value.buffer is buffer)
         assert before == snapshot(blob)
 
 
@@ -91,15 +84,13 @@ def test_bytes_are_adopted_as_elements(place: Any) -> None:
 
 
 def test_a_blob_of_another_device_is_not_shared(blob: Any) -> None:
-    cases: list[tuple[Any, str]] = [
-        (Blob((120,), device=None), "a blob on simulated:0, as this one is, and not on the host"),
-        (Blob((120,), device=SimulatedDeviceAllocator()), "and not on another simulated:0"),
-    ]
     before = snapshot(blob)
-    for other, reason in cases:
+    for device in (None, SimulatedDeviceAllocator()):
+        other = Blob((120,), device=device)
         for call in (blob.share_data, blob.share_diff):
-            with pytest.raises(InvalidArgumentError, match=reason):
+            with pytest.raises(InvalidArgumentError) as refused:
                 call(other)
+            assert ("other", other) == (refused.value.argument, refused.value.value)
 
     assert before == snapshot(blob)
 
@@ -276,20 +267,21 @@ def jax_array() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("array", "reason"),
+    "array",
     [
-        (jax_array(), "it is read-only"),
-        (np.repeat(ROW, 2, axis=1)[:, ::2], "it is not contiguous"),
-        (ROW.astype(">f4"), "its elements are >f4, and float32 are needed"),
-        (np.frombuffer(bytearray(b"0") + ROW.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3), "multiple of 4"),
+        jax_array(),
+        np.repeat(ROW, 2, axis=1)[:, ::2],
+        ROW.astype(">f4"),
+        np.frombuffer(bytearray(b"0") + ROW.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3),
     ],
+    ids=["read-only", "with gaps", "of another byte order", "not aligned"],
 )
-def test_what_cannot_be_adopted_is_copied_or_refused(on_device: Any, array: Any, reason: str) -> None:
+def test_what_cannot_be_adopted_is_copied_or_refused(on_device: Any, array: Any) -> None:
     blob = Blob.from_array(array, device=on_device)
     assert (ROW.tolist(), np.float32, True) == (blob.cpu_data().tolist(), blob.dtype, blob.data_memory.own_cpu_data)
     blob.data = 0
     assert ROW.tolist() == np.asarray(array).tolist()
-    with pytest.raises(BufferMismatchError, match=reason):
+    with pytest.raises(BufferMismatchError):
         Blob.from_array(array, copy=False, device=on_device)
 
 
@@ -348,14 +340,14 @@ def test_a_view_of_the_device_that_is_read_only_is_copied(device: SimulatedDevic
 def test_arrays_of_gpus_are_seen_by_what_they_say(device: SimulatedDeviceAllocator) -> None:
     """Their attributes tell; without a CUDA device they cannot be taken."""
     interface = {"data": (4096, False), "shape": (2, 3), "typestr": "<f4", "version": 3}
-    for array in (
-        Foreign(None, __dlpack_device__=lambda: (2, 0)),
-        Foreign(None, __cuda_array_interface__=interface, shape=(2, 3), dtype=np.float32),
-    ):
-        for there, reason in ((None, "it is on a device, and this blob has none"), (device, "it is not memory of sim")):
-            for copied in (True, False, None):
-                with pytest.raises(BufferMismatchError, match=reason):
-                    Blob.from_array(array, copy=copied, device=there)
+    arrays = (
+        Foreign(ROW, __dlpack_device__=lambda: (2, 0)),
+        Foreign(ROW, __cuda_array_interface__=interface, shape=(2, 3), dtype=np.float32),
+    )
+    for array, there, copied in itertools.product(arrays, (None, device), (True, False, None)):
+        with pytest.raises(BufferMismatchError) as refused:
+            Blob.from_array(array, copy=copied, device=there)
+        assert array is refused.value.buffer
 
 
 def test_an_array_that_speaks_nothing_but_dlpack_is_taken(on_device: Any) -> None:
@@ -372,18 +364,27 @@ def test_an_array_that_speaks_nothing_but_dlpack_is_taken(on_device: Any) -> Non
     assert ROW.tolist() == mine.tolist()
 
 
-@pytest.mark.parametrize(
-    "array",
-    ["abc", b"1234", None, object(), [None, 1], ["1"], {1: 2}, np.array(["2020"], "M8[Y]"), np.ones(2, "m8[s]"),
-     np.ones(2, [("a", "f4")]), np.ones(2, "V4"), np.array([1, "a"], object), [[1], [2, 3]]],
-)  # fmt: skip
-@pytest.mark.parametrize("dtype", [None, "float32"])
+NO_ARRAYS: list[tuple[Any, Any]] = [
+    *((array, dtype) for dtype in (None, "float32") for array in (
+        *("abc", b"1234", None, object(), [None, 1], ["1"], {1: 2}, [[1], [2, 3]]),
+        *(np.array(["2020"], "M8[Y]"), np.ones(2, "m8[s]"), np.ones(2, [("a", "f4")]), np.ones(2, "V4")),
+        np.array([1, "a"], object),
+    )),
+    (Foreign(RuntimeError("requires grad")), None),
+    (Foreign(BufferMismatchError("from_array", None, "as it says")), None),
+    (Foreign(None, __dlpack_device__=lambda: 1 // 0), None),
+    (SimpleNamespace(base_data=7), None),
+]  # fmt: skip
+"""Things without numbers, and those that fail when they are asked for them."""
+
+
+@pytest.mark.parametrize(("array", "dtype"), NO_ARRAYS)
 def test_what_has_no_numbers_is_no_array(array: Any, dtype: Any) -> None:
-    """There is one clear error, not one of NumPy's many."""
-    with pytest.raises(
-        BufferMismatchError, match=r"from_array cannot adopt .*: (its elements .* no numbers|ValueError)"
-    ):
-        Blob.from_array(array, dtype=dtype, device=None)
+    """There is one error, not one of NumPy's many."""
+    with pytest.raises(BufferMismatchError) as refused:
+        Blob.from_array(array, dtype=dtype, device=None if dtype else SimulatedDeviceAllocator())
+
+    assert "from_array" == refused.value.call
 
 
 def test_what_is_no_array_has_no_memory_to_adopt() -> None:
@@ -401,15 +402,15 @@ def test_what_is_no_array_has_no_memory_to_adopt() -> None:
     assert Blob.from_array(ROW.copy(), copy=np.True_, device=None).data_memory.own_cpu_data
 
 
-def test_a_type_that_blobs_do_not_have_is_converted_when_that_is_said() -> None:
+@pytest.mark.parametrize(
+    "array", [np.array([1, 2], np.int16), np.array([1 + 0j, 2]), [2**70], np.ones(2, np.uint64)], ids=str
+)
+def test_a_type_that_blobs_do_not_have_is_converted_when_that_is_said(array: Any) -> None:
     """The new type is not guessed: integers have no arithmetic, and floats are not exact."""
-    arrays: list[Any] = [np.array([1, 2], np.int16), np.array([1 + 0j, 2]), [2**70], np.ones(2, np.uint64)]
-    for array in arrays:
-        with pytest.raises(
-            InvalidArgumentError, match=r"dtype must be given, as one of float32, .*, to convert elements"
-        ):
-            Blob.from_array(array, device=None)
-        assert np.array_equal(array, Blob.from_array(array, dtype=np.float64, device=None).data)
+    with pytest.raises(InvalidArgumentError) as refused:
+        Blob.from_array(array, device=None)
+    assert "dtype" == refused.value.argument
+    assert np.array_equal(array, Blob.from_array(array, dtype=np.float64, device=None).data)
 
 
 def test_an_array_of_opencl_has_to_be_contiguous() -> None:
@@ -420,19 +421,6 @@ def test_an_array_of_opencl_has_to_be_contiguous() -> None:
     array = on_device.empty(24).view(np.float32).reshape(2, 3).T
     with pytest.raises(BufferMismatchError, match="it is not contiguous"):
         Blob.from_array(array, device=on_device)
-
-
-def test_what_is_no_array_says_why() -> None:
-    for array, reason in ((Foreign(RuntimeError("requires grad")), "requires grad"), ([[1], [2, 3]], "ValueError")):
-        with pytest.raises(BufferMismatchError, match=f"from_array cannot adopt .*{reason}"):
-            Blob.from_array(array, device=None)
-    with pytest.raises(BufferMismatchError, match="has no attribute 'shape'"):
-        Blob.from_array(SimpleNamespace(base_data=7), device=SimulatedDeviceAllocator())
-    with pytest.raises(BufferMismatchError, match="ZeroDivisionError"):
-        Blob.from_array(Foreign(None, __dlpack_device__=lambda: 1 // 0), device=None)
-    broken = Foreign(BufferMismatchError("from_array", None, "as it says"))
-    with pytest.raises(BufferMismatchError, match="from_array cannot adopt None: as it says"):
-        Blob.from_array(broken, device=None)
 
 
 class GPU0(SimulatedDeviceAllocator):
