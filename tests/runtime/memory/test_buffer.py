@@ -114,9 +114,12 @@ def test_a_buffer_is_one_block_of_its_allocator(place: TrackingAllocator, size: 
     assert 0 == place.live_blocks
 
 
-@pytest.mark.parametrize("wrap", [Watched, bytearray, np.zeros, lambda size: np.zeros((2, size // 4), np.int16)])
+OTHERS: list[Callable[[int], Any]] = [Watched, bytearray, np.zeros, lambda size: np.zeros((2, size // 4), np.int16)]
+"""Memory of somebody else, of several types and shapes."""
+
+
+@pytest.mark.parametrize("wrap", OTHERS)
 def test_external_memory_is_used_in_place_and_kept_alive(wrap: Callable[[int], Any]) -> None:
-    """All of it, of any type and shape."""
     theirs = wrap(SIZE)
     size = memoryview(theirs).nbytes
     buffer = Buffer.from_external(theirs)
