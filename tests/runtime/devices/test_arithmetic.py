@@ -366,7 +366,8 @@ def test_alpha_is_a_real_number_that_a_float_can_hold(place: Any, alpha: Any, ex
         arithmetic.scal(alpha, x)
         assert got(x).tolist() == [expected] * 4
         return
-    for run in (lambda: arithmetic.scal(alpha, x), lambda: arithmetic.axpy(alpha, x, x)):
+    runs: list[Callable[[], None]] = [lambda: arithmetic.scal(alpha, x), lambda: arithmetic.axpy(alpha, x, x)]
+    for run in runs:
         with pytest.raises(InvalidArgumentError) as refused:
             run()
         assert ("alpha", True) == (refused.value.argument, refused.value.value is alpha)

@@ -178,14 +178,10 @@ def test_a_named_device_that_is_missing_has_no_fallback(monkeypatch: pytest.Monk
     """The error names the variable, then says what is missing."""
     replace(monkeypatch, "cupy", None)
     monkeypatch.setenv(ENVIRONMENT, "cuda")
-    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=cuda: CUDA needs CuPy"):
-        named_device("auto")
-    monkeypatch.setenv(ENVIRONMENT, "gpu")
-    with pytest.raises(
-        NoDeviceError,
-        match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, opencl, cuda, .* and cpu for ",
-    ):
-        SyncedMemory(4)
+    uses: list[Callable[[], object]] = [lambda: named_device("auto"), lambda: SyncedMemory(4)]
+    for use in uses:
+        with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=cuda: CUDA needs CuPy"):
+            use()
 
 
 def test_the_environment_may_name_the_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,9 +238,10 @@ NO_NAMES: list[str] = [
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_a_name_of_no_device_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in the environment, where an empty name says nothing, and a device need not be on this machine."""
-    for use in (named_device, lambda name: SyncedMemory(4, device=name)):
+    uses: list[Callable[[], object]] = [lambda: named_device(name), lambda: SyncedMemory(4, device=name)]
+    for use in uses:
         with pytest.raises(NoDeviceError):
-            use(name)
+            use()
     monkeypatch.setenv(ENVIRONMENT, name)
     if name in ("", "simulated:4"):
         check_environment()
@@ -269,9 +266,8 @@ def test_the_environment_may_name_any_known_device(monkeypatch: pytest.MonkeyPat
     if value is not None:
         monkeypatch.setenv(ENVIRONMENT, value)
     check_environment()
-    monkeypatch.setenv(ENVIRONMENT, "gpu")
-    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'"):
-        check_environment()
+    with pytest.raises(NoDeviceError):
+        named_device("cuda")
 
 
 @pytest.mark.parametrize("compiles", [True, False])
