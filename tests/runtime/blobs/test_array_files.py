@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -27,14 +28,12 @@ from syncedmem.model import (
     FileFormatError,
     InvalidArgumentError,
     InvalidShapeError,
-    SyncedHead,
 )
 from syncedmem.runtime import CPUDeviceAllocator, FailingAllocator
 from syncedmem.runtime.blobs import array_files
 from syncedmem.runtime.blobs.array_files import load_npy, load_npz, save_npy, save_npz
 from syncedmem.runtime.blobs.binaryproto import load_binaryproto, save_binaryproto
 from syncedmem.runtime.blobs.caffemodel import load_caffemodel
-from syncedmem.runtime.blobs.messages import message_types
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,9 +68,9 @@ def npy(
     return b"\x93NUMPY" + bytes([version, 0]) + length + header + body
 
 
-def archive(**files: bytes) -> bytes:
+def archive(packed: int = zipfile.ZIP_STORED, **files: bytes) -> bytes:
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as made:
+    with zipfile.ZipFile(out, "w", packed) as made:
         for name, content in files.items():
             made.writestr(f"{name}.npy", content)
     return out.getvalue()
@@ -132,21 +131,17 @@ def test_other_writers_headers_are_read(tmp_path: Path, content: bytes) -> None:
     assert load_npy(path).data.reshape(-1).tolist() == [0, 0]
 
 
-def test_an_array_that_shrinks_as_much_as_it_can_is_read(tmp_path: Path) -> None:
+def test_large_arrays_are_read_in_pieces_and_may_shrink_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deflated zeros are just below the limit above which a size is refused."""
-    path = tmp_path / "a.npz"
-    np.savez_compressed(path, data=np.zeros(1 << 22, np.float32))
-
+    path, zeros = tmp_path / "a.npz", np.zeros(1 << 22, np.float32)
+    np.savez_compressed(path, data=zeros)
     assert path.stat().st_size * 1000 < 1 << 24
-    assert same(load_npz(path).data, np.zeros(1 << 22, np.float32))
+    assert same(load_npz(path).data, zeros)
 
-
-def test_a_large_array_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(array_files, "_MOST_AT_ONCE", 4096)  # zipfile's own least
     data = np.arange(5000, dtype=np.float32)
-    save_npz(tmp_path / "a.npz", data)
-
-    assert same(load_npz(tmp_path / "a.npz").data, data)
+    save_npz(path, data)
+    assert same(load_npz(path).data, data)
 
 
 # ------------------------------------------------------------------------------------------------- refused
@@ -163,6 +158,7 @@ def test_a_large_array_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Mon
         b"\x93NUMPY\2\0\xff\xff\xff\xff",
         b"\x93NUMPY\1\0\x50\0{",
         npy("|O"),
+        npy("<i2"),
         npy("<i8"),
         npy("i4,i4"),
         npy(order="1"),
@@ -199,12 +195,6 @@ def test_a_hostile_array_file_is_refused_before_memory_is_taken(tmp_path: Path, 
     assert peak < 8 << 20  # of NumPy, which parses a header of at most 10,000 bytes
 
 
-def test_an_array_of_another_type_is_named(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.arange(3, dtype=np.int16))
-    with pytest.raises(FileFormatError, match=r"its elements are '<i2', .*; load it with NumPy to convert it"):
-        load_npy(tmp_path / "a.npy")
-
-
 def claims(content: bytes, size: int) -> bytes:
     """An archive whose directory gives a wrong size for its first file, packed and unpacked."""
     damaged = bytearray(content)
@@ -213,81 +203,54 @@ def claims(content: bytes, size: int) -> bytes:
     return bytes(damaged)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "it cannot be read as an .npz file: File is not a zip file"),
-        (archive(diff=npy()), "there is no data.npy in it"),
-        (
-            archive(data=npy(), diff=npy(dims="(1,)", body=bytes(4))),
-            r"data has shape \(2,\), and diff has shape \(1,\)",
-        ),
-        (archive(data=npy(), diff=npy(dims="(1,)")), r"diff.npy, byte \d+: 4 bytes of values must follow"),
-        (claims(archive(data=npy()), 1 << 31), "data.npy cannot have 2147483648 bytes in 76"),
-        (claims(archive(data=npy(dims="(3,)")), 80), "data.npy, byte 76: it is cut short"),
-        (archive(data=npy()).replace(bytes(8), b"changed!", 1), "Bad CRC-32 for file 'data.npy'"),
-        (archive(data=npy())[:-30], "File is not a zip file"),
-        (archive(data=npy()).replace(b"data.npy", b"Data.npy"), "there is no data.npy in it"),
-        (archive(data=npy()).replace(b"data.npy", b"Data.npy", 1), "File name in directory"),
-    ],
-)
-def test_a_hostile_archive_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+ARCHIVES: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", ""),
+    "no data": (archive(diff=npy()), "no data.npy"),
+    "another name": (archive(data=npy()).replace(b"data.npy", b"Data.npy"), "no data.npy"),
+    "two names": (archive(data=npy()).replace(b"data.npy", b"Data.npy", 1), "Data.npy"),
+    "another shape of diff": (archive(data=npy(), diff=npy(dims="(1,)", body=bytes(4))), "(1,)"),
+    "bytes after diff": (archive(data=npy(), diff=npy(dims="(1,)")), ""),
+    "a huge size": (claims(archive(data=npy()), 1 << 31), str(1 << 31)),
+    "too large a size": (claims(archive(data=npy(dims="(3,)")), 80), ""),
+    "a wrong checksum": (archive(data=npy()).replace(bytes(8), b"changed!", 1), ""),
+    "cut": (archive(data=npy())[:-30], ""),
+    "packed so that it could grow without a limit": (archive(packed=zipfile.ZIP_LZMA, data=npy()), "data.npy"),
+}
+"""Archives that are refused, and what of them the error shows."""
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_a_hostile_archive_is_refused(tmp_path: Path, name: str) -> None:
+    content, shown = ARCHIVES[name]
     path = tmp_path / "a.npz"
     path.write_bytes(content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileFormatError) as refused:
+            load_npz(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
-    with pytest.raises(FileFormatError, match=message):
-        load_npz(path)
-
-
-def test_an_archive_packed_in_another_way_is_refused(tmp_path: Path) -> None:
-    """Such files can grow without a limit when they are read."""
-    path = tmp_path / "a.npz"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as made:
-        made.writestr("data.npy", npy())
-
-    with pytest.raises(FileFormatError, match=r"data\.npy is compressed in a way that NumPy does not use"):
-        load_npz(path)
+    assert str(path) in refused.value.source
+    assert shown in str(refused.value)
+    assert peak < 8 << 20
 
 
 @pytest.mark.parametrize("load", [*LOADERS.values(), load_caffemodel])
-def test_what_is_no_file_is_refused(tmp_path: Path, load: Any) -> None:
-    """The error comes at once, and is also the built-in error that a caller would catch."""
+def test_what_is_no_file_is_refused(tmp_path: Path, load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error comes at once, names the path, and is also the built-in error that a caller would catch."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    refused: dict[Any, str] = {
-        tmp_path: f"^{tmp_path}: it is a directory$",
-        os.fsencode(pipe): f"^{pipe}: it is not a regular file$",
-        tmp_path / "none": f"^{tmp_path}/none: No such file or directory$",
-        "a\0b": "null",
-    }
-    for path, message in refused.items():
-        with pytest.raises(FileAccessError, match=message) as caught:
+    for path in (tmp_path, os.fsencode(pipe), tmp_path / "none", "a\0b"):
+        with pytest.raises(FileAccessError, match=re.escape(os.fsdecode(path)) if path != "a\0b" else None) as caught:
             load(path)
         assert isinstance(caught.value, OSError)
 
-
-def test_what_the_system_does_not_read_is_an_error_of_the_family(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A directory takes the file's place, as a disk that fails; in the other test the file cannot be opened."""
-    path = tmp_path / "a.npy"
-    save_npy(path, odd("f4", 2))
-
-    def known(_: object) -> int:
-        return 8
-
-    with monkeypatch.context() as patch:
-        patch.setattr(array_files, "size_of", known)
-        with pytest.raises(FileAccessError, match="No such file"):
-            load_npy(tmp_path / "none.npy")
-
-
-def test_no_room_is_not_a_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-
-    save_npz(tmp_path / "a.npz", odd("f4", 2))
-    monkeypatch.setattr(array_files, "empty", failing(MemoryError))
-    with pytest.raises(MemoryError):
-        load_npz(tmp_path / "a.npz")
+    # It may also go after its size was asked for.
+    monkeypatch.setattr(array_files, "size_of", len)
+    with pytest.raises(FileAccessError):
+        load(str(tmp_path / "none"))
 
 
 def contents(path: Path) -> Any:
@@ -338,19 +301,16 @@ def test_what_no_blob_can_be_is_not_written(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"before")
     for value in (np.zeros(1, "i2"), np.zeros(1, object), [1.0], None):
-        with pytest.raises(InvalidArgumentError, match="data must be a NumPy array of "):
+        with pytest.raises(InvalidArgumentError) as refused:
             SAVERS[kind](path, value)
-    with pytest.raises(FileFormatError, match="shape has 33 axes"):
+        assert ("data", value) == (refused.value.argument, refused.value.value)
+    with pytest.raises(FileFormatError):
         SAVERS[kind](path, np.zeros((1,) * 33, "f4"))
+    if kind == "npz":
+        with pytest.raises(FileFormatError):
+            SAVERS[kind](path, odd("f4", 2), odd("f4", 2, 1))
 
     assert (b"before", ["a"]) == (path.read_bytes(), names(tmp_path))
-
-
-def test_data_and_diff_have_one_shape(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match=r"data has shape \(2,\), and diff has shape \(2, 1\)"):
-        save_npz(tmp_path / "a.npz", odd("f4", 2), odd("f4", 2, 1))
-
-    assert not names(tmp_path)
 
 
 @pytest.mark.deep
@@ -375,9 +335,10 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, kind: str) -> None:
 def test_a_binaryproto_that_is_none_is_refused_with_its_path(tmp_path: Path) -> None:
     path = tmp_path / "mean.binaryproto"
     path.write_bytes(shape(2) + floats(5, 1))
-
-    with pytest.raises(FileFormatError, match=r"mean\.binaryproto: data has 1 values, and shape \(2,\) has 2"):
+    with pytest.raises(FileFormatError) as refused:
         load_binaryproto(path)
+
+    assert str(path) == refused.value.source
 
 
 # --- blobs in messages and files
@@ -389,37 +350,23 @@ place = each_place
 ROW = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
-def message(**fields: Any) -> Any:
-    """A `BlobProto` with some fields."""
-    made: Any = message_types()[1]()
-    made.shape.dim.extend(fields.pop("dim", ()))
-    if not made.shape.dim:
-        made.ClearField("shape")
-    for name, value in fields.items():
-        if isinstance(value, int):
-            setattr(made, name, value)
-        else:
-            getattr(made, name).extend(value)
-    return made
-
-
 # --- messages
 
 
 def test_a_blob_without_a_shape_is_equal_to_no_message() -> None:
     """Its shape is empty, and so is the shape of this message, which has one number."""
-    with pytest.raises(InvalidShapeError, match=r"this blob has the shape \(0\)"):
-        Blob(device=None).from_proto(message(data=[1.0]), reshape=False)
+    with pytest.raises(InvalidShapeError):
+        Blob(device=None).from_proto(floats(5, 1), reshape=False)
 
 
 def test_what_a_message_cannot_say_is_refused(place: Any) -> None:
     """That is no shape at all, and integers, for which Caffe has no ToProto (H14)."""
-    with pytest.raises(InvalidShapeError, match="a message cannot express that"):
+    with pytest.raises(InvalidShapeError):
         Blob(device=place).to_proto()
     integers = Blob((2,), np.int32, device=place)
-    with pytest.raises(InvalidArgumentError, match="dtype must be float32 or float64 for a blob in a message"):
+    with pytest.raises(InvalidArgumentError) as refused:
         integers.to_proto()
-    assert UNINITIALIZED is integers.data_memory.head
+    assert ("dtype", UNINITIALIZED) == (refused.value.argument, integers.data_memory.head)
 
 
 # --- files
@@ -458,38 +405,31 @@ def test_other_types_travel_in_files_of_numpy(tmp_path: Path) -> None:
         blob.save(tmp_path / "blob.binaryproto")
 
 
-def test_a_view_is_saved_like_an_array(tmp_path: Path) -> None:
-    """A function that takes arrays takes the views of a blob."""
-    blob = Blob((2, 3), device="simulated")
-    blob.data = ROW
-    for array in (blob.data, blob.cpu_data()):
-        save_npy(tmp_path / "data.npy", array)
-        assert ROW.tolist() == np.load(tmp_path / "data.npy").tolist()
-
-
-def test_a_blob_that_there_is_no_room_for_leaves_the_file_alone(tmp_path: Path) -> None:
-    """The new file is begun before the blob is asked for its host side."""
+def test_where_there_is_no_room_the_file_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new file is begun before the blob is asked for its host side; and no room is no fault of the file."""
     path = tmp_path / "blob.npy"
     path.write_bytes(b"before")
     blob = Blob((2, 3), host=FailingAllocator(CPUDeviceAllocator(), at=1), device=None)
-    with pytest.raises(AllocationError, match="told to"):
+    with pytest.raises(AllocationError):
         blob.save(path)
-
     assert ([path], b"before") == (list(tmp_path.iterdir()), path.read_bytes())
+
+    save_npz(tmp_path / "a.npz", odd("f4", 2))
+    monkeypatch.setattr(array_files, "empty", failing(MemoryError))
+    with pytest.raises(MemoryError):
+        load_npz(tmp_path / "a.npz")
 
 
 def test_a_file_that_cannot_be(tmp_path: Path) -> None:
     blob = Blob((2, 3), device=None)
-    for path in (tmp_path / "blob.txt", tmp_path / "blob", b"blob.caffemodel"):
-        with pytest.raises(InvalidArgumentError, match=r"a name that ends in \.npy, \.npz, \.binaryproto"):
-            blob.save(path)
-        with pytest.raises(InvalidArgumentError, match="path must be a name that ends in"):
-            Blob.load(path)
-    with pytest.raises(InvalidArgumentError, match=r"\(load_caffemodel reads the many blobs of a \.caffemodel\), got"):
-        Blob.load("net.caffemodel")
+    for path in (tmp_path / "blob.txt", tmp_path / "blob", b"blob.caffemodel", "net.caffemodel"):
+        for use in (blob.save, Blob.load):
+            with pytest.raises(InvalidArgumentError) as refused:
+                use(path)
+            assert ("path", path) == (refused.value.argument, refused.value.value)
     with pytest.raises(FileAccessError):
         Blob.load(tmp_path / "blob.npy")
-    with pytest.raises(InvalidShapeError, match="a file cannot express that"):
+    with pytest.raises(InvalidShapeError):
         Blob(device=None).save(tmp_path / "blob.npy")
 
-    assert ([], SyncedHead.UNINITIALIZED) == (list(tmp_path.iterdir()), blob.data_memory.head)
+    assert ([], UNINITIALIZED) == (list(tmp_path.iterdir()), blob.data_memory.head)

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from blob_fixtures import CPU, GPU, ROW, SYNCED, UNINITIALIZED, Blob, each_device, each_place
-from blob_views import HEADS, at_head, got, snapshot
+from blob_views import HEADS, at_head, snapshot
 
 from syncedmem import runtime
 from syncedmem.model import AllocationError, ClosedMemoryError, InvalidArgumentError, NoDeviceError
@@ -40,24 +40,13 @@ def test_any_number_of_numbers_is_a_shape(extents: tuple[Any, ...]) -> None:
         Blob(2, 3, np.float64)
 
 
-def test_a_blob_without_a_shape_is_not_one_without_axes(place: Any) -> None:
-    """Caffe prints them as "(0)" and "(1)", and so do we; both have views."""
-    empty, scalar = Blob(device=place), Blob((), device=place)
-
-    assert (0, (), 0, "(0)", 1) == (empty.count, empty.shape, empty.num_axes, empty.shape_string, empty.num)
-    assert (1, (), 0, "(1)", 1) == (scalar.count, scalar.shape, scalar.num_axes, scalar.shape_string, scalar.num)
-    assert ((0,), ()) == (empty.mutable_cpu_data().shape, scalar.mutable_cpu_data().shape)
-    assert 0 == empty.capacity
-    if place is not None:
-        assert ((0,), ()) == (empty.gpu_diff().shape, scalar.gpu_diff().shape)
-
-
 @pytest.mark.parametrize(
     "dtype", ["int16", "uint64", ">f4", "complex64", "nothing", object(), "float128", [("a", "f4")]]
 )
 def test_other_types_are_refused(dtype: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="dtype must be one of float32, float64, int32, uint32, float16"):
+    with pytest.raises(InvalidArgumentError) as refused:
         Blob((2, 3), dtype=dtype, device=None)
+    assert ("dtype", dtype) == (refused.value.argument, refused.value.value)
 
 
 @pytest.mark.deep
@@ -70,15 +59,17 @@ def test_bfloat16_is_refused_with_what_to_install() -> None:
     assert "bfloat16 (which needs ml_dtypes: pip install ml_dtypes, and import it), got 'bfloat16'" in done.stderr
 
 
-def test_allocators_are_checked_as_a_memory_checks_them() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match="shape must be given as integers, or as one sequence of them, got None"
-    ):
-        Blob(None)
-    with pytest.raises(NoDeviceError, match="unknown device 'abacus'"):
+def test_allocators_are_checked_as_a_memory_checks_them(device: SimulatedDeviceAllocator) -> None:
+    with pytest.raises(NoDeviceError):
         Blob((2,), device="abacus")
-    with pytest.raises(InvalidArgumentError, match="host must be an allocator, or None"):
-        Blob((2,), host=SimulatedDeviceAllocator())
+    ours = CPUDeviceAllocator()
+    for argument, options in (("host", {"host": device}), ("pinned", {"host": ours, "device": device})):
+        with pytest.raises(InvalidArgumentError) as refused:
+            Blob((2,), **options)
+        assert argument == refused.value.argument
+    with pytest.raises(InvalidArgumentError) as refused:
+        Blob(None)
+    assert ("shape", None) == (refused.value.argument, refused.value.value)
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3), (2, 0, 3)])
@@ -99,8 +90,6 @@ def test_blobs_say_where_their_host_memory_comes_from(device: SimulatedDeviceAll
 
     assert (24 + 12, ours, ours) == (ours.statistics.current_bytes, copy.copy(theirs).host, copy.copy(theirs).pinned)
     assert (device.pinned_host(), cpu_allocator()) == (Blob(device=device).pinned, Blob(device=None).pinned)
-    with pytest.raises(InvalidArgumentError, match="pinned must be an allocator, because there is a host="):
-        Blob((2, 3), host=ours, device=device)
 
 
 # --- accessors
@@ -119,25 +108,6 @@ def test_an_accessor_waits_for_nothing_that_is_not_there(device: SimulatedDevice
 
     assert [7] * 6 == first.get().ravel().tolist()
     assert [8] * 6 == blob.gpu_data().get().ravel().tolist()
-
-
-# --- the short way, when nothing is to be done
-
-
-def test_every_accessor_has_a_short_way(place: Any) -> None:
-    """A second call with nothing to do returns another array object over the same bytes."""
-    blob = Blob((2, 3), device=place)
-    names = ["mutable_cpu_data", "cpu_data"] + ["mutable_gpu_data", "gpu_data"] * (place is not None)
-    for name in names:
-        first, second, third = (getattr(blob, name)() for _ in range(3))
-        assert (first is not second, second is not third, (2, 3)) == (True, True, third.shape)
-        if "mutable_cpu" in name:
-            first[...] = 7
-        elif "mutable" in name:
-            first.set(np.full((2, 3), 8, np.float32))
-        assert got(third).tolist() == got(first).tolist()
-
-    assert ([[8] * 3] * 2 if place is not None else [[7] * 3] * 2) == blob.cpu_data().tolist()
 
 
 def test_a_memory_that_was_closed_is_closed_for_its_blobs(place: Any) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import weakref
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from loops import some
 
 from syncedmem.model import BufferMismatchError, DeviceError, InvalidArgumentError, SyncedHead
 from syncedmem.runtime import Adaptor, CPUDeviceAllocator, DeviceType, SimulatedDeviceAllocator, SimulatedDeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 place = each_place
 blob = untouched
@@ -36,41 +40,30 @@ def test_a_buffer_is_let_go_when_another_takes_its_place(place: Any, side: str) 
     assert kept() is None
 
 
-@pytest.mark.parametrize("call", ["set_cpu_data", "set_cpu_diff"])
-@pytest.mark.parametrize(
-    ("buffer", "reason"),
-    [
-        (memoryview(bytearray(32))[1:], "it does not start at a multiple of 4 bytes, as float32 must"),
-        (np.zeros(12, np.float32)[::2], "it is not contiguous"),
-        (np.zeros((3, 2), np.float32), r"its shape is \(3, 2\), and \(6,\) is needed, or a single axis"),
-        (np.zeros((3, 2), np.float32).data, r"its shape is \(3, 2\), and \(6,\) is needed, or a single axis"),
-    ],
-)
-def test_a_buffer_that_is_refused_changes_nothing(blob: Any, call: str, buffer: Any, reason: str) -> None:
+WRONG_BUFFERS: dict[str, Callable[[Any], Any]] = {
+    "not aligned": lambda _: memoryview(bytearray(32))[1:],
+    "with gaps": lambda _: np.zeros(12, np.float32)[::2],
+    "of another shape": lambda _: np.zeros((3, 2), np.float32),
+    "a view of another shape": lambda _: np.zeros((3, 2), np.float32).data,
+    "of another device": lambda _: SimulatedDeviceAllocator().empty(40),
+    "not aligned, on the device": lambda blob: blob.device.empty(40)[1:29].view(np.float32),
+    "of another type, on the device": lambda blob: blob.device.empty(40).view(np.int32),
+}
+
+
+@pytest.mark.parametrize("part", ["data", "diff"])
+@pytest.mark.parametrize("wrong", WRONG_BUFFERS)
+def test_a_buffer_that_is_refused_changes_nothing(blob: Any, wrong: str, part: str) -> None:
     """It holds whether new memory has to be made or not; the kit hands in other buffers (B49)."""
     for capacity in (6, 8):
         blob.reshape((capacity,)).shrink_to_fit().reshape((6,))
         at_head(blob.data_memory, SYNCED, np.arange(6, dtype=np.float32))
-        before = snapshot(blob)
-        with pytest.raises(BufferMismatchError, match=f"{call} cannot adopt .*{reason}"):
-            getattr(blob, call)(buffer)
+        before, buffer = snapshot(blob), WRONG_BUFFERS[wrong](blob)
+        side = "cpu" if isinstance(buffer, (memoryview, np.ndarray)) else "gpu"
+        with pytest.raises(BufferMismatchError) as refused:
+            getattr(blob, f"set_{side}_{part}")(buffer)
 
-        assert before == snapshot(blob)
-
-
-@pytest.mark.parametrize("call", ["set_gpu_data", "set_gpu_diff"])
-def test_a_device_buffer_that_is_refused_changes_nothing(blob: Any, call: str) -> None:
-    blob.reshape((6,))
-    there: Any = SimulatedDeviceAllocator().empty(40)
-    ours: Any = blob.device.empty(40)
-    for buffer, reason in (
-        (there, "memory of another device"),
-        (ours[1:29].view(np.float32), "does not start at a multiple of 4 bytes"),
-        (ours.view(np.int32), "its elements are int32"),
-    ):
-        before = snapshot(blob)
-        with pytest.raises(BufferMismatchError, match=f"{call} cannot adopt .*{reason}"):
-            getattr(blob, call)(buffer)
+        assert (f"set_{side}_{part}", True) == (refused.value.call, refused.value.buffer is buffer)
         assert before == snapshot(blob)
 
 
@@ -91,15 +84,13 @@ def test_bytes_are_adopted_as_elements(place: Any) -> None:
 
 
 def test_a_blob_of_another_device_is_not_shared(blob: Any) -> None:
-    cases: list[tuple[Any, str]] = [
-        (Blob((120,), device=None), "a blob on simulated:0, as this one is, and not on the host"),
-        (Blob((120,), device=SimulatedDeviceAllocator()), "and not on another simulated:0"),
-    ]
     before = snapshot(blob)
-    for other, reason in cases:
+    for device, where in ((None, "not on the host"), (SimulatedDeviceAllocator(), "not on another simulated:0")):
+        other = Blob((120,), device=device)
         for call in (blob.share_data, blob.share_diff):
-            with pytest.raises(InvalidArgumentError, match=reason):
+            with pytest.raises(InvalidArgumentError, match=where) as refused:
                 call(other)
+            assert ("other", other) == (refused.value.argument, refused.value.value)
 
     assert before == snapshot(blob)
 
@@ -108,7 +99,6 @@ def test_a_blob_of_another_device_is_not_shared(blob: Any) -> None:
 
 
 NUMBERS = np.arange(8, dtype=np.float32)
-OURS = "lies in this blob's own memory, which would be freed"
 
 
 def sides(place: Any) -> tuple[str, ...]:
@@ -128,39 +118,22 @@ def written(place: Any, side: str, capacity: int) -> Any:
 def test_the_memory_of_the_shape_is_not_adopted(place: Any) -> None:
     """Another number of axes frees that memory."""
     for side in some(sides(place)):
-        blob = Blob((1,), dtype=np.int32, device=place)
+        blob, other, larger = (Blob(extent, dtype=np.int32, device=place) for extent in (1, 1, 2))
         extents = getattr(blob.shape_memory, f"mutable_{side}_data")()
-        before = snapshot(blob)
-        for part in ("data", "diff"):
-            with pytest.raises(BufferMismatchError, match=f"set_{side}_{part} cannot adopt .*: it {OURS}"):
-                getattr(blob, f"set_{side}_{part}")(extents)
-        assert before == snapshot(blob)
-
-        other = Blob((1,), dtype=np.int32, device=place)
         getattr(other, f"set_{side}_data")(extents)  # as any memory of somebody else's, which its caller keeps
         assert [1] == other.cpu_data().tolist()
-        with pytest.raises(BufferMismatchError, match=f"share_data cannot adopt .*: its memory {OURS}"):
-            blob.share_data(other)
-
-        larger = Blob((2,), dtype=np.int32, device=place).reshape((1,))
-        extents = getattr(larger.shape_memory, f"mutable_{side}_data")()
-        with pytest.raises(BufferMismatchError, match=f"set_{side}_data cannot adopt .*: it {OURS}"):
-            getattr(larger, f"set_{side}_data")(extents)
-        assert 2 == larger.capacity
-
-
-def test_what_is_not_freed_may_be_adopted(place: Any) -> None:
-    """A buffer of the caller may be adopted again, or a part of it."""
-    for side in some(sides(place)):
-        mine: Any = np.zeros(32, np.uint8) if side == "cpu" else place.empty(32)
-        blob = Blob((8,), device=place)
-        getattr(blob, f"set_{side}_data")(mine)
-        getattr(blob, f"set_{side}_diff")(mine)
-        blob.reshape((6,))
-        for part in ("data", "diff", "data"):
-            getattr(blob, f"set_{side}_{part}")(mine)
-            getattr(blob, f"set_{side}_{part}")(mine[:24])
-        assert 6 == blob.capacity
+        of_larger = getattr(larger.reshape((1,)).shape_memory, f"mutable_{side}_data")()
+        refused: list[Callable[[], object]] = [
+            lambda: getattr(blob, f"set_{side}_data")(extents),  # noqa: B023 -- called at once
+            lambda: getattr(blob, f"set_{side}_diff")(extents),  # noqa: B023 -- as above
+            lambda: blob.share_data(other),  # noqa: B023 -- as above
+            lambda: getattr(larger, f"set_{side}_data")(of_larger),  # noqa: B023 -- as above
+        ]
+        before = snapshot(blob), snapshot(larger)
+        for call in refused:
+            with pytest.raises(BufferMismatchError):
+                call()
+        assert before == (snapshot(blob), snapshot(larger))
 
 
 def test_a_diff_that_holds_the_data_is_not_given_up(place: Any) -> None:
@@ -170,29 +143,29 @@ def test_a_diff_that_holds_the_data_is_not_given_up(place: Any) -> None:
         getattr(blob, f"set_{side}_data")(getattr(blob, f"mutable_{side}_diff")())
         blob.reshape((6,))
         mine: Any = np.ones(6, np.float32) if side == "cpu" else place.empty(24)
-        with pytest.raises(BufferMismatchError, match=f"set_{side}_diff cannot adopt .*: the data {OURS}"):
+        with pytest.raises(BufferMismatchError):
             getattr(blob, f"set_{side}_diff")(mine)
 
         assert NUMBERS[:6].tolist() == blob.data.tolist()
 
 
-def test_what_was_adopted_from_a_blob_is_not_shared_in_its_place(place: Any) -> None:
+@pytest.mark.parametrize(("part", "other_part"), [("data", "diff"), ("diff", "data")])
+def test_what_was_adopted_from_a_blob_is_not_shared_in_its_place(place: Any, part: str, other_part: str) -> None:
     """The other blob, or the other part, has adopted this blob's memory, which sharing would free."""
     for side in some(sides(place)):
-        for part, other_part in (("data", "diff"), ("diff", "data")):
-            blob, other = written(place, side, 8), Blob((6,), device=place)
-            getattr(other, f"set_{side}_{part}")(getattr(blob, f"mutable_{side}_{part}")())
-            before = snapshot(blob)
-            with pytest.raises(BufferMismatchError, match=f"share_{part} cannot adopt Blob .*: its memory {OURS}"):
-                getattr(blob, f"share_{part}")(other)
-            assert before == snapshot(blob)
+        blob, other = written(place, side, 8), Blob((6,), device=place)
+        getattr(other, f"set_{side}_{part}")(getattr(blob, f"mutable_{side}_{part}")())
+        before = snapshot(blob)
+        with pytest.raises(BufferMismatchError):
+            getattr(blob, f"share_{part}")(other)
+        assert before == snapshot(blob)
 
-            blob, other = written(place, side, 6), Blob((6,), device=place)
-            getattr(blob, f"set_{side}_{other_part}")(getattr(blob, f"mutable_{side}_{part}")())
-            getattr(blob, f"share_{part}")(blob)  # gives nothing up
-            with pytest.raises(BufferMismatchError, match=f"the other part {OURS}"):
-                getattr(blob, f"share_{part}")(other)
-            assert NUMBERS[:6].tolist() == getattr(blob, other_part).tolist()
+        blob, other = written(place, side, 6), Blob((6,), device=place)
+        getattr(blob, f"set_{side}_{other_part}")(getattr(blob, f"mutable_{side}_{part}")())
+        getattr(blob, f"share_{part}")(blob)  # gives nothing up
+        with pytest.raises(BufferMismatchError):
+            getattr(blob, f"share_{part}")(other)
+        assert NUMBERS[:6].tolist() == getattr(blob, other_part).tolist()
 
 
 def test_an_allocator_that_cannot_compare_fails_the_call_and_nothing_else() -> None:
@@ -276,20 +249,21 @@ def jax_array() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("array", "reason"),
+    "array",
     [
-        (jax_array(), "it is read-only"),
-        (np.repeat(ROW, 2, axis=1)[:, ::2], "it is not contiguous"),
-        (ROW.astype(">f4"), "its elements are >f4, and float32 are needed"),
-        (np.frombuffer(bytearray(b"0") + ROW.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3), "multiple of 4"),
+        jax_array(),
+        np.repeat(ROW, 2, axis=1)[:, ::2],
+        ROW.astype(">f4"),
+        np.frombuffer(bytearray(b"0") + ROW.tobytes(), np.uint8)[1:].view(np.float32).reshape(2, 3),
     ],
+    ids=["read-only", "with gaps", "of another byte order", "not aligned"],
 )
-def test_what_cannot_be_adopted_is_copied_or_refused(on_device: Any, array: Any, reason: str) -> None:
+def test_what_cannot_be_adopted_is_copied_or_refused(on_device: Any, array: Any) -> None:
     blob = Blob.from_array(array, device=on_device)
     assert (ROW.tolist(), np.float32, True) == (blob.cpu_data().tolist(), blob.dtype, blob.data_memory.own_cpu_data)
     blob.data = 0
     assert ROW.tolist() == np.asarray(array).tolist()
-    with pytest.raises(BufferMismatchError, match=reason):
+    with pytest.raises(BufferMismatchError):
         Blob.from_array(array, copy=False, device=on_device)
 
 
@@ -348,14 +322,15 @@ def test_a_view_of_the_device_that_is_read_only_is_copied(device: SimulatedDevic
 def test_arrays_of_gpus_are_seen_by_what_they_say(device: SimulatedDeviceAllocator) -> None:
     """Their attributes tell; without a CUDA device they cannot be taken."""
     interface = {"data": (4096, False), "shape": (2, 3), "typestr": "<f4", "version": 3}
-    for array in (
-        Foreign(None, __dlpack_device__=lambda: (2, 0)),
-        Foreign(None, __cuda_array_interface__=interface, shape=(2, 3), dtype=np.float32),
-    ):
-        for there, reason in ((None, "it is on a device, and this blob has none"), (device, "it is not memory of sim")):
-            for copied in (True, False, None):
-                with pytest.raises(BufferMismatchError, match=reason):
-                    Blob.from_array(array, copy=copied, device=there)
+    arrays = (
+        Foreign(ROW, __dlpack_device__=lambda: (2, 0)),
+        Foreign(ROW, __cuda_array_interface__=interface, shape=(2, 3), dtype=np.float32),
+    )
+    for array, there, copied in itertools.product(arrays, (None, device), (True, False, None)):
+        with pytest.raises(BufferMismatchError) as refused:
+            Blob.from_array(array, copy=copied, device=there)
+        assert array is refused.value.buffer
+        assert ("has none" if there is None else "not memory of simulated:0") in refused.value.reason
 
 
 def test_an_array_that_speaks_nothing_but_dlpack_is_taken(on_device: Any) -> None:
@@ -372,18 +347,36 @@ def test_an_array_that_speaks_nothing_but_dlpack_is_taken(on_device: Any) -> Non
     assert ROW.tolist() == mine.tolist()
 
 
-@pytest.mark.parametrize(
-    "array",
-    ["abc", b"1234", None, object(), [None, 1], ["1"], {1: 2}, np.array(["2020"], "M8[Y]"), np.ones(2, "m8[s]"),
-     np.ones(2, [("a", "f4")]), np.ones(2, "V4"), np.array([1, "a"], object), [[1], [2, 3]]],
-)  # fmt: skip
-@pytest.mark.parametrize("dtype", [None, "float32"])
+NO_ARRAYS: list[tuple[Any, Any]] = [
+    *((array, dtype) for dtype in (None, "float32") for array in (
+        *("abc", b"1234", None, object(), [None, 1], ["1"], {1: 2}, [[1], [2, 3]]),
+        *(np.array(["2020"], "M8[Y]"), np.ones(2, "m8[s]"), np.ones(2, [("a", "f4")]), np.ones(2, "V4")),
+        np.array([1, "a"], object),
+    )),
+]  # fmt: skip
+"""Things without numbers, and types that they are to have."""
+FAILING: dict[str, Any] = {
+    "requires grad": Foreign(RuntimeError("requires grad")),
+    "as it says": Foreign(BufferMismatchError("from_array", None, "as it says")),
+    "ZeroDivisionError": Foreign(None, __dlpack_device__=lambda: 1 // 0),
+    "'shape'": SimpleNamespace(base_data=7),
+}
+"""Things that fail when they are asked for their numbers, and what the error shows of that."""
+
+
+@pytest.mark.parametrize(("array", "dtype"), NO_ARRAYS)
 def test_what_has_no_numbers_is_no_array(array: Any, dtype: Any) -> None:
-    """There is one clear error, not one of NumPy's many."""
-    with pytest.raises(
-        BufferMismatchError, match=r"from_array cannot adopt .*: (its elements .* no numbers|ValueError)"
-    ):
+    """There is one error, not one of NumPy's many."""
+    with pytest.raises(BufferMismatchError) as refused:
         Blob.from_array(array, dtype=dtype, device=None)
+
+    assert "from_array" == refused.value.call
+
+
+@pytest.mark.parametrize("shown", FAILING)
+def test_what_fails_when_it_is_asked_is_no_array(device: SimulatedDeviceAllocator, shown: str) -> None:
+    with pytest.raises(BufferMismatchError, match=shown):
+        Blob.from_array(FAILING[shown], device=device)
 
 
 def test_what_is_no_array_has_no_memory_to_adopt() -> None:
@@ -401,15 +394,15 @@ def test_what_is_no_array_has_no_memory_to_adopt() -> None:
     assert Blob.from_array(ROW.copy(), copy=np.True_, device=None).data_memory.own_cpu_data
 
 
-def test_a_type_that_blobs_do_not_have_is_converted_when_that_is_said() -> None:
+@pytest.mark.parametrize(
+    "array", [np.array([1, 2], np.int16), np.array([1 + 0j, 2]), [2**70], np.ones(2, np.uint64)], ids=str
+)
+def test_a_type_that_blobs_do_not_have_is_converted_when_that_is_said(array: Any) -> None:
     """The new type is not guessed: integers have no arithmetic, and floats are not exact."""
-    arrays: list[Any] = [np.array([1, 2], np.int16), np.array([1 + 0j, 2]), [2**70], np.ones(2, np.uint64)]
-    for array in arrays:
-        with pytest.raises(
-            InvalidArgumentError, match=r"dtype must be given, as one of float32, .*, to convert elements"
-        ):
-            Blob.from_array(array, device=None)
-        assert np.array_equal(array, Blob.from_array(array, dtype=np.float64, device=None).data)
+    with pytest.raises(InvalidArgumentError) as refused:
+        Blob.from_array(array, device=None)
+    assert "dtype" == refused.value.argument
+    assert np.array_equal(array, Blob.from_array(array, dtype=np.float64, device=None).data)
 
 
 def test_an_array_of_opencl_has_to_be_contiguous() -> None:
@@ -420,19 +413,6 @@ def test_an_array_of_opencl_has_to_be_contiguous() -> None:
     array = on_device.empty(24).view(np.float32).reshape(2, 3).T
     with pytest.raises(BufferMismatchError, match="it is not contiguous"):
         Blob.from_array(array, device=on_device)
-
-
-def test_what_is_no_array_says_why() -> None:
-    for array, reason in ((Foreign(RuntimeError("requires grad")), "requires grad"), ([[1], [2, 3]], "ValueError")):
-        with pytest.raises(BufferMismatchError, match=f"from_array cannot adopt .*{reason}"):
-            Blob.from_array(array, device=None)
-    with pytest.raises(BufferMismatchError, match="has no attribute 'shape'"):
-        Blob.from_array(SimpleNamespace(base_data=7), device=SimulatedDeviceAllocator())
-    with pytest.raises(BufferMismatchError, match="ZeroDivisionError"):
-        Blob.from_array(Foreign(None, __dlpack_device__=lambda: 1 // 0), device=None)
-    broken = Foreign(BufferMismatchError("from_array", None, "as it says"))
-    with pytest.raises(BufferMismatchError, match="from_array cannot adopt None: as it says"):
-        Blob.from_array(broken, device=None)
 
 
 class GPU0(SimulatedDeviceAllocator):

@@ -124,8 +124,7 @@ UNNOTICED: dict[str, Callable[[Any], object]] = {
 @pytest.mark.parametrize("name", UNNOTICED)
 def test_who_writes_in_a_way_that_is_not_noticed_is_told_another(name: str, blob: Any) -> None:
     before, write = snapshot(blob), UNNOTICED[name]
-    advice = r"assign to it, as in blob\.data\[\.\.\.\] = x, or write to blob\.mutable_cpu_data\(\)"
-    with pytest.raises(InvalidPointerError, match=f"{name} cannot use .* read-only.*{advice}"):
+    with pytest.raises(InvalidPointerError, match=f"{name} cannot use .*blob.mutable_cpu_data"):
         write(blob.data)
 
     assert before == snapshot(blob)
@@ -140,21 +139,6 @@ def test_an_array_of_somebody_else_is_not_taken_for_the_blobs(blob: Any) -> None
     with pytest.raises(ValueError, match="read-only") as caught:
         np.copyto(theirs, blob.data)
     assert not isinstance(caught.value, InvalidPointerError)
-
-
-def test_an_array_of_a_memory_that_has_other_bytes_refuses_to_write(blob: Any) -> None:
-    """It would write into a buffer that nobody reads any more."""
-    old = blob.data
-    mine = np.zeros((2, 3), np.float32)
-    blob.set_cpu_data(mine)
-    reason = r"has other bytes by now; take blob\.data or blob\.diff again"
-    with pytest.raises(InvalidPointerError, match=reason):
-        old[0] = 7
-    with pytest.raises(InvalidPointerError, match=reason):
-        old += 7
-
-    assert not mine.any()
-    assert ROW.tolist() == old.tolist()
 
 
 KEPT_WRITES: list[Callable[[Any], Any]] = [
@@ -185,26 +169,27 @@ def test_an_array_that_was_kept_does_not_mix_old_numbers_with_new(part: str, wri
 
 
 LEAVES: list[Callable[[Any, Any], Any]] = [
-    lambda blob, other: blob.reshape(100) and other,
+    lambda blob, _: blob.reshape(100),
     lambda blob, other: blob.share_data(other),
-    lambda blob, other: blob.reshape(4).shrink_to_fit() and other,
+    lambda blob, _: blob.reshape(4).shrink_to_fit(),
     lambda blob, other: blob.reshape(4).set_cpu_data(other.mutable_cpu_data()),
+    lambda blob, other: blob.set_cpu_data(other.mutable_cpu_data()),
 ]
+"""Calls after which the blob has another memory, or its memory other bytes."""
 
 
 @pytest.mark.parametrize("leave", LEAVES)
-def test_an_array_of_a_memory_that_its_blob_has_left_refuses_to_write(
-    blob: Any, leave: Callable[[Any, Any], Any]
-) -> None:
-    """The numbers would be lost: the blob does not read its data there any more."""
-    old = blob.data
-    leave(blob, Blob((2, 3), device=blob.device))
-    writes: list[Callable[[], Any]] = [lambda: old.__setitem__(..., 7), lambda: old.__iadd__(1)]
+def test_an_array_of_what_its_blob_has_left_refuses_to_write(blob: Any, leave: Callable[[Any, Any], Any]) -> None:
+    """The numbers would be lost: nobody reads the data there any more."""
+    old, other = blob.data, Blob((2, 3), device=blob.device)
+    leave(blob, other)
+    writes: list[Callable[[], Any]] = [lambda: old.__setitem__(..., 7), lambda: old.__iadd__(7)]
     for write in writes:
-        with pytest.raises(InvalidPointerError, match="its blob has another memory by now; take blob"):
+        with pytest.raises(InvalidPointerError):
             write()
 
     assert ROW.tolist() == old.tolist()
+    assert not other.data.any()
 
 
 def test_an_array_outlives_its_blob(device: SimulatedDeviceAllocator) -> None:

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from syncedmem.model import AllocationError, FileFormatError, InvalidArgumentError, MissingPackageError
 from syncedmem.runtime import load_binaryproto, load_caffemodel, save_binaryproto
 from syncedmem.runtime.blobs import messages as messages_module
-from syncedmem.runtime.blobs import messages as proto
 from syncedmem.runtime.blobs.contents import empty
 from syncedmem.runtime.blobs.messages import encoded, message_types, read_proto, shape_equals, write_proto
 
@@ -77,58 +76,42 @@ def test_what_caffe_forgets_to_clear_is_cleared() -> None:
     assert read_proto(proto).data.tolist() == [[1, 2]]
 
 
-def test_a_scalar_has_no_shape_message() -> None:
-    proto = write_proto((), np.array(2.5))
-
-    assert not proto.HasField("shape")
-    assert ((), 2.5) == (read_proto(proto).shape, read_proto(proto).data.item())
-
-
-def test_a_blob_without_values_is_only_its_shape() -> None:
-    contents = read_proto(write_proto((3, 0), np.empty((3, 0), np.float32), np.empty((3, 0), np.float32)))
-
-    assert ((3, 0), (3, 0), None) == (contents.shape, contents.data.shape, contents.diff)
+def test_a_scalar_has_no_shape_and_a_blob_without_values_is_only_its_shape() -> None:
+    """An array need not be contiguous."""
+    scalar = write_proto((), np.array(2.5))
+    assert not scalar.HasField("shape")
+    assert ((), 2.5) == (read_proto(scalar).shape, read_proto(scalar).data.item())
     assert encoded((), np.ones(()), None) == chunk(8, struct.pack("<d", 1))
 
+    contents = read_proto(write_proto((3, 0), np.empty((3, 0), np.float32), np.empty((3, 0), np.float32)))
+    assert ((3, 0), (3, 0), None) == (contents.shape, contents.data.shape, contents.diff)
 
-def test_an_array_need_not_be_contiguous() -> None:
     every_other = np.arange(12, dtype=np.float32)[::2]
-
-    assert read_proto(write_proto((2, 3), every_other)).data.tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert [[0, 2, 4], [6, 8, 10]] == read_proto(write_proto((2, 3), every_other)).data.tolist()
 
 
 @pytest.mark.parametrize(
-    ("error", "arguments", "message"),
+    ("error", "arguments"),
     [
-        (FileFormatError, ((2,), np.zeros(3, "f4")), r"data has 3 values, and shape \(2,\) has 2"),
-        (FileFormatError, ((2,), np.zeros(2, "f4"), np.zeros(1, "f4")), r"diff has 1 values, and shape \(2,\) has 2"),
-        (FileFormatError, ((-1,), np.zeros(1, "f4")), r"shape \(-1,\) has a negative axis"),
-        (FileFormatError, ((1,) * 33, np.zeros(1, "f4")), "shape has 33 axes, and a blob at most 32"),
-        (InvalidArgumentError, ((1.5,), np.zeros(1, "f4")), "shape must be a sequence of whole numbers, got"),
-        (InvalidArgumentError, (5, np.zeros(5, "f4")), "shape must be a sequence of whole numbers, got 5"),
-        (InvalidArgumentError, ((1,), np.zeros(1, "i4")), "data must be a NumPy array of float32, float64, got"),
-        (InvalidArgumentError, ((1,), [1.0]), "data must be a NumPy array of float32, float64, got"),
-        (InvalidArgumentError, ((1,), np.zeros(1), [1.0]), "diff must be a NumPy array of float32, float64, got"),
+        (FileFormatError, ((2,), np.zeros(3, "f4"))),
+        (FileFormatError, ((2,), np.zeros(2, "f4"), np.zeros(1, "f4"))),
+        (FileFormatError, ((-1,), np.zeros(1, "f4"))),
+        (FileFormatError, ((1,) * 33, np.zeros(1, "f4"))),
+        ("shape", ((1.5,), np.zeros(1, "f4"))),
+        ("shape", (5, np.zeros(5, "f4"))),
+        ("data", ((1,), np.zeros(1, "i4"))),
+        ("data", ((1,), [1.0])),
+        ("diff", ((1,), np.zeros(1), [1.0])),
     ],
 )
-def test_what_cannot_be_written_is_refused_and_the_message_is_as_it_was(
-    error: type[Exception], arguments: Any, message: str
-) -> None:
+def test_what_cannot_be_written_is_refused_and_the_message_is_as_it_was(error: Any, arguments: Any) -> None:
+    """The error is of the blob, or of an argument, which it names."""
     proto = caffe_pb2.BlobProto(num=7)
-
-    with pytest.raises(error, match=message):
+    with pytest.raises(InvalidArgumentError if isinstance(error, str) else error) as caught:
         functools.partial(write_proto, proto=proto)(*arguments)
 
+    assert getattr(caught.value, "argument", error) == error
     assert caffe_pb2.BlobProto(num=7) == proto
-
-
-def test_more_than_protobuf_can_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is 2 GiB; this test sets a smaller one."""
-    monkeypatch.setattr(proto, "MOST_BYTES", 1034)
-
-    assert encoded((2,), np.zeros(2, np.float32))
-    with pytest.raises(FileFormatError, match="its values would have 16 bytes, and a message has room for 10"):
-        encoded((2,), np.zeros(2))
 
 
 # ----------------------------------------------------------------------------------------- what is read
@@ -159,43 +142,61 @@ def test_a_message_is_read_by_caffes_rules(
     assert diff == (None if contents.diff is None else contents.diff.reshape(-1).tolist())
 
 
-REFUSALS: list[tuple[str, bytes, str]] = [
-    ("too few values", shape(2, 3) + floats(5, 1), r"data has 1 values, and shape \(2, 3\) has 6"),
-    ("too many doubles", floats(5, 1) + chunk(8, bytes(16)), r"double_data has 2 values, and shape \(\) has 1"),
-    ("a wrong diff of doubles", floats(5, 1) + chunk(9, bytes(16)) + floats(6, 1), "double_diff has 2 values"),
-    ("a negative axis", shape(2, -1), r"shape \(2, -1\) has a negative axis"),
-    ("a negative old field", key(1, 0) + varint((1 << 64) - 3), r"shape \(-3, 0, 0, 0\) has a negative axis"),
-    ("a product beyond 64 bits", shape(1 << 31, 1 << 31, 1 << 31), "more values than memory can have"),
-    ("a product that wraps to zero", shape(1 << 32, 1 << 32), "more values than memory can have"),
-    ("a large product beside a zero", shape(0, 1 << 40, 1 << 40), "more values than memory can have"),
-]
+REFUSALS: dict[str, tuple[bytes, str]] = {
+    "too few values": (shape(2, 3) + floats(5, 1), "(2, 3)"),
+    "too many doubles": (floats(5, 1) + chunk(8, bytes(16)), "double_data"),
+    "a wrong diff of doubles": (floats(5, 1) + chunk(9, bytes(16)) + floats(6, 1), "double_diff"),
+    "a negative axis": (shape(2, -1), "(2, -1)"),
+    "a negative old field": (key(1, 0) + varint((1 << 64) - 3), "(-3, 0, 0, 0)"),
+    "a product beyond 64 bits": (shape(1 << 31, 1 << 31, 1 << 31), ""),
+    "a product that wraps to zero": (shape(1 << 32, 1 << 32), ""),
+    "a large product beside a zero": (shape(0, 1 << 40, 1 << 40), ""),
+    "many axes": (floats(5, 1) + shape(*[1] * 33), "33"),
+    "many axes in pieces": (shape(*[1] * 20) * 2, "40"),
+    # What is stored as it cannot be is unknown to protobuf, and passed over: then there are no values.
+    "values as a varint": (b"\x28\x01", "()"),
+}
+"""Messages of no blob, and what of them the error shows."""
+DAMAGE: dict[str, bytes] = {
+    "cut in values": floats(5, 1, 2)[:-1],
+    "a huge length": b"\x2a" + varint((1 << 64) - 1),
+    "deep groups": b"\x9b\x06" * 200 + b"\x9c\x06" * 200,
+    "a part of a value": chunk(5, bytes(6)),
+    "a shape that is cut": chunk(7, b"\x0a\x05\x01"),
+}
+"""Some bytes of each kind that are no message; protobuf itself parses, and generated messages try the rest."""
 
 
-@pytest.mark.parametrize(("wire", "message"), [rule[1:] for rule in REFUSALS], ids=[rule[0] for rule in REFUSALS])
+@pytest.mark.parametrize("name", REFUSALS)
 @pytest.mark.parametrize("make", [bytes, ours().FromString, loaded])
-def test_a_blob_that_cannot_be_is_refused(make: Any, wire: bytes, message: str) -> None:
-    with pytest.raises(FileFormatError, match=message) as caught:
+def test_a_blob_that_cannot_be_is_refused(make: Any, name: str) -> None:
+    wire, shown = REFUSALS[name]
+    with pytest.raises(FileFormatError) as caught:
         read_proto(make(wire))
+
+    assert caught.value.source == "BlobProto"
+    assert shown in caught.value.reason
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_bytes_that_are_no_message_are_refused(name: str) -> None:
+    with pytest.raises(FileFormatError) as caught:
+        read_proto(DAMAGE[name])
 
     assert caught.value.source == "BlobProto"
 
 
-def test_what_is_read_of_bytes_is_ones_own() -> None:
-    """The arrays can be written, and share no memory with the bytes."""
+def test_what_is_read_is_ones_own() -> None:
+    """The arrays can be written, and share no memory with the bytes or the message."""
     wire = bytearray(floats(5, 1) + floats(6, 2))
-    contents = read_proto(wire)
+    message = loaded(bytes(wire))
+    of_bytes, of_message = read_proto(wire), read_proto(message)
     wire[-4:] = struct.pack("<f", 9)
+    message.diff[0] = 9
 
-    assert contents.diff is not None
-    assert (2, True, True) == (contents.diff.item(), contents.diff.flags.writeable, contents.data.flags.writeable)
-
-
-def test_what_is_read_of_a_message_stays_when_the_message_changes() -> None:
-    proto = loaded(floats(5, 1))
-    contents = read_proto(proto)
-    proto.data[0] = 2
-
-    assert contents.data == 1
+    for contents in (of_bytes, of_message):
+        assert contents.diff is not None
+        assert (2, True, True) == (contents.diff.item(), contents.diff.flags.writeable, contents.data.flags.writeable)
 
 
 def test_a_package_that_hands_out_values_one_by_one_is_read_through_its_bytes() -> None:
@@ -226,16 +227,15 @@ def test_a_package_that_hands_out_values_one_by_one_is_read_through_its_bytes() 
     ],
 )
 def test_what_is_no_blob_message_is_refused(proto: Any) -> None:
-    for call in (lambda: read_proto(proto), lambda: shape_equals((), proto)):
-        with pytest.raises(InvalidArgumentError, match="proto must be "):
-            call()
-
-
-def test_only_a_message_is_written_to() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"or its bytes, got a BlobShape that prints as nothing$"):
-        read_proto(caffe_pb2.BlobShape())
-    with pytest.raises(InvalidArgumentError, match="proto must be a BlobProto with Caffe's fields"):
-        write_proto((), np.ones(()), proto=caffe_pb2.Datum())
+    uses: list[Callable[[], object]] = [
+        lambda: read_proto(proto),
+        lambda: shape_equals((), proto),
+        *([lambda: write_proto((), np.ones(()), proto=proto)] if proto is not None else []),
+    ]
+    for use in uses:
+        with pytest.raises(InvalidArgumentError) as caught:
+            use()
+        assert ("proto", proto) == (caught.value.argument, caught.value.value)
 
 
 # ------------------------------------------------------------------------------------------- the package
@@ -263,9 +263,6 @@ def test_without_the_package_an_error_says_what_to_install(
         WITHOUT[name](path)
 
     assert path.read_bytes() == b"before"
-
-
-# --- messages in bytes: generated and damaged ones
 
 
 # ------------------------------------------------------------------------------------------- generated
@@ -429,30 +426,6 @@ def test_a_damaged_message_is_read_right_or_refused_in_little_memory(wire: bytes
 
 # ------------------------------------------------------------------------------------------- by hand
 
-NONE = "its bytes are no BlobProto: "
-NOTHING = r"data has 0 values, and shape \(\) has 1"
-DAMAGE: list[
-    tuple[str, bytes, str]
-] = [  # some of each kind; protobuf itself parses, and generated messages try the rest
-    ("cut in values", floats(5, 1, 2)[:-1], NONE),
-    ("a huge length", b"\x2a" + varint((1 << 64) - 1), NONE),
-    ("deep groups", b"\x9b\x06" * 200 + b"\x9c\x06" * 200, NONE),
-    ("a part of a value", chunk(5, bytes(6)), NONE),
-    ("a shape that is cut", chunk(7, b"\x0a\x05\x01"), NONE),
-    # What is stored as it cannot be is unknown to protobuf, and passed over.
-    ("values as a varint", b"\x28\x01", NOTHING),
-    ("many axes", floats(5, 1) + shape(*[1] * 33), "shape has 33 axes, and a blob at most 32"),
-    ("many axes in pieces", shape(*[1] * 20) * 2, "shape has 40 axes, and a blob at most 32"),
-]
-
-
-@pytest.mark.parametrize(("wire", "message"), [row[1:] for row in DAMAGE], ids=[row[0] for row in DAMAGE])
-def test_damage_is_refused(wire: bytes, message: str) -> None:
-    with pytest.raises(FileFormatError, match=message) as caught:
-        read_proto(wire)
-
-    assert caught.value.source == "BlobProto"
-
 
 def test_a_message_cut_anywhere_is_refused_or_a_whole_one() -> None:
     """A message that is cut between two fields is a message, but its counts are wrong."""
@@ -462,11 +435,20 @@ def test_a_message_cut_anywhere_is_refused_or_a_whole_one() -> None:
     assert {len(wire), len(wire) - len(floats(6, *range(6)))} == whole
 
 
-def test_more_bytes_than_a_message_has_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is 2 GiB; this test sets a smaller one."""
-    monkeypatch.setattr(messages_module, "MOST_BYTES", 5)
-    with pytest.raises(FileFormatError, match="it has 6 bytes, and a message has at most 5"):
-        read_proto(floats(5, 1))
+@pytest.mark.parametrize(
+    ("least", "call"),
+    [(6, lambda: read_proto(floats(5, 1))), (1024 + 16, lambda: encoded((2,), np.zeros(2)))],
+    ids=["read", "written"],
+)
+def test_more_bytes_than_a_message_has_are_refused(
+    least: int, call: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is 2 GiB; this test sets smaller ones.  What is written has 1 KiB for all that are no values."""
+    monkeypatch.setattr(messages_module, "MOST_BYTES", least)
+    call()
+    monkeypatch.setattr(messages_module, "MOST_BYTES", least - 1)
+    with pytest.raises(FileFormatError):
+        call()
 
 
 def full(*_: object) -> Any:

@@ -135,25 +135,25 @@ def test_what_is_too_large_becomes_infinite(dtype: np.dtype[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "values", "message"),
+    ("dtype", "values", "wrong", "reason"),
     [
-        ("int32", 2**40, "int32 cannot hold 1099511627776: it is not between -2147483648 and 2147483647"),
-        ("int32", [1, math.nan, 2**40], "int32 cannot hold nan: it is not finite"),
-        ("int32", [1, 2.5], "int32 cannot hold 2.5: it is not a whole number"),
-        ("uint32", -1, "uint32 cannot hold -1: it is not between 0 and 4294967295"),
-        ("float32", 1j, "float32 cannot hold 1j: it has an imaginary part"),
-        ("float32", [1, complex(0, math.nan)], "float32 cannot hold nan.*: it has an imaginary part"),
-        ("int32", [10**20, 1 + Fraction(1, 10**30)], "int32 cannot hold 1000.*: it is not between"),
-        ("int32", [1 + Fraction(1, 10**30)], "int32 cannot hold Fraction.*: it is not a whole number"),
-        ("int64", [2**63, Fraction(1)], "int64 cannot hold 9223372036854775808: it is not between"),
-        ("uint8", 256, "uint8 cannot hold 256: it is not between 0 and 255"),
-        ("bool", 2, "bool cannot hold 2: it is not between 0 and 1"),
-        ("bool", 0.5, "bool cannot hold 0.5: it is not a whole number"),
-        ("float32", Decimal("sNaN"), "float32 cannot hold Decimal.*: it cannot be converted to a float"),
+        ("int32", 2**40, 2**40, "not between"),
+        ("int32", [1, math.nan, 2**40], math.nan, "not finite"),
+        ("int32", [1, 2.5], 2.5, "whole number"),
+        ("uint32", -1, -1, "not between"),
+        ("float32", 1j, 1j, "imaginary"),
+        ("float32", [1, complex(0, math.nan)], complex(0, math.nan), "imaginary"),
+        ("int32", [10**20, 1 + Fraction(1, 10**30)], 10**20, "not between"),
+        ("int32", [1 + Fraction(1, 10**30)], 1 + Fraction(1, 10**30), "whole number"),
+        ("int64", [2**63, Fraction(1)], 2**63, "not between"),
+        ("uint8", 256, 256, "not between"),
+        ("bool", 2, 2, "not between"),
+        ("bool", 0.5, 0.5, "whole number"),
+        ("float32", Decimal("sNaN"), Decimal("sNaN"), "converted"),
     ],
 )
-def test_a_number_that_is_refused_is_shown(dtype: str, values: Any, message: str) -> None:
-    """The message is the same on every way into a blob."""
+def test_a_number_that_is_refused_is_shown(dtype: str, values: Any, wrong: Any, reason: str) -> None:
+    """It is the same on every way into a blob."""
     blob = Blob((3,), dtype=dtype, device=None)
     blob.data[...] = 1
     array = blob.data
@@ -163,8 +163,10 @@ def test_a_number_that_is_refused_is_shown(dtype: str, values: Any, message: str
         lambda: Blob.from_array(np.asarray(values), dtype=dtype, device=None),
     ]
     for way in ways:
-        with pytest.raises(InvalidValueError, match=message):
+        with pytest.raises(InvalidValueError) as refused:
             way()
+        assert (repr(wrong), dtype) == (repr(refused.value.value), str(refused.value.dtype))
+        assert reason in refused.value.reason
     assert [1] * 3 == blob.data.tolist()
 
 
@@ -183,10 +185,10 @@ def test_long_integers_keep_their_value() -> None:
 def test_what_is_no_number_is_refused(dtype: str, values: Any) -> None:
     """NumPy converts some strings to numbers, and None to NaN."""
     blob = Blob((3,), dtype=dtype, device=None)
-    with pytest.raises(InvalidArgumentError, match=f"values must be numbers, to be stored as {dtype}, got"):
-        blob.data = values
-    with pytest.raises(InvalidArgumentError, match="values must be numbers"):
-        blob.data[...] = values
+    for use in (lambda: setattr(blob, "data", values), lambda: blob.data.__setitem__(..., values)):
+        with pytest.raises(InvalidArgumentError) as refused:
+            use()
+        assert "values" == refused.value.argument
 
 
 @pytest.mark.parametrize("mask", [False, [True, False]])
@@ -216,13 +218,14 @@ def test_a_mask_is_not_dropped_in_silence(tmp_path: Path, mask: Any) -> None:
     assert blob.data[1] in {3, 999}
 
 
-def test_numbers_of_small_types_are_numbers() -> None:
+@pytest.mark.parametrize("small", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4])
+def test_numbers_of_small_types_are_numbers(small: Any) -> None:
     """These are the types that ml_dtypes adds to NumPy."""
-    for small in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.int4):
-        for dtype in (*INTEGERS[:-1], *FLOATS):
-            assert [1, 2, 3] == converted(np.array([1, 2, 3], small), dtype).tolist()
-    with pytest.raises(InvalidValueError, match=r"int32 cannot hold 0.5: it is not a whole number"):
-        converted(np.array([1, 0.5], BFLOAT16), INTEGERS[0])
+    for dtype in (*INTEGERS[:-1], *FLOATS):
+        assert [1, 2, 3] == converted(np.array([1, 2, 3], small), dtype).tolist()
+    if small is not ml_dtypes.int4:
+        with pytest.raises(InvalidValueError):
+            converted(np.array([1, 0.5], small), INTEGERS[0])
 
 
 def test_many_numbers_are_all_looked_at() -> None:
@@ -244,17 +247,17 @@ def test_an_array_of_the_type_is_not_copied() -> None:
         assert array is converted(array, dtype)
 
 
-def test_numbers_in_files_keep_their_values(tmp_path: Path) -> None:
-    for number, reason in ((2.0**40, "not between"), (math.nan, "not finite"), (1.5, "not a whole number")):
-        blob = Blob.from_array(np.array([1, number]), device=None)
-        for suffix in (".npy", ".npz", ".binaryproto"):
-            blob.save(tmp_path / f"blob{suffix}")
-            with pytest.raises(InvalidValueError, match=f"int32 cannot hold .*: it is {reason}"):
-                Blob.load(tmp_path / f"blob{suffix}", dtype=np.int32, device=None)
-    blob = Blob.from_array(np.array([1.0, -7.0]), device=None)
-    blob.save(tmp_path / "whole.npy")
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".binaryproto"])
+def test_numbers_in_files_keep_their_values(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"blob{suffix}"
+    for number in (2.0**40, math.nan, 1.5):
+        Blob.from_array(np.array([1, number]), device=None).save(path)
+        with pytest.raises(InvalidValueError) as refused:
+            Blob.load(path, dtype=np.int32, device=None)
+        assert str(number) == str(refused.value.value)
+    Blob.from_array(np.array([1.0, -7.0]), device=None).save(path)
 
-    assert [1, -7] == Blob.load(tmp_path / "whole.npy", dtype=np.int32, device=None).data.tolist()
+    assert [1, -7] == Blob.load(path, dtype=np.int32, device=None).data.tolist()
 
 
 def test_numbers_in_messages_are_cut_as_c_cuts_them() -> None:

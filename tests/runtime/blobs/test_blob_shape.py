@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from blob_fixtures import UNINITIALIZED, Blob, each_place, untouched
 from blob_views import got
-from hypothesis import strategies as st
 
 from syncedmem.model import (
     InvalidArgumentError,
@@ -37,10 +36,24 @@ blob = untouched
 
 
 def test_an_offset_is_given_by_one_to_four_numbers_or_by_a_sequence() -> None:
+    """With a negative index Caffe reads memory that is not the blob's."""
     blob = Blob(2, 3, 4, 5, device=None)
     for nonsense in ((), (0, 0, 0, 0, 0)):
-        with pytest.raises(InvalidArgumentError, match="indices must be one to four integers, or a sequence"):
+        with pytest.raises(InvalidArgumentError) as refused:
             blob.offset(*nonsense)
+        assert "indices" == refused.value.argument
+    for wrong in (1.0, "1", None, True):
+        with pytest.raises(InvalidArgumentError) as refused:
+            offset((2, 3, 4, 5), (wrong,))
+        assert ("index", wrong) == (refused.value.argument, refused.value.value)
+    outside: list[tuple[Callable[[], object], int, str]] = [
+        (lambda: canonical_axis_index((3, 2), 2), 2, "2-D"),
+        (lambda: offset((2, 0), (0, 0)), 0, "no elements"),
+    ]
+    for use, value, reason in outside:
+        with pytest.raises(InvalidIndexError, match=reason) as error:
+            use()
+        assert value == error.value.value
 
     assert 119 == blob.offset(np.array([1, 2, 3, 4]))
 
@@ -100,9 +113,7 @@ def test_what_no_array_shows_moves_no_head(place: Any, tmp_path: Path) -> None:
         *([] if place is None else [blob.gpu_data, blob.mutable_gpu_diff]),
     ]
     for look in looks:
-        with pytest.raises(
-            InvalidShapeError, match=r"no array can have it: its other extents make \d+ bytes, more than"
-        ):
+        with pytest.raises(InvalidShapeError):
             look()
     assert (UNINITIALIZED, UNINITIALIZED) == (blob.data_memory.head, blob.diff_memory.head)
     assert blob.copy_from(Blob(blob.shape, device=place)) is None
@@ -113,20 +124,14 @@ def test_what_no_array_shows_moves_no_head(place: Any, tmp_path: Path) -> None:
 
 def test_kernels_are_handed_no_shape_that_there_is_not(device: SimulatedDeviceAllocator) -> None:
     """The second shape fits into 64 bits, but kernels read 32."""
-    with pytest.raises(InvalidShapeError, match="this blob was never given a shape"):
-        Blob(device=device).gpu_shape()
-    blob = Blob((2**31, 0), device=device)
-    with pytest.raises(InvalidShapeError, match="extents of at most 2147483647"):
-        blob.gpu_shape()
+    for shape in ([], [(2**31, 0)]):
+        with pytest.raises(InvalidShapeError):
+            Blob(*shape, device=device).gpu_shape()
 
-    assert [2**31 - 1] == got(blob.reshape((2**31 - 1,)).gpu_shape()).tolist()
+    assert [2**31 - 1] == got(Blob((2**31 - 1,), device=device).gpu_shape()).tolist()
 
 
 # --- shapes and indices by themselves
-
-
-SHAPE = (2, 3, 4, 5)
-shapes = st.lists(st.integers(0, 4), max_size=5).map(tuple)
 
 
 @pytest.mark.parametrize(
@@ -152,46 +157,18 @@ def test_a_shape_is_a_tuple_of_plain_integers(given_shape: Any, expected: tuple[
     [None, 5, "23", b"23", bytearray(b"23"), {2, 3}, {2: 3}, np.array(5), (1.0,), (True,), ("2",), object(), ((2, 3),)],
 )
 def test_what_is_no_sequence_of_integers_is_no_shape(bad: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="must be given as integers, or as one sequence of them, got"):
+    with pytest.raises(InvalidArgumentError) as refused:
         check_shape(bad)
+    assert "shape" == refused.value.argument
 
 
 @pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        ((sys.maxsize // 4 + 1,), f"up to axis 0 there are {sys.maxsize // 4 + 1} elements of 4 bytes, more than"),
-        ((1 << 40, 1 << 40), f"up to axis 1 there are {1 << 80} elements of 4 bytes, more than"),
-        ((1 << 40, 1 << 40, 0), f"up to axis 1 there are, but for extents of zero, {1 << 80} elements"),
-        ((0, 1 << 70), f"up to axis 1 there are, but for extents of zero, {1 << 70} elements of 4 bytes"),
-    ],
+    "bad", [(sys.maxsize // 4 + 1,), (1 << 40, 1 << 40), (1 << 40, 1 << 40, 0), (0, 1 << 70)], ids=str
 )
-def test_a_shape_that_no_blob_can_have_is_refused(bad: tuple[int, ...], reason: str) -> None:
+def test_a_shape_that_no_blob_can_have_is_refused(bad: tuple[int, ...]) -> None:
     """It is refused before anything is done with it; an endless one too."""
-    with pytest.raises(InvalidShapeError, match=reason) as caught:
+    with pytest.raises(InvalidShapeError) as caught:
         check_shape(bad, 4)
-
     assert bad == caught.value.shape
-
-
-def test_an_endless_shape_is_refused() -> None:
-    with pytest.raises(InvalidShapeError, match="at most 32 axes"):
+    with pytest.raises(InvalidShapeError):
         check_shape(iter(lambda: 1, 0))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: canonical_axis_index((3, 2), 2), "axis 2: out of range for 2-D Blob with shape 3 2"),
-        (lambda: offset((2, 0), (0, 0)), r"index 0: axis 1 of 2 0 \(0\) has no elements"),
-    ],
-)
-def test_an_index_outside_is_refused(call: Any, message: str) -> None:
-    """With a negative index Caffe reads memory that is not the blob's."""
-    with pytest.raises(InvalidIndexError, match=message):
-        call()
-
-
-@pytest.mark.parametrize("index", [1.0, "1", None, True])
-def test_an_index_is_an_integer(index: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="index must be an integer, got"):
-        offset(SHAPE, (index,))

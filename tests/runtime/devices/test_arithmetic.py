@@ -17,12 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from subjects import devices
 
-from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoArithmeticError, SyncedMemoryError
+from syncedmem.model import InvalidArgumentError, InvalidPointerError, NoArithmeticError
 from syncedmem.runtime import (
     CPUDeviceAllocator,
     DeviceAllocator,
     DeviceType,
     SimulatedDeviceAllocator,
+    SimulatedDeviceError,
     arithmetic_of,
 )
 from syncedmem.runtime.devices.host_arithmetic import HostArithmetic
@@ -284,39 +285,50 @@ def test_the_host_needs_less_than_a_mebibyte_more(name: str) -> None:
         assert peak < 1 << 20
 
 
-def test_integers_are_copied_and_nothing_else(place: Any) -> None:
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_are_copied_and_nothing_else(place: Any, name: str) -> None:
     arithmetic = arithmetic_of(place)
-    for name in INTEGERS:
-        x, y = put(place, np.arange(9, dtype=name)), put(place, np.zeros(9, name))
-        for call, run in (
-            ("axpy", lambda x=x, y=y: arithmetic.axpy(1.0, x, y)),
-            ("scal", lambda x=x: arithmetic.scal(1.0, x)),
-            ("asum", lambda x=x: arithmetic.asum(x)),
-            ("sumsq", lambda x=x: arithmetic.sumsq(x)),
-            ("dot", lambda x=x, y=y: arithmetic.dot(x, y)),
-        ):
-            with pytest.raises(
-                NoArithmeticError, match=f"^{call} is not for elements of type {name}; it is for float16"
-            ):
-                run()
-        assert got(y).tolist() == [0] * 9
-        arithmetic.copy(x, y)
-        assert got(y).tolist() == list(range(9))
+    x, y = put(place, np.arange(9, dtype=name)), put(place, np.zeros(9, name))
+    calls = {"axpy": (1.0, x, y), "scal": (1.0, x), "asum": (x,), "sumsq": (x,), "dot": (x, y)}
+    for call, arguments in calls.items():
+        with pytest.raises(NoArithmeticError) as refused:
+            getattr(arithmetic, call)(*arguments)
+        assert (call, name) == (refused.value.call, str(refused.value.dtype))
+    assert got(y).tolist() == [0] * 9
+    arithmetic.copy(x, y)
+    assert got(y).tolist() == list(range(9))
 
 
-def test_two_operands_must_have_one_length_and_one_type(place: Any) -> None:
-    arithmetic = arithmetic_of(place)
-    x = put(place, np.ones(4, np.float32))
-    for other in (np.ones(5, np.float32), np.ones(4, np.float64)):
-        y = put(place, other)
-        for run in (
-            lambda y=y: arithmetic.axpy(1.0, x, y),
-            lambda y=y: arithmetic.dot(x, y),
-            lambda y=y: arithmetic.copy(x, y),
-        ):
-            with pytest.raises(InvalidPointerError, match=r"y must have as many elements as x, .* 4 of float32"):
-                run()
-        assert got(y).tolist() == other.tolist()
+def check_refused(place: Any, wrong: Any) -> None:
+    """No call takes it, as the only operand or as one of two, and the other one stays as it is."""
+    arithmetic, good = arithmetic_of(place), put(place, np.ones(4, np.float32))
+    calls: dict[str, tuple[Any, ...]] = {"axpy": (1.0, good, wrong), "dot": (good, wrong), "copy": (wrong, good)}
+    for call, arguments in calls.items():
+        with pytest.raises(InvalidPointerError):
+            getattr(arithmetic, call)(*arguments)
+    assert [1] * 4 == got(good).tolist()
+
+
+@pytest.mark.parametrize("other", [np.ones(5, np.float32), np.ones(4, np.float64)], ids=["length", "type"])
+def test_two_operands_must_have_one_length_and_one_type(place: Any, other: Any) -> None:
+    there = put(place, other)
+    check_refused(place, there)
+
+    assert got(there).tolist() == other.tolist()
+
+
+def test_only_aligned_rows_in_memory_of_the_device_are_operands(place: Any) -> None:
+    """The arrays of the host are no rows of numbers, and not of another device."""
+    other = SimulatedDeviceAllocator() if isinstance(place, CPUDeviceAllocator) else CPUDeviceAllocator()
+    wrong: list[Any] = [
+        *(put(other, np.ones(4, np.float32)), None, [1.0]),
+        put(place, np.zeros(64, np.uint8))[1:17].view(np.float32),
+        *(np.ones((2, 2), np.float32), np.ones(8, np.float32)[::2], np.array([None])),
+    ]
+    for operand in wrong:
+        check_refused(place, operand)
+        with pytest.raises(InvalidPointerError):
+            arithmetic_of(place).asum(operand)
 
 
 def test_two_operands_may_be_the_same_and_may_not_overlap_in_part(place: Any) -> None:
@@ -327,7 +339,7 @@ def test_two_operands_may_be_the_same_and_may_not_overlap_in_part(place: Any) ->
         lambda: arithmetic.copy(x[:8], x[2:]),
     ]
     for run in overlapping:
-        with pytest.raises(InvalidPointerError, match="x and y overlap, and are not the same"):
+        with pytest.raises(InvalidPointerError):
             run()
     assert got(x).tolist() == list(range(10))
 
@@ -339,52 +351,27 @@ def test_two_operands_may_be_the_same_and_may_not_overlap_in_part(place: Any) ->
     assert got(x).tolist() == [0, 0, 0, 0, 0, 5, 7, 9, 11, 13]
 
 
-@pytest.mark.parametrize("alpha", ["2", None, 2j, np.ones(3), 10**400])
-def test_alpha_is_a_real_number(place: Any, alpha: Any) -> None:
-    x = put(place, np.ones(4, np.float32))
-
-    with pytest.raises(InvalidArgumentError, match="alpha must be a real number that a float can hold, got "):
-        arithmetic_of(place).scal(alpha, x)
-    with pytest.raises(InvalidArgumentError, match="alpha must be"):
-        arithmetic_of(place).axpy(alpha, x, x)
-    assert got(x).tolist() == [1, 1, 1, 1]
-
-
 @pytest.mark.parametrize(
-    ("alpha", "expected"), [(2, 2), (np.float16(2), 2), (np.int8(2), 2), (True + 1, 2), (-1e300, -math.inf)]
+    ("alpha", "expected"),
+    [
+        *((2, 2), (np.float16(2), 2), (np.int8(2), 2), (True + 1, 2), (-1e300, -math.inf)),
+        *((wrong, None) for wrong in ("2", None, 2j, np.ones(3), 10**400)),
+    ],
+    ids=str,
 )
-def test_alpha_may_be_any_real_number(place: Any, alpha: Any, expected: float) -> None:
-    """Beyond the range of float32 it is infinite."""
-    x = put(place, np.ones(4, np.float32))
-    arithmetic_of(place).scal(alpha, x)
-
-    assert got(x).tolist() == [expected] * 4
-
-
-def test_memory_of_elsewhere_is_refused(place: Any) -> None:
-    there = put(place, np.ones(4, np.float32))
-    other = SimulatedDeviceAllocator() if isinstance(place, CPUDeviceAllocator) else CPUDeviceAllocator()
-    foreign = put(other, np.ones(4, np.float32))
-
-    for wrong in (foreign, None, [1.0]):
-        with pytest.raises(InvalidPointerError, match=r"x is not (memory of this device|host memory)"):
-            arithmetic_of(place).asum(wrong)
-        with pytest.raises(InvalidPointerError, match=r"y is not (memory of this device|host memory)"):
-            arithmetic_of(place).axpy(1.0, there, wrong)
-
-
-def test_an_element_starts_at_a_multiple_of_its_size(place: Any) -> None:
-    bytes_there = put(place, np.zeros(64, np.uint8))[1:9]
-    crooked = bytes_there.view(np.float32)
-
-    with pytest.raises(InvalidPointerError, match="x is not a contiguous, aligned row"):
-        arithmetic_of(place).asum(crooked)
-
-
-@pytest.mark.parametrize("shape", [np.ones((2, 2), np.float32), np.ones(8, np.float32)[::2], np.array([None])])
-def test_the_host_takes_contiguous_rows_of_numbers(shape: Any) -> None:
-    with pytest.raises(InvalidPointerError, match="x is not a contiguous, aligned row of numbers"):
-        HostArithmetic().asum(shape)
+def test_alpha_is_a_real_number_that_a_float_can_hold(place: Any, alpha: Any, expected: float | None) -> None:
+    """Beyond the range of float32 it is infinite; anything else is refused."""
+    x, arithmetic = put(place, np.ones(4, np.float32)), arithmetic_of(place)
+    if expected is not None:
+        arithmetic.scal(alpha, x)
+        assert got(x).tolist() == [expected] * 4
+        return
+    runs: list[Callable[[], None]] = [lambda: arithmetic.scal(alpha, x), lambda: arithmetic.axpy(alpha, x, x)]
+    for run in runs:
+        with pytest.raises(InvalidArgumentError) as refused:
+            run()
+        assert ("alpha", True) == (refused.value.argument, refused.value.value is alpha)
+    assert got(x).tolist() == [1] * 4
 
 
 def test_read_only_arrays_are_read_only() -> None:
@@ -399,11 +386,6 @@ def test_read_only_arrays_are_read_only() -> None:
         assert arithmetic_of(place).asum(x) == 4
 
 
-def test_foreign_byte_order_is_refused() -> None:
-    with pytest.raises(NoArithmeticError, match="asum is not for elements of type >f4"):
-        HostArithmetic().asum(np.ones(4, ">f4"))
-
-
 def test_numpy_settings_neither_stop_nor_warn() -> None:
     """It holds for the threads that compute large arrays too."""
     x = np.full(LARGE, 1e38, np.float32)
@@ -413,23 +395,21 @@ def test_numpy_settings_neither_stop_nor_warn() -> None:
         assert math.isnan(HostArithmetic().dot(x, np.zeros_like(x)))
 
 
-def test_a_simulated_device_computes_after_what_was_queued() -> None:
-    device = SimulatedDeviceAllocator()
-    x = put(device, np.ones(4, np.float32))
-    stream = device.stream()
-    x.set(np.full(4, 5, np.float32), stream)
-    device.order_after(device.record(stream))
-
-    assert arithmetic_of(device).asum(x) == 20
+def test_foreign_byte_order_is_refused() -> None:
+    with pytest.raises(NoArithmeticError):
+        HostArithmetic().asum(np.ones(4, ">f4"))
 
 
-def test_a_simulated_device_does_not_compute_with_freed_memory() -> None:
+def test_a_simulated_device_computes_after_what_was_queued_and_not_with_freed_memory() -> None:
     device = SimulatedDeviceAllocator()
     block: Any = device.allocate(16)
-    x = block.view(np.float32)
-    device.release(block)
+    x, stream = block.view(np.float32), device.stream()
+    x.set(np.full(4, 5, np.float32), stream)
+    device.order_after(device.record(stream))
+    assert arithmetic_of(device).asum(x) == 20
 
-    with pytest.raises(SyncedMemoryError, match="after it was freed"):
+    device.release(block)
+    with pytest.raises(SimulatedDeviceError):
         arithmetic_of(device).asum(x)
 
 
@@ -445,23 +425,16 @@ def test_no_array_lives_longer_for_having_been_worked_on() -> None:
 
 def test_an_allocator_of_somebody_else_is_taken_for_what_it_says() -> None:
     """An allocator that does not say that it is the host's is not taken for one; a memory does not accept it either."""
-    silent = SimpleNamespace(allocate=None)
-    for other in (silent, SimpleNamespace(allocate=None, device_type=0), SimpleNamespace(allocate=None, device_type=4)):
-        with pytest.raises(InvalidArgumentError, match="an allocator of the host, or one with arithmetic"):
-            arithmetic_of(other)
+    allocator = SimpleNamespace(allocate=None)
+    others = [SimpleNamespace(allocate=None, device_type=kind) for kind in (0, 4)]
+    for wrong in (None, "cpu", CPUDeviceAllocator, allocator, *others):
+        with pytest.raises(InvalidArgumentError) as refused:
+            arithmetic_of(wrong)
+        assert ("allocator", wrong) == (refused.value.argument, refused.value.value)
+    with pytest.raises(InvalidArgumentError):
+        DeviceAllocator.arithmetic(CPUDeviceAllocator())
     foreign: Any = SimpleNamespace(allocate=None, device_type=1)
     assert isinstance(arithmetic_of(foreign), HostArithmetic)
     foreign.device_type = 4
     foreign.arithmetic = HostArithmetic
     assert isinstance(arithmetic_of(foreign), HostArithmetic)
-
-
-@pytest.mark.parametrize("wrong", [None, "cpu", CPUDeviceAllocator])
-def test_what_is_no_allocator_has_no_arithmetic(wrong: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match="allocator must be an allocator"):
-        arithmetic_of(wrong)
-
-
-def test_a_device_has_no_arithmetic_unless_it_says_so() -> None:
-    with pytest.raises(InvalidArgumentError, match="one of a device that can compute"):
-        DeviceAllocator.arithmetic(CPUDeviceAllocator())

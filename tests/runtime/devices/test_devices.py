@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from functools import cache
@@ -177,14 +178,10 @@ def test_a_named_device_that_is_missing_has_no_fallback(monkeypatch: pytest.Monk
     """The error names the variable, then says what is missing."""
     replace(monkeypatch, "cupy", None)
     monkeypatch.setenv(ENVIRONMENT, "cuda")
-    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=cuda: CUDA needs CuPy"):
-        named_device("auto")
-    monkeypatch.setenv(ENVIRONMENT, "gpu")
-    with pytest.raises(
-        NoDeviceError,
-        match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'; there are auto, simulated, opencl, cuda, .* and cpu for ",
-    ):
-        SyncedMemory(4)
+    uses: list[Callable[[], object]] = [lambda: named_device("auto"), lambda: SyncedMemory(4)]
+    for use in uses:
+        with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=cuda: CUDA needs CuPy"):
+            use()
 
 
 def test_the_environment_may_name_the_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,9 +211,6 @@ def test_the_simulated_device_has_a_name_with_a_seed(monkeypatch: pytest.MonkeyP
     assert first is named_device("simulated-seeded:0") is not named_device("simulated-seeded:7")
     monkeypatch.setenv(ENVIRONMENT, "simulated-seeded:7")
     assert SyncedMemory(4).device is named_device("simulated-seeded:7")
-    for name in ("simulated-seeded:", "simulated-seeded:x", "simulated-seeded:-1"):
-        with pytest.raises(NoDeviceError, match="a number must follow the colon"):
-            named_device(name)
 
 
 @pytest.mark.parametrize("name", ["simulated:1", "opencl:0", "simulated:01", "cuda:3"])
@@ -234,20 +228,35 @@ def test_a_number_says_which_device_of_a_kind(name: str, monkeypatch: pytest.Mon
     assert automatic_name() == (device.name if int(number) else kind)
 
 
-@pytest.mark.parametrize("number", ["", "x", "-1", "+1", " 1", "1.0", "1:1", "0x1", "²", "\u0661"])
-def test_what_is_no_number_of_a_device_is_refused(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message has the requested name, cut if it is long."""
-    said = r"^'simulated:.* names no device: a number must follow the colon, as in simulated:1$"
-    with pytest.raises(NoDeviceError, match=said):
-        SyncedMemory(4, device=f"simulated:{number}")
-    monkeypatch.setenv(ENVIRONMENT, f"simulated:{number}")
-    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=simulated:.*: 'simulated:.* names no device: "):
+NO_NAMES: list[str] = [
+    *("", "gpu", "CUDA", "auto ", "auto:0", "cpu:0", ":1", "gpu:1", "simulated:4"),
+    *(f"simulated:{number}" for number in ("", "x", "-1", "+1", " 1", "1.0", "1:1", "0x1", "²", "\u0661")),
+    *(f"simulated-seeded:{number}" for number in ("", "x", "-1")),
+]
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_a_name_of_no_device_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in the environment, where an empty name says nothing, and a device need not be on this machine."""
+    uses: list[Callable[[], object]] = [lambda: named_device(name), lambda: SyncedMemory(4, device=name)]
+    for use in uses:
+        with pytest.raises(NoDeviceError):
+            use()
+    monkeypatch.setenv(ENVIRONMENT, name)
+    if name in ("", "simulated:4"):
         check_environment()
+    else:
+        with pytest.raises(NoDeviceError, match=f"^{re.escape(f'{ENVIRONMENT}={name}')}: "):
+            check_environment()
 
 
-def test_a_number_of_no_device_here_is_refused() -> None:
-    with pytest.raises(NoDeviceError, match=r"^there is no simulated device 4; there are 4, counted from 0$"):
-        named_device("simulated:4")
+@pytest.mark.parametrize("name", [[], None, 0, b"cuda"])
+def test_what_is_no_name_is_refused(name: Any) -> None:
+    """A value that cannot be hashed is refused too."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        named_device(name)
+
+    assert ("name", name) == (caught.value.argument, caught.value.value)
 
 
 @pytest.mark.parametrize("value", [None, "", "auto", "cpu", "cuda:7", *DEVICE_NAMES])
@@ -257,9 +266,8 @@ def test_the_environment_may_name_any_known_device(monkeypatch: pytest.MonkeyPat
     if value is not None:
         monkeypatch.setenv(ENVIRONMENT, value)
     check_environment()
-    monkeypatch.setenv(ENVIRONMENT, "gpu")
-    with pytest.raises(NoDeviceError, match=r"^SYNCEDMEM_DEVICE=gpu: unknown device 'gpu'"):
-        check_environment()
+    with pytest.raises(NoDeviceError):
+        named_device("cuda")
 
 
 @pytest.mark.parametrize("compiles", [True, False])
@@ -274,26 +282,6 @@ def test_without_nvrtc_cuda_has_no_arithmetic(monkeypatch: pytest.MonkeyPatch, c
     assert (compiles, "device" if compiles else None) == (report.compiler, report.arithmetic)
     assert compiles or report.limits.startswith("memory only: its compiler fails (")
     assert compiles is not report.limits.endswith("); no arithmetic")
-
-
-def test_the_report_says_what_computes() -> None:
-    assert {"cpu": "host", "simulated": "device"}.items() <= {it.name: it.arithmetic for it in probe()}.items()
-
-
-@pytest.mark.parametrize("name", ["", "gpu", "CUDA", "auto ", "auto:0", "cpu:0", ":1", "gpu:1"])
-def test_an_unknown_name_is_no_device(name: str) -> None:
-    known = f"auto, {', '.join(DEVICE_NAMES)}, simulated-seeded, and cpu for no device"
-    with pytest.raises(NoDeviceError, match=f"unknown device '{name}'; there are {known}"):
-        named_device(name)
-
-
-@pytest.mark.parametrize("name", [[], None, 0, b"cuda"])
-def test_what_is_no_name_is_refused(name: Any) -> None:
-    """A value that cannot be hashed is refused too."""
-    with pytest.raises(InvalidArgumentError, match="name must be the name of a device, got ") as caught:
-        named_device(name)
-
-    assert caught.value.value is name
 
 
 def test_a_device_without_an_allocator_of_pinned_memory_is_an_error_of_the_family() -> None:
@@ -315,6 +303,7 @@ def test_the_list_of_devices_is_complete_and_says_what_each_is(monkeypatch: pyte
 
     assert ["cpu", *DEVICE_NAMES] == [report.name for report in reports]
     assert {"cpu": True, "simulated": True, "cuda": True}.items() <= {r.name: r.available for r in reports}.items()
+    assert {"cpu": "host", "simulated": "device"}.items() <= {r.name: r.arithmetic for r in reports}.items()
     assert reports[-1].detail == "installed"
 
 
@@ -336,7 +325,7 @@ def test_what_a_memory_gets_for_its_arguments() -> None:
     device, host = SimulatedDeviceAllocator(), CPUDeviceAllocator()
 
     assert (None, named_device("simulated")) == (resolve_device(None), resolve_device("simulated"))
-    assert cpu_allocator() is resolve_host(None)
+    assert cpu_allocator() is cpu_allocator() is resolve_host(None)
     devices_and_hosts: tuple[list[object], list[object]] = (
         [device, Wrapper(device)],
         [host, Wrapper(host), device.pinned_host()],
@@ -358,28 +347,24 @@ LACKING: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.parametrize(("side", "name"), [(side, name) for side, names in LACKING.items() for name in names])
-def test_what_lacks_a_call_is_no_allocator(side: str, name: str) -> None:
-    """It is refused when the memory is made, not when the missing call is needed."""
+WRONG_ALLOCATORS: list[tuple[str, Any]] = [
+    *(("device", Wrapper(SimulatedDeviceAllocator(), name)) for name in LACKING["device"]),
+    *(("host", Wrapper(CPUDeviceAllocator(), name)) for name in LACKING["host"]),
+    *((side, other) for side in LACKING for other in (7, object(), SimulatedDeviceAllocator, b"cuda")),
+    ("device", CPUDeviceAllocator()),
+    ("host", SimulatedDeviceAllocator()),
+]
+"""What lacks a call, what is no allocator, as a class is none, and memory of the other side."""
+
+
+@pytest.mark.parametrize(("side", "wrong"), WRONG_ALLOCATORS)
+def test_what_is_no_allocator_of_a_side_is_refused(side: str, wrong: Any) -> None:
+    """It is refused when the memory is made, not when a missing call is needed."""
     resolve: Callable[[object], object] = resolve_device if side == "device" else resolve_host
-    lacking = Wrapper(SimulatedDeviceAllocator() if side == "device" else CPUDeviceAllocator(), name)
-    with pytest.raises(InvalidArgumentError, match=f"{side} must be an allocator, (a device name, )?or None, got"):
-        resolve(lacking)
+    with pytest.raises(InvalidArgumentError) as refused:
+        resolve(wrong)
 
-
-@pytest.mark.parametrize("other", [7, object(), SimulatedDeviceAllocator, b"cuda"])
-def test_what_is_no_allocator_is_refused(other: Any) -> None:
-    """A class of allocators is not an allocator."""
-    for resolve in (resolve_device, resolve_host):
-        with pytest.raises(InvalidArgumentError, match="must be an allocator"):
-            resolve(other)
-
-
-def test_host_memory_is_no_device_and_device_memory_no_host() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"device must be .*, for the device side"):
-        resolve_device(CPUDeviceAllocator())
-    with pytest.raises(InvalidArgumentError, match=r"host must be .*, for the host side"):
-        resolve_host(SimulatedDeviceAllocator())
+    assert (side, wrong) == (refused.value.argument, refused.value.value)
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -455,10 +440,6 @@ def test_a_name_is_always_the_same_allocator(monkeypatch: pytest.MonkeyPatch, na
     assert second is not first
     assert name != "simulated" or sibling(SimulatedDeviceAllocator()) is second
     assert [0, 1] == made
-
-
-def test_host_memory_has_one_allocator_that_everything_shares() -> None:
-    assert cpu_allocator() is cpu_allocator() is resolve_host(None)
 
 
 def test_a_device_that_many_threads_ask_for_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,39 +106,32 @@ def test_the_device_is_named_by_its_driver(device: Any) -> None:
     assert found.platform.name in device.description
 
 
-def test_a_device_that_there_is_not_is_refused() -> None:
-    with pytest.raises(NoDeviceError, match="there is no OpenCL device 999; there are "):
+def test_a_device_that_there_is_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor one that the driver lists and that then fails."""
+    with pytest.raises(NoDeviceError, match="999"):
         opencl_module.OpenCLDeviceAllocator(999)
-    with pytest.raises(InvalidArgumentError, match="ordinal must be the number of a device"):
+    with pytest.raises(InvalidArgumentError) as refused:
         opencl_module.OpenCLDeviceAllocator("0")  # type: ignore[arg-type] # on purpose
-
-
-def test_a_device_that_cannot_be_used_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver lists it and then fails."""
+    assert ("ordinal", "0") == (refused.value.argument, refused.value.value)
     monkeypatch.setattr(cl, "Context", failing(cl.Error, "DEVICE_NOT_AVAILABLE"))
-    with pytest.raises(NoDeviceError, match="OpenCL cannot be used: DEVICE_NOT_AVAILABLE"):
+    with pytest.raises(NoDeviceError, match="DEVICE_NOT_AVAILABLE"):
         opencl_module.OpenCLDeviceAllocator()
 
 
-def test_other_memory_is_not_adopted(device: Any) -> None:
-    elsewhere, near = opencl_module.OpenCLDeviceAllocator(), device.empty(SIZE)
-    cases: list[tuple[Any, int, str]] = [
-        (near.base_data, SIZE, "not a pyopencl.array.Array"),
-        (elsewhere.empty(SIZE), SIZE, "belongs to another OpenCL context"),
-        (cla.zeros(device.queue, (4, 4), np.uint8, order="F"), SIZE, "not contiguous"),
-        (device.empty(2 * SIZE)[::2], SIZE, "not contiguous"),
-    ]
-    for buffer, size, reason in cases:
+def test_other_memory_is_not_adopted(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyOpenCL's arrays can also be in shared virtual memory, but our copies are between buffers."""
+    near, shared = device.empty(SIZE), device.empty(SIZE)
+    monkeypatch.setattr(shared, "base_data", object())
+    others = {
+        "not a pyopencl.array.Array": near.base_data,
+        "belongs to another OpenCL context": opencl_module.OpenCLDeviceAllocator().empty(SIZE),
+        "not contiguous": cla.zeros(device.queue, (4, 4), np.uint8, order="F"),
+        "not contiguous,?": device.empty(2 * SIZE)[::2],
+        "lies in shared virtual memory": shared,
+    }
+    for reason, buffer in others.items():
         with pytest.raises(ValueError, match=reason):
-            device.adopt(buffer, size)
-
-
-def test_shared_virtual_memory_is_not_adopted(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyOpenCL's arrays can be in shared virtual memory, but our copies are between buffers."""
-    array = device.empty(SIZE)
-    monkeypatch.setattr(array, "base_data", object())
-    with pytest.raises(ValueError, match="lies in shared virtual memory"):
-        device.adopt(array, SIZE)
+            device.adopt(buffer, SIZE)
 
 
 def test_a_part_of_a_buffer_overlaps_it(device: Any) -> None:
@@ -179,33 +172,24 @@ def test_later_work_of_the_own_queue_comes_after_an_event(device: Any, gate: Any
 
 @pytest.mark.parametrize("entered", [False, True], ids=["own", "entered"])
 def test_a_push_comes_after_what_the_current_queue_has(device: Any, gate: Any, entered: bool) -> None:
-    """Work there reads the old bytes, and the host is not blocked."""
+    """So does a fill.  Work there reads the old bytes, and the host is not blocked."""
     with SyncedMemory(SIZE, device=device) as memory, device.on(device.stream()) if entered else nullcontext():
         memory.mutable_cpu_data()[:] = 7
         old, found, stream = memory.gpu_data(), device.empty(SIZE), device.stream()
+        zeroed = filled(device, 7)
         hold(device.current_stream(), gate)
         device.memcpy(old, found, SIZE, ACROSS, device.current_stream())
+        device.memset_zero(zeroed, SIZE, stream)
+        filling = device.record(stream)
         memory.mutable_cpu_data()[:] = 9
         memory.async_gpu_push(stream=stream)
         pushed = device.record(stream)
-        assert not pushed.done
+        assert (False, False) == (filling.done, pushed.done)
         let_go(gate)
         pushed.synchronize()
 
-        assert [7] * SIZE == found.get().tolist()
+        assert ([7] * SIZE, [0] * SIZE) == (found.get().tolist(), zeroed.get().tolist())
         assert [9] * SIZE == memory.gpu_data().get().tolist()
-
-
-def test_a_fill_on_a_queue_comes_after_what_the_current_queue_has(device: Any, gate: Any) -> None:
-    block, stream = filled(device, 7), device.stream()
-    hold(device.queue, gate)
-    device.memset_zero(block, SIZE, stream)
-    filling = device.record(stream)
-    assert not filling.done
-    let_go(gate)
-    filling.synchronize()
-
-    assert [0] * SIZE == block.get().tolist()
 
 
 def test_a_with_block_makes_a_queue_current_in_its_thread(device: Any) -> None:
@@ -224,15 +208,16 @@ def test_a_with_block_makes_a_queue_current_in_its_thread(device: Any) -> None:
 
 
 def test_arithmetic_comes_after_what_the_current_queue_has(device: Any, gate: Any) -> None:
-    """Work of the allocator's own queue, which is held, is not waited for."""
+    """Work of the allocator's own queue, which is held, is not waited for where another queue is current."""
     numbers, queue = device.empty(16).view(np.float32), device.stream()
     numbers.set(np.arange(4, dtype=np.float32))
     hold(device.queue, gate)
     with device.on(queue):
-        total = arithmetic_of(device).asum(numbers)
-    let_go(gate)
+        assert 6 == arithmetic_of(device).asum(numbers)
 
-    assert total == 6.0
+    cl.enqueue_fill_buffer(device.queue, numbers.base_data, np.float32(3), 0, 16)
+    opening(gate)
+    assert 12 == arithmetic_of(device).asum(numbers)
 
 
 def test_a_copy_on_the_host_comes_after_what_its_stream_holds(device: Any, gate: Any) -> None:
@@ -271,24 +256,13 @@ def test_an_event_after_a_failure_is_over_and_says_so(gate: Any) -> None:
         event.synchronize()
 
 
-def test_arithmetic_comes_after_what_is_in_the_queue(device: Any, gate: Any) -> None:
-    x = device.empty(16).view(np.float32)
-    x.set(np.ones(4, np.float32))
-    hold(device.queue, gate)
-    cl.enqueue_fill_buffer(device.queue, x.base_data, np.float32(3), 0, 16)
-    timer = threading.Timer(0.2, gate.set_status, [cl.command_execution_status.COMPLETE])
-    timer.start()
-
-    assert arithmetic_of(device).asum(x) == 12
-    timer.join()
-
-
 def test_a_size_that_the_device_never_has_room_for_is_refused(device: Any) -> None:
     """Also by NVIDIA's driver, which takes memory when a buffer is first used, and makes a buffer of any size."""
     most = device.queue.device.global_mem_size
-
-    with pytest.raises(AllocationError, match=f"^cannot allocate {most + 1} bytes on opencl:0: the device has {most} "):
+    with pytest.raises(AllocationError) as refused:
         device.allocate(most + 1)
+
+    assert ("opencl:0", most + 1) == (refused.value.where, refused.value.byte_size)
 
 
 @pytest.mark.parametrize("error", [cl.MemoryError, OverflowError])
@@ -298,10 +272,10 @@ def test_a_size_that_the_driver_refuses_is_an_allocation_error(
     """Because the rest of the device is in use, or because the size is no number of its own.  Later it has room."""
     with monkeypatch.context() as patch:
         patch.setattr(cl, "Buffer", failing(error, "no more"))
-        with pytest.raises(AllocationError, match=f"^cannot allocate {SIZE} bytes on opencl:0: .*no more"):
+        with pytest.raises(AllocationError) as refused:
             device.allocate(SIZE)
 
-    assert 0 == device.live_blocks
+    assert ("opencl:0", SIZE, 0) == (refused.value.where, refused.value.byte_size, device.live_blocks)
     assert [7] * SIZE == filled(device, 7).get().tolist()
 
 
@@ -467,9 +441,9 @@ def test_without_mako_there_are_no_reductions(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.deep
-def test_blobs_conform_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_compiler")
+def test_blobs_conform_without_a_compiler() -> None:
     """Only arithmetic needs one; the test of `syncedmem verify` checks all with the device's own compiler."""
-    monkeypatch.setattr("syncedmem.runtime.devices.opencl.compiler_of", failing_compiler)
     check_blobs(make_blob_subject("opencl", 0), steps=200).require()
 
 
@@ -482,8 +456,8 @@ def test_the_bytes_of_arithmetic_come_back_to_the_host() -> None:
         assert (2 * np.arange(1024)).tolist() == memory.cpu_data().view(np.float32).tolist()
 
 
+@pytest.mark.usefixtures("no_compiler")
 def test_nothing_stays_mapped_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("syncedmem.runtime.devices.opencl.compiler_of", failing_compiler)
     device = opencl_module.OpenCLDeviceAllocator()
     x = device.empty(64).view(np.float32)
     x.set(np.ones(16, np.float32))
@@ -507,10 +481,8 @@ def test_nothing_stays_mapped_after_an_error(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.deep
 def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_compiler: str
 ) -> None:
-    monkeypatch.setattr("syncedmem.runtime.devices.opencl.compiler_of", failing_compiler)
-
     def checked(*_: object, **__: object) -> Conformance[Coverage]:
         return Conformance("opencl", (), Coverage(caffe.CAFFE), 0.0, ())
 
@@ -521,7 +493,7 @@ def test_verify_and_its_report_say_what_a_device_without_a_compiler_can_do(
     printed = CliRunner().invoke(app, options, env={"COLUMNS": "200"}).output
     limits = json.loads((tmp_path / "report.json").read_text())["devices"][0]["limits"]
 
-    assert "memory only: its compiler fails (no such processor); the host computes" == limits
+    assert f"memory only: its compiler fails ({no_compiler}); the host computes" == limits
     assert f"opencl: {limits}" in printed
     assert f"{escape(limits)}" in (tmp_path / "index.html").read_text()
 

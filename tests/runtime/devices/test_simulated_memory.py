@@ -69,38 +69,37 @@ def test_a_read_only_array_stays_so(device: SimulatedDeviceAllocator) -> None:
     frozen = device.read_only(allocated(device, 7))
     for array in (frozen, frozen[2:], frozen.view()):
         assert array.read_only
-        with pytest.raises(ValueError, match="this view is read-only"):
+        with pytest.raises(InvalidPointerError):
             array.set(row(1, len(array)))
-        with pytest.raises(InvalidPointerError, match="dest is read-only"):
+        with pytest.raises(InvalidPointerError):
             device.memcpy(row(1), array, 1, UP)
-        with pytest.raises(InvalidPointerError, match="ptr is read-only"):
+        with pytest.raises(InvalidPointerError):
             device.memset_zero(array, 1)
 
     assert [7] * SIZE == frozen.get().tolist()
 
 
 # What CuPy or PyOpenCL refuses: no array, another length, shape or type, or not contiguous.
-UNSETTABLE: dict[str, tuple[Any, str]] = {
-    "bytes": (bytes(SIZE), r"b'.*"),
-    "None": (None, "None"),
-    "too short": (row(0, SIZE - 1), r"ndarray of shape \(15,\) and type uint8"),
-    "as many bytes": (np.zeros(SIZE // 4, np.float32), r"ndarray of shape \(4,\) and type float32"),
-    "signed": (np.zeros(SIZE, np.int8), r"ndarray of shape \(16,\) and type int8"),
-    "two dimensions": (row(0).reshape(4, 4), r"ndarray of shape \(4, 4\) and type uint8"),
-    "masked": (np.ma.masked_array(row(0), mask=[True] * SIZE), r"MaskedArray of shape \(16,\) and type uint8"),
-    "every second": (row(0, 2 * SIZE)[::2], r"ndarray of shape \(16,\) and type uint8"),
+UNSETTABLE: dict[str, Any] = {
+    "bytes": bytes(SIZE),
+    "None": None,
+    "too short": row(0, SIZE - 1),
+    "as many bytes": np.zeros(SIZE // 4, np.float32),
+    "signed": np.zeros(SIZE, np.int8),
+    "two dimensions": row(0).reshape(4, 4),
+    "masked": np.ma.masked_array(row(0), mask=[True] * SIZE),
+    "every second": row(0, 2 * SIZE)[::2],
 }
 
 
 @pytest.mark.parametrize("name", UNSETTABLE)
 def test_set_takes_an_array_of_the_same_type_and_shape_alone(device: SimulatedDeviceAllocator, name: str) -> None:
-    """CuPy and PyOpenCL together refuse as much; the error shows the argument, and nothing is written."""
-    data, shown = UNSETTABLE[name]
+    """CuPy and PyOpenCL together refuse as much; nothing is written."""
     block = allocated(device, 7)
-    expected = r"data must be a C-contiguous numpy\.ndarray of shape \(16,\) and type uint8, without a mask, got "
-    with pytest.raises(InvalidArgumentError, match=expected + shown):
-        block.set(data)
+    with pytest.raises(InvalidArgumentError) as refused:
+        block.set(UNSETTABLE[name])
 
+    assert "data" == refused.value.argument
     assert [7] * SIZE == block.get().tolist()
 
 
@@ -214,61 +213,34 @@ def test_a_view_of_another_type_looks_at_the_same_bytes(device: SimulatedDeviceA
 )
 def test_bytes_are_viewed_as_whole_numbers_of_numbers(device: SimulatedDeviceAllocator, dtype: Any) -> None:
     """A size that is not a whole number of items is refused, and so is a type that is not a type of numbers."""
-    expected = "dtype must be a type of numbers, of which 15 bytes are a whole number, got "
-    with pytest.raises(InvalidArgumentError, match=expected) as caught:
+    with pytest.raises(InvalidArgumentError) as caught:
         allocated(device)[1:].view(dtype)
 
     assert caught.value.value is dtype
     assert 0 == device.empty(0).view(np.float64).size
 
 
-def test_a_typed_view_is_watched_like_its_block(device: SimulatedDeviceAllocator) -> None:
-    """It is read-only if the block is, belongs to its device, overlaps by bytes, and raises when the block is freed."""
+def test_a_typed_view_is_like_its_block(device: SimulatedDeviceAllocator) -> None:
+    """It is read-only if the block is, overlaps by bytes, and is adopted as bytes, as many as the memory needs."""
     block, other = allocated(device, 7), allocated(device)
     floats = block.view(np.float32)
     frozen = device.read_only(block).view(np.float32)
-    with pytest.raises(InvalidPointerError, match="this view is read-only"):
+    with pytest.raises(InvalidPointerError):
         frozen.set(np.zeros(4, np.float32))
     assert (True, FLOATS) == (device.read_only(floats).read_only, device.read_only(floats).dtype)
     assert device.overlaps(floats[2:], block[11:])
     assert not device.overlaps(floats[2:], block[:8])
     assert not device.overlaps(floats, other)
-    device.release(block)
-    for use in (floats.get, lambda: floats.set(np.zeros(4, np.float32))):
-        with pytest.raises(SimulatedDeviceError, match="after it was freed"):
-            use()
-    device.check()
 
-
-def test_a_typed_view_is_adopted_as_bytes(device: SimulatedDeviceAllocator) -> None:
-    """The memory takes as many bytes as it needs."""
-    floats = allocated(device, 7).view(np.float32)
     ptr = device.adopt(floats[1:], SIZE - 6)
-
     assert (floats.ptr + 4, SIZE - 6, np.dtype(np.uint8)) == (ptr.ptr, ptr.size, ptr.dtype)
-    with pytest.raises(ValueError, match="has 12 bytes, and 13 are needed"):
-        device.adopt(floats[1:], SIZE - 3)
+    wrong = {"12 bytes": floats[1:], "another device": SimulatedDeviceAllocator().empty(SIZE), "read-only": frozen}
+    for reason, array in wrong.items():
+        with pytest.raises(ValueError, match=reason):
+            device.adopt(array, SIZE - 3)
 
 
 # --- adoption
-
-
-def test_other_memory_is_not_adopted(device: SimulatedDeviceAllocator) -> None:
-    cases: list[tuple[Any, int, str]] = [
-        (SimulatedDeviceAllocator().empty(SIZE), SIZE, "memory of another device"),
-        (device.read_only(device.empty(SIZE)), SIZE, "a read-only view"),
-    ]
-    for buffer, size, reason in cases:
-        with pytest.raises(ValueError, match=reason):
-            device.adopt(buffer, size)
-
-
-def test_freed_memory_is_not_adopted(device: SimulatedDeviceAllocator) -> None:
-    block = allocated(device)
-    device.release(block)
-
-    with pytest.raises(ValueError, match="after it was freed"):
-        device.adopt(block, SIZE)
 
 
 # --- poison, red zones, quarantine
@@ -289,21 +261,28 @@ def test_fresh_memory_is_poisoned_and_never_at_an_address_used_before(device: Si
         device.release(block)
 
 
-@pytest.mark.parametrize("use", ["get", "set", "source", "dest", "zero"])
+USES: dict[str, Callable[[SimulatedDeviceAllocator, SimulatedArray], object]] = {
+    "get": lambda _, view: view.get(),
+    "set": lambda _, view: view.set(row(1, len(view))),
+    "get of a type": lambda _, view: view.view(np.int16).get(),
+    "set of a type": lambda _, view: view.view(np.int16).set(np.zeros(len(view) // 2, np.int16)),
+    "source": lambda device, view: device.memcpy(view, row(1), 4, DOWN),
+    "dest": lambda device, view: device.memcpy(row(1), view, 4, UP),
+    "zero": lambda device, view: device.memset_zero(view, 4),
+    "adopt": lambda device, view: device.adopt(view, 4),
+}
+
+
+@pytest.mark.parametrize("use", USES)
 def test_use_after_the_release_is_caught(device: SimulatedDeviceAllocator, use: str) -> None:
     """The use is through a view that was made before the release."""
     block = allocated(device)
     view = block[2:]
     device.release(block)
-    uses: dict[str, Callable[[], object]] = {
-        "get": view.get,
-        "set": lambda: view.set(row(1, len(view))),
-        "source": lambda: device.memcpy(view, row(1), 4, DOWN),
-        "dest": lambda: device.memcpy(row(1), view, 4, UP),
-        "zero": lambda: device.memset_zero(view, 4),
-    }
-    with pytest.raises(SimulatedDeviceError, match=r"use of the block of 16 bytes at 0x7f.* after it was freed"):
-        uses[use]()
+    with pytest.raises((SimulatedDeviceError, ValueError), match=rf"block of 16 bytes at {block.ptr:#x}"):
+        USES[use](device, view)
+
+    device.check()
 
 
 def test_a_write_into_freed_memory_is_caught(device: SimulatedDeviceAllocator) -> None:
@@ -486,23 +465,18 @@ def test_the_kth_call_of_an_operation_fails_once(device: SimulatedDeviceAllocato
 
 
 def test_without_an_operation_every_call_counts(device: SimulatedDeviceAllocator) -> None:
-    """All calls of the interface that use memory count; making an array does not."""
+    """All calls of the interface that use memory count; making an array does not.  Zero calls the failure off."""
+    device.fail_at(1, "memset_zero")
+    device.fail_at(0)
+    device.memset_zero(allocated(device), SIZE)
     device.fail_at(4)
     block = allocated(device)
     device.empty(SIZE)
     device.memset_zero(block, SIZE)
     device.memcpy(block, block, SIZE, ACROSS)
-    with pytest.raises(SimulatedDeviceError, match="release: this call was told to fail"):
+    with pytest.raises(SimulatedDeviceError):
         device.release(block)
     device.release(block)
-
-
-def test_zero_calls_a_failure_off(device: SimulatedDeviceAllocator) -> None:
-    device.fail_at(1, "memset_zero")
-    device.fail_at(0)
-    device.memset_zero(allocated(device), SIZE)
-
-    assert device.live_blocks == 1
 
 
 @pytest.mark.parametrize(("k", "operation"), [(-1, None), (1.0, None), ("1", None), (1, "empty"), (1, "free")])

@@ -26,6 +26,7 @@ from syncedmem.model import (
     ReleaseError,
     SyncedMemoryError,
 )
+from syncedmem.model.interface import is_host
 from syncedmem.runtime import (
     Buffer,
     CPUDeviceAllocator,
@@ -64,20 +65,6 @@ def streaming(request: pytest.FixtureRequest) -> TrackingAllocator:
     return TrackingAllocator(request.param)
 
 
-def holding(value: int, allocator: Any, size: int = SIZE) -> Buffer:
-    """A buffer whose bytes all have one value."""
-    buffer, content = Buffer(size, allocator), np.full(size, value, np.uint8)
-    buffer.copy_from(Buffer(size, None, content, use_external=True))
-    return buffer
-
-
-def shown(buffer: Buffer) -> list[int]:
-    """The bytes of a buffer."""
-    host = np.zeros(buffer.byte_size, np.uint8)
-    Buffer(buffer.byte_size, None, host, use_external=True).copy_from(buffer)
-    return host.tolist()
-
-
 def patterned(number: int, allocator: Any, size: int = SIZE) -> Buffer:
     """A buffer with a pattern in it, which the allocator has written."""
     buffer = Buffer(size, allocator)
@@ -107,48 +94,58 @@ def test_a_buffer_of_zero_bytes_has_no_memory(place: TrackingAllocator) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_buffer_is_one_block_of_its_allocator(place: TrackingAllocator, size: int) -> None:
+    """It goes back once: by close, by the end of a with block, or if the buffer is dropped."""
     buffer = Buffer(size, place)
     ptr: Any = buffer.ptr
-
     assert (size,) * 4 == (len(ptr), buffer.byte_size, buffer.nbytes, len(buffer))
     assert (1, size) == (place.live_blocks, place.allocated_bytes)
     assert (place, False) == (buffer.allocator, buffer.is_external)
-    buffer.close()
+    for _ in range(2):
+        buffer.close()
+        assert (None, 0) == (buffer.ptr, place.live_blocks)
+    with pytest.raises(ClosedMemoryError), buffer:
+        pass
+    with Buffer(size, place) as entered:
+        assert (size, 1) == (entered.nbytes, place.live_blocks)
     assert 0 == place.live_blocks
-
-
-def test_its_own_memory_is_released_once(place: TrackingAllocator) -> None:
-    """By close, by the end of a with block, or if the buffer is dropped."""
-    closed = Buffer(SIZE, place)
-    closed.close()
-    assert 0 == place.live_blocks
-    closed.close()
-    with Buffer(SIZE, place):
-        assert 1 == place.live_blocks
-    assert 0 == place.live_blocks
-    dropped = Buffer(SIZE, place)
+    dropped = Buffer(size, place)
     del dropped
     gc.collect()
     assert 0 == place.live_blocks
 
 
-def test_external_memory_is_used_in_place_and_kept_alive() -> None:
-    theirs = Watched(SIZE)
-    alive = weakref.ref(theirs)
-    buffer = Buffer(SIZE, None, theirs, use_external=True)
-    ptr: Any = buffer.ptr
-    memoryview(ptr)[:] = pattern(1, SIZE)
+OTHERS: list[Callable[[int], Any]] = [Watched, bytearray, np.zeros, lambda size: np.zeros((2, size // 4), np.int16)]
+"""Memory of somebody else, of several types and shapes."""
 
-    assert (pattern(1, SIZE), True) == (bytes(theirs), buffer.is_external)
-    del theirs
-    gc.collect()
-    assert alive() is not None
+
+@pytest.mark.parametrize("wrap", OTHERS)
+def test_external_memory_is_used_in_place_and_kept_alive(wrap: Callable[[int], Any]) -> None:
+    theirs = wrap(SIZE)
+    size = memoryview(theirs).nbytes
+    buffer = Buffer.from_external(theirs)
+    ptr: Any = buffer.ptr
+    memoryview(ptr)[:] = pattern(1, size)
+
+    assert (pattern(1, size), True) == (bytes(theirs), buffer.is_external)
+    assert (size, size) == (buffer.nbytes, len(buffer))
+    if isinstance(theirs, Watched):
+        alive = weakref.ref(theirs)
+        del theirs
+        gc.collect()
+        assert alive() is not None
 
 
 def test_external_memory_of_a_place_is_used_and_not_released(place: TrackingAllocator) -> None:
+    """All of it or its first bytes, given to the constructor or wrapped; `allocate` drops it."""
     block = place.allocate(SIZE)
-    with Buffer(SIZE, place, block, use_external=True) as wrapped:
-        wrapped.copy_from(patterned(2, cpu_allocator()))
+    whole, first = Buffer.from_external(block, allocator=place), Buffer.from_external(block, 4, place)
+    whole.copy_from(patterned(2, cpu_allocator()))
+    assert (True, True, SIZE, 4) == (whole.is_external, first.is_external, whole.nbytes, first.nbytes)
+    assert pattern(2, SIZE)[:4] == bytes_of(first) == bytes_of(Buffer(4, place, block, use_external=True))
+    whole.allocate()
+    assert (False, True) == (whole.is_external, whole.ptr is not block)
+    whole.close()
+    first.close()
 
     assert (pattern(2, SIZE), 1) == (Place(place).read(block), place.live_blocks)
     place.release(block)
@@ -174,17 +171,6 @@ def test_allocate_takes_new_memory_and_releases_the_old(place: TrackingAllocator
         assert (True, 1) == (buffer.ptr is not None, place.live_blocks)
     with pytest.raises(InvalidArgumentError, match="allocator"):
         Buffer().allocate()
-
-
-def test_allocate_drops_external_memory(place: TrackingAllocator) -> None:
-    block = place.allocate(SIZE)
-    wrapped = Buffer(SIZE, place, block, use_external=True)
-    wrapped.allocate()
-    assert (False, True) == (wrapped.is_external, wrapped.ptr is not block)
-    wrapped.close()
-
-    assert 1 == place.live_blocks
-    place.release(block)
 
 
 def test_without_room_the_buffer_is_as_it_was(place: TrackingAllocator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,30 +220,29 @@ def test_a_copy_between_any_two_places_copies_the_source_and_changes_no_other_by
     assert pattern(4, size) == bytes_of(source)
 
 
-def test_a_buffer_can_be_copied_onto_itself(place: TrackingAllocator) -> None:
-    own = patterned(6, place)
-    own.copy_from(own)
-
-    assert pattern(6, SIZE) == bytes_of(own)
-
-
-def test_a_longer_source_is_refused(place: TrackingAllocator) -> None:
-    target = patterned(7, place)
-    with pytest.raises(InvalidSizeError):
+def test_a_copy_that_is_refused_changes_nothing(place: TrackingAllocator) -> None:
+    """Nor is it queued.  A copy of a buffer onto itself is done, and changes nothing either."""
+    target, closed, source = patterned(7, place), Buffer(SIZE, place), patterned(1, place)
+    closed.close()
+    target.copy_from(target)
+    with pytest.raises(InvalidSizeError) as longer:
         target.copy_from(patterned(8, place, SIZE + 1))
+    assert SIZE + 1 == longer.value.size
+
+    wrong: list[tuple[Buffer, Any, dict[str, Any], str, Any]] = [
+        (target, closed, {}, "source", closed),
+        (closed, target, {}, "destination", closed),
+        (target, bytearray(SIZE), {}, "source", bytearray(SIZE)),
+        (target, source, {"need_sync": "yes"}, "need_sync", "yes"),
+    ]
+    stream = None if is_host(place) else place.stream()
+    for destination, wrong_source, options, argument, value in wrong:
+        with pytest.raises(InvalidArgumentError) as refused:
+            destination.copy_from(wrong_source, stream=stream, **options)
+        assert (argument, value) == (refused.value.argument, refused.value.value)
+    place.memcpy(None, None, 0, need_sync=True)
 
     assert pattern(7, SIZE) == bytes_of(target)
-
-
-def test_a_copy_from_or_to_a_buffer_without_memory_is_refused(place: TrackingAllocator) -> None:
-    full, closed = patterned(9, place), Buffer(SIZE, place)
-    closed.close()
-    with pytest.raises(InvalidArgumentError, match="source"):
-        full.copy_from(closed)
-    with pytest.raises(InvalidArgumentError, match="destination"):
-        closed.copy_from(full)
-
-    assert pattern(9, SIZE) == bytes_of(full)
 
 
 @pytest.mark.parametrize(
@@ -278,20 +263,16 @@ def test_wrong_arguments_are_refused(error: type[Exception], arguments: tuple[An
 
 @pytest.mark.parametrize(
     "memory",
-    [object(), bytearray(SIZE - 1), bytes(SIZE), np.zeros(2 * SIZE, np.uint8)[::2]],
-    ids=["object", "too small", "read-only", "with gaps"],
+    [None, object(), 7, [1, 2], bytearray(SIZE - 1), bytes(SIZE), np.zeros(2 * SIZE, np.uint8)[::2]],
+    ids=["None", "object", "number", "list", "too small", "read-only", "with gaps"],
 )
 def test_unsuitable_memory_is_refused(memory: Any) -> None:
-    with pytest.raises(BufferMismatchError) as refused:
-        Buffer(SIZE, cpu_allocator(), memory, use_external=True)
-
-    assert ("Buffer", memory) == (refused.value.call, refused.value.buffer)
-
-
-def test_a_source_that_is_no_buffer_is_refused(place: TrackingAllocator) -> None:
-    source: Any = bytearray(SIZE)
-    with pytest.raises(InvalidArgumentError, match="source"):
-        Buffer(SIZE, place).copy_from(source)
+    """Also without a size, of which none is too small."""
+    for size in (SIZE, None) if not isinstance(memory, bytearray) else (SIZE,):
+        with pytest.raises(BufferMismatchError) as refused:
+            Buffer.from_external(memory, size)
+        assert memory is refused.value.buffer
+        assert ("Buffer.from_external" if memory is None else "Buffer") == refused.value.call
 
 
 # --- queued copies
@@ -407,16 +388,6 @@ def test_need_sync_waits_for_all_work_of_the_device(streaming: TrackingAllocator
     assert done
 
 
-def test_a_copy_that_is_refused_is_not_queued(streaming: TrackingAllocator) -> None:
-    target = holding(7, streaming)
-    wrong: Any = "yes"
-    with pytest.raises(InvalidArgumentError, match="need_sync"):
-        target.copy_from(patterned(1, streaming), stream=streaming.stream(), need_sync=wrong)
-    streaming.memcpy(None, None, 0, need_sync=True)
-
-    assert [7] * SIZE == shown(target)
-
-
 # --- the object
 
 
@@ -425,17 +396,6 @@ def test_a_buffer_says_where_its_memory_is(place: TrackingAllocator) -> None:
     kinds = [it.device_type for it in (Buffer(), Buffer.from_external(bytearray(SIZE)), Buffer(SIZE, place))]
 
     assert [DeviceType.UNKNOWN, DeviceType.CPU, place.device_type] == kinds
-
-
-def test_a_closed_buffer_has_no_memory_and_cannot_be_entered(place: TrackingAllocator) -> None:
-    buffer = Buffer(SIZE, place)
-    buffer.close()
-
-    assert buffer.ptr is None
-    with pytest.raises(ClosedMemoryError), buffer:
-        pass
-    with Buffer():
-        pass
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
@@ -489,7 +449,7 @@ def test_a_close_inside_of_a_close_is_refused(place: TrackingAllocator, monkeypa
 
 def test_copies_that_are_over_are_forgotten(device: SimulatedDeviceAllocator) -> None:
     """Otherwise a buffer that is read again and again would keep all of them."""
-    stream, source, target = device.stream(), holding(4, cpu_allocator()), Buffer(SIZE, device)
+    stream, source, target = device.stream(), patterned(4, cpu_allocator()), Buffer(SIZE, device)
     for _ in range(3):
         target.copy_from(source, stream=stream)
         stream.synchronize()
@@ -499,29 +459,15 @@ def test_copies_that_are_over_are_forgotten(device: SimulatedDeviceAllocator) ->
 
 
 def test_between_host_buffers_a_stream_has_no_meaning() -> None:
-    source, target = holding(8, cpu_allocator()), holding(0, cpu_allocator())
+    source, target = patterned(8, cpu_allocator()), patterned(0, cpu_allocator())
     target.copy_from(source, stream=object())
 
-    assert [8] * SIZE == shown(target)
-
-
-@pytest.mark.parametrize(
-    "memory", [bytearray(SIZE), np.zeros(SIZE // 4, np.float32), np.zeros((2, SIZE // 2), np.int8)]
-)
-def test_external_memory_is_wrapped_whole(memory: Any) -> None:
-    """Of any type and shape, kept alive and never released; the bytes are the very same."""
-    buffer = Buffer.from_external(memory)
-    bytes_of: Any = buffer.ptr
-    bytes_of[:] = 7
-    buffer.close()
-
-    assert (SIZE, SIZE) == (buffer.nbytes, len(buffer))
-    assert bytes([7]) * SIZE == bytes(memory)
+    assert pattern(8, SIZE) == bytes_of(target)
 
 
 def test_a_copy_that_cannot_be_queued_leaves_nothing_to_wait_for(device: SimulatedDeviceAllocator) -> None:
     """To wait would be a copy of nothing, which fails here too."""
-    source, target = holding(1, cpu_allocator()), Buffer(SIZE, device)
+    source, target = patterned(1, cpu_allocator()), Buffer(SIZE, device)
     device.fail_at(1, "memcpy")
     with pytest.raises(SyncedMemoryError, match="told to fail"):
         target.copy_from(source, stream=device.stream())
@@ -529,27 +475,6 @@ def test_a_copy_that_cannot_be_queued_leaves_nothing_to_wait_for(device: Simulat
     target.close()
 
     assert device.live_blocks == 0
-
-
-def test_external_memory_of_a_device_is_wrapped(device: SimulatedDeviceAllocator) -> None:
-    """With its allocator; the same as the constructor makes of it, of all bytes or of the first."""
-    array = device.empty(SIZE)
-    whole, part = Buffer.from_external(array, allocator=device), Buffer.from_external(array, 4, device)
-    whole.copy_from(Buffer.from_external(bytearray(range(SIZE))))
-
-    assert (True, SIZE, 4) == (whole.is_external and part.is_external, whole.nbytes, part.nbytes)
-    assert [0, 1, 2, 3] == shown(part) == shown(Buffer(4, device, array, use_external=True))
-    for buffer in (whole, part):
-        buffer.close()
-    assert 0 == device.live_blocks
-
-
-@pytest.mark.parametrize("memory", [None, object(), 7, b"read-only", [1, 2]])
-def test_what_is_no_memory_is_not_wrapped(memory: Any) -> None:
-    with pytest.raises(BufferMismatchError):
-        Buffer.from_external(memory)
-    with pytest.raises(BufferMismatchError, match="it has 4 bytes, and 5 are needed"):
-        Buffer.from_external(bytearray(4), 5)
 
 
 def answering(name: str, answer: Exception | None) -> CPUDeviceAllocator:
@@ -605,26 +530,26 @@ def test_what_can_neither_be_released_nor_given_back_is_reported(
 
 def test_a_copy_by_way_of_the_host_comes_after_those_that_were_queued(device: SimulatedDeviceAllocator) -> None:
     stream, far = device.stream(), Buffer(SIZE, SimulatedDeviceAllocator(1))
-    near = holding(1, device)
-    near.copy_from(holding(5, cpu_allocator()), stream=stream)
+    near = patterned(1, device)
+    near.copy_from(patterned(5, cpu_allocator()), stream=stream)
     far.copy_from(near, stream=stream)
 
-    assert [5] * SIZE == shown(far)
+    assert pattern(5, SIZE) == bytes_of(far)
 
 
 def test_a_queued_copy_that_was_lost_is_told_to_the_next_one_once(device: SimulatedDeviceAllocator) -> None:
     """The next copy then does nothing; repeated, it works."""
-    block, source = device.allocate(SIZE), holding(1, device)
+    block, source = device.allocate(SIZE), patterned(1, device)
     target = Buffer(SIZE, device, block, use_external=True)
     target.copy_from(source, stream=device.stream())
     device.release(block)
-    fresh = holding(2, cpu_allocator())
+    fresh = patterned(2, cpu_allocator())
     with pytest.raises(SyncedMemoryError, match="after it was freed"):
         source.copy_from(fresh)
-    before = shown(source)
+    before = bytes_of(source)
     source.copy_from(fresh)
 
-    assert ([1] * SIZE, [2] * SIZE, True) == (before, shown(source), target.is_external)
+    assert (pattern(1, SIZE), pattern(2, SIZE), True) == (before, bytes_of(source), target.is_external)
 
 
 @pytest.mark.parametrize(("call", "left"), [(Buffer.allocate, 1), (Buffer.close, 0)], ids=["allocate", "close"])
@@ -648,7 +573,7 @@ def test_an_interrupt_while_old_memory_goes_back_waits_until_it_has_gone(
 
     assert (bool(left), left) == (buffer.ptr is not None, device.live_blocks)
     buffer.allocate()
-    buffer.copy_from(holding(3, cpu_allocator()))
-    assert [3] * SIZE == shown(buffer)
+    buffer.copy_from(patterned(3, cpu_allocator()))
+    assert pattern(3, SIZE) == bytes_of(buffer)
     buffer.close()
     assert 0 == device.live_blocks

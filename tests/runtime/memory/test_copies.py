@@ -13,7 +13,7 @@ from subjects import SIZE, devices, failing, filled
 from syncedmem import copies, no_copies
 from syncedmem.model import CopyRefusedError, DeviceError, InvalidArgumentError, SyncedHead
 from syncedmem.model.interface import DeviceType
-from syncedmem.runtime import Blob, Copy, CPUDeviceAllocator, PoolAllocator, SimulatedDeviceAllocator, SyncedMemory
+from syncedmem.runtime import Blob, CPUDeviceAllocator, PoolAllocator, SimulatedDeviceAllocator, SyncedMemory
 
 HERE = Path(__file__).name
 
@@ -22,12 +22,6 @@ HERE = Path(__file__).name
 def anywhere(request: pytest.FixtureRequest) -> SyncedMemory:
     """A memory on each device of this machine, with a fresh host side."""
     return filled(SyncedMemory(SIZE, device=request.param))
-
-
-def last_of(error: CopyRefusedError) -> Copy:
-    """The copy before the one that was refused."""
-    assert error.last is not None
-    return error.last
 
 
 def test_a_memory_counts_its_copies(anywhere: SyncedMemory) -> None:
@@ -71,13 +65,16 @@ def test_a_log_has_each_copy_with_its_line(anywhere: SyncedMemory) -> None:
     assert f"1 up, 1 down, {2 * SIZE} bytes; 1 allocations" == str(log).splitlines()[-1]
 
 
-def test_where_no_copies_may_be_the_call_is_refused_and_nothing_has_changed(anywhere: SyncedMemory) -> None:
+@pytest.mark.parametrize("name", ["gpu_data", "async_gpu_push"])
+def test_where_no_copies_may_be_the_call_is_refused_and_nothing_has_changed(anywhere: SyncedMemory, name: str) -> None:
+    device: Any = anywhere.device
+    options = {"stream": device.stream()} if name == "async_gpu_push" else {}
     with no_copies(), pytest.raises(CopyRefusedError) as caught:
-        anywhere.gpu_data()
+        getattr(anywhere, name)(**options)
 
     error = caught.value
     assert ("up", SIZE, False) == (error.copy.what, error.copy.byte_size, error.copy.to_write)
-    assert ("gpu_data", HERE) == (error.copy.line.call, Path(error.copy.line.file).name)
+    assert (name, HERE) == (error.copy.line.call, Path(error.copy.line.file).name)
     assert ("copies", 1, 0, None) == (error.unit, error.count, error.limit, error.last)
     assert isinstance(error, RuntimeError)
     assert (SyncedHead.HEAD_AT_CPU, False, (0, 0, 0)) == (anywhere.head, anywhere.own_gpu_data, anywhere.copies)
@@ -98,59 +95,35 @@ def test_calls_that_copy_nothing_are_allowed(anywhere: SyncedMemory) -> None:
     assert ["allocation"] == [it.what for it in other.entries]
 
 
-@pytest.mark.parametrize("limit", [{"at_most": 2}, {"bytes": 2 * SIZE}, {"bytes": 3 * SIZE - 1}])
-def test_so_many_copies_are_allowed(anywhere: SyncedMemory, limit: dict[str, int]) -> None:
-    with no_copies(**limit) as log:
-        anywhere.gpu_data()
-        anywhere.mutable_gpu_data()
-        anywhere.cpu_data()
-        anywhere.mutable_cpu_data()
+LIMITS: list[tuple[dict[str, int], list[str], tuple[str, str, int, int]]] = [
+    ({"allocations": 0}, [], ("gpu_data", "allocations", 1, 0)),
+    ({"at_most": 2}, ["up", "down"], ("gpu_data", "copies", 3, 2)),
+    ({"bytes": 2 * SIZE}, ["up", "down"], ("gpu_data", "bytes", 3 * SIZE, 2 * SIZE)),
+    ({"bytes": 3 * SIZE - 1}, ["up", "down"], ("gpu_data", "bytes", 3 * SIZE, 3 * SIZE - 1)),
+    ({"up": 1}, ["up", "down"], ("gpu_data", "copies up", 2, 1)),
+    ({"down": 1}, ["up", "down", "up"], ("cpu_data", "copies down", 2, 1)),
+    ({"up": 3, "down": 0, "bytes": 3 * SIZE}, ["up"], ("cpu_data", "copies down", 1, 0)),
+    ({"up": 3, "down": 1, "bytes": 2 * SIZE}, ["up", "down"], ("gpu_data", "bytes", 3 * SIZE, 2 * SIZE)),
+]
+"""Limits, the copies that they allow, and the call that is refused then, with the unit, the count and the limit."""
+
+
+@pytest.mark.parametrize(("limits", "allowed", "refused"), LIMITS)
+def test_so_many_copies_are_allowed(
+    anywhere: SyncedMemory, limits: dict[str, int], allowed: list[str], refused: tuple[str, str, int, int]
+) -> None:
+    """Limits hold together, and a refused call is refused again."""
+    call, *told = refused
+    with no_copies(**limits) as log:
+        for way in allowed:
+            (anywhere.mutable_gpu_data if way == "up" else anywhere.mutable_cpu_data)()
         for _ in range(2):
             with pytest.raises(CopyRefusedError) as caught:
-                anywhere.gpu_data()
-            assert (next(iter(limit.values())), "down") == (caught.value.limit, last_of(caught.value).what)
+                getattr(anywhere, call)()
+            assert told == [caught.value.unit, caught.value.count, caught.value.limit]
+            assert (allowed[-1] if allowed else None) == (caught.value.last and caught.value.last.what)
 
-    assert (1, 1) == (log.up, log.down)
-
-
-def test_allocations_can_be_refused(anywhere: SyncedMemory) -> None:
-    with no_copies(allocations=0), pytest.raises(CopyRefusedError) as caught:
-        anywhere.gpu_data()
-    assert ("allocations", "allocation", SIZE) == (caught.value.unit, *caught.value.copy[:2])
-
-
-@pytest.mark.parametrize(("way", "unit"), [("up", "copies up"), ("down", "copies down")])
-def test_one_direction_can_be_refused_and_the_other_not(anywhere: SyncedMemory, way: str, unit: str) -> None:
-    with no_copies(**{way: 1}) as log:
-        anywhere.mutable_gpu_data()
-        anywhere.mutable_cpu_data()
-        if way == "down":
-            anywhere.mutable_gpu_data()
-        with pytest.raises(CopyRefusedError) as caught:
-            (anywhere.gpu_data if way == "up" else anywhere.cpu_data)()
-
-        assert (unit, way, 2, 1) == (caught.value.unit, caught.value.copy.what, caught.value.count, caught.value.limit)
-    assert ((1, 1) if way == "up" else (2, 1)) == (log.up, log.down)
-
-
-def test_limits_hold_together(anywhere: SyncedMemory) -> None:
-    with no_copies(up=3, down=0, bytes=SIZE):
-        anywhere.mutable_gpu_data()
-        with pytest.raises(CopyRefusedError) as caught:
-            anywhere.cpu_data()
-        assert caught.value.unit in {"bytes", "copies down"}
-        anywhere.set_cpu_data(bytearray(SIZE))
-        with pytest.raises(CopyRefusedError) as caught:
-            anywhere.gpu_data()
-    assert ("bytes", 2 * SIZE) == (caught.value.unit, caught.value.count)
-
-
-def test_a_push_is_a_copy(anywhere: SyncedMemory) -> None:
-    device: Any = anywhere.device
-    with no_copies(), pytest.raises(CopyRefusedError, match="async_gpu_push"):
-        anywhere.async_gpu_push(stream=device.stream())
-
-    assert anywhere.head is SyncedHead.HEAD_AT_CPU
+    assert allowed == [copy.what for copy in log.entries if copy.what != "allocation"]
 
 
 def test_blocks_inside_of_each_other_all_count(anywhere: SyncedMemory) -> None:

@@ -21,20 +21,19 @@ from syncedmem.runtime import SimulatedDeviceAllocator, SyncedMemory
 
 
 def test_a_push_that_is_refused_names_the_head(memory: SyncedMemory, device: SimulatedDeviceAllocator) -> None:
-    with pytest.raises(IllegalCallError, match="not allowed in head UNINITIALIZED") as caught:
+    with pytest.raises(IllegalCallError) as caught:
         memory.async_gpu_push(stream=device.stream())
 
     assert isinstance(caught.value, RuntimeError)
-    assert caught.value.head is SyncedHead.UNINITIALIZED
+    assert ("async_gpu_push", SyncedHead.UNINITIALIZED) == (caught.value.call, caught.value.head)
 
 
-def test_a_memory_without_a_device_cannot_be_pushed() -> None:
+@pytest.mark.parametrize("stream", [None, object()])
+def test_a_memory_without_a_device_cannot_be_pushed(stream: Any) -> None:
     """Neither is the push refused for the head, nor is the stream looked at: there is no device it could be one of."""
     memory = filled(SyncedMemory(SIZE, device=None))
-    wrong: list[Any] = [None, object()]
-    for stream in wrong:
-        with pytest.raises(NoDeviceError, match=r"^async_gpu_push: cannot use a GPU in a CPU-only memory"):
-            memory.async_gpu_push(stream=stream)
+    with pytest.raises(NoDeviceError):
+        memory.async_gpu_push(stream=stream)
 
     assert (SyncedHead.HEAD_AT_CPU, [7] * SIZE) == (memory.head, memory.cpu_data().tolist())
 
@@ -64,15 +63,6 @@ def test_wait_waits_for_a_push(device: SimulatedDeviceAllocator, check_device: b
         memory.wait()
 
     assert (True, False, SyncedHead.SYNCED) == (stream.done, other.done, memory.head)
-
-
-def test_wait_says_that_a_push_failed(lost: SyncedMemory) -> None:
-    """As calls that need the bytes do, each time."""
-    for _ in range(2):
-        with pytest.raises(DeviceError):
-            lost.wait()
-    with pytest.raises(DeviceError):
-        lost.gpu_data()
 
 
 def test_there_is_nothing_to_wait_for_without_a_device_or_after_close() -> None:
@@ -157,11 +147,13 @@ def lost(memory: SyncedMemory, device: SimulatedDeviceAllocator, monkeypatch: py
     return memory
 
 
-def test_what_was_lost_on_the_way_up_is_never_shown(lost: SyncedMemory) -> None:
-    """Each call for the device side raises the error, until the device side is made fresh in another way."""
-    for call in (lost.gpu_data, lost.gpu_data, lost.mutable_gpu_data):
-        with pytest.raises(DeviceError, match="waiting for the push failed on simulated:0: RuntimeError: an illegal"):
-            call()
+@pytest.mark.parametrize("name", ["gpu_data", "mutable_gpu_data", "wait"])
+def test_what_was_lost_on_the_way_up_is_never_shown(lost: SyncedMemory, name: str) -> None:
+    """Each call that needs the bytes raises the error, until the device side is made fresh in another way."""
+    for call in (name, name, "gpu_data", "mutable_gpu_data"):
+        with pytest.raises(DeviceError) as told:
+            getattr(lost, call)()
+        assert isinstance(told.value.__cause__, RuntimeError)
 
     assert (lost.head, lost.cpu_data().tolist()) == (SyncedHead.SYNCED, [7] * SIZE)
     lost.mutable_cpu_data()[:] = 8
@@ -172,19 +164,12 @@ def test_what_was_lost_on_the_way_up_is_never_shown(lost: SyncedMemory) -> None:
 def test_a_lost_push_is_told_once_to_calls_that_do_not_need_it(lost: SyncedMemory, name: str) -> None:
     """These calls wait only for the end of the push; the second time there is nothing to wait for."""
     device: Any = lost.device
-    arguments: dict[str, tuple[Any, ...]] = {
-        "set_cpu_data": (bytearray(SIZE),),
-        "set_gpu_data": (device.empty(SIZE),),
-    }
-
-    def call() -> None:
-        getattr(lost, name)(*arguments.get(name, ()))
-
-    with pytest.raises(DeviceError, match="waiting for the push"):
-        call()
+    arguments = {"set_cpu_data": (bytearray(SIZE),), "set_gpu_data": (device.empty(SIZE),)}.get(name, ())
+    with pytest.raises(DeviceError):
+        getattr(lost, name)(*arguments)
 
     assert lost.head is SyncedHead.SYNCED
-    call()
+    getattr(lost, name)(*arguments)
     lost.close()
     assert (device.live_blocks, device.pinned_host().live_blocks) == (0, 0)
 
@@ -267,7 +252,7 @@ def test_a_push_that_is_stuck_keeps_its_source_from_being_written(
     stream = stuck_push(memory, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(memory.device, "memcpy", raising)
-        with pytest.raises(DeviceError, match="waiting for the push failed on simulated:0: RuntimeError: dead"):
+        with pytest.raises(DeviceError):
             memory.set_cpu_data(bytearray(SIZE))
     memory.mutable_cpu_data()[:] = 8
 

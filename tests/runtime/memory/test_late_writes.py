@@ -245,47 +245,32 @@ def test_a_close_that_is_refused_leaves_the_bytes_as_they_are(pools: Pools, monk
 
 
 def test_work_in_flight_finds_its_bytes(pools: Pools) -> None:
-    """The pool is told of it by `hold`; it may be about to use the block, so nothing is filled."""
+    """The pool is told of it, by the copy or by `hold`; it may be about to use the block, so nothing is filled."""
     device = pools.device.upstream
-    stream = device.stream()
-    memory = pools.memory()
-    memory.mutable_cpu_data()[:] = 7
-    memory.gpu_data()
-    block = memory.gpu_data()
-    target = device.empty(SIZE)
-    pools.device.memcpy(block, target, SIZE, MemcpyKind.CUDA2CUDA, stream)
-    memory.close()
+    stream, found = device.stream(), [device.empty(SIZE) for _ in range(2)]
+    with pools.memory() as memory:
+        memory.mutable_cpu_data()[:] = 7
+        memory.gpu_data()
+        pools.device.memcpy(memory.gpu_data(), found[0], SIZE, MemcpyKind.CUDA2CUDA, stream)
+    with Buffer(SIZE, pools.host, checked=True) as buffer:
+        shown: Any = buffer.ptr
+        shown[:] = 8
+        device.memcpy(shown, found[1], SIZE, MemcpyKind.CPU2CUDA, stream)
+        pools.host.hold(shown, device.record(stream))
     device.memcpy(None, None, 0, MemcpyKind.CPU2CUDA, stream, need_sync=True)
 
-    assert {7} == bytes_in(target)
+    assert [{7}, {8}] == [bytes_in(target) for target in found]
 
 
-def test_what_a_pool_is_to_tell_has_a_type(pools: Pools) -> None:
-    wrong: Any = "late"
+@pytest.mark.parametrize("wrong", ["yes", 1, []])
+def test_what_a_pool_is_to_tell_has_a_type_and_whether_it_is_to_tell_is_a_bool(pools: Pools, wrong: Any) -> None:
+    with pytest.raises(InvalidArgumentError):
+        Buffer(SIZE, pools.host, checked=wrong)
+    assert (0, 0) == (pools.host.live_blocks, pools.host.idle_blocks)
     block = pools.host.allocate(SIZE)
     with pytest.raises(InvalidArgumentError):
         pools.host.watch_idle(block, wrong)
     pools.host.release(block)
-
-
-def test_a_block_that_waits_for_an_event_is_left_as_it_is(pools: Pools) -> None:
-    device = pools.device.upstream
-    stream, target = device.stream(), device.empty(SIZE)
-    with Buffer(SIZE, pools.host, checked=True) as buffer:
-        shown: Any = buffer.ptr
-        shown[:] = 7
-        device.memcpy(shown, target, SIZE, MemcpyKind.CPU2CUDA, stream)
-        pools.host.hold(shown, device.record(stream))
-    device.memcpy(None, None, 0, MemcpyKind.CPU2CUDA, stream, need_sync=True)
-
-    assert {7} == bytes_in(target)
-
-
-@pytest.mark.parametrize("wrong", ["yes", 1, []])
-def test_whether_a_buffer_is_checked_is_a_bool(pools: Pools, wrong: Any) -> None:
-    with pytest.raises(InvalidArgumentError):
-        Buffer(SIZE, pools.host, checked=wrong)
-    assert (0, 0) == (pools.host.live_blocks, pools.host.idle_blocks)
 
 
 def test_a_pool_that_is_dropped_warns(pools: Pools) -> None:

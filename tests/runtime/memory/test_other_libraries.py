@@ -58,18 +58,18 @@ def test_dlpack_gives_the_fresh_side_to_read(memory: SyncedMemory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "error"),
     [
-        ({}, BufferError, "readonly"),
-        ({"dl_device": (2, 0)}, BufferError, r"not on the device \(2, 0\) of DLPack, but on .*simulated:0"),
-        ({"dl_device": 5}, InvalidArgumentError, "dl_device must be a pair of integers, got 5"),
-        ({"stream": 3, "max_version": (1, 0)}, BufferError, "there are no streams on the host, and stream is 3"),
+        ({}, BufferError),
+        ({"dl_device": (2, 0)}, BufferError),
+        ({"dl_device": 5}, InvalidArgumentError),
+        ({"stream": 3, "max_version": (1, 0)}, BufferError),
     ],
 )
 def test_what_dlpack_cannot_say_is_refused_and_moves_no_head(
-    memory: SyncedMemory, options: dict[str, Any], error: type[Exception], message: str
+    memory: SyncedMemory, options: dict[str, Any], error: type[Exception]
 ) -> None:
-    with pytest.raises(error, match=message):
+    with pytest.raises(error):
         memory.__dlpack__(**options)
 
     assert SyncedHead.UNINITIALIZED is memory.head
@@ -117,18 +117,17 @@ def test_what_another_library_has_and_a_memory_cannot_adopt_is_refused(memory: S
     fixed.flags.writeable = False
     copying = Tensor(fixed)
     copying.__array__ = lambda *_, **__: np.zeros(2, np.float32)  # type: ignore[method-assign]
-    for wrong, why in (
-        (Tensor(np.zeros(1, np.float32)), "it has 4 bytes, and 8 are needed"),
-        (Tensor(np.zeros(4, np.float32)[::2]), "it is not contiguous"),
-        (Tensor(fixed), "it is read-only"),
-        (copying, "it is read-only"),
-        (Tensor(np.zeros(2, "M8[s]")), "it is not host memory that NumPy can use: DLPack only supports"),
-        (SyncedMemory(SIZE, device="simulated"), "it is a memory itself; hand in what its mutable_cpu_data"),
-        (memory, "it is a memory itself"),
-        (Blob((2,), device="simulated"), "it is a memory itself"),
-    ):
-        with pytest.raises(BufferMismatchError, match=why):
+    others: list[Any] = [
+        Tensor(np.zeros(1, np.float32)),
+        Tensor(np.zeros(4, np.float32)[::2]),
+        *(Tensor(fixed), copying),
+        Tensor(np.zeros(2, "M8[s]")),
+        *(SyncedMemory(SIZE, device="simulated"), memory, Blob((2,), device="simulated")),
+    ]
+    for wrong in others:
+        with pytest.raises(BufferMismatchError) as refused:
             memory.set_cpu_data(wrong)
+        assert ("set_cpu_data", True) == (refused.value.call, refused.value.buffer is wrong)
 
     assert SyncedHead.UNINITIALIZED is memory.head
 
@@ -137,13 +136,10 @@ def test_a_blob_knows_the_types_of_another_library() -> None:
     numbers, blob = np.zeros((2, 3), np.float32), Blob((2, 3), device="simulated")
     blob.set_cpu_data(Tensor(numbers))
     blob.mutable_cpu_data()[1, 2] = 5
-    for wrong, why in (
-        (np.zeros((2, 3), np.int64), "its elements are int64, and float32 are needed"),
-        (np.zeros((3, 2), np.float32), r"its shape is \(3, 2\), and \(2, 3\) is needed"),
-        (np.zeros((4, 6), np.float32)[::2, ::2], "it is not contiguous"),
-    ):
-        with pytest.raises(BufferMismatchError, match=f"set_cpu_data cannot adopt Tensor .*: {why}"):
+    for wrong in (np.zeros((2, 3), np.int64), np.zeros((3, 2), np.float32), np.zeros((4, 6), np.float32)[::2, ::2]):
+        with pytest.raises(BufferMismatchError) as refused:
             blob.set_cpu_data(Tensor(wrong))
+        assert "set_cpu_data" == refused.value.call
 
     assert 5 == numbers[1, 2]
 

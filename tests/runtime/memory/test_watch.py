@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from kept import WAYS
 from subjects import SIZE, devices, failing, filled
 
 from syncedmem.model import DeviceError, InvalidArgumentError, StaleWriteError, SyncedHead
@@ -68,87 +69,114 @@ def place_of(line: Line | None) -> tuple[str, str]:
 # --- what is told
 
 
-def test_a_write_while_both_sides_are_fresh_is_told_with_its_lines(checked: SyncedMemory) -> None:
-    """It is told once, before the call does anything; then the memory goes on with the bytes that it has."""
+def test_a_write_is_told_once_and_the_memory_goes_on_with_the_bytes_that_it_has(checked: SyncedMemory) -> None:
+    """It is told before the call does anything."""
     kept = escaped(checked)
     kept[5] = 0
     checked.gpu_data()
     kept[5] = 7
-    with pytest.raises(StaleWriteError) as caught:
+    with pytest.raises(StaleWriteError):
         checked.gpu_data()
 
-    error = caught.value
-    assert ("gpu_data", "host", 5, SyncedHead.SYNCED) == (error.call, error.side, error.position, checked.head)
-    assert isinstance(error, RuntimeError)
-    assert [("mutable_cpu_data", HERE), ("gpu_data", HERE)] == [place_of(it) for it in (error.taken, error.ended)]
+    assert SyncedHead.SYNCED is checked.head
     assert 0 == checked.gpu_data().get()[5]
     assert 7 == checked.cpu_data()[5]
 
 
-WAYS: dict[str, Callable[[Any], Any]] = {
-    "memoryview": memoryview,
-    "slice": lambda view: view[1:],
-    "asarray": lambda view: np.asarray(memoryview(view)),
-    "other type": lambda view: view.view(np.uint16),
-    "DLPack": np.from_dlpack,
-}
-"""Ways in which a view escapes: these do not become read-only with it."""
+def while_both_sides_are_fresh(memory: Any) -> None:
+    kept = escaped(memory)
+    memory.gpu_data()
+    kept[5] = 7
+    memory.gpu_data()
+
+
+def to_a_stale_host_side(memory: Any) -> None:
+    kept = escaped(memory)
+    written(memory)
+    kept[SIZE - 1] = 9
+    memory.cpu_data()
+
+
+def by_an_old_view_of_the_device(memory: Any, after: str = "cpu_data") -> None:
+    kept = written(memory)
+    getattr(memory, after)()
+    kept.set(np.full(SIZE, 4, np.uint8))
+    memory.cpu_data()
+
+
+def by_the_owner_of_an_adopted_array(memory: Any) -> None:
+    mine = np.ones(SIZE, np.uint8)
+    memory.set_cpu_data(mine)
+    memory.gpu_data()
+    mine[3] = 2
+    memory.gpu_data()
+
+
+def by_who_adopts_the_other_side_again(memory: Any) -> None:
+    mine, theirs = np.ones(SIZE, np.uint8), memory.device.empty(SIZE)
+    memory.set_gpu_data(theirs)
+    memory.set_cpu_data(mine)
+    memory.gpu_data()
+    mine[3] = 4
+    memory.set_gpu_data(theirs)
+
+
+def by_another_memory_over_the_same_bytes(memory: Any) -> None:
+    mine, other = np.zeros(SIZE, np.uint8), SyncedMemory(SIZE, device=memory.device, checked=True)
+    for each in (memory, other):
+        each.set_cpu_data(mine)
+        each.gpu_data()
+    other.mutable_cpu_data()[:] = 3
+    memory.gpu_data()
+
+
+def to_the_diff_of_a_blob(memory: Any) -> None:
+    blob: Any = Blob((SIZE,), device=memory.device, checked=True)
+    kept = memoryview(blob.mutable_cpu_diff())
+    blob.gpu_diff()
+    kept[0] = 9
+    blob.gpu_diff()
+
+
+TO_A_STALE_DEVICE = partial(by_an_old_view_of_the_device, after="mutable_cpu_data")
+WRITES: list[tuple[Callable[[Any], None], str, int | None, tuple[str, str, str]]] = [
+    (while_both_sides_are_fresh, "host", 5, ("mutable_cpu_data", "gpu_data", "gpu_data")),
+    (to_a_stale_host_side, "host", SIZE - 1, ("mutable_cpu_data", "mutable_gpu_data", "cpu_data")),
+    (by_an_old_view_of_the_device, "device", 0, ("mutable_gpu_data", "cpu_data", "cpu_data")),
+    (TO_A_STALE_DEVICE, "device", None, ("mutable_gpu_data", "mutable_cpu_data", "cpu_data")),
+    (by_the_owner_of_an_adopted_array, "host", 3, ("set_cpu_data", "gpu_data", "gpu_data")),
+    (by_who_adopts_the_other_side_again, "host", 3, ("set_cpu_data", "gpu_data", "set_gpu_data")),
+    (by_another_memory_over_the_same_bytes, "host", 0, ("set_cpu_data", "gpu_data", "gpu_data")),
+    (to_the_diff_of_a_blob, "host", 2, ("mutable_cpu_diff", "gpu_diff", "gpu_data")),
+]
+"""How somebody writes; which side and byte is told; the calls that gave the view and ended its right, and
+the call of the memory that found it."""
+
+
+@pytest.mark.parametrize(("write", "side", "position", "calls"), WRITES)
+def test_a_write_is_told_with_its_lines(
+    checked: SyncedMemory, write: Callable[[Any], None], side: str, position: int | None, calls: tuple[str, str, str]
+) -> None:
+    with pytest.raises(StaleWriteError) as caught:
+        write(checked)
+
+    error = caught.value
+    taken, ended, found = calls
+    assert (side, found) == (error.side, error.call)
+    assert position in (None, error.position)
+    assert [(taken, HERE), (ended, HERE)] == [place_of(error.taken), place_of(error.ended)]
+    assert isinstance(error, RuntimeError)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_write_through_what_was_made_of_a_view_is_told(checked: SyncedMemory, way: str) -> None:
-    kept = WAYS[way](checked.mutable_cpu_data())
+def test_a_write_through_what_was_made_of_a_view_is_told(place: Any, way: str) -> None:
+    memory = SyncedMemory(64, device=place, checked=True)
+    kept = WAYS[way](memory.mutable_cpu_data())
     kept[0] = 1
-    checked.gpu_data()
+    memory.gpu_data()
     kept[0] = 9
     with pytest.raises(StaleWriteError):
-        checked.cpu_data()
-
-
-def test_a_write_to_a_stale_host_side_is_told(checked: SyncedMemory) -> None:
-    kept = escaped(checked)
-    written(checked)
-    kept[SIZE - 1] = 9
-    with pytest.raises(StaleWriteError) as caught:
-        checked.cpu_data()
-
-    assert ("host", SIZE - 1) == (caught.value.side, caught.value.position)
-    assert [3] * SIZE == checked.cpu_data().tolist()
-
-
-@pytest.mark.parametrize("after", ["cpu_data", "mutable_cpu_data"])
-def test_a_write_through_an_old_view_of_the_device_is_told(checked: SyncedMemory, after: str) -> None:
-    kept = written(checked)
-    getattr(checked, after)()
-    kept.set(np.full(SIZE, 4, np.uint8))
-    with pytest.raises(StaleWriteError) as caught:
-        checked.cpu_data()
-
-    error = caught.value
-    assert ("device", "mutable_gpu_data", HERE) == (error.side, *place_of(error.taken))
-    assert HERE == place_of(error.ended)[1]
-
-
-def test_an_adopted_array_that_its_owner_writes_is_told(checked: SyncedMemory) -> None:
-    mine = np.ones(SIZE, np.uint8)
-    checked.set_cpu_data(mine)
-    checked.gpu_data()
-    mine[3] = 2
-    with pytest.raises(StaleWriteError) as caught:
-        checked.gpu_data()
-
-    assert (3, "set_cpu_data", HERE) == (caught.value.position, *place_of(caught.value.taken))
-
-
-def test_two_memories_over_the_same_bytes_tell_each_other(place: Any) -> None:
-    mine = np.zeros(SIZE, np.uint8)
-    one, other = (SyncedMemory(SIZE, device=place, checked=True) for _ in range(2))
-    for memory in (one, other):
-        memory.set_cpu_data(mine)
-        memory.gpu_data()
-    one.mutable_cpu_data()[:] = 3
-    with pytest.raises(StaleWriteError):
-        other.gpu_data()
+        memory.cpu_data()
 
 
 @pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
@@ -180,27 +208,6 @@ def _write(view: Any, value: int) -> None:
         view.set(np.full(SIZE, value, np.uint8))
     else:
         view[:] = bytes([value]) * SIZE
-
-
-def test_a_blob_tells_of_the_views_that_an_optimiser_keeps(place: Any) -> None:
-    blob = Blob((3,), device=place, checked=True)
-    blob.data = [1, 1, 1]
-    parameters = [blob.mutable_cpu_data()]
-    gradient = blob.gpu_data().get()
-    parameters[0] -= 0.1 * gradient
-    with pytest.raises(StaleWriteError):
-        blob.gpu_data()
-
-
-def test_a_view_of_the_diff_of_a_blob_is_named_so(place: Any) -> None:
-    blob: Any = Blob((SIZE,), device=place, checked=True)
-    kept = memoryview(blob.mutable_cpu_diff())
-    blob.gpu_diff()
-    kept[0] = 9
-    with pytest.raises(StaleWriteError, match=r"mutable_cpu_diff\(\) again") as caught:
-        blob.gpu_diff()
-
-    assert ["mutable_cpu_diff", "gpu_diff"] == [place_of(it)[0] for it in (caught.value.taken, caught.value.ended)]
 
 
 def test_closing_tells_and_closes(checked: SyncedMemory) -> None:
@@ -285,18 +292,6 @@ def test_who_adopts_his_array_again_has_written_it_rightly(checked: SyncedMemory
     checked.set_cpu_data(mine)
 
     assert [4] * SIZE == checked.gpu_data().get().tolist()
-
-
-def test_who_adopts_one_side_again_has_not_written_the_other_rightly(checked: SyncedMemory, place: Any) -> None:
-    mine, theirs = np.ones(SIZE, np.uint8), place.empty(SIZE)
-    checked.set_gpu_data(theirs)
-    checked.set_cpu_data(mine)
-    checked.gpu_data()
-    mine[3] = 4
-    with pytest.raises(StaleWriteError) as caught:
-        checked.set_gpu_data(theirs)
-
-    assert ("host", 3) == (caught.value.side, caught.value.position)
 
 
 @pytest.mark.parametrize("side", ["cpu", "gpu"])
