@@ -360,8 +360,8 @@ def _steps(machine: Machine, rows: list[Row], guards: tuple[str, ...]) -> tuple[
         done = steps_of(machine, rows)
         return (done,) if done else ()
     none = "nothing" if machine.copies else ""  # of a machine that copies nothing, no other line says so either
-    done = (steps_of(machine, [row]) or none for row in rows)
-    return tuple(f"{guard}: {it}" if it else f"[{guard}]" for guard, it in zip(guards, done, strict=True))
+    each = [steps_of(machine, [row]) or none for row in rows]
+    return tuple(f"{guard}: {text}" if text else f"[{guard}]" for guard, text in zip(guards, each, strict=True))
 
 
 def guards_of(machine: Machine, row: Row, *, data: bool = False) -> tuple[str, ...]:
