@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import random
 import signal
 import sys
 import time
+from contextlib import suppress
 from ctypes import c_size_t, c_void_p
 from functools import partial
 from pathlib import Path
@@ -29,11 +31,11 @@ from .journal import Journal
 from .loops import items_from_json
 from .mask import Mask
 from .recognition import TargetSource
-from .shortening import shortened
+from .shortening import SpentError, shortened
 from .statistics import limit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from .capabilities import Capabilities
     from .finding import HeapStep
@@ -144,27 +146,40 @@ def finding_of(answer: Answer, steps: tuple[HeapStep, ...]) -> Finding | None:
 
 
 def _program(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Answer:
-    """Take the steps of a program; if it is to be short, those of the shortest one that breaks a requirement."""
-    program, mask = items_from_json(job["program"]), Mask.from_json(job.get("mask"))
+    """Take the steps of a program; if it is to be short, those of the shortest one that breaks a requirement.
 
-    def wrong_in(steps: tuple[HeapStep, ...]) -> Violation | None:
-        journal.begin()
-        try:
-            Driver(source.open(), record, journal, mask=mask).run(steps)
-        except Violation as wrong:
-            return None if wrong.requirement in mask.unjudged else wrong
-        return None
+    It ends between two steps if its seconds are over, and then has found nothing, or nothing shorter.
+    """
+    program, mask = items_from_json(job["program"]), Mask.from_json(job.get("mask"))
+    until = time.perf_counter() + job.get("seconds", math.inf)
+    broken: dict[tuple[HeapStep, ...], Violation] = {}
 
     def fails(steps: tuple[HeapStep, ...]) -> bool:
-        wrong = wrong_in(steps)
-        return wrong is not None and wrong.requirement == job["requirement"]
+        journal.begin()
+        try:
+            Driver(source.open(), record, journal, mask=mask).run(_taken_until(until, steps))
+        except Violation as wrong:
+            if wrong.requirement in mask.unjudged or job.get("requirement", wrong.requirement) != wrong.requirement:
+                return False
+            broken[steps] = wrong
+        return steps in broken
 
     shorten = job["job"] == "shorten"
     if shorten:
-        until = time.perf_counter() + job["seconds"]
-        program = shortened(program, fails, count_calls=journal.calls, until=until)
-    wrong = wrong_in(program)
+        program = shortened(program, fails, count_calls=journal.calls)
+    else:
+        with suppress(SpentError):
+            fails(program)
+    wrong = broken.get(program)
     return {"finding": wrong and Finding(wrong.requirement, wrong.message, program, shrunk=shorten).as_json()}
+
+
+def _taken_until(until: float, steps: Iterable[HeapStep]) -> Iterator[HeapStep]:
+    """The steps, as long as there is time for another one."""
+    for step in steps:
+        if time.perf_counter() > until:
+            raise SpentError
+        yield step
 
 
 _JOBS = {"campaign": _campaign, "program": _program, "shorten": _program}

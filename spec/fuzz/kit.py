@@ -280,7 +280,7 @@ class _Campaigns:
         """The answer to a job of rounds; if its process has ended, with the counts that are in the journal."""
         start = time.perf_counter()
         self._examiner.rounds = job, mask
-        answer = self._examiner.ask(job, mask, more=0.0)
+        answer = self._examiner.ask(job, mask)
         if "operations" in answer:
             return answer
         self._report.lost = True
