@@ -26,14 +26,14 @@ from ..engine.report import SuiteResult
 from .finding import EngineError, TargetError
 from .kit import fuzz
 from .recognition import TargetSource
+from .report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
     from .finding import Finding
-    from .report import Report
 
-__all__ = ["LatestReports", "fuzz_on_cluster", "joined"]
+__all__ = ["fuzz_on_cluster", "joined"]
 
 _PAUSE = 0.2
 _SECONDS = 20.0
@@ -116,33 +116,6 @@ def _client(jobs: int, scheduler: str | None) -> Generator[Any]:
         yield client
 
 
-class LatestReports:
-    """The latest report of each run.
-
-    Messages of a run and its result come on two ways: a message that comes after the result is an older one.
-    """
-
-    def __init__(self) -> None:
-        self._reports: dict[int, Report] = {}
-        self._ended: set[int] = set()
-
-    def note(self, seed: int, report: Report) -> bool:
-        """Take the report of a run that goes on; False if the run has ended."""
-        if seed in self._ended:
-            return False
-        self._reports[seed] = report
-        return True
-
-    def end(self, seed: int, report: Report) -> None:
-        """Take the last report of a run."""
-        self._reports[seed] = report
-        self._ended.add(seed)
-
-    def joined(self) -> Report:
-        """One report of all."""
-        return joined(self._reports.values())
-
-
 def _take(  # noqa: PLR0913 -- what a run is made of
     client: Any,
     seeds: Sequence[int],
@@ -153,27 +126,29 @@ def _take(  # noqa: PLR0913 -- what a run is made of
 ) -> Report:
     """Have all runs made; whatever happens, they end with this."""
     distributed: Any = import_module("distributed")
-    topic, latest = f"syncedmem-{uuid4().hex}", LatestReports()
+    topic, reports = f"syncedmem-{uuid4().hex}", dict[int, Report]()
     arrived: SimpleQueue[tuple[object, bytes]] = SimpleQueue()  # reports of runs that go on, from another thread
     stop = distributed.Event(topic, client=client)
     client.subscribe_topic(topic, arrived.put)
     pending = {it: client.submit(_run, target, it, topic, options, pure=False, key=f"{topic}-{it}") for it in seeds}
     try:
         while pending:
-            ended = [it for it, future in pending.items() if future.done()]
-            changed = False
+            ended, changed = [it for it, future in pending.items() if future.done()], False
+            # A message and the result of a run come on two ways, so one that comes after the result is older than it.
             while not arrived.empty():
-                changed |= latest.note(*pickle.loads(arrived.get()[1]))  # noqa: S301 -- from a worker of ours
+                seed, report = pickle.loads(arrived.get()[1])  # noqa: S301 -- from a worker of ours
+                if seed in pending:
+                    reports[seed], changed = report, True
             for seed in ended:
-                latest.end(seed, _result_of(pending.pop(seed)))
+                reports[seed] = _result_of(pending.pop(seed))
             if ended or changed:
-                on_change(latest.joined())
+                on_change(joined(reports.values()))
             on_progress("runs", len(seeds) - len(pending), len(seeds))
             time.sleep(_PAUSE)
     finally:
         stop.set()
         client.cancel(list(pending.values()))
-    return latest.joined()
+    return joined(reports.values())
 
 
 class _StoppedError(Exception):
