@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from .finding import EngineError, Finding, HeapStep, TargetError, kind_of
 from .isolation import Isolated
-from .jobs import finding_of
 from .loops import folded, items_as_json
 from .mask import NEEDED, Mask
 from .native_driver.running import FROM_OUTSIDE
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .isolation import JobPlace
-    from .jobs import Answer, Job
+    from .jobs import Job
+    from .outcome import Outcome
     from .report import Report
     from .shortening import Program
 
@@ -66,8 +66,8 @@ class Examiner:
         self._clock = clock
         self._until = self._shorten_until = self._look_until = clock() + seconds
 
-    def ask(self, job: Job, mask: Mask, until: float | None = None, place: JobPlace | None = None) -> Answer:
-        """The answer to a job, which ends at this time; if none is said, `LAST_SECONDS` after the time of the run."""
+    def ask(self, job: Job, mask: Mask, until: float | None = None, place: JobPlace | None = None) -> Outcome:
+        """The outcome of a job, which ends at this time; if none is said, `LAST_SECONDS` after the time of the run."""
         place = self._place if place is None else place
         self._since = place.journal.moved()[0]
         whole = max((self._until + LAST_SECONDS if until is None else until) - self._clock(), 0.0)
@@ -139,8 +139,7 @@ class Examiner:
 
     def _shown(self, program: Program, requirement: str, mask: Mask, place: JobPlace, heap: int) -> Finding | None:
         """The finding of a program in a place with another heap, if it breaks the requirement."""
-        answer = self.ask(_program_job(program) | {"heap": heap}, mask, self._look_until, place)
-        finding = finding_of(answer, place.journal.steps() or program)
+        finding = self.ask(_program_job(program) | {"heap": heap}, mask, self._look_until, place).finding
         return finding if finding is not None and finding.requirement == requirement else None
 
     def _not_without(self, finding: Finding) -> str:
@@ -154,8 +153,8 @@ class Examiner:
             if left <= 0:
                 break
             without = mask | Mask(without=frozenset({kind}))
-            answer = self.ask(job | {"seconds": left}, without, self._look_until)
-            if answer.get("finding", True) is None and answer["seconds"] < left:
+            outcome = self.ask(job | {"seconds": left}, without, self._look_until)
+            if not outcome.failed and outcome.seconds < left:
                 needed.append(kind)
         return f"; not without {' and '.join(needed)}" if needed else ""
 
@@ -167,7 +166,8 @@ class Examiner:
         most = max(_SLOW_AT_LEAST * hang, self._seconds * _SHORTENING_SHARE)
         job = _program_job(finding.program) | {"busy": min(_SLOW * hang, most)}
         until = self._until + SHORTENING_SECONDS + LAST_SECONDS
-        return not {"hang", "late"} & self.ask(job, mask, until).keys()
+        death = self.ask(job, mask, until).death
+        return death is None or death.kind not in {"hang", "late"}
 
     def _as_arena(self, finding: Finding, mask: Mask) -> Finding | None:
         """What seems to leak as what it is, an arena; None if it is none, or if that was asked before."""
@@ -209,7 +209,7 @@ class Examiner:
         left = self._shorten_until - self._clock()
         if left > 0 and self._fresh and requirement not in _DEATHS:
             job: Job = {"job": "shorten", "requirement": requirement, "program": _as_data(program), "seconds": left}
-            short = finding_of(self.ask(job, mask, self._look_until), ())
+            short = self.ask(job, mask, self._look_until).finding
             # If it shows only after the programs before it, or they hinder, it is made short in processes of their own.
             if short is not None and self._repeat(short.program, requirement, mask, self._look_until) is not None:
                 if len(folded(short.program)) <= _SHORT:
@@ -235,10 +235,7 @@ class Examiner:
         if left <= (hang if hangs else 0):
             return None
         job = _program_job(program) | {"seconds": left} | ({"hang": hang} if hangs else {})
-        answer = self.ask(job, mask, until)
-        if "hang" in answer:
-            answer["hang"] = self._report.hang
-        finding = finding_of(answer, self._place.journal.steps() or program)
+        finding = self.ask(job, mask, until).finding
         if finding is None or finding.requirement != requirement:
             return None
         return replace(finding, program=program)  # without the frees at its end

@@ -6,24 +6,26 @@ import json
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from syncedmem.model import FileAccessError
 from syncedmem.model.files import refused
 
 from ..engine.fork import failure
 from ..engine.supervisor import Command, Death
-from .finding import EngineError, TargetError
+from .finding import MOST_STEPS, EngineError, TargetError
 from .jobs import perform
 from .journal import Journal
 from .native_driver.building import built
+from .outcome import Outcome, finding_of
 from .recognition import TargetSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .jobs import Answer, Job
+    from .jobs import Job
 
 __all__ = ["WORKER", "Inline", "Isolated", "JobPlace", "environment"]
 
@@ -39,7 +41,7 @@ class Inline:
         self._source = TargetSource(target)
         self.journal: Journal = Journal()
 
-    def perform(self, job: Job) -> Answer:
+    def perform(self, job: Job) -> Outcome:
         """Do a job in this process."""
         try:
             return perform(self._source, job, self.journal)
@@ -75,18 +77,40 @@ class Isolated:
         self._named = {self._target.rpartition(":")[0] or self._target: target.rpartition(":")[0] or target}
         self._hang = hang
         self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
-        self._path = Path(self._folder.name) / "journal"
         try:
-            self.journal: Journal = _on_the_disk(self._path)
+            self.journal: Journal = _on_the_disk(Path(self._folder.name) / "journal")
         except FileAccessError:
             self._folder.cleanup()
             raise
         self.worker: Command = _worker()
 
-    def perform(self, job: Job) -> Answer:
-        """Do a job in the worker; if the worker is ended, in another one.
+    def perform(self, job: Job) -> Outcome:
+        """Do a job in the worker; if the target ends its process, the journal says what it has done until then.
 
-        An answer with ``"crash"`` or ``"hang"`` means that the target ended the process.
+        Raises
+        ------
+        TargetError, EngineError
+            As `answer`.
+        """
+        start = time.perf_counter()
+        answer = self.answer(job, self.journal)
+        if "death" not in answer:
+            return Outcome.from_json(answer)
+        death = Death(**answer["death"])
+        outcome = Outcome(finding_of(death, self.journal), death, seconds=time.perf_counter() - start)
+        if job["job"] == "campaign":
+            begun, operations = self.journal.entered()[0], self.journal.moved()[1]
+            # The last round comes to its end.
+            outcome.spoilt = begun < 0 or not 0 <= operations <= job["steps"] + MOST_STEPS
+            outcome.rounds = max(begun - job["first_round"], 0) + 1
+            outcome.operations = 0 if outcome.spoilt else operations
+            outcome.last = self.journal.last_round()
+        return outcome
+
+    def answer(self, job: Job, journal: Journal) -> dict[str, Any]:
+        """The outcome of a job with a journal as data, or the death of its process.
+
+        If the worker is ended, another one does the job.
 
         Raises
         ------
@@ -95,7 +119,8 @@ class Isolated:
         EngineError
             If the fuzzer itself fails, or the worker is ended twice.
         """
-        line = json.dumps({"hang": self._hang, **job, "target": self._target, "journal": str(self._path)})
+        place = {"journal": str(journal.path), "layout": [journal.capacity, journal.threads]}
+        line = json.dumps({"hang": self._hang, **job, "target": self._target, **place})
         reply = self.worker.ask(line)
         if isinstance(reply, Death):
             self._renew()
@@ -106,11 +131,11 @@ class Isolated:
                 f"the process that watches the target {reply.how}, twice in the same job; the target, or something "
                 "outside, ends processes that are not its own"
             )
-        answer: Answer = json.loads(reply)
+        answer: dict[str, Any] = json.loads(reply)
         if "error" in answer:
             error: str = answer["error"]
-            for place, named in self._named.items():  # a source is what it was compiled to
-                error = error.replace(place, named)
+            for library, named in self._named.items():  # a source is what it was compiled to
+                error = error.replace(library, named)
             raise TargetError(error)
         if "failed" in answer:
             raise EngineError(f"{_FAILED}: {answer['failed']}")

@@ -1,4 +1,4 @@
-"""The jobs on targets, and the worker that does them.  A job and its answer are mappings of values that JSON has.
+"""The jobs on targets, and the worker that does them.  A job is a mapping of values that JSON has.
 
 `main` reads jobs from standard input, one on each line, and forks for each.  A fork makes progress as long as its
 journal does.
@@ -30,9 +30,9 @@ from .finding import Finding, TargetError
 from .journal import Journal
 from .loops import items_from_json
 from .mask import Mask
+from .outcome import Outcome
 from .recognition import TargetSource
 from .shortening import SpentError, shortened
-from .statistics import limit_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,16 +41,15 @@ if TYPE_CHECKING:
     from .finding import HeapStep
     from .targets import Target
 
-__all__ = ["Answer", "Job", "finding_of", "main", "perform", "serve"]
+__all__ = ["Job", "main", "perform", "serve"]
 
 _STIRRED, _LARGEST_STIRRED = 256, 4096
 """The most blocks that change a heap, and their largest size."""
 
 Job = dict[str, Any]
-Answer = dict[str, Any]
 
 
-def perform(source: TargetSource, job: Job, journal: Journal) -> Answer:
+def perform(source: TargetSource, job: Job, journal: Journal) -> Outcome:
     """Do a job.
 
     Parameters
@@ -73,15 +72,16 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Answer:
     record = target.capabilities.with_promises(job["promises"])
     if job["job"] == "describe":
         _check_promises(record, job, target)
-        return {
-            "kind": target.kind,
-            "capabilities": record.as_json(),
-            "fresh": source.makes_fresh,
-            "limit": record.limit or limit_of(target.subject),
-            "calloc": target.take_zeroed is not None,
-            "realloc": target.resize is not None,
-            "parts": source.parts,
-        }
+        functions = {"calloc": target.take_zeroed, "realloc": target.resize}
+        return Outcome(
+            described={
+                "kind": target.kind,
+                "capabilities": record.as_json(),
+                "fresh": source.makes_fresh,
+                "functions": [name for name, function in functions.items() if function is not None],
+                "parts": source.parts,
+            }
+        )
     return _JOBS[job["job"]](source, record, job, journal)
 
 
@@ -121,31 +121,16 @@ def _is_exception(name: str) -> bool:
     return False
 
 
-def _campaign(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Answer:
+def _campaign(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Outcome:
     chosen = {name: job[name] for name in ("seed", "steps", "seconds")}
     mask = Mask.from_json(job.get("mask"))
     if job.get("threads", 1) > 1:
-        return threaded(source, record, journal, threads=job["threads"], mask=mask, **chosen).as_json(())
+        return threaded(source, record, journal, threads=job["threads"], mask=mask, **chosen)
     chosen |= {name: job[name] for name in ("kind", "first_round", "ages") if name in job}
-    outcome = campaign(source, record, journal, mask=mask, **chosen)
-    return outcome.as_json(journal.steps() if outcome.wrong else ())
+    return campaign(source, record, journal, mask=mask, **chosen)
 
 
-def finding_of(answer: Answer, steps: tuple[HeapStep, ...]) -> Finding | None:
-    """The finding of an answer; if the target has ended its process or hangs, these steps led to it."""
-    if answer.get("finding") is not None:
-        return Finding.from_json(answer["finding"])
-    if "hang" in answer:
-        last = f"after {steps[-1]}" if steps else "before the first step"
-        return Finding("A23-no-hang", f"{answer['hang']:g} seconds {last} nothing had happened", steps)
-    if "crash" not in answer:
-        return None
-    last_line = f" ({answer['said']})" if answer.get("said") else ""
-    last = f"in {steps[-1]}" if steps else "before the first step"
-    return Finding("A22-no-crash", f"the process ended with {answer['crash']} {last}{last_line}", steps)
-
-
-def _program(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Answer:
+def _program(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Outcome:
     """Take the steps of a program; if it is to be short, those of the shortest one that breaks a requirement.
 
     It ends between two steps if its seconds are over, and then has found nothing, or nothing shorter.
@@ -171,7 +156,7 @@ def _program(source: TargetSource, record: Capabilities, job: Job, journal: Jour
         with suppress(SpentError):
             fails(program)
     wrong = broken.get(program)
-    return {"finding": wrong and Finding(wrong.requirement, wrong.message, program, shrunk=shorten).as_json()}
+    return Outcome(None if wrong is None else Finding(wrong.requirement, wrong.message, program, shrunk=shorten))
 
 
 def _taken_until(until: float, steps: Iterable[HeapStep]) -> Iterator[HeapStep]:
@@ -200,39 +185,22 @@ def serve(requests: IO[str], replies: IO[str], clear: Callable[[], None] = lambd
         replies.flush()
 
 
-def _in_child(job: Job) -> Answer:
-    """Do a job in a fork, and wait as long as it makes progress."""
+def _in_child(job: Job) -> dict[str, Any]:
+    """Do a job in a fork, which may become another program, and wait as long as it makes progress."""
     limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE, whole=job.get("whole"), busy=job.get("busy"))
-    journal = Path(job["journal"])
-    if job["job"] == "native":
-        return _natively(job, journal.with_name("answer"), limits)
-    answer = in_fork(partial(answer_to, job), journal.with_name("answer"), limits, Journal(journal).mark)
-    if not isinstance(answer, Death):
-        return answer
-    if answer.kind == "hang":
-        return {"hang": job["hang"]}
-    if answer.kind == "late":
-        return {"late": job["whole"]}
-    how = answer.detail if answer.kind == "crash" else f"exit status {answer.detail}"
-    return {"crash": how, "said": answer.last_line}
+    path, command = Path(job["journal"]), job.get("command")
+    work = partial(answer_to, job) if command is None else partial(os.execv, command[0], command)
+    with Journal(path, *job["layout"]) as journal:
+        answer = in_fork(work, path.with_name("answer"), limits, journal.mark)
+    return {"death": vars(answer)} if isinstance(answer, Death) else answer
 
 
-def _natively(job: Job, answer: Path, limits: Limits) -> Answer:
-    """Run the native driver in a fork, as another program."""
-    program, *_ = command = job["command"]
-    path, *layout = job["layout"]
-    with Journal(Path(path), *layout) as journal:
-        run = partial(os.execv, program, command)
-        death = in_fork(run, answer, limits, journal.mark)
-        return {"death": vars(death)} if isinstance(death, Death) else death
-
-
-def answer_to(job: Job) -> Answer:
-    """Do a job in this process; a target that cannot be used gives an answer too."""
+def answer_to(job: Job) -> dict[str, Any]:
+    """The outcome of a job in this process as data; a target that cannot be used gives an answer too."""
     journal = Journal(Path(job["journal"]))
     journal.stay()
     try:
-        return perform(TargetSource(job["target"]), job, journal)
+        return perform(TargetSource(job["target"]), job, journal).as_json()
     except TargetError as error:
         return {"error": str(error)}
 

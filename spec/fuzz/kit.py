@@ -16,9 +16,8 @@ from syncedmem.model.defaults import FUZZ
 from .campaign import Stage, stages
 from .capabilities import Capabilities
 from .examiner import Examiner, unrepeated
-from .finding import MOST_STEPS, EngineError, Finding, TargetError, kind_of
+from .finding import EngineError, Finding, TargetError, kind_of
 from .isolation import Inline, Isolated
-from .jobs import finding_of
 from .loops import folded
 from .mask import Mask, read_known, reason_of, requirement_named
 from .native_driver.running import NativeDriver
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from .isolation import JobPlace
-    from .jobs import Answer, Job
+    from .jobs import Job
+    from .outcome import Outcome
 
 __all__ = ["fuzz"]
 
@@ -116,10 +116,10 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     reasons = {} if known is None else read_known(Path(known))
     place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
     with place:
-        described = place.perform({"job": "describe", "promises": dict(promises or {}), "threads": threads})
-        if "kind" not in described:
-            death = finding_of(described, ())
-            raise TargetError(f"{target} cannot be opened: {death.message if death else described}")
+        opened = place.perform({"job": "describe", "promises": dict(promises or {}), "threads": threads})
+        described = opened.described
+        if described is None:
+            raise TargetError(f"{target} cannot be opened: {opened.finding and opened.finding.message}")
         name = target if isinstance(target, str) else spelling(target)
         report = Report(
             name or TargetSource(target).name,
@@ -134,7 +134,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             named=name is not None,
             skipped=skipped,
             known=reasons,
-            functions=tuple(name for name in ("calloc", "realloc") if described[name]),
+            functions=tuple(described["functions"]),
             parts=described["parts"],
             planned=min(steps, int(seconds * _SLOWEST)),
         )
@@ -164,11 +164,11 @@ class _Tally:
     wasted: int = 0
     mask: Mask = _NO_MASK  # of the present job
 
-    def add(self, answer: Answer) -> None:
+    def add(self, outcome: Outcome) -> None:
         """Add what a job has done."""
-        self.rounds += answer["rounds"]
-        self.steps += answer["operations"]
-        self.seconds += answer["seconds"]
+        self.rounds += outcome.rounds
+        self.steps += outcome.operations
+        self.seconds += outcome.seconds
 
 
 class _Progress:
@@ -257,10 +257,10 @@ class _Campaigns:
 
     def _take_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> None:
         """Rounds of the fast generator, in the stages of a plan."""
-        self._take(generator, self._answers_of_stages(generator, plan, seconds))
+        self._take(generator, self._outcomes_of_stages(generator, plan, seconds))
 
-    def _answers_of_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> Iterator[Answer]:
-        """An answer for each process; after a failing round, the next ones are in a process of their own."""
+    def _outcomes_of_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> Iterator[Outcome]:
+        """An outcome for each process; after a failing round, the next ones are in a process of their own."""
         tally, deadline = self._tallies[generator], time.perf_counter() + seconds
         for index, stage in enumerate(plan):
             # Each stage has its share of the time that is left.
@@ -271,30 +271,16 @@ class _Campaigns:
                 chosen = stage._replace(first_round=number, steps=steps)
                 job: Job = {"job": "campaign", **chosen._asdict(), "seconds": end - time.perf_counter()}
                 self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), self._examiner.count_steps)
-                answer = self._answer_of_rounds(job, self._next_mask(tally))
-                steps, number = steps - answer["operations"], number + answer["rounds"]
-                failed = answer.get("finding", True) is not None
-                yield answer
+                outcome = self._outcome_of_rounds(job, self._next_mask(tally))
+                steps, number, failed = steps - outcome.operations, number + outcome.rounds, outcome.failed
+                yield outcome
 
-    def _answer_of_rounds(self, job: Job, mask: Mask) -> Answer:
-        """The answer to a job of rounds; if its process has ended, with the counts that are in the journal."""
-        start = time.perf_counter()
+    def _outcome_of_rounds(self, job: Job, mask: Mask) -> Outcome:
+        """The outcome of a job of rounds; if its process has ended, what it had checked is not known."""
         self._examiner.rounds = job, mask
-        answer = self._examiner.ask(job, mask)
-        if "operations" in answer:
-            return answer
-        self._report.lost = True
-        journal = self._place.journal
-        begun, operations = journal.entered()[0], journal.moved()[1]
-        spoilt = begun < 0 or not 0 <= operations <= job["steps"] + MOST_STEPS  # the last round comes to its end
-        counts = {
-            "rounds": max(begun - job["first_round"], 0) + 1,
-            "operations": 0 if spoilt else operations,
-            "last": journal.last_round(),
-            "seconds": time.perf_counter() - start,
-            "spoilt": spoilt,
-        }
-        return answer | counts
+        outcome = self._examiner.ask(job, mask)
+        self._report.lost |= outcome.death is not None
+        return outcome
 
     def _take_threads(self, seconds: float) -> None:
         """Several threads, in C if that is possible."""
@@ -304,8 +290,8 @@ class _Campaigns:
         self._tallies["threads"] = tally = _Tally(steps)
         self._progress.show("threads", 0, steps, self._examiner.count_steps)
         job: Job = {"job": "campaign", "steps": steps, "seconds": seconds, "first_round": 0}
-        answer = self._answer_of_rounds({**job, "threads": self._report.threads}, self._next_mask(tally))
-        self._take("threads", [answer])
+        outcome = self._outcome_of_rounds({**job, "threads": self._report.threads}, self._next_mask(tally))
+        self._take("threads", [outcome])
 
     def _take_natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
@@ -313,33 +299,33 @@ class _Campaigns:
         tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
         try:
-            options = self._place, report.target, report.capabilities, report.hang, report.parts
-            driver = NativeDriver.of(*options) if report.protected else None
+            options = report.target, report.capabilities, report.hang, report.parts
+            driver = NativeDriver.of(self._place, *options) if isinstance(self._place, Isolated) else None
             if driver is None:
                 return False
             self._progress.show(generator, 0, tally.planned, driver.taken)
-            answers = driver.answers(
+            outcomes = driver.outcomes(
                 seed=report.seed,
                 steps=tally.planned,
                 seconds=seconds,
                 threads=threads,
                 unjudged=lambda: self._next_mask(tally).unjudged,
             )
-            self._take(generator, answers, driver.taken)
+            self._take(generator, outcomes, driver.taken)
         except TargetError as error:
             report.notes.append(f"the native driver has not run: {error}")
             return False
         return True
 
-    def _take(self, generator: str, answers: Iterable[Answer], live: Callable[[], int] = int) -> None:
-        """Take the answers of a generator, until too many in a row have nothing new."""
+    def _take(self, generator: str, outcomes: Iterable[Outcome], live: Callable[[], int] = int) -> None:
+        """Take the outcomes of a generator, until too many in a row have nothing new."""
         tally, report = self._tallies[generator], self._report
         try:
-            for answer in answers:
-                finding = self._finding_in(answer, generator)
-                tally.add(answer)
+            for outcome in outcomes:
+                finding = self._finding_in(outcome, generator)
+                tally.add(outcome)
                 if finding is not None:
-                    self._count(tally, finding, answer["last"])
+                    self._count(tally, finding, outcome.last)
                 self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), live)
                 if tally.wasted >= _PATIENCE or self._is_over():
                     break
@@ -370,25 +356,25 @@ class _Campaigns:
         tally.mask = self._examiner.skipped | Mask.after(findings)
         return tally.mask
 
-    # --- answers
+    # --- outcomes
 
-    def _finding_in(self, answer: Answer, generator: str) -> Finding | None:
-        """The finding of an answer; what it says of the target goes into the report."""
-        self._report.checked += Counter(answer.get("checked", {}))
-        if answer.get("unread") is not None:
-            self._report.unread = answer["unread"]
-        if answer.get("spoilt"):
+    def _finding_in(self, outcome: Outcome, generator: str) -> Finding | None:
+        """The finding of an outcome; what it says of the target goes into the report."""
+        self._report.checked += outcome.checked
+        if outcome.unread is not None:
+            self._report.unread = outcome.unread
+        if outcome.spoilt:
             self._examiner.note(
                 "the target has overwritten the record of its steps: those of that process are not counted"
             )
-        finding = finding_of(answer, self._place.journal.steps() if "checked" not in answer else ())
+        finding = outcome.finding
         if finding is None:
             return None
         if generator == "threads":
             # If only several threads find a bug, it is one of threads, whatever requirement it breaks.
             message = f"{finding.requirement}: {finding.message}"
             finding = replace(finding, requirement="A20-threads", message=message, program=(), repeats=False)
-        operations = self._tallies[generator].steps + answer["operations"]
+        operations = self._tallies[generator].steps + outcome.operations
         return replace(finding, generator=generator, operations=operations)
 
     # --- findings

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.fuzz import Capabilities, Finding, HeapStep, Report
 from syncedmem.spec.fuzz.examiner import Examiner
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.loops import items_from_json
 from syncedmem.spec.fuzz.mask import Mask
+from syncedmem.spec.fuzz.outcome import Outcome
 
 HANG, CALLS = 5.0, 299
 PROGRAM = tuple(HeapStep("allocate", (number, 64 + number, 0, 0)) for number in range(CALLS))
@@ -30,7 +32,7 @@ class Place:
         """The time."""
         return self.now
 
-    def perform(self, job: dict[str, Any]) -> dict[str, Any]:
+    def perform(self, job: dict[str, Any]) -> Outcome:
         """Do a job."""
         self.ends.append(self.now + job["whole"])
         shows = len(items_from_json(job["program"])) >= CALLS
@@ -38,11 +40,10 @@ class Place:
         takes = self._each + (job.get("hang", HANG) if hangs else 0.0)
         self.now += min(takes, job["whole"])
         if takes > job["whole"]:
-            return {"late": job["whole"]}
-        if hangs:
-            return {"hang": job.get("hang", HANG)}
-        found = Finding(self._requirement, "wrong", ()).as_json() if shows else None
-        return {"crash": "SIGABRT"} if found and self._requirement == "A22-no-crash" else {"finding": found}
+            return Outcome(death=Death("late", f"{job['whole']:g}"))
+        message = f"{job.get('hang', HANG):g} seconds after it nothing had happened" if hangs else "wrong"
+        death = Death("hang", "5") if hangs else None
+        return Outcome(Finding(self._requirement, message, ()) if shows else None, death)
 
 
 def examined(requirement: str, seconds: float, each: float = 0.01) -> tuple[Finding, Place]:

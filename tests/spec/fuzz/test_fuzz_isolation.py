@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from mutants.allocator import Pool
 
+from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.fuzz import OPERATIONS, HeapStep, TargetError, fuzz
 from syncedmem.spec.fuzz.isolation import Isolated
 from syncedmem.spec.fuzz.journal import Journal
@@ -28,17 +29,17 @@ def test_a_worker_answers_and_survives(tmp_path: Path) -> None:
         "class Hangs(Base):\n    def allocate(self, size): time.sleep(60)\n",
         encoding="utf-8",
     )
-    answers: list[dict[str, Any]] = []
+    deaths: list[Death | None] = []
     for name, hang in (("Dies", 30), ("Leaves", 30), ("Hangs", 0.3)):
         with Isolated(f"{file}:{name}", hang) as place:
-            answers += [place.perform({"job": "program", "program": [["allocate", 0, 8]], "promises": {}})]
+            deaths += [place.perform({"job": "program", "program": [["allocate", 0, 8]], "promises": {}}).death]
             assert (HeapStep("allocate", (0, 8, 0, 0)),) == place.journal.steps()
 
     assert [
-        {"crash": "SIGABRT", "said": "last words"},
-        {"crash": "exit status 3", "said": ""},
-        {"hang": 0.3},
-    ] == answers
+        Death("crash", "SIGABRT", last_line="last words"),
+        Death("exit", "3"),
+        Death("hang", "0.3"),
+    ] == deaths
 
 
 def test_a_round_that_the_target_has_overwritten_is_not_believed(tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_a_worker_that_is_gone_is_replaced() -> None:
         place.worker.process.kill()
         place.worker.process.wait()
 
-        assert place.perform({"job": "describe", "promises": {}})["fresh"]
+        assert place.perform({"job": "describe", "promises": {}}).described
 
 
 @pytest.mark.deep

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +13,7 @@ from syncedmem.spec.fuzz.isolation import Isolated
 from syncedmem.spec.fuzz.native_driver import building
 from syncedmem.spec.fuzz.native_driver.building import built
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver
+from syncedmem.spec.fuzz.outcome import Outcome
 from syncedmem.spec.fuzz.recognition import TargetSource
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def forget() -> None:
     building.compiled_driver.cache_clear()
 
 
-def answers(  # noqa: PLR0913 -- the options of a run
+def outcomes(  # noqa: PLR0913 -- the options of a run
     target: str,
     threads: int = 1,
     promises: dict[str, str] | None = None,
@@ -62,17 +63,17 @@ def answers(  # noqa: PLR0913 -- the options of a run
     hang: float = 30,
     steps: int = 400_000,
     unjudged: Sequence[str] = (),
-) -> list[Any]:
-    """Return the answers of the native driver, up to the first finding."""
+) -> list[Outcome]:
+    """Return the outcomes of the native driver, up to the first finding."""
     source = TargetSource(target)
     record = source.open().capabilities.with_promises(promises or {})
     with Isolated("libc.so.6:malloc,free", hang) as place:
         driver = NativeDriver.of(place, target, record, hang, source.parts)
         assert driver is not None
-        found: list[Any] = []
-        for answer in driver.answers(seed=0, steps=steps, seconds=60, threads=threads, unjudged=lambda: unjudged):
-            found.append(answer)
-            if answer["finding"] is not None:
+        found: list[Outcome] = []
+        for outcome in driver.outcomes(seed=0, steps=steps, seconds=60, threads=threads, unjudged=lambda: unjudged):
+            found.append(outcome)
+            if outcome.finding is not None:
                 break
         return found
 
@@ -81,9 +82,9 @@ def finding(
     target: str, threads: int = 1, promises: dict[str, str] | None = None, *, hang: float = 30, steps: int = 400_000
 ) -> Finding:
     """Return what the native driver finds."""
-    found = answers(target, threads, promises, hang=hang, steps=steps)[-1]["finding"]
+    found = outcomes(target, threads, promises, hang=hang, steps=steps)[-1].finding
     assert found is not None, "nothing was found"
-    return Finding.from_json(found)
+    return found
 
 
 def source(tmp_path: Path, text: str, name: str = "pool.c") -> str:
@@ -147,7 +148,7 @@ def test_null_is_judged(tmp_path: Path) -> None:
 def test_an_allocator_that_mostly_refuses_is_legal_too(of: int, tmp_path: Path) -> None:
     moody = f"void *take(size_t n) {{ return rand() % {of} ? 0 : malloc(n); }} void give(void *p) {{ free(p); }}"
 
-    assert [None] == list({it["finding"] for it in answers(source(tmp_path, moody))})
+    assert [None] == list({it.finding for it in outcomes(source(tmp_path, moody))})
 
 
 # --- how a process ends
@@ -178,7 +179,7 @@ def test_a_driver_that_cannot_begin_says_why(text: str, said: str, tmp_path: Pat
         driver = NativeDriver.of(place, target, Capabilities(), 1.0, {"malloc": "take", "free": "give"})
         assert driver is not None
         with pytest.raises(TargetError, match=f"the native driver .*{said}"):
-            list(driver.answers(seed=0, steps=10, seconds=1))
+            list(driver.outcomes(seed=0, steps=10, seconds=1))
 
 
 def test_what_is_skipped_hides_nothing_from_it() -> None:
@@ -186,7 +187,7 @@ def test_what_is_skipped_hides_nothing_from_it() -> None:
     target = f"{SUPPORT / 'faulty_allocators.c'}:dirty_malloc,dirty_free,dirty_calloc"
 
     assert "A13-zeroed" == finding(target).requirement
-    assert {None} == {it["finding"] for it in answers(target, unjudged=["A13-zeroed"])}
+    assert {None} == {it.finding for it in outcomes(target, unjudged=["A13-zeroed"])}
 
 
 def test_what_is_known_hides_nothing_from_it_either(tmp_path: Path) -> None:
@@ -228,12 +229,12 @@ def test_what_only_the_native_driver_saw_is_a_note(
 ) -> None:
     """Unless a process has ended: that does not come of an allocator that is right."""
     once = Finding(requirement, "seen once", (HeapStep("allocate", (0, 8, 0, 0)),), "native")
-    answer = {"operations": 1, "rounds": 1, "seconds": 0.1, "last": 0, "finding": once.as_json()}
+    outcome = Outcome(once, operations=1, rounds=1, seconds=0.1)
 
-    def answers(*_: object, **__: object) -> list[object]:
-        return [answer | {"spoilt": False}]
+    def outcomes(*_: object, **__: object) -> list[Outcome]:
+        return [outcome]
 
-    monkeypatch.setattr(NativeDriver, "answers", answers)
+    monkeypatch.setattr(NativeDriver, "outcomes", outcomes)
     found = fuzz("libc.so.6:malloc,free", steps=1)
 
     assert passed == found.passed
@@ -328,7 +329,7 @@ def test_an_object_whose_calls_take_an_alignment_is_driven(tmp_path: Path) -> No
     """
     for wrong, requirement in (("", None), (" / 2", "A14-resize-keeps")):
         target = source(tmp_path, text.replace("WRONG", wrong)).replace("take,give", "my_*") + "?abi=resource"
-        found = answers(target, steps=40_000)[-1]
+        found = outcomes(target, steps=40_000)[-1]
 
-        assert requirement == (found["finding"] and found["finding"]["requirement"])
-        assert found["checked"]["A14-resize-keeps"]
+        assert requirement == (found.finding and found.finding.requirement)
+        assert found.checked["A14-resize-keeps"]
