@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .recognition import TargetSource
     from .rounds import Kind
 
-__all__ = ["Stage", "campaign", "stages", "threaded"]
+__all__ = ["Stage", "campaign", "stages"]
 
 _YOUNG_PROCESSES = 16
 _SHORTEST_LIFE = 1 << 11
@@ -44,6 +44,7 @@ class Stage(NamedTuple):
     first_round: int
     steps: int
     ages: bool
+    threads: int = 1
 
 
 def stages(steps: int) -> list[Stage]:
@@ -75,23 +76,27 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     seconds: float,
     kind: Kind = "drawn",
     first_round: int = 0,
-    rounds: int = 1 << 62,
     ages: bool = False,
+    threads: int = 1,
     mask: Mask = _NO_MASK,
 ) -> Outcome:
-    """Take random steps until something is wrong, or steps, rounds or seconds are used up.
+    """Take random steps until something is wrong, or steps or seconds are used up.
 
     Afterwards the journal has the steps of the last round, or of all rounds if these have the same target: if it ages,
     or if the source makes no new ones.  The same numbers take the same steps.
+
+    Several threads take drawn steps on one target, and nobody can take the same again: so they leave no program.
     """
+    if threads > 1:
+        return _threaded(
+            source, capabilities, journal, seed=seed, steps=steps, seconds=seconds, threads=threads, mask=mask
+        )
     outcome, wrong, target, access = Outcome(), None, None, None
     fresh = source.makes_fresh and not ages
     deadline = time.perf_counter() + seconds
     number = first_round
     # A round is always taken to its end, so that the same seed takes the same steps.
     while wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
-        if outcome.rounds >= rounds:
-            break
         if target is None or fresh or journal.full:
             target = source.open() if target is None or fresh else target
             journal.begin()
@@ -142,7 +147,7 @@ def _unless_left_out(wrong: Violation, mask: Mask) -> Violation | None:
     return None if wrong.requirement in mask.unjudged else wrong
 
 
-def threaded(  # noqa: PLR0913 -- as campaign
+def _threaded(  # noqa: PLR0913 -- as campaign
     source: TargetSource,
     capabilities: Capabilities,
     journal: Journal,
@@ -151,7 +156,7 @@ def threaded(  # noqa: PLR0913 -- as campaign
     steps: int,
     seconds: float,
     threads: int,
-    mask: Mask = _NO_MASK,
+    mask: Mask,
 ) -> Outcome:
     """Run the fast generator in several threads on one target, with one shadow heap of addresses."""
     # A block that one thread frees twice may belong to another thread by then, so this cannot be judged.

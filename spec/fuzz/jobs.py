@@ -24,7 +24,7 @@ from ..engine.descendants import adopt_orphans, end_children, end_with_parent
 from ..engine.fork import in_fork
 from ..engine.supervisor import Death, Limits
 from ..engine.violation import Violation
-from .campaign import campaign, threaded
+from .campaign import Stage, campaign
 from .driver import Driver
 from .finding import Finding, TargetError
 from .journal import Journal
@@ -122,12 +122,8 @@ def _is_exception(name: str) -> bool:
 
 
 def _campaign(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Outcome:
-    chosen = {name: job[name] for name in ("seed", "steps", "seconds")}
-    mask = Mask.from_json(job.get("mask"))
-    if job.get("threads", 1) > 1:
-        return threaded(source, record, journal, threads=job["threads"], mask=mask, **chosen)
-    chosen |= {name: job[name] for name in ("kind", "first_round", "ages") if name in job}
-    return campaign(source, record, journal, mask=mask, **chosen)
+    chosen = {name: job[name] for name in ("seed", "seconds", *Stage._fields)}
+    return campaign(source, record, journal, mask=Mask.from_json(job["mask"]), **chosen)
 
 
 def _program(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Outcome:

@@ -256,7 +256,7 @@ class _Campaigns:
     # --- the generators
 
     def _take_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> None:
-        """Rounds of the fast generator, in the stages of a plan."""
+        """The stages of a plan, which the fast generator takes."""
         self._take(generator, self._outcomes_of_stages(generator, plan, seconds))
 
     def _outcomes_of_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> Iterator[Outcome]:
@@ -271,27 +271,19 @@ class _Campaigns:
                 chosen = stage._replace(first_round=number, steps=steps)
                 job: Job = {"job": "campaign", **chosen._asdict(), "seconds": end - time.perf_counter()}
                 self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), self._examiner.count_steps)
-                outcome = self._outcome_of_rounds(job, self._next_mask(tally))
+                self._examiner.rounds = job, self._next_mask(tally)
+                outcome = self._examiner.ask(*self._examiner.rounds)
+                self._report.lost |= outcome.death is not None
                 steps, number, failed = steps - outcome.operations, number + outcome.rounds, outcome.failed
                 yield outcome
-
-    def _outcome_of_rounds(self, job: Job, mask: Mask) -> Outcome:
-        """The outcome of a job of rounds; if its process has ended, what it had checked is not known."""
-        self._examiner.rounds = job, mask
-        outcome = self._examiner.ask(job, mask)
-        self._report.lost |= outcome.death is not None
-        return outcome
 
     def _take_threads(self, seconds: float) -> None:
         """Several threads, in C if that is possible."""
         if self._take_natively(self._report.threads, seconds):
             return
-        steps = self._report.steps * 4  # two threads must meet, which is rare
-        self._tallies["threads"] = tally = _Tally(steps)
-        self._progress.show("threads", 0, steps, self._examiner.count_steps)
-        job: Job = {"job": "campaign", "steps": steps, "seconds": seconds, "first_round": 0}
-        outcome = self._outcome_of_rounds({**job, "threads": self._report.threads}, self._next_mask(tally))
-        self._take("threads", [outcome])
+        plan = [Stage("drawn", 0, self._report.steps * 4, ages=True, threads=self._report.threads)]  # two must meet
+        self._tallies["threads"] = _Tally(plan[0].steps)
+        self._take_stages("threads", plan, seconds)
 
     def _take_natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
