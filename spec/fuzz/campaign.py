@@ -120,7 +120,7 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         wrong = _closed(Driver(target, capabilities, journal, mask=mask), mask)
     outcome.last = journal.last_round()
     if wrong is not None:
-        outcome.finding = Finding(wrong.requirement, wrong.message, journal.steps(), operations=outcome.operations)
+        outcome.finding = Finding(wrong.requirement, wrong.message, journal.steps())
     return outcome
 
 
@@ -186,7 +186,7 @@ def _threaded(  # noqa: PLR0913 -- as campaign
     outcome.seconds = time.perf_counter() - deadline + seconds
     outcome.checked["A20-threads"] = outcome.operations
     if wrong:
-        outcome.finding = Finding(wrong[0].requirement, wrong[0].message, (), operations=outcome.operations)
+        outcome.finding = Finding(wrong[0].requirement, wrong[0].message, ())
     return outcome
 
 

@@ -10,7 +10,7 @@ from .finding import EngineError, Finding, HeapStep, TargetError, kind_of
 from .isolation import Isolated
 from .loops import folded, items_as_json
 from .mask import NEEDED, Mask
-from .native_driver.running import FROM_OUTSIDE
+from .outcome import FROM_OUTSIDE
 from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, SpentError, raised, shortened
 
 if TYPE_CHECKING:
@@ -87,13 +87,13 @@ class Examiner:
         last = self._report.hang + share * _LOOKS_SHARE / 2 if requirement == "A23-no-hang" else share * _LOOKS_SHARE
         self._shorten_until = min(self._look_until - last, self._until + SHORTENING_SECONDS)
 
-    def examined(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
-        """The finding with its shortest program; None, with a note, if it says nothing about the target."""
+    def examined(self, finding: Finding, outcome: Outcome, mask: Mask) -> Finding | None:
+        """A finding with its shortest program; None, with a note, if it says nothing about the target."""
         if finding.requirement == "A23-no-hang" and self._is_slow(finding, mask):
             self.note(f"slow: {finding.message}; alone, and with more time, it came to its end")
             return None
         self._begin(finding.requirement)
-        short = self._as_arena(finding, mask) or self._shrink(finding, last, mask)
+        short = self._as_arena(finding, mask) or self._shrink(finding, outcome, mask)
         if short is None:
             outside = "its steps, taken again, did not show it, so something outside has ended the process"
             self.note_failure(EngineError(f"{finding.message}; {outside}"))
@@ -129,18 +129,14 @@ class Examiner:
         tried = False
         with Isolated(self._report.target, self._report.hang) as elsewhere:
             for program in [finding.program, *raised(finding.program)]:
-                shown = [self._shown(program, finding.requirement, mask, elsewhere, heap) for heap in _HEAPS]
+                look = program, finding.requirement, mask, self._look_until
+                shown = [self._repeat(*look, place=elsewhere, heap=heap) for heap in _HEAPS]
                 if shown[0] is not None and None not in shown:
                     return replace(finding, program=program, message=shown[0].message)
-                if self._clock() > self._look_until:
+                if self._clock() >= self._look_until:
                     break  # and nobody knows what this program would have shown
                 tried = True
         return replace(finding, elsewhere=not tried)
-
-    def _shown(self, program: Program, requirement: str, mask: Mask, place: JobPlace, heap: int) -> Finding | None:
-        """The finding of a program in a place with another heap, if it breaks the requirement."""
-        finding = self.ask(_program_job(program) | {"heap": heap}, mask, self._look_until, place).finding
-        return finding if finding is not None and finding.requirement == requirement else None
 
     def _not_without(self, finding: Finding) -> str:
         """What a crash that does not repeat needs: each kind of step without which the same rounds do not crash."""
@@ -177,13 +173,14 @@ class Examiner:
         arena = self._repeat((HeapStep("reuse", _ARENA),), finding.requirement, mask, self._look_until)
         return arena and replace(finding, message=arena.message, program=arena.program, shrunk=True)
 
-    def _shrink(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
+    def _shrink(self, finding: Finding, outcome: Outcome, mask: Mask) -> Finding | None:
         """The finding with the shortest program; None if it is not one, because something outside ended the process."""
         begun = self._place.journal.moved()[0]
         count_programs = lambda: self._place.journal.moved()[0] - begun  # noqa: E731 -- one of a few lines is a riddle
         self._show(f"shortening {finding.requirement.partition('-')[0]}", 0, TRIES, count_programs)
         finding = replace(finding, after=tuple(sorted(mask.unjudged - self.skipped.unjudged - {finding.requirement})))
-        for program in (finding.program[last:], finding.program) if last else (finding.program,):
+        for last in dict.fromkeys((outcome.last, 0)):
+            program = finding.program[last:]
             short = self._shorten(finding.requirement, program, mask)
             if short is None:
                 continue
@@ -191,15 +188,15 @@ class Examiner:
             plain = self._repeat(*again) if finding.after else short
             after = () if plain is not None else finding.after
             return replace(finding, message=(plain or short).message, program=short.program, shrunk=True, after=after)
-        return self._judge_unseen(finding)
+        return self._judge_unseen(finding, outcome)
 
-    def _judge_unseen(self, finding: Finding) -> Finding | None:
+    def _judge_unseen(self, finding: Finding, outcome: Outcome) -> Finding | None:
         """A finding that was not seen again, unless something outside has ended the process."""
         if self._clock() >= self._shorten_until:
             return finding  # there was no time to look
         if finding.requirement == "A23-no-hang" and finding.program:
             return finding  # it was seen again, because it is not slow
-        if any(f" {signal} " in f"{finding.message} " for signal in FROM_OUTSIDE):
+        if outcome.death is not None and outcome.death.detail in FROM_OUTSIDE:
             return None
         message = finding.message + self._not_without(finding)
         return replace(unrepeated(finding), message=message)
@@ -215,30 +212,36 @@ class Examiner:
                 if len(folded(short.program)) <= _SHORT:
                     return short
                 program = short.program
-        quick = min(self._report.hang, _QUICK_HANG)
+        hangs = requirement == "A23-no-hang"
+        quick = min(self._report.hang, _QUICK_HANG) if hangs else None
 
         def fails(shorter: Program) -> bool:
             if self._clock() >= self._shorten_until:
                 raise SpentError
-            return self._repeat(shorter, requirement, mask, self._shorten_until, quick) is not None
+            return self._repeat(shorter, requirement, mask, self._shorten_until, hang=quick) is not None
 
-        tries = HANG_TRIES if requirement == "A23-no-hang" else DEATH_TRIES
-        shortest = shortened(program, fails, tries, self._place.journal.calls)
+        shortest = shortened(program, fails, HANG_TRIES if hangs else DEATH_TRIES, self._place.journal.calls)
         return self._repeat(shortest, requirement, mask, self._look_until)
 
-    def _repeat(
-        self, program: Program, requirement: str, mask: Mask, until: float, hang: float | None = None
+    def _repeat(  # noqa: PLR0913 -- the options of a look
+        self,
+        program: Program,
+        requirement: str,
+        mask: Mask,
+        until: float,
+        *,
+        hang: float | None = None,
+        place: JobPlace | None = None,
+        heap: int = 0,
     ) -> Finding | None:
-        """The finding of a program in its own process, if it breaks the same requirement until then."""
-        left, hang = until - self._clock(), self._report.hang if hang is None else hang
-        hangs = requirement == "A23-no-hang"
-        if left <= (hang if hangs else 0):
+        """The finding of a program in a process of its own, if it breaks the same requirement until then."""
+        left, hang = until - self._clock(), hang or self._report.hang
+        if left <= (hang if requirement == "A23-no-hang" else 0):
             return None
-        job = _program_job(program) | {"seconds": left} | ({"hang": hang} if hangs else {})
-        finding = self.ask(job, mask, until).finding
-        if finding is None or finding.requirement != requirement:
-            return None
-        return replace(finding, program=program)  # without the frees at its end
+        job = _program_job(program) | {"seconds": left, "hang": hang, "heap": heap}
+        finding = self.ask(job, mask, until, place).finding
+        # Without the frees at its end.
+        return replace(finding, program=program) if finding and finding.requirement == requirement else None
 
 
 def unrepeated(finding: Finding) -> Finding:

@@ -66,7 +66,7 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Outcome:
     TargetError
         If the target or the record cannot be used.
     """
-    if "heap" in job:
+    if job.get("heap"):
         _stir(job["heap"])
     target = source.open()
     record = target.capabilities.with_promises(job["promises"])
@@ -145,14 +145,13 @@ def _program(source: TargetSource, record: Capabilities, job: Job, journal: Jour
             broken[steps] = wrong
         return steps in broken
 
-    shorten = job["job"] == "shorten"
-    if shorten:
+    if job["job"] == "shorten":
         program = shortened(program, fails, count_calls=journal.calls)
     else:
         with suppress(SpentError):
             fails(program)
     wrong = broken.get(program)
-    return Outcome(None if wrong is None else Finding(wrong.requirement, wrong.message, program, shrunk=shorten))
+    return Outcome(None if wrong is None else Finding(wrong.requirement, wrong.message, program))
 
 
 def _taken_until(until: float, steps: Iterable[HeapStep]) -> Iterator[HeapStep]:

@@ -317,7 +317,7 @@ class _Campaigns:
                 finding = self._finding_in(outcome, generator)
                 tally.add(outcome)
                 if finding is not None:
-                    self._count(tally, finding, outcome.last)
+                    self._count(tally, finding, outcome)
                 self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), live)
                 if tally.wasted >= _PATIENCE or self._is_over():
                     break
@@ -325,14 +325,14 @@ class _Campaigns:
             if tally.rounds:
                 report.ran(generator, tally.rounds, tally.steps, tally.seconds)
 
-    def _count(self, tally: _Tally, finding: Finding, last: int) -> None:
+    def _count(self, tally: _Tally, finding: Finding, outcome: Outcome) -> None:
         """Keep a finding, and count what it has cost if it is not new; one of several threads is enough."""
         tally.failures += 1
         if finding.requirement == "A20-threads":
             if finding.requirement not in self._report.skipped:
                 self._add(finding)
             tally.wasted = _PATIENCE
-        elif self._keep(finding, last, tally.mask):
+        elif self._keep(finding, outcome, tally.mask):
             tally.wasted = 0
         else:
             tally.wasted += _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
@@ -371,7 +371,7 @@ class _Campaigns:
 
     # --- findings
 
-    def _keep(self, finding: Finding, last: int, mask: Mask) -> bool:
+    def _keep(self, finding: Finding, outcome: Outcome, mask: Mask) -> bool:
         """Shorten a finding, and keep it if it is new; return whether it is."""
         report = self._report
         if finding.requirement in report.skipped:
@@ -385,7 +385,7 @@ class _Campaigns:
         report.violating.append(raw)  # it must not be lost if the run is interrupted now
         self._changed(report)
         try:
-            short = self._examiner.examined(finding, last, mask)
+            short = self._examiner.examined(finding, outcome, mask)
         except (EngineError, TargetError) as error:
             self._examiner.note_failure(error)
             short = raw

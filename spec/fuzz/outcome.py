@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from ..engine.supervisor import Death
     from .journal import Journal
 
-__all__ = ["Outcome", "finding_of"]
+__all__ = ["FROM_OUTSIDE", "Outcome", "finding_of"]
+
+FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
+"""Signals that come from another process: if they do not come again, they say nothing about the target."""
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +16,7 @@ from ..journal import RUNNING, UNUSABLE, WRONG, Header, Journal
 from ..mask import DAMAGED
 from ..native import ABIS, LibraryAddress
 from ..oracle import OF_CONTENTS
-from ..outcome import Outcome, finding_of
+from ..outcome import FROM_OUTSIDE, Outcome, finding_of
 from ..rounds import TOO_MUCH
 from .building import built, compiled_driver, requirements_judged
 
@@ -27,12 +26,10 @@ if TYPE_CHECKING:
     from ..capabilities import Capabilities
     from ..isolation import Isolated
 
-__all__ = ["FROM_OUTSIDE", "NativeDriver"]
+__all__ = ["NativeDriver"]
 
 _NO_BEGIN = ("2", "125")
 """The exit statuses of a driver that has no journal, or no memory."""
-FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
-"""Signals that come from another process: if they do not come again, they say nothing about the target."""
 
 _STEPS, _ROUNDS = 200_000, 64
 """The most of a process with one thread, whose steps are all kept."""
@@ -159,7 +156,7 @@ class NativeDriver:
             "A20-threads": operations if journal.threads > 1 else 0,
         }
         return Outcome(
-            _finding(journal, header, death, operations),
+            _finding(journal, header, death),
             None if header.state != RUNNING else death,
             operations,
             header.rounds,
@@ -179,11 +176,8 @@ class NativeDriver:
         )
 
 
-def _finding(journal: Journal, header: Header, death: Death, operations: int) -> Finding | None:
+def _finding(journal: Journal, header: Header, death: Death) -> Finding | None:
     """The finding of a process; None if nothing was wrong."""
     if header.state == WRONG:
-        program = journal.steps() if journal.threads == 1 else ()
-        found: Finding | None = Finding(header.requirement, header.message, program)
-    else:
-        found = finding_of(death, journal) if header.state == RUNNING else None
-    return found and replace(found, operations=operations)
+        return Finding(header.requirement, header.message, journal.steps() if journal.threads == 1 else ())
+    return finding_of(death, journal) if header.state == RUNNING else None

@@ -51,7 +51,7 @@ def examined(requirement: str, seconds: float, each: float = 0.01) -> tuple[Find
     place: Any = Place(requirement, each)
     report = Report("a:b", "", Capabilities(), {}, 0, 9, 1, HANG, protected=False)
     examiner = Examiner(place, report, seconds, lambda *_: None, fresh=False, clock=place.clock)
-    found = examiner.examined(Finding(requirement, "wrong", PROGRAM), 0, Mask())
+    found = examiner.examined(Finding(requirement, "wrong", PROGRAM), Outcome(), Mask())
 
     assert found is not None, report.errors
     return found, place
