@@ -22,7 +22,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from mutants.allocator import Pool
 
 from syncedmem.spec.fuzz.campaign import campaign, stages
-from syncedmem.spec.fuzz.isolation import Isolated
+from syncedmem.spec.fuzz.jobs import Isolated
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.mask import Mask
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver

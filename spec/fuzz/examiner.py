@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .finding import EngineError, Finding, HeapStep, TargetError, kind_of
-from .isolation import Isolated
+from .jobs import Isolated
 from .loops import folded, items_as_json
 from .mask import NEEDED, Mask
 from .outcome import FROM_OUTSIDE
@@ -16,8 +16,7 @@ from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, SpentError, raised, shor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .isolation import JobPlace
-    from .jobs import Job
+    from .jobs import Job, JobPlace
     from .outcome import Outcome
     from .report import Report
     from .shortening import Program

@@ -17,7 +17,7 @@ from .campaign import Stage, stages
 from .capabilities import Capabilities
 from .examiner import Examiner, unrepeated
 from .finding import EngineError, Finding, TargetError, kind_of
-from .isolation import Inline, Isolated
+from .jobs import Inline, Isolated
 from .loops import folded
 from .mask import Mask, read_known, reason_of, requirement_named
 from .native_driver.running import NativeDriver
@@ -27,8 +27,7 @@ from .report import Report
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from .isolation import JobPlace
-    from .jobs import Job
+    from .jobs import Job, JobPlace
     from .outcome import Outcome
 
 __all__ = ["fuzz"]

@@ -16,7 +16,7 @@ from ..engine.fields import FLAG, INTEGER, NUMBER, TEXT, Type, array_of, mismatc
 from ..requirements import requirements_of
 from .driver import Driver
 from .finding import Finding, TargetError, read_object
-from .isolation import Isolated
+from .jobs import Isolated
 from .loops import Repeat, folded, items_as_json, items_from_json
 from .mask import Mask, requirement_named
 from .recognition import TargetSource

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..capabilities import Capabilities
-    from ..isolation import Isolated
+    from ..jobs import Isolated
 
 __all__ = ["NativeDriver"]
 

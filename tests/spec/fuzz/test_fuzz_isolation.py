@@ -9,7 +9,7 @@ from mutants.allocator import Pool
 
 from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.fuzz import OPERATIONS, HeapStep, TargetError, fuzz
-from syncedmem.spec.fuzz.isolation import Isolated
+from syncedmem.spec.fuzz.jobs import Isolated
 from syncedmem.spec.fuzz.journal import Journal
 
 if TYPE_CHECKING:

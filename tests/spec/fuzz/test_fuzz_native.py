@@ -9,7 +9,7 @@ import pytest
 
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import Capabilities, Finding, HeapStep, TargetError, driver_of, fuzz
-from syncedmem.spec.fuzz.isolation import Isolated
+from syncedmem.spec.fuzz.jobs import Isolated
 from syncedmem.spec.fuzz.native_driver import building
 from syncedmem.spec.fuzz.native_driver.building import built
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver

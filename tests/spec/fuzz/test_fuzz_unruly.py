@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from syncedmem.spec.fuzz import EngineError, fuzz
-from syncedmem.spec.fuzz.isolation import Isolated
+from syncedmem.spec.fuzz.jobs import Isolated
 
 if TYPE_CHECKING:
     from pathlib import Path
