@@ -22,7 +22,6 @@ from syncedmem.model import MissingPackageError
 from syncedmem.model.defaults import FUZZ
 from syncedmem.model.errors import said
 
-from ..engine.report import SuiteResult
 from .finding import EngineError, TargetError
 from .kit import fuzz
 from .recognition import TargetSource
@@ -190,32 +189,25 @@ def joined(reports: Iterable[Report]) -> Report:
     """One report of several: of findings with the same key the shortest, counted together."""
     every = sorted(reports, key=lambda report: report.seed)
     findings: dict[str, Finding] = {}
-    suites: dict[str, SuiteResult] = {}
     for report in every:
         for found in report.violating:
             finding = replace(found, seed=report.seed)
             other = findings.get(finding.key)
             best = finding if other is None else min(other, finding, key=lambda it: it.effort)
             findings[finding.key] = replace(best, times=finding.times + (other.times if other else 0))
-        for suite in report.suites:
-            suites[suite.name] = _sum(suites[suite.name], suite) if suite.name in suites else suite
     promises = {name: text for report in every for name, text in report.promises.items()}  # one may have found an arena
-    return replace(
+    whole = replace(
         every[0],
         promises=promises,
         capabilities=every[0].capabilities.with_promises(promises),
         violating=list(findings.values()),
-        suites=list(suites.values()),
+        suites=[],
         checked=sum((report.checked for report in every), Counter[str]()),
         lost=any(report.lost for report in every),
         errors=list(dict.fromkeys(text for report in every for text in report.errors)),
         notes=list(dict.fromkeys(text for report in every for text in report.notes)),
         planned=sum(report.planned for report in every),
     )
-
-
-def _sum(one: SuiteResult, other: SuiteResult) -> SuiteResult:
-    violation = one.violation or other.violation
-    return SuiteResult(
-        one.name, one.cases + other.cases, one.steps + other.steps, one.seconds + other.seconds, violation
-    )
+    for suite in (suite for report in every for suite in report.suites):
+        whole.ran(suite.name, suite.cases, suite.steps, suite.seconds)
+    return whole

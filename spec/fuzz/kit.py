@@ -153,21 +153,12 @@ def _check_numbers(**numbers: float) -> None:
 
 @dataclass
 class _Tally:
-    """What the jobs of a generator have come to: also those that failed, and those in a row with nothing new."""
+    """What is expected of a generator, and its jobs that failed; `wasted` are those in a row with nothing new."""
 
     planned: int
-    steps: int = 0
-    rounds: int = 0
-    seconds: float = 0.0
     failures: int = 0
     wasted: int = 0
     mask: Mask = _NO_MASK  # of the present job
-
-    def add(self, outcome: Outcome) -> None:
-        """Add what a job has done."""
-        self.rounds += outcome.rounds
-        self.steps += outcome.operations
-        self.seconds += outcome.seconds
 
 
 class _Progress:
@@ -269,7 +260,7 @@ class _Campaigns:
             while failed and steps > 0 and time.perf_counter() < end:
                 chosen = stage._replace(first_round=number, steps=steps)
                 job: Job = {"job": "campaign", **chosen._asdict(), "seconds": end - time.perf_counter()}
-                self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), self._examiner.count_steps)
+                self._show(generator, self._examiner.count_steps)
                 self._examiner.rounds = job, self._next_mask(tally)
                 outcome = self._examiner.ask(*self._examiner.rounds)
                 self._report.lost |= outcome.death is not None
@@ -294,7 +285,7 @@ class _Campaigns:
             driver = NativeDriver.of(self._place, *options) if isinstance(self._place, Isolated) else None
             if driver is None:
                 return False
-            self._progress.show(generator, 0, tally.planned, driver.taken)
+            self._show(generator, driver.taken)
             outcomes = driver.outcomes(
                 seed=report.seed,
                 steps=tally.planned,
@@ -310,19 +301,21 @@ class _Campaigns:
 
     def _take(self, generator: str, outcomes: Iterable[Outcome], live: Callable[[], int] = int) -> None:
         """Take the outcomes of a generator, until too many in a row have nothing new."""
-        tally, report = self._tallies[generator], self._report
-        try:
-            for outcome in outcomes:
-                finding = self._finding_in(outcome, generator)
-                tally.add(outcome)
-                if finding is not None:
-                    self._count(tally, finding, outcome)
-                self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), live)
-                if tally.wasted >= _PATIENCE or self._is_over():
-                    break
-        finally:
-            if tally.rounds:
-                report.ran(generator, tally.rounds, tally.steps, tally.seconds)
+        tally = self._tallies[generator]
+        for outcome in outcomes:
+            if outcome.rounds:
+                self._report.ran(generator, outcome.rounds, outcome.operations, outcome.seconds)
+            finding = self._finding_in(outcome, generator)
+            if finding is not None:
+                self._count(tally, finding, outcome)
+            self._show(generator, live)
+            if tally.wasted >= _PATIENCE or self._is_over():
+                break
+
+    def _show(self, generator: str, live: Callable[[], int]) -> None:
+        """Show how far a generator is."""
+        steps = self._report.done(generator).steps
+        self._progress.show(generator, steps, max(steps, self._tallies[generator].planned), live)
 
     def _count(self, tally: _Tally, finding: Finding, outcome: Outcome) -> None:
         """Keep a finding, and count what it has cost if it is not new; one of several threads is enough."""
@@ -365,8 +358,7 @@ class _Campaigns:
             # If only several threads find a bug, it is one of threads, whatever requirement it breaks.
             message = f"{finding.requirement}: {finding.message}"
             finding = replace(finding, requirement="A20-threads", message=message, program=(), repeats=False)
-        operations = self._tallies[generator].steps + outcome.operations
-        return replace(finding, generator=generator, operations=operations)
+        return replace(finding, generator=generator, operations=self._report.done(generator).steps)
 
     # --- findings
 
