@@ -178,8 +178,6 @@ _FAILED = "the fuzzer itself has failed, which says nothing about the target"
 class Inline:
     """The same process: for targets that are objects without a name, which another process could not look up."""
 
-    protects = False
-
     def __init__(self, target: object) -> None:
         self._source = TargetSource(target)
         self.journal: Journal = Journal()
@@ -202,8 +200,6 @@ class Inline:
 
 class Isolated:
     """A worker process, which does each job in its own child process."""
-
-    protects = True
 
     def __init__(self, target: str, hang: float) -> None:
         self._target = built(target)
@@ -316,7 +312,7 @@ def _on_the_disk(path: Path) -> Journal:
 
 
 JobPlace = Inline | Isolated
-"""Does jobs on one target, in a context.  With `protects` it survives a crash or a hang, and so can report it."""
+"""Does jobs on one target, in a context; only if that is isolated it survives a crash or a hang, and can report it."""
 
 
 # --- the worker: a process that does each job in a fork, so that it survives a crash of a target

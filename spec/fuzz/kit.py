@@ -129,7 +129,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             steps,
             threads,
             hang,
-            protected=place.protects,
+            protected=isinstance(place, Isolated),
             named=name is not None,
             skipped=skipped,
             known=reasons,

@@ -11,6 +11,7 @@ from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.fuzz import OPERATIONS, HeapStep, TargetError, fuzz
 from syncedmem.spec.fuzz.jobs import Isolated
 from syncedmem.spec.fuzz.journal import Journal
+from syncedmem.spec.fuzz.outcome import finding_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +54,21 @@ def test_a_round_that_the_target_has_overwritten_is_not_believed(tmp_path: Path)
             file.seek(56)
             file.write(wild)
         assert (-1, 0, 0) == Journal(tmp_path / "journal", capacity=8).entered()
+
+
+@pytest.mark.parametrize(("spoilt", "where"), [(False, "before the first step"), (True, "in a step that is not known")])
+def test_a_death_without_known_steps_says_whether_there_were_any(spoilt: bool, where: str, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal", capacity=8)
+    if spoilt:
+        with (tmp_path / "journal").open("r+b") as file:
+            file.seek(1024)
+            file.write(b"\xf0" * 8)
+    crash = finding_of(Death("crash", "SIGSEGV", last_line="bye"), journal)
+
+    assert crash is not None
+    assert ("A22-no-crash", ()) == (crash.requirement, crash.program)
+    assert f"the process ended with SIGSEGV {where} (bye)" == crash.message
+    assert finding_of(Death("late", "5"), journal) is None
 
 
 def test_a_step_of_each_operation_is_read_as_it_was_recorded(tmp_path: Path) -> None:
