@@ -88,7 +88,7 @@ def fuzz_on_cluster(  # noqa: PLR0913 -- all options are given by keyword
         seeds = range(seed, seed + (jobs or len(client.scheduler_info(n_workers=-1)["workers"])))
         if not seeds:
             raise TargetError(f"the scheduler at {scheduler} has no workers")
-        return _take(client, seeds, target, options, on_progress or _tell_nobody, on_change or id)
+        return _take(client, seeds, target, options, on_progress or (lambda _, __, ___: None), on_change or id)
 
 
 @contextmanager
@@ -152,10 +152,6 @@ def _take(  # noqa: PLR0913 -- what a run is made of
 
 class _StoppedError(Exception):
     """Nobody waits for a run any more; an interrupt would end its worker too, which may be somebody else's."""
-
-
-def _tell_nobody(*_: object) -> None:
-    """Tell no progress."""
 
 
 def _result_of(future: Any) -> Report:

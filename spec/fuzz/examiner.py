@@ -63,13 +63,14 @@ class Examiner:
         self._asked_for_arena = False
         self._since = 0
         self._clock = clock
-        self._until = self._shorten_until = self._look_until = clock() + seconds
+        self.until: float = clock() + seconds  # the end of the time of the run
+        self._shorten_until = self._look_until = self.until
 
     def ask(self, job: Job, mask: Mask, until: float | None = None, place: JobPlace | None = None) -> Outcome:
         """The outcome of a job, which ends at this time; if none is said, `LAST_SECONDS` after the time of the run."""
         place = self._place if place is None else place
         self._since = place.journal.moved()[0]
-        whole = max((self._until + LAST_SECONDS if until is None else until) - self._clock(), 0.0)
+        whole = max((self.until + LAST_SECONDS if until is None else until) - self._clock(), 0.0)
         all_have = {"promises": self._report.promises, "seed": self._report.seed, "mask": mask.as_json()}
         return place.perform({**job, **all_have, "whole": whole})
 
@@ -81,10 +82,10 @@ class Examiner:
     def _begin(self, requirement: str) -> None:
         """Begin the time of one finding: its tries end so early that what is short can be looked at in the rest."""
         share = self._seconds * _SHORTENING_SHARE
-        self._look_until = min(self._clock() + share, self._until + SHORTENING_SECONDS + LAST_SECONDS)
+        self._look_until = min(self._clock() + share, self.until + SHORTENING_SECONDS + LAST_SECONDS)
         # In a try a hang is short, and at the last look it takes its whole time.
         last = self._report.hang + share * _LOOKS_SHARE / 2 if requirement == "A23-no-hang" else share * _LOOKS_SHARE
-        self._shorten_until = min(self._look_until - last, self._until + SHORTENING_SECONDS)
+        self._shorten_until = min(self._look_until - last, self.until + SHORTENING_SECONDS)
 
     def examined(self, finding: Finding, outcome: Outcome, mask: Mask) -> Finding | None:
         """A finding with its shortest program; None, with a note, if it says nothing about the target."""
@@ -160,7 +161,7 @@ class Examiner:
         hang = self._report.hang
         most = max(_SLOW_AT_LEAST * hang, self._seconds * _SHORTENING_SHARE)
         job = _program_job(finding.program) | {"busy": min(_SLOW * hang, most)}
-        until = self._until + SHORTENING_SECONDS + LAST_SECONDS
+        until = self.until + SHORTENING_SECONDS + LAST_SECONDS
         death = self.ask(job, mask, until).death
         return death is None or death.kind not in {"hang", "late"}
 

@@ -139,7 +139,7 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         )
         with _Progress(on_progress) as progress:
             examiner = Examiner(place, report, seconds, progress.show, fresh=described["fresh"])
-            _Campaigns(place, report, examiner, progress, on_change or id, seconds, first=first).run()
+            _Campaigns(place, report, examiner, progress, on_change or id, first=first).run()
         return report
 
 
@@ -203,7 +203,6 @@ class _Campaigns:
         examiner: Examiner,
         progress: _Progress,
         changed: Callable[[Report], object],
-        seconds: float,
         *,
         first: bool,
     ) -> None:
@@ -211,14 +210,13 @@ class _Campaigns:
         self._progress, self._changed, self._first = progress, changed, first
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tallies: dict[str, _Tally] = {}
-        self._until = time.perf_counter() + seconds
 
     def run(self) -> None:
         """Test the target with every generator, each for its share of the time that is left."""
         self._changed(self._report)
         generators = list(self._generators())
         for index, (share, generator) in enumerate(generators):
-            left = max(self._until - time.perf_counter(), 0.0)
+            left = max(self._examiner.until - time.perf_counter(), 0.0)
             try:
                 generator(left * share / sum(later for later, _ in generators[index:]))
             except EngineError as error:
@@ -241,7 +239,7 @@ class _Campaigns:
         yield _LATE_SHARE, partial(self._take_stages, "fast", [late])
 
     def _is_over(self) -> bool:
-        return time.perf_counter() >= self._until or (self._first and bool(self._report.violating))
+        return time.perf_counter() >= self._examiner.until or (self._first and bool(self._report.violating))
 
     # --- the generators
 
