@@ -21,6 +21,7 @@ from .jobs import Inline, Isolated
 from .loops import folded
 from .mask import Mask, read_known, reason_of, requirement_named
 from .native_driver.running import NativeDriver
+from .outcome import FROM_OUTSIDE
 from .recognition import TargetSource, spelling
 from .report import Report
 
@@ -318,7 +319,10 @@ class _Campaigns:
     def _count(self, tally: _Tally, finding: Finding, outcome: Outcome) -> None:
         """Keep a finding, and count what it has cost if it is not new; one of several threads is enough."""
         tally.failures += 1
-        if finding.requirement == "A20-threads":
+        if finding.requirement == "A20-threads" and outcome.death and outcome.death.detail in FROM_OUTSIDE:
+            self._examiner.note_failure(EngineError(f"{finding.message}; something outside has ended the process"))
+            tally.wasted += 1
+        elif finding.requirement == "A20-threads":
             if finding.requirement not in self._report.skipped:
                 self._add(finding)
             tally.wasted = _PATIENCE
