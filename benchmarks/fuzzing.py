@@ -22,7 +22,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from mutants.allocator import Pool
 
 from syncedmem.spec.fuzz.campaign import campaign, stages
-from syncedmem.spec.fuzz.isolation import Isolated
+from syncedmem.spec.fuzz.jobs import Isolated
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.mask import Mask
 from syncedmem.spec.fuzz.native_driver.running import NativeDriver
@@ -58,8 +58,8 @@ def rate_of_the_fuzzer(target: object, seed: int) -> float:
     start = time.process_time()
     for stage in stages(STEPS):
         outcome = campaign(source, record, Journal(), seed=seed, seconds=600, mask=mask, **stage._asdict())
-        if outcome.wrong is not None:
-            raise outcome.wrong
+        if outcome.finding is not None:
+            raise outcome.finding.violation("")
         done += outcome.operations
     return done / (time.process_time() - start)
 
@@ -84,8 +84,8 @@ def native_rate(seed: int) -> float:
         driver = NativeDriver.of(place, target, source.open().capabilities, 5.0, source.parts)
         if driver is None:
             raise SystemExit(f"{target} has no native driver")
-        answers = list(driver.answers(seed=seed, steps=NATIVE_STEPS, seconds=60))
-        steps, seconds = sum(it["operations"] for it in answers), sum(it["busy"] for it in answers)
+        outcomes = list(driver.outcomes(seed=seed, steps=NATIVE_STEPS, seconds=60))
+        steps, seconds = sum(it.operations for it in outcomes), sum(it.busy for it in outcomes)
         return float(steps / seconds)
 
 

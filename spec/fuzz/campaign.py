@@ -10,14 +10,14 @@ import random
 import sys
 import threading
 import time
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.violation import Violation
 from .driver import Driver
 from .finding import Finding
 from .mask import Mask
+from .outcome import Outcome
 from .rounds import Round, take_round
 from .shadow_heap import SharedIntervals
 
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .capabilities import Capabilities
-    from .finding import HeapStep
     from .journal import Journal
     from .recognition import TargetSource
     from .rounds import Kind
 
-__all__ = ["CampaignOutcome", "Stage", "campaign", "stages", "threaded"]
+__all__ = ["Stage", "campaign", "stages"]
 
 _YOUNG_PROCESSES = 16
 _SHORTEST_LIFE = 1 << 11
@@ -45,6 +44,7 @@ class Stage(NamedTuple):
     first_round: int
     steps: int
     ages: bool
+    threads: int = 1
 
 
 def stages(steps: int) -> list[Stage]:
@@ -66,34 +66,6 @@ _CHUNK = 128
 _NO_MASK = Mask()
 
 
-@dataclass
-class CampaignOutcome:
-    """The result of some rounds."""
-
-    operations: int = 0
-    seconds: float = 0.0
-    rounds: int = 0
-    checked: Counter[str] = field(default_factory=Counter[str])
-    unread: str | None = None  # why contents were not checked; None if there were none
-    last: int = 0  # the position in the steps where the last round begins
-    wrong: Violation | None = None
-
-    def as_json(self, program: tuple[HeapStep, ...]) -> dict[str, Any]:
-        """The answer to a job, with the program that led to what is wrong."""
-        wrong, answer = self.wrong, {name: value for name, value in vars(self).items() if name != "wrong"}
-        finding = wrong and Finding(wrong.requirement, wrong.message, program, operations=self.operations).as_json()
-        return answer | {"finding": finding}
-
-    def add(self, driver: Driver, start: int, seconds: float) -> None:
-        """Add the result of a driver, whose steps begin there in its journal."""
-        self.operations += driver.journal.length - start
-        self.seconds += seconds
-        self.rounds += 1
-        self.checked += driver.oracle.looked_at()
-        if driver.oracle.contents_reason is not None:
-            self.unread = driver.oracle.contents_reason
-
-
 def campaign(  # noqa: PLR0913 -- the options of a campaign
     source: TargetSource,
     capabilities: Capabilities,
@@ -104,23 +76,27 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     seconds: float,
     kind: Kind = "drawn",
     first_round: int = 0,
-    rounds: int = 1 << 62,
     ages: bool = False,
+    threads: int = 1,
     mask: Mask = _NO_MASK,
-) -> CampaignOutcome:
-    """Take random steps until something is wrong, or steps, rounds or seconds are used up.
+) -> Outcome:
+    """Take random steps until something is wrong, or steps or seconds are used up.
 
     Afterwards the journal has the steps of the last round, or of all rounds if these have the same target: if it ages,
     or if the source makes no new ones.  The same numbers take the same steps.
+
+    Several threads take drawn steps on one target, and nobody can take the same again: so they leave no program.
     """
-    outcome, target, access = CampaignOutcome(), None, None
+    if threads > 1:
+        return _threaded(
+            source, capabilities, journal, seed=seed, steps=steps, seconds=seconds, threads=threads, mask=mask
+        )
+    outcome, wrong, target, access = Outcome(), None, None, None
     fresh = source.makes_fresh and not ages
     deadline = time.perf_counter() + seconds
     number = first_round
     # A round is always taken to its end, so that the same seed takes the same steps.
-    while outcome.wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
-        if outcome.rounds >= rounds:
-            break
+    while wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
         if target is None or fresh or journal.full:
             target = source.open() if target is None or fresh else target
             journal.begin()
@@ -133,17 +109,29 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         try:
             if not take_round(driver, kind, number, seed, steps - outcome.operations, deadline):
                 break
-        except Violation as wrong:
-            outcome.wrong = _unless_left_out(wrong, mask)
-            spoilt = outcome.wrong is None and source.makes_fresh  # what is wrong with it would show again
-        outcome.add(driver, begun, time.perf_counter() - start)
+        except Violation as violation:
+            wrong = _unless_left_out(violation, mask)
+            spoilt = wrong is None and source.makes_fresh  # what is wrong with it would show again
+        _add(outcome, driver, begun, time.perf_counter() - start)
         access = driver.oracle.host_access
         number += 1
         target = None if spoilt else target
-    if target is not None and outcome.wrong is None and not fresh:
-        outcome.wrong = _closed(Driver(target, capabilities, journal, mask=mask), mask)
+    if target is not None and wrong is None and not fresh:
+        wrong = _closed(Driver(target, capabilities, journal, mask=mask), mask)
     outcome.last = journal.last_round()
+    if wrong is not None:
+        outcome.finding = Finding(wrong.requirement, wrong.message, journal.steps())
     return outcome
+
+
+def _add(outcome: Outcome, driver: Driver, start: int, seconds: float) -> None:
+    """Add what a driver has done, whose steps begin there in its journal."""
+    outcome.operations += driver.journal.length - start
+    outcome.seconds += seconds
+    outcome.rounds += 1
+    outcome.checked += driver.oracle.looked_at()
+    if driver.oracle.contents_reason is not None:
+        outcome.unread = driver.oracle.contents_reason
 
 
 def _closed(driver: Driver, mask: Mask) -> Violation | None:
@@ -159,7 +147,7 @@ def _unless_left_out(wrong: Violation, mask: Mask) -> Violation | None:
     return None if wrong.requirement in mask.unjudged else wrong
 
 
-def threaded(  # noqa: PLR0913 -- as campaign
+def _threaded(  # noqa: PLR0913 -- as campaign
     source: TargetSource,
     capabilities: Capabilities,
     journal: Journal,
@@ -168,12 +156,12 @@ def threaded(  # noqa: PLR0913 -- as campaign
     steps: int,
     seconds: float,
     threads: int,
-    mask: Mask = _NO_MASK,
-) -> CampaignOutcome:
+    mask: Mask,
+) -> Outcome:
     """Run the fast generator in several threads on one target, with one shadow heap of addresses."""
     # A block that one thread frees twice may belong to another thread by then, so this cannot be judged.
     capabilities = replace(capabilities, double_free="undefined")
-    outcome, shared, target = CampaignOutcome(), SharedIntervals(), source.open()
+    shared, target, wrong = SharedIntervals(), source.open(), list[Violation]()
     deadline = time.perf_counter() + seconds
     journal.begin()
     drivers = [Driver(target, capabilities, None if i else journal, shared, mask=mask) for i in range(threads)]
@@ -183,26 +171,28 @@ def threaded(  # noqa: PLR0913 -- as campaign
         rng = random.Random(f"{seed}:thread {index}")  # noqa: S311 -- replayable
         try:
             start.wait()
-            for _ in _chunks(steps // threads, deadline, outcome):
+            for _ in _chunks(steps // threads, deadline, wrong):
                 Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_CHUNK)
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
-        except Violation as wrong:
-            outcome.wrong = outcome.wrong or _unless_left_out(wrong, mask)
+        except Violation as violation:
+            wrong.extend(filter(None, [_unless_left_out(violation, mask)]))
 
     _run_together(work, threads)
-    if outcome.wrong is None:
-        outcome.wrong = _closed(drivers[0], mask)
+    wrong = wrong or [*filter(None, [_closed(drivers[0], mask)])]
+    outcome = Outcome()
     for driver in drivers:
-        outcome.add(driver, 0, 0.0)
+        _add(outcome, driver, 0, 0.0)
     outcome.seconds = time.perf_counter() - deadline + seconds
     outcome.checked["A20-threads"] = outcome.operations
+    if wrong:
+        outcome.finding = Finding(wrong[0].requirement, wrong[0].message, ())
     return outcome
 
 
-def _chunks(steps: int, deadline: float, outcome: CampaignOutcome) -> Iterator[int]:
+def _chunks(steps: int, deadline: float, wrong: list[Violation]) -> Iterator[int]:
     for done in range(0, steps, _CHUNK):
-        if outcome.wrong is not None or time.perf_counter() > deadline:
+        if wrong or time.perf_counter() > deadline:
             return
         yield done
 

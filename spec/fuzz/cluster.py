@@ -22,18 +22,17 @@ from syncedmem.model import MissingPackageError
 from syncedmem.model.defaults import FUZZ
 from syncedmem.model.errors import said
 
-from ..engine.report import SuiteResult
 from .finding import EngineError, TargetError
 from .kit import fuzz
 from .recognition import TargetSource
+from .report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
     from .finding import Finding
-    from .report import Report
 
-__all__ = ["LatestReports", "fuzz_on_cluster", "joined"]
+__all__ = ["fuzz_on_cluster", "joined"]
 
 _PAUSE = 0.2
 _SECONDS = 20.0
@@ -89,7 +88,7 @@ def fuzz_on_cluster(  # noqa: PLR0913 -- all options are given by keyword
         seeds = range(seed, seed + (jobs or len(client.scheduler_info(n_workers=-1)["workers"])))
         if not seeds:
             raise TargetError(f"the scheduler at {scheduler} has no workers")
-        return _take(client, seeds, target, options, on_progress or _tell_nobody, on_change or id)
+        return _take(client, seeds, target, options, on_progress or (lambda _, __, ___: None), on_change or id)
 
 
 @contextmanager
@@ -116,33 +115,6 @@ def _client(jobs: int, scheduler: str | None) -> Generator[Any]:
         yield client
 
 
-class LatestReports:
-    """The latest report of each run.
-
-    Messages of a run and its result come on two ways: a message that comes after the result is an older one.
-    """
-
-    def __init__(self) -> None:
-        self._reports: dict[int, Report] = {}
-        self._ended: set[int] = set()
-
-    def note(self, seed: int, report: Report) -> bool:
-        """Take the report of a run that goes on; False if the run has ended."""
-        if seed in self._ended:
-            return False
-        self._reports[seed] = report
-        return True
-
-    def end(self, seed: int, report: Report) -> None:
-        """Take the last report of a run."""
-        self._reports[seed] = report
-        self._ended.add(seed)
-
-    def joined(self) -> Report:
-        """One report of all."""
-        return joined(self._reports.values())
-
-
 def _take(  # noqa: PLR0913 -- what a run is made of
     client: Any,
     seeds: Sequence[int],
@@ -153,35 +125,33 @@ def _take(  # noqa: PLR0913 -- what a run is made of
 ) -> Report:
     """Have all runs made; whatever happens, they end with this."""
     distributed: Any = import_module("distributed")
-    topic, latest = f"syncedmem-{uuid4().hex}", LatestReports()
+    topic, reports = f"syncedmem-{uuid4().hex}", dict[int, Report]()
     arrived: SimpleQueue[tuple[object, bytes]] = SimpleQueue()  # reports of runs that go on, from another thread
     stop = distributed.Event(topic, client=client)
     client.subscribe_topic(topic, arrived.put)
     pending = {it: client.submit(_run, target, it, topic, options, pure=False, key=f"{topic}-{it}") for it in seeds}
     try:
         while pending:
-            ended = [it for it, future in pending.items() if future.done()]
-            changed = False
+            ended, changed = [it for it, future in pending.items() if future.done()], False
+            # A message and the result of a run come on two ways, so one that comes after the result is older than it.
             while not arrived.empty():
-                changed |= latest.note(*pickle.loads(arrived.get()[1]))  # noqa: S301 -- from a worker of ours
+                seed, report = pickle.loads(arrived.get()[1])  # noqa: S301 -- from a worker of ours
+                if seed in pending:
+                    reports[seed], changed = report, True
             for seed in ended:
-                latest.end(seed, _result_of(pending.pop(seed)))
+                reports[seed] = _result_of(pending.pop(seed))
             if ended or changed:
-                on_change(latest.joined())
+                on_change(joined(reports.values()))
             on_progress("runs", len(seeds) - len(pending), len(seeds))
             time.sleep(_PAUSE)
     finally:
         stop.set()
         client.cancel(list(pending.values()))
-    return latest.joined()
+    return joined(reports.values())
 
 
 class _StoppedError(Exception):
     """Nobody waits for a run any more; an interrupt would end its worker too, which may be somebody else's."""
-
-
-def _tell_nobody(*_: object) -> None:
-    """Tell no progress."""
 
 
 def _result_of(future: Any) -> Report:
@@ -215,32 +185,25 @@ def joined(reports: Iterable[Report]) -> Report:
     """One report of several: of findings with the same key the shortest, counted together."""
     every = sorted(reports, key=lambda report: report.seed)
     findings: dict[str, Finding] = {}
-    suites: dict[str, SuiteResult] = {}
     for report in every:
         for found in report.violating:
             finding = replace(found, seed=report.seed)
             other = findings.get(finding.key)
             best = finding if other is None else min(other, finding, key=lambda it: it.effort)
             findings[finding.key] = replace(best, times=finding.times + (other.times if other else 0))
-        for suite in report.suites:
-            suites[suite.name] = _sum(suites[suite.name], suite) if suite.name in suites else suite
     promises = {name: text for report in every for name, text in report.promises.items()}  # one may have found an arena
-    return replace(
+    whole = replace(
         every[0],
         promises=promises,
         capabilities=every[0].capabilities.with_promises(promises),
         violating=list(findings.values()),
-        suites=list(suites.values()),
+        suites=[],
         checked=sum((report.checked for report in every), Counter[str]()),
         lost=any(report.lost for report in every),
         errors=list(dict.fromkeys(text for report in every for text in report.errors)),
         notes=list(dict.fromkeys(text for report in every for text in report.notes)),
         planned=sum(report.planned for report in every),
     )
-
-
-def _sum(one: SuiteResult, other: SuiteResult) -> SuiteResult:
-    violation = one.violation or other.violation
-    return SuiteResult(
-        one.name, one.cases + other.cases, one.steps + other.steps, one.seconds + other.seconds, violation
-    )
+    for suite in (suite for report in every for suite in report.suites):
+        whole.ran(suite.name, suite.cases, suite.steps, suite.seconds)
+    return whole

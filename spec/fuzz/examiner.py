@@ -7,18 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .finding import EngineError, Finding, HeapStep, TargetError, kind_of
-from .isolation import Isolated
-from .jobs import finding_of
+from .jobs import Isolated
 from .loops import folded, items_as_json
 from .mask import NEEDED, Mask
-from .native_driver.running import FROM_OUTSIDE
-from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, raised, shortened
+from .outcome import FROM_OUTSIDE
+from .shortening import DEATH_TRIES, HANG_TRIES, TRIES, SpentError, raised, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .isolation import JobPlace
-    from .jobs import Answer, Job
+    from .jobs import Job, JobPlace
+    from .outcome import Outcome
     from .report import Report
     from .shortening import Program
 
@@ -29,7 +28,9 @@ SHORTENING_SECONDS, LAST_SECONDS = 10.0, 5.0
 _ARENA = (64, 4096)
 """Of so many bytes so many blocks are freed until an allocator that lends none of them again counts as an arena."""
 _SHORTENING_SHARE = 1 / 5
-"""The most of the time that one finding is shortened."""
+"""The most of the time that one finding is shortened, and looked at when it is short."""
+_LOOKS_SHARE = 1 / 5
+"""The part of this that is kept for the looks at what is short."""
 _HEAPS = (1, 2, 3)
 """The heaps, by their seeds, with which a program has to show its finding."""
 _SLOW, _SLOW_AT_LEAST = 10, 2
@@ -46,21 +47,30 @@ _DEATHS = ("A22-no-crash", "A23-no-hang")
 class Examiner:
     """Asks about the findings of one run, whose time begins now; the report gets what is to be noted."""
 
-    def __init__(
-        self, place: JobPlace, report: Report, seconds: float, show: Callable[..., None], *, fresh: bool
+    def __init__(  # noqa: PLR0913 -- what a run is made of
+        self,
+        place: JobPlace,
+        report: Report,
+        seconds: float,
+        show: Callable[..., None],
+        *,
+        fresh: bool,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._place, self._report, self._seconds, self._show, self._fresh = place, report, seconds, show, fresh
         self.skipped: Mask = Mask.of(report.skipped)  # what the user left unjudged
         self.rounds: tuple[Job, Mask] = {}, Mask()  # the last job of rounds
         self._asked_for_arena = False
         self._since = 0
-        self._until = self._shorten_until = time.perf_counter() + seconds
+        self._clock = clock
+        self.until: float = clock() + seconds  # the end of the time of the run
+        self._shorten_until = self._look_until = self.until
 
-    def ask(self, job: Job, mask: Mask, place: JobPlace | None = None, more: float = SHORTENING_SECONDS) -> Answer:
-        """The answer to a job, which ends at most so much more than `LAST_SECONDS` after the time of the run."""
+    def ask(self, job: Job, mask: Mask, until: float | None = None, place: JobPlace | None = None) -> Outcome:
+        """The outcome of a job, which ends at this time; if none is said, `LAST_SECONDS` after the time of the run."""
         place = self._place if place is None else place
         self._since = place.journal.moved()[0]
-        whole = max(self._until + more + LAST_SECONDS - time.perf_counter(), 0.0)
+        whole = max((self.until + LAST_SECONDS if until is None else until) - self._clock(), 0.0)
         all_have = {"promises": self._report.promises, "seed": self._report.seed, "mask": mask.as_json()}
         return place.perform({**job, **all_have, "whole": whole})
 
@@ -69,17 +79,21 @@ class Examiner:
         program, steps = self._place.journal.moved()
         return steps if program != self._since else 0
 
-    def _end_of_shortening(self) -> float:
-        """When nothing more is shortened."""
-        return min(self._until + SHORTENING_SECONDS, self._shorten_until)
+    def _begin(self, requirement: str) -> None:
+        """Begin the time of one finding: its tries end so early that what is short can be looked at in the rest."""
+        share = self._seconds * _SHORTENING_SHARE
+        self._look_until = min(self._clock() + share, self.until + SHORTENING_SECONDS + LAST_SECONDS)
+        # In a try a hang is short, and at the last look it takes its whole time.
+        last = self._report.hang + share * _LOOKS_SHARE / 2 if requirement == "A23-no-hang" else share * _LOOKS_SHARE
+        self._shorten_until = min(self._look_until - last, self.until + SHORTENING_SECONDS)
 
-    def examined(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
-        """The finding with its shortest program; None, with a note, if it says nothing about the target."""
+    def examined(self, finding: Finding, outcome: Outcome, mask: Mask) -> Finding | None:
+        """A finding with its shortest program; None, with a note, if it says nothing about the target."""
         if finding.requirement == "A23-no-hang" and self._is_slow(finding, mask):
             self.note(f"slow: {finding.message}; alone, and with more time, it came to its end")
             return None
-        self._shorten_until = time.perf_counter() + self._seconds * _SHORTENING_SHARE
-        short = self._as_arena(finding, mask) or self._shrink(finding, last, mask)
+        self._begin(finding.requirement)
+        short = self._as_arena(finding, mask) or self._shrink(finding, outcome, mask)
         if short is None:
             outside = "its steps, taken again, did not show it, so something outside has ended the process"
             self.note_failure(EngineError(f"{finding.message}; {outside}"))
@@ -115,19 +129,14 @@ class Examiner:
         tried = False
         with Isolated(self._report.target, self._report.hang) as elsewhere:
             for program in [finding.program, *raised(finding.program)]:
-                shown = [self._shown(program, finding.requirement, mask, elsewhere, heap) for heap in _HEAPS]
+                look = program, finding.requirement, mask, self._look_until
+                shown = [self._repeat(*look, place=elsewhere, heap=heap) for heap in _HEAPS]
                 if shown[0] is not None and None not in shown:
                     return replace(finding, program=program, message=shown[0].message)
-                if time.perf_counter() > self._end_of_shortening() + LAST_SECONDS:
+                if self._clock() >= self._look_until:
                     break  # and nobody knows what this program would have shown
                 tried = True
         return replace(finding, elsewhere=not tried)
-
-    def _shown(self, program: Program, requirement: str, mask: Mask, place: JobPlace, heap: int) -> Finding | None:
-        """The finding of a program in a place with another heap, if it breaks the requirement."""
-        answer = self.ask(_program_job(program) | {"heap": heap}, mask, place)
-        finding = finding_of(answer, place.journal.steps() or program)
-        return finding if finding is not None and finding.requirement == requirement else None
 
     def _not_without(self, finding: Finding) -> str:
         """What a crash that does not repeat needs: each kind of step without which the same rounds do not crash."""
@@ -136,11 +145,12 @@ class Examiner:
             return ""
         needed: list[str] = []
         for kind in sorted({kind_of(step) for step in finding.program} - NEEDED):
-            left = self._end_of_shortening() - time.perf_counter()
+            left = self._shorten_until - self._clock()
             if left <= 0:
                 break
-            answer = self.ask(job | {"seconds": left}, mask | Mask(without=frozenset({kind})))
-            if answer.get("finding", True) is None and answer["seconds"] < left:
+            without = mask | Mask(without=frozenset({kind}))
+            outcome = self.ask(job | {"seconds": left}, without, self._look_until)
+            if not outcome.failed and outcome.seconds < left:
                 needed.append(kind)
         return f"; not without {' and '.join(needed)}" if needed else ""
 
@@ -151,73 +161,87 @@ class Examiner:
         hang = self._report.hang
         most = max(_SLOW_AT_LEAST * hang, self._seconds * _SHORTENING_SHARE)
         job = _program_job(finding.program) | {"busy": min(_SLOW * hang, most)}
-        return not {"hang", "late"} & self.ask(job, mask).keys()
+        until = self.until + SHORTENING_SECONDS + LAST_SECONDS
+        death = self.ask(job, mask, until).death
+        return death is None or death.kind not in {"hang", "late"}
 
     def _as_arena(self, finding: Finding, mask: Mask) -> Finding | None:
         """What seems to leak as what it is, an arena; None if it is none, or if that was asked before."""
         if finding.requirement != "A16-no-leaks" or self._asked_for_arena:
             return None
         self._asked_for_arena = True
-        arena = self._repeat((HeapStep("reuse", _ARENA),), finding.requirement, mask)
+        arena = self._repeat((HeapStep("reuse", _ARENA),), finding.requirement, mask, self._look_until)
         return arena and replace(finding, message=arena.message, program=arena.program, shrunk=True)
 
-    def _shrink(self, finding: Finding, last: int, mask: Mask) -> Finding | None:
+    def _shrink(self, finding: Finding, outcome: Outcome, mask: Mask) -> Finding | None:
         """The finding with the shortest program; None if it is not one, because something outside ended the process."""
         begun = self._place.journal.moved()[0]
         count_programs = lambda: self._place.journal.moved()[0] - begun  # noqa: E731 -- one of a few lines is a riddle
         self._show(f"shortening {finding.requirement.partition('-')[0]}", 0, TRIES, count_programs)
         finding = replace(finding, after=tuple(sorted(mask.unjudged - self.skipped.unjudged - {finding.requirement})))
-        for program in (finding.program[last:], finding.program) if last else (finding.program,):
+        for last in dict.fromkeys((outcome.last, 0)):
+            program = finding.program[last:]
             short = self._shorten(finding.requirement, program, mask)
             if short is None:
                 continue
-            plain = self._repeat(short.program, finding.requirement, self.skipped) if finding.after else short
+            again = short.program, finding.requirement, self.skipped, self._look_until
+            plain = self._repeat(*again) if finding.after else short
             after = () if plain is not None else finding.after
             return replace(finding, message=(plain or short).message, program=short.program, shrunk=True, after=after)
-        return self._judge_unseen(finding)
+        return self._judge_unseen(finding, outcome)
 
-    def _judge_unseen(self, finding: Finding) -> Finding | None:
+    def _judge_unseen(self, finding: Finding, outcome: Outcome) -> Finding | None:
         """A finding that was not seen again, unless something outside has ended the process."""
-        if time.perf_counter() > self._end_of_shortening():
+        if self._clock() >= self._shorten_until:
             return finding  # there was no time to look
-        if any(f" {signal} " in f"{finding.message} " for signal in FROM_OUTSIDE):
+        if finding.requirement == "A23-no-hang" and finding.program:
+            return finding  # it was seen again, because it is not slow
+        if outcome.death is not None and outcome.death.detail in FROM_OUTSIDE:
             return None
         message = finding.message + self._not_without(finding)
         return replace(unrepeated(finding), message=message)
 
     def _shorten(self, requirement: str, program: Program, mask: Mask) -> Finding | None:
         """The shortest program that breaks a requirement; None if it does not do so again."""
-        if self._fresh and requirement not in _DEATHS:
-            left = self._end_of_shortening() - time.perf_counter()
+        left = self._shorten_until - self._clock()
+        if left > 0 and self._fresh and requirement not in _DEATHS:
             job: Job = {"job": "shorten", "requirement": requirement, "program": _as_data(program), "seconds": left}
-            short = finding_of(self.ask(job, mask), ())
+            short = self.ask(job, mask, self._look_until).finding
             # If it shows only after the programs before it, or they hinder, it is made short in processes of their own.
-            if short is not None and self._repeat(short.program, requirement, mask) is not None:
+            if short is not None and self._repeat(short.program, requirement, mask, self._look_until) is not None:
                 if len(folded(short.program)) <= _SHORT:
                     return short
                 program = short.program
-        quick = min(self._report.hang, _QUICK_HANG)
-        shortest = shortened(
-            program,
-            lambda shorter: self._repeat(shorter, requirement, mask, quick) is not None,
-            HANG_TRIES if requirement == "A23-no-hang" else DEATH_TRIES,
-            self._place.journal.calls,
-            self._end_of_shortening(),
-        )
-        return self._repeat(shortest, requirement, mask)
+        hangs = requirement == "A23-no-hang"
+        quick = min(self._report.hang, _QUICK_HANG) if hangs else None
 
-    def _repeat(self, program: Program, requirement: str, mask: Mask, hang: float | None = None) -> Finding | None:
-        """The finding of a program in its own process, if it breaks the same requirement."""
-        job = _program_job(program)
-        if requirement == "A23-no-hang" and hang is not None:
-            job["hang"] = hang
-        answer = self.ask(job, mask)
-        if "hang" in answer:
-            answer["hang"] = self._report.hang
-        finding = finding_of(answer, self._place.journal.steps() or program)
-        if finding is None or finding.requirement != requirement:
+        def fails(shorter: Program) -> bool:
+            if self._clock() >= self._shorten_until:
+                raise SpentError
+            return self._repeat(shorter, requirement, mask, self._shorten_until, hang=quick) is not None
+
+        shortest = shortened(program, fails, HANG_TRIES if hangs else DEATH_TRIES, self._place.journal.calls)
+        return self._repeat(shortest, requirement, mask, self._look_until)
+
+    def _repeat(  # noqa: PLR0913 -- the options of a look
+        self,
+        program: Program,
+        requirement: str,
+        mask: Mask,
+        until: float,
+        *,
+        hang: float | None = None,
+        place: JobPlace | None = None,
+        heap: int = 0,
+    ) -> Finding | None:
+        """The finding of a program in a process of its own, if it breaks the same requirement until then."""
+        left, hang = until - self._clock(), hang or self._report.hang
+        if left <= (hang if requirement == "A23-no-hang" else 0):
             return None
-        return replace(finding, program=program)  # without the frees at its end
+        job = _program_job(program) | {"seconds": left, "hang": hang, "heap": heap}
+        finding = self.ask(job, mask, until, place).finding
+        # Without the frees at its end.
+        return replace(finding, program=program) if finding and finding.requirement == requirement else None
 
 
 def unrepeated(finding: Finding) -> Finding:

@@ -1,54 +1,60 @@
-"""The jobs on targets, and the worker that does them.  A job and its answer are mappings of values that JSON has.
+"""The jobs on targets, and the places for them.  A job is a mapping of values that JSON has, and comes to an outcome.
 
-`main` reads jobs from standard input, one on each line, and forks for each.  A fork makes progress as long as its
-journal does.
+In a process that may crash, `main` reads jobs from standard input, one on each line, and forks for each.  A fork makes
+progress as long as its journal does.
 """
 
 from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import random
 import signal
 import sys
+import tempfile
 import time
+from contextlib import suppress
 from ctypes import c_size_t, c_void_p
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+from syncedmem.model import FileAccessError
+from syncedmem.model.files import refused
 
 from ..engine.descendants import adopt_orphans, end_children, end_with_parent
-from ..engine.fork import in_fork
-from ..engine.supervisor import Death, Limits
+from ..engine.fork import failure, in_fork
+from ..engine.supervisor import Command, Death, Limits
 from ..engine.violation import Violation
-from .campaign import campaign, threaded
+from .campaign import Stage, campaign
 from .driver import Driver
-from .finding import Finding, TargetError
+from .finding import MOST_STEPS, EngineError, Finding, TargetError
 from .journal import Journal
 from .loops import items_from_json
 from .mask import Mask
+from .native_driver.building import built
+from .outcome import Outcome, finding_of
 from .recognition import TargetSource
-from .shortening import shortened
-from .statistics import limit_of
+from .shortening import SpentError, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from .capabilities import Capabilities
     from .finding import HeapStep
     from .targets import Target
 
-__all__ = ["Answer", "Job", "finding_of", "main", "perform", "serve"]
+__all__ = ["WORKER", "Inline", "Isolated", "Job", "JobPlace", "main", "perform"]
 
 _STIRRED, _LARGEST_STIRRED = 256, 4096
 """The most blocks that change a heap, and their largest size."""
 
 Job = dict[str, Any]
-Answer = dict[str, Any]
 
 
-def perform(source: TargetSource, job: Job, journal: Journal) -> Answer:
+def perform(source: TargetSource, job: Job, journal: Journal) -> Outcome:
     """Do a job.
 
     Parameters
@@ -65,21 +71,22 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Answer:
     TargetError
         If the target or the record cannot be used.
     """
-    if "heap" in job:
+    if job.get("heap"):
         _stir(job["heap"])
     target = source.open()
     record = target.capabilities.with_promises(job["promises"])
     if job["job"] == "describe":
         _check_promises(record, job, target)
-        return {
-            "kind": target.kind,
-            "capabilities": record.as_json(),
-            "fresh": source.makes_fresh,
-            "limit": record.limit or limit_of(target.subject),
-            "calloc": target.take_zeroed is not None,
-            "realloc": target.resize is not None,
-            "parts": source.parts,
-        }
+        functions = {"calloc": target.take_zeroed, "realloc": target.resize}
+        return Outcome(
+            described={
+                "kind": target.kind,
+                "capabilities": record.as_json(),
+                "fresh": source.makes_fresh,
+                "functions": [name for name, function in functions.items() if function is not None],
+                "parts": source.parts,
+            }
+        )
     return _JOBS[job["job"]](source, record, job, journal)
 
 
@@ -119,105 +126,219 @@ def _is_exception(name: str) -> bool:
     return False
 
 
-def _campaign(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Answer:
-    chosen = {name: job[name] for name in ("seed", "steps", "seconds")}
-    mask = Mask.from_json(job.get("mask"))
-    if job.get("threads", 1) > 1:
-        return threaded(source, record, journal, threads=job["threads"], mask=mask, **chosen).as_json(())
-    chosen |= {name: job[name] for name in ("kind", "first_round", "ages") if name in job}
-    outcome = campaign(source, record, journal, mask=mask, **chosen)
-    return outcome.as_json(journal.steps() if outcome.wrong else ())
+def _campaign(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Outcome:
+    chosen = {name: job[name] for name in ("seed", "seconds", *Stage._fields)}
+    return campaign(source, record, journal, mask=Mask.from_json(job["mask"]), **chosen)
 
 
-def finding_of(answer: Answer, steps: tuple[HeapStep, ...]) -> Finding | None:
-    """The finding of an answer; if the target has ended its process or hangs, these steps led to it."""
-    if answer.get("finding") is not None:
-        return Finding.from_json(answer["finding"])
-    if "hang" in answer:
-        last = f"after {steps[-1]}" if steps else "before the first step"
-        return Finding("A23-no-hang", f"{answer['hang']:g} seconds {last} nothing had happened", steps)
-    if "crash" not in answer:
-        return None
-    last_line = f" ({answer['said']})" if answer.get("said") else ""
-    last = f"in {steps[-1]}" if steps else "before the first step"
-    return Finding("A22-no-crash", f"the process ended with {answer['crash']} {last}{last_line}", steps)
+def _program(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Outcome:
+    """Take the steps of a program; if it is to be short, those of the shortest one that breaks a requirement.
 
-
-def _program(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Answer:
-    """Take the steps of a program; if it is to be short, those of the shortest one that breaks a requirement."""
+    It ends between two steps if its seconds are over, and then has found nothing, or nothing shorter.
+    """
     program, mask = items_from_json(job["program"]), Mask.from_json(job.get("mask"))
-
-    def wrong_in(steps: tuple[HeapStep, ...]) -> Violation | None:
-        journal.begin()
-        try:
-            Driver(source.open(), record, journal, mask=mask).run(steps)
-        except Violation as wrong:
-            return None if wrong.requirement in mask.unjudged else wrong
-        return None
+    until = time.perf_counter() + job.get("seconds", math.inf)
+    broken: dict[tuple[HeapStep, ...], Violation] = {}
 
     def fails(steps: tuple[HeapStep, ...]) -> bool:
-        wrong = wrong_in(steps)
-        return wrong is not None and wrong.requirement == job["requirement"]
+        journal.begin()
+        try:
+            Driver(source.open(), record, journal, mask=mask).run(_taken_until(until, steps))
+        except Violation as wrong:
+            if wrong.requirement in mask.unjudged or job.get("requirement", wrong.requirement) != wrong.requirement:
+                return False
+            broken[steps] = wrong
+        return steps in broken
 
-    shorten = job["job"] == "shorten"
-    if shorten:
-        until = time.perf_counter() + job["seconds"]
-        program = shortened(program, fails, count_calls=journal.calls, until=until)
-    wrong = wrong_in(program)
-    return {"finding": wrong and Finding(wrong.requirement, wrong.message, program, shrunk=shorten).as_json()}
+    if job["job"] == "shorten":
+        program = shortened(program, fails, count_calls=journal.calls)
+    else:
+        with suppress(SpentError):
+            fails(program)
+    wrong = broken.get(program)
+    return Outcome(None if wrong is None else Finding(wrong.requirement, wrong.message, program))
+
+
+def _taken_until(until: float, steps: Iterable[HeapStep]) -> Iterator[HeapStep]:
+    """The steps, as long as there is time for another one."""
+    for step in steps:
+        if time.perf_counter() > until:
+            raise SpentError
+        yield step
 
 
 _JOBS = {"campaign": _campaign, "program": _program, "shorten": _program}
 
 
+# --- the two places for jobs: this process, and a process that may crash
+
+_FAILED = "the fuzzer itself has failed, which says nothing about the target"
+
+
+class Inline:
+    """The same process: for targets that are objects without a name, which another process could not look up."""
+
+    def __init__(self, target: object) -> None:
+        self._source = TargetSource(target)
+        self.journal: Journal = Journal()
+
+    def perform(self, job: Job) -> Outcome:
+        """Do a job in this process."""
+        try:
+            return perform(self._source, job, self.journal)
+        except TargetError:
+            raise
+        except Exception as error:
+            raise EngineError(f"{_FAILED}: {failure(error)}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.journal.close()
+
+
+class Isolated:
+    """A worker process, which does each job in its own child process."""
+
+    def __init__(self, target: str, hang: float) -> None:
+        self._target = built(target)
+        self._named = {self._target.rpartition(":")[0] or self._target: target.rpartition(":")[0] or target}
+        self._hang = hang
+        self._folder = tempfile.TemporaryDirectory(prefix="syncedmem-")
+        try:
+            self.journal: Journal = _on_the_disk(Path(self._folder.name) / "journal")
+        except FileAccessError:
+            self._folder.cleanup()
+            raise
+        self.worker: Command = self._worker()
+
+    def perform(self, job: Job) -> Outcome:
+        """Do a job in the worker; if the target ends its process, the journal says what it has done until then.
+
+        Raises
+        ------
+        TargetError, EngineError
+            As `answer`.
+        """
+        start = time.perf_counter()
+        answer = self.answer(job, self.journal)
+        if "death" not in answer:
+            return Outcome.from_json(answer)
+        death = Death(**answer["death"])
+        outcome = Outcome(finding_of(death, self.journal), death, seconds=time.perf_counter() - start)
+        if job["job"] == "campaign":
+            begun, operations = self.journal.entered()[0], self.journal.moved()[1]
+            # The last round comes to its end.
+            outcome.spoilt = begun < 0 or not 0 <= operations <= job["steps"] + MOST_STEPS
+            outcome.rounds = max(begun - job["first_round"], 0) + 1
+            outcome.operations = 0 if outcome.spoilt else operations
+            outcome.last = self.journal.last_round()
+        return outcome
+
+    def answer(self, job: Job, journal: Journal) -> dict[str, Any]:
+        """The outcome of a job with a journal as data, or the death of its process.
+
+        If the worker is ended, another one does the job.
+
+        Raises
+        ------
+        TargetError
+            If the target cannot be used.
+        EngineError
+            If the fuzzer itself fails, or the worker is ended twice.
+        """
+        place = {"journal": str(journal.path), "layout": [journal.capacity, journal.threads]}
+        line = json.dumps({"hang": self._hang, **job, "target": self._target, **place})
+        reply = self._reply(line)
+        if isinstance(reply, Death):
+            reply = self._reply(line)
+        if isinstance(reply, Death):
+            raise EngineError(
+                f"the process that watches the target {reply.how}, twice in the same job; the target, or something "
+                "outside, ends processes that are not its own"
+            )
+        answer: dict[str, Any] = json.loads(reply)
+        if "error" in answer:
+            error: str = answer["error"]
+            for library, named in self._named.items():  # a source is what it was compiled to
+                error = error.replace(library, named)
+            raise TargetError(error)
+        if "failed" in answer:
+            raise EngineError(f"{_FAILED}: {answer['failed']}")
+        return answer
+
+    def _reply(self, line: str) -> str | Death:
+        """What the worker replies; if it is ended, there is another one from now on."""
+        reply = self.worker.ask(line)
+        if isinstance(reply, Death):
+            self.worker.end()
+            with self.worker:
+                self.worker = self._worker()
+        return reply
+
+    @staticmethod
+    def _worker() -> Command:
+        return Command([sys.executable, "-c", WORKER], _environment(), group=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End the worker, with all processes that the target has begun; after an error do not wait for its job."""
+        try:
+            if kind is not None:
+                self.worker.end()
+            with self.worker:
+                pass
+        finally:
+            self.journal.close()
+            self._folder.cleanup()
+
+
+_allocate: Callable[[int, int, int], None] = getattr(
+    os, "posix_fallocate", lambda file, _, size: os.ftruncate(file, size)
+)
+
+
+def _on_the_disk(path: Path) -> Journal:
+    """A journal in a file that has room; without that, a full disk would end the process that writes to it."""
+    try:
+        with path.open("wb") as file:
+            _allocate(file.fileno(), 0, Journal.size())
+    except OSError as error:
+        raise refused(str(path.parent), error) from error
+    return Journal(path)
+
+
+JobPlace = Inline | Isolated
+"""Does jobs on one target, in a context; only if that is isolated it survives a crash or a hang, and can report it."""
+
+
 # --- the worker: a process that does each job in a fork, so that it survives a crash of a target
+
+WORKER = "from syncedmem.spec.fuzz.jobs import main; main()"
 
 _PATIENCE = 12
 """The time for importing and making a target, as a multiple of the limit of a call."""
 
 
-def serve(requests: IO[str], replies: IO[str], clear: Callable[[], None] = lambda: None) -> None:
-    """Answer jobs until there are no more; after each job, clear up what it has left."""
-    for line in requests:
-        answer = _in_child(json.loads(line))
-        clear()
-        replies.write(json.dumps(answer) + "\n")
-        replies.flush()
-
-
-def _in_child(job: Job) -> Answer:
-    """Do a job in a fork, and wait as long as it makes progress."""
+def _in_child(job: Job) -> dict[str, Any]:
+    """Do a job in a fork, which may become another program, and wait as long as it makes progress."""
     limits = Limits(seconds=job["hang"], first=job["hang"] * _PATIENCE, whole=job.get("whole"), busy=job.get("busy"))
-    journal = Path(job["journal"])
-    if job["job"] == "native":
-        return _natively(job, journal.with_name("answer"), limits)
-    answer = in_fork(partial(answer_to, job), journal.with_name("answer"), limits, Journal(journal).mark)
-    if not isinstance(answer, Death):
-        return answer
-    if answer.kind == "hang":
-        return {"hang": job["hang"]}
-    if answer.kind == "late":
-        return {"late": job["whole"]}
-    how = answer.detail if answer.kind == "crash" else f"exit status {answer.detail}"
-    return {"crash": how, "said": answer.last_line}
+    path, command = Path(job["journal"]), job.get("command")
+    work = partial(_answer_to, job) if command is None else partial(os.execv, command[0], command)
+    with Journal(path, *job["layout"]) as journal:
+        answer = in_fork(work, path.with_name("answer"), limits, journal.mark)
+    return {"death": vars(answer)} if isinstance(answer, Death) else answer
 
 
-def _natively(job: Job, answer: Path, limits: Limits) -> Answer:
-    """Run the native driver in a fork, as another program."""
-    program, *_ = command = job["command"]
-    path, *layout = job["layout"]
-    with Journal(Path(path), *layout) as journal:
-        run = partial(os.execv, program, command)
-        death = in_fork(run, answer, limits, journal.mark)
-        return {"death": vars(death)} if isinstance(death, Death) else death
-
-
-def answer_to(job: Job) -> Answer:
-    """Do a job in this process; a target that cannot be used gives an answer too."""
+def _answer_to(job: Job) -> dict[str, Any]:
+    """The outcome of a job in this process as data; a target that cannot be used gives an answer too."""
     journal = Journal(Path(job["journal"]))
     journal.stay()
     try:
-        return perform(TargetSource(job["target"]), job, journal)
+        return perform(TargetSource(job["target"]), job, journal).as_json()
     except TargetError as error:
         return {"error": str(error)}
 
@@ -227,4 +348,18 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends us
     end_with_parent()
     adopt_orphans()
-    serve(sys.stdin, sys.stdout, end_children)
+    for line in sys.stdin:
+        answer = _in_child(json.loads(line))
+        end_children()  # that the job has left
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+_STATIC_TLS = "glibc.rtld.optional_static_tls"
+_ROOM = 1 << 16
+
+
+def _environment() -> dict[str, str]:
+    """The environment of this process, with room for libraries that must be loaded at the start, such as jemalloc."""
+    tunables = [it for it in os.environ.get("GLIBC_TUNABLES", "").split(":") if it and not it.startswith(_STATIC_TLS)]
+    return {**os.environ, "GLIBC_TUNABLES": ":".join([*tunables, f"{_STATIC_TLS}={_ROOM}"])}

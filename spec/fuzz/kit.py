@@ -16,20 +16,20 @@ from syncedmem.model.defaults import FUZZ
 from .campaign import Stage, stages
 from .capabilities import Capabilities
 from .examiner import Examiner, unrepeated
-from .finding import MOST_STEPS, EngineError, Finding, TargetError, kind_of
-from .isolation import Inline, Isolated
-from .jobs import finding_of
+from .finding import EngineError, Finding, TargetError, kind_of
+from .jobs import Inline, Isolated
 from .loops import folded
 from .mask import Mask, read_known, reason_of, requirement_named
 from .native_driver.running import NativeDriver
+from .outcome import FROM_OUTSIDE
 from .recognition import TargetSource, spelling
 from .report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from .isolation import JobPlace
-    from .jobs import Answer, Job
+    from .jobs import Job, JobPlace
+    from .outcome import Outcome
 
 __all__ = ["fuzz"]
 
@@ -116,10 +116,10 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
     reasons = {} if known is None else read_known(Path(known))
     place = Isolated(target, hang) if isinstance(target, str) else Inline(target)
     with place:
-        described = place.perform({"job": "describe", "promises": dict(promises or {}), "threads": threads})
-        if "kind" not in described:
-            death = finding_of(described, ())
-            raise TargetError(f"{target} cannot be opened: {death.message if death else described}")
+        opened = place.perform({"job": "describe", "promises": dict(promises or {}), "threads": threads})
+        described = opened.described
+        if described is None:
+            raise TargetError(f"{target} cannot be opened: {opened.finding and opened.finding.message}")
         name = target if isinstance(target, str) else spelling(target)
         report = Report(
             name or TargetSource(target).name,
@@ -130,17 +130,17 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
             steps,
             threads,
             hang,
-            protected=place.protects,
+            protected=isinstance(place, Isolated),
             named=name is not None,
             skipped=skipped,
             known=reasons,
-            functions=tuple(name for name in ("calloc", "realloc") if described[name]),
+            functions=tuple(described["functions"]),
             parts=described["parts"],
             planned=min(steps, int(seconds * _SLOWEST)),
         )
         with _Progress(on_progress) as progress:
             examiner = Examiner(place, report, seconds, progress.show, fresh=described["fresh"])
-            _Campaigns(place, report, examiner, progress, on_change or id, seconds, first=first).run()
+            _Campaigns(place, report, examiner, progress, on_change or id, first=first).run()
         return report
 
 
@@ -154,21 +154,12 @@ def _check_numbers(**numbers: float) -> None:
 
 @dataclass
 class _Tally:
-    """What the jobs of a generator have come to: also those that failed, and those in a row with nothing new."""
+    """What is expected of a generator, and its jobs that failed; `wasted` are those in a row with nothing new."""
 
     planned: int
-    steps: int = 0
-    rounds: int = 0
-    seconds: float = 0.0
     failures: int = 0
     wasted: int = 0
     mask: Mask = _NO_MASK  # of the present job
-
-    def add(self, answer: Answer) -> None:
-        """Add what a job has done."""
-        self.rounds += answer["rounds"]
-        self.steps += answer["operations"]
-        self.seconds += answer["seconds"]
 
 
 class _Progress:
@@ -213,7 +204,6 @@ class _Campaigns:
         examiner: Examiner,
         progress: _Progress,
         changed: Callable[[Report], object],
-        seconds: float,
         *,
         first: bool,
     ) -> None:
@@ -221,14 +211,13 @@ class _Campaigns:
         self._progress, self._changed, self._first = progress, changed, first
         self._alike: Counter[tuple[str, str]] = Counter()
         self._tallies: dict[str, _Tally] = {}
-        self._until = time.perf_counter() + seconds
 
     def run(self) -> None:
         """Test the target with every generator, each for its share of the time that is left."""
         self._changed(self._report)
         generators = list(self._generators())
         for index, (share, generator) in enumerate(generators):
-            left = max(self._until - time.perf_counter(), 0.0)
+            left = max(self._examiner.until - time.perf_counter(), 0.0)
             try:
                 generator(left * share / sum(later for later, _ in generators[index:]))
             except EngineError as error:
@@ -251,16 +240,16 @@ class _Campaigns:
         yield _LATE_SHARE, partial(self._take_stages, "fast", [late])
 
     def _is_over(self) -> bool:
-        return time.perf_counter() >= self._until or (self._first and bool(self._report.violating))
+        return time.perf_counter() >= self._examiner.until or (self._first and bool(self._report.violating))
 
     # --- the generators
 
     def _take_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> None:
-        """Rounds of the fast generator, in the stages of a plan."""
-        self._take(generator, self._answers_of_stages(generator, plan, seconds))
+        """The stages of a plan, which the fast generator takes."""
+        self._take(generator, self._outcomes_of_stages(generator, plan, seconds))
 
-    def _answers_of_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> Iterator[Answer]:
-        """An answer for each process; after a failing round, the next ones are in a process of their own."""
+    def _outcomes_of_stages(self, generator: str, plan: Sequence[Stage], seconds: float) -> Iterator[Outcome]:
+        """An outcome for each process; after a failing round, the next ones are in a process of their own."""
         tally, deadline = self._tallies[generator], time.perf_counter() + seconds
         for index, stage in enumerate(plan):
             # Each stage has its share of the time that is left.
@@ -270,42 +259,20 @@ class _Campaigns:
             while failed and steps > 0 and time.perf_counter() < end:
                 chosen = stage._replace(first_round=number, steps=steps)
                 job: Job = {"job": "campaign", **chosen._asdict(), "seconds": end - time.perf_counter()}
-                self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), self._examiner.count_steps)
-                answer = self._answer_of_rounds(job, self._next_mask(tally))
-                steps, number = steps - answer["operations"], number + answer["rounds"]
-                failed = answer.get("finding", True) is not None
-                yield answer
-
-    def _answer_of_rounds(self, job: Job, mask: Mask) -> Answer:
-        """The answer to a job of rounds; if its process has ended, with the counts that are in the journal."""
-        start = time.perf_counter()
-        self._examiner.rounds = job, mask
-        answer = self._examiner.ask(job, mask, more=0.0)
-        if "operations" in answer:
-            return answer
-        self._report.lost = True
-        journal = self._place.journal
-        begun, operations = journal.entered()[0], journal.moved()[1]
-        spoilt = begun < 0 or not 0 <= operations <= job["steps"] + MOST_STEPS  # the last round comes to its end
-        counts = {
-            "rounds": max(begun - job["first_round"], 0) + 1,
-            "operations": 0 if spoilt else operations,
-            "last": journal.last_round(),
-            "seconds": time.perf_counter() - start,
-            "spoilt": spoilt,
-        }
-        return answer | counts
+                self._show(generator, self._examiner.count_steps)
+                self._examiner.rounds = job, self._next_mask(tally)
+                outcome = self._examiner.ask(*self._examiner.rounds)
+                self._report.lost |= outcome.death is not None
+                steps, number, failed = steps - outcome.operations, number + outcome.rounds, outcome.failed
+                yield outcome
 
     def _take_threads(self, seconds: float) -> None:
         """Several threads, in C if that is possible."""
         if self._take_natively(self._report.threads, seconds):
             return
-        steps = self._report.steps * 4  # two threads must meet, which is rare
-        self._tallies["threads"] = tally = _Tally(steps)
-        self._progress.show("threads", 0, steps, self._examiner.count_steps)
-        job: Job = {"job": "campaign", "steps": steps, "seconds": seconds, "first_round": 0}
-        answer = self._answer_of_rounds({**job, "threads": self._report.threads}, self._next_mask(tally))
-        self._take("threads", [answer])
+        plan = [Stage("drawn", 0, self._report.steps * 4, ages=True, threads=self._report.threads)]  # two must meet
+        self._tallies["threads"] = _Tally(plan[0].steps)
+        self._take_stages("threads", plan, seconds)
 
     def _take_natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
@@ -313,48 +280,53 @@ class _Campaigns:
         tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
         try:
-            options = self._place, report.target, report.capabilities, report.hang, report.parts
-            driver = NativeDriver.of(*options) if report.protected else None
+            options = report.target, report.capabilities, report.hang, report.parts
+            driver = NativeDriver.of(self._place, *options) if isinstance(self._place, Isolated) else None
             if driver is None:
                 return False
-            self._progress.show(generator, 0, tally.planned, driver.taken)
-            answers = driver.answers(
+            self._show(generator, driver.taken)
+            outcomes = driver.outcomes(
                 seed=report.seed,
                 steps=tally.planned,
                 seconds=seconds,
                 threads=threads,
                 unjudged=lambda: self._next_mask(tally).unjudged,
             )
-            self._take(generator, answers, driver.taken)
+            self._take(generator, outcomes, driver.taken)
         except TargetError as error:
             report.notes.append(f"the native driver has not run: {error}")
             return False
         return True
 
-    def _take(self, generator: str, answers: Iterable[Answer], live: Callable[[], int] = int) -> None:
-        """Take the answers of a generator, until too many in a row have nothing new."""
-        tally, report = self._tallies[generator], self._report
-        try:
-            for answer in answers:
-                finding = self._finding_in(answer, generator)
-                tally.add(answer)
-                if finding is not None:
-                    self._count(tally, finding, answer["last"])
-                self._progress.show(generator, tally.steps, max(tally.steps, tally.planned), live)
-                if tally.wasted >= _PATIENCE or self._is_over():
-                    break
-        finally:
-            if tally.rounds:
-                report.ran(generator, tally.rounds, tally.steps, tally.seconds)
+    def _take(self, generator: str, outcomes: Iterable[Outcome], live: Callable[[], int] = int) -> None:
+        """Take the outcomes of a generator, until too many in a row have nothing new."""
+        tally = self._tallies[generator]
+        for outcome in outcomes:
+            if outcome.rounds:
+                self._report.ran(generator, outcome.rounds, outcome.operations, outcome.seconds)
+            finding = self._finding_in(outcome, generator)
+            if finding is not None:
+                self._count(tally, finding, outcome)
+            self._show(generator, live)
+            if tally.wasted >= _PATIENCE or self._is_over():
+                break
 
-    def _count(self, tally: _Tally, finding: Finding, last: int) -> None:
+    def _show(self, generator: str, live: Callable[[], int]) -> None:
+        """Show how far a generator is."""
+        steps = self._report.done(generator).steps
+        self._progress.show(generator, steps, max(steps, self._tallies[generator].planned), live)
+
+    def _count(self, tally: _Tally, finding: Finding, outcome: Outcome) -> None:
         """Keep a finding, and count what it has cost if it is not new; one of several threads is enough."""
         tally.failures += 1
-        if finding.requirement == "A20-threads":
+        if finding.requirement == "A20-threads" and outcome.death and outcome.death.detail in FROM_OUTSIDE:
+            self._examiner.note_failure(EngineError(f"{finding.message}; something outside has ended the process"))
+            tally.wasted += 1
+        elif finding.requirement == "A20-threads":
             if finding.requirement not in self._report.skipped:
                 self._add(finding)
             tally.wasted = _PATIENCE
-        elif self._keep(finding, last, tally.mask):
+        elif self._keep(finding, outcome, tally.mask):
             tally.wasted = 0
         else:
             tally.wasted += _PATIENCE_FOR_A_HANG if finding.requirement == "A23-no-hang" else 1
@@ -370,30 +342,29 @@ class _Campaigns:
         tally.mask = self._examiner.skipped | Mask.after(findings)
         return tally.mask
 
-    # --- answers
+    # --- outcomes
 
-    def _finding_in(self, answer: Answer, generator: str) -> Finding | None:
-        """The finding of an answer; what it says of the target goes into the report."""
-        self._report.checked += Counter(answer.get("checked", {}))
-        if answer.get("unread") is not None:
-            self._report.unread = answer["unread"]
-        if answer.get("spoilt"):
+    def _finding_in(self, outcome: Outcome, generator: str) -> Finding | None:
+        """The finding of an outcome; what it says of the target goes into the report."""
+        self._report.checked += outcome.checked
+        if outcome.unread is not None:
+            self._report.unread = outcome.unread
+        if outcome.spoilt:
             self._examiner.note(
                 "the target has overwritten the record of its steps: those of that process are not counted"
             )
-        finding = finding_of(answer, self._place.journal.steps() if "checked" not in answer else ())
+        finding = outcome.finding
         if finding is None:
             return None
         if generator == "threads":
             # If only several threads find a bug, it is one of threads, whatever requirement it breaks.
             message = f"{finding.requirement}: {finding.message}"
             finding = replace(finding, requirement="A20-threads", message=message, program=(), repeats=False)
-        operations = self._tallies[generator].steps + answer["operations"]
-        return replace(finding, generator=generator, operations=operations)
+        return replace(finding, generator=generator, operations=self._report.done(generator).steps)
 
     # --- findings
 
-    def _keep(self, finding: Finding, last: int, mask: Mask) -> bool:
+    def _keep(self, finding: Finding, outcome: Outcome, mask: Mask) -> bool:
         """Shorten a finding, and keep it if it is new; return whether it is."""
         report = self._report
         if finding.requirement in report.skipped:
@@ -407,7 +378,7 @@ class _Campaigns:
         report.violating.append(raw)  # it must not be lost if the run is interrupted now
         self._changed(report)
         try:
-            short = self._examiner.examined(finding, last, mask)
+            short = self._examiner.examined(finding, outcome, mask)
         except (EngineError, TargetError) as error:
             self._examiner.note_failure(error)
             short = raw

@@ -16,8 +16,7 @@ from ..engine.fields import FLAG, INTEGER, NUMBER, TEXT, Type, array_of, mismatc
 from ..requirements import requirements_of
 from .driver import Driver
 from .finding import Finding, TargetError, read_object
-from .isolation import Isolated
-from .jobs import finding_of
+from .jobs import Isolated
 from .loops import Repeat, folded, items_as_json, items_from_json
 from .mask import Mask, requirement_named
 from .recognition import TargetSource
@@ -183,7 +182,7 @@ class Replay:
         with Isolated(self.target, self.hang) as place:
             program, mask = items_as_json(folded(self.finding.program)), Mask.of(self.skip).as_json()
             job: Job = {"job": "program", "program": program, "promises": dict(self.promises), "mask": mask}
-            return finding_of(place.perform(job), place.journal.steps())
+            return place.perform(job).finding
 
     def _run_again(self) -> Finding | None:
         """Repeat the run, and return its finding about the same requirement."""

@@ -91,14 +91,16 @@ class Report:
     parts: dict[str, str] = field(default_factory=dict[str, str])
     planned: int = 0
 
-    def ran(self, generator: str, cases: int, steps: int, seconds: float) -> None:
-        """Record what a generator has done until now; its findings must be recorded before."""
-        failures = (finding for finding in self.failures if finding.generator == generator)
-        violation = next((finding.violation(self.replay(finding).python()) for finding in failures), None)
-        result = SuiteResult(generator, cases, steps, seconds, violation)
-        names = [suite.name for suite in self.suites]
+    def done(self, generator: str) -> SuiteResult:
+        """What a generator has done until now."""
+        return next((it for it in self.suites if it.name == generator), SuiteResult(generator, 0, 0, 0.0, None))
+
+    def ran(self, generator: str, rounds: int, steps: int, seconds: float) -> None:
+        """Add to what a generator has done."""
+        before, names = self.done(generator), [suite.name for suite in self.suites]
+        now = SuiteResult(generator, before.cases + rounds, before.steps + steps, before.seconds + seconds, None)
         at = names.index(generator) if generator in names else len(names)
-        self.suites[at : at + 1] = [result]
+        self.suites[at : at + 1] = [now]
 
     @property
     def findings(self) -> list[Finding]:
@@ -118,12 +120,11 @@ class Report:
     @property
     def incomplete(self) -> str:
         """Why nothing can be said of a target in which nothing was found; empty if enough was done."""
-        runs = [suite for suite in self.suites if suite.name == "fast"]
-        done, seconds = sum(it.steps for it in runs), sum(it.seconds for it in runs)
-        if self.violating or self.errors or 2 * done >= self.planned:
+        done = self.done("fast")
+        if self.violating or self.errors or 2 * done.steps >= self.planned:
             return ""
-        each = f", each in {1000 * seconds / done:.1f} ms" if done else ""
-        return f"{done:,} of {self.planned:,} planned operations of the fast generator were done{each}"
+        each = f", each in {1000 / done.rate:.1f} ms" if done.rate else ""
+        return f"{done.steps:,} of {self.planned:,} planned operations of the fast generator were done{each}"
 
     @property
     def failures(self) -> list[Finding]:

@@ -1,14 +1,12 @@
 """Makes the program of a finding short: the engine's shrinker, with knowledge about the steps of an allocator.
 
 The effort is limited in programs that are tried and in the steps of all of them, so that the same finding becomes the
-same program; and by the time at which the whole run has to end.  A bug that shows only after many calls becomes a loop,
-which is looked for first: a program of a hundred thousand steps can be tried only a few times.
+same program.  Who tries them may say that there is no time for more.  A bug that shows only after many calls becomes a
+loop, which is looked for first: a program of a hundred thousand steps can be tried only a few times.
 """
 
 from __future__ import annotations
 
-import math
-import time
 from collections import Counter
 from contextlib import suppress
 from heapq import heappop, heappush
@@ -22,7 +20,7 @@ from .loops import Item, Repeat, folded, unfolded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["DEATH_TRIES", "HANG_TRIES", "TRIES", "raised", "shortened"]
+__all__ = ["DEATH_TRIES", "HANG_TRIES", "TRIES", "SpentError", "raised", "shortened"]
 
 Program = tuple[HeapStep, ...]
 Items = tuple[Item, ...]
@@ -53,11 +51,10 @@ def shortened(
     fails: Callable[[Program], bool],
     tries: int = TRIES,
     count_calls: Callable[[], int] | None = None,
-    until: float = math.inf,
 ) -> Program:
-    """The shortest program that still fails, as far as it is found with this many tries."""
-    budget = _Budget(_effective(program), fails, tries, count_calls, until)
-    with suppress(_SpentError):
+    """The shortest program that still fails, as far as it is found with this many tries, or until a `SpentError`."""
+    budget = _Budget(_effective(program), fails, tries, count_calls)
+    with suppress(SpentError):
         # Many bugs need only their last step, and a try of all steps may take long.
         if budget.fails(program[-1:]) or budget.fails(budget.shortest):
             _shorten(budget)
@@ -89,8 +86,8 @@ def _reduced(items: Items, budget: _Budget) -> Items:
     return shrink(items, budget.fails, simpler=_simpler)
 
 
-class _SpentError(Exception):
-    """The budget is spent."""
+class SpentError(Exception):
+    """The budget is spent; a question whether a program fails may say so too, if there is no time for its answer."""
 
 
 class _Budget:
@@ -102,7 +99,6 @@ class _Budget:
         fails: Callable[[Program], bool],
         tries: int,
         count_calls: Callable[[], int] | None,
-        until: float,
     ) -> None:
         self.shortest = program
         self.steps = len(program)
@@ -110,7 +106,6 @@ class _Budget:
         self._count_calls = count_calls
         self._tries = tries
         self._left = _STEPS
-        self._until = until
         self._known: dict[int, bool] = {}
 
     def fails(self, items: Items) -> bool:
@@ -127,8 +122,8 @@ class _Budget:
         return fails
 
     def _run(self, program: Program) -> bool:
-        if self._tries <= 0 or self._left <= 0 or time.perf_counter() > self._until:
-            raise _SpentError
+        if self._tries <= 0 or self._left <= 0:
+            raise SpentError
         self._tries -= 1
         fails = self._fails(program)
         calls = _calls(program) if self._count_calls is None else self._count_calls()

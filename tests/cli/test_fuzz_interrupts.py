@@ -159,7 +159,7 @@ def test_a_known_finding_a_skipped_requirement_and_a_failure_of_ours_are_shown(
     def broken(*_: object, **__: object) -> None:
         raise AssertionError("not here")
 
-    monkeypatch.setattr("syncedmem.spec.fuzz.isolation.WORKER", "import sys; sys.stdin.readline(); sys.exit(7)")
+    monkeypatch.setattr("syncedmem.spec.fuzz.jobs.WORKER", "import sys; sys.stdin.readline(); sys.exit(7)")
     monkeypatch.setattr("syncedmem.cli.fuzz._print_finding", broken)
     failed = CliRunner().invoke(app, ["fuzz", POOL, "--out", str(tmp_path)])
     assert 3 == failed.exit_code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +16,7 @@ from ..journal import RUNNING, UNUSABLE, WRONG, Header, Journal
 from ..mask import DAMAGED
 from ..native import ABIS, LibraryAddress
 from ..oracle import OF_CONTENTS
+from ..outcome import FROM_OUTSIDE, Outcome, finding_of
 from ..rounds import TOO_MUCH
 from .building import built, compiled_driver, requirements_judged
 
@@ -22,15 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..capabilities import Capabilities
-    from ..isolation import JobPlace
-    from ..jobs import Answer
+    from ..jobs import Isolated
 
-__all__ = ["FROM_OUTSIDE", "NativeDriver"]
+__all__ = ["NativeDriver"]
 
 _NO_BEGIN = ("2", "125")
 """The exit statuses of a driver that has no journal, or no memory."""
-FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")
-"""Signals that come from another process: if they do not come again, they say nothing about the target."""
 
 _STEPS, _ROUNDS = 200_000, 64
 """The most of a process with one thread, whose steps are all kept."""
@@ -50,7 +49,7 @@ class NativeDriver:
 
     def __init__(  # noqa: PLR0913 -- what a run is made of
         self,
-        place: JobPlace,
+        place: Isolated,
         library: LibraryAddress,
         capabilities: Capabilities,
         hang: float,
@@ -64,7 +63,7 @@ class NativeDriver:
 
     @classmethod
     def of(
-        cls, place: JobPlace, target: str, capabilities: Capabilities, hang: float, parts: Mapping[str, str]
+        cls, place: Isolated, target: str, capabilities: Capabilities, hang: float, parts: Mapping[str, str]
     ) -> Self | None:
         """The driver for a target; None if the target is no library with functions that the driver can call.
 
@@ -74,10 +73,10 @@ class NativeDriver:
         calls = {} if library is None else ABIS[library.abi].native_calls(parts)
         return cls(place, library, capabilities, hang, calls, parts) if library is not None and calls else None
 
-    def answers(
+    def outcomes(
         self, *, seed: int, steps: int, seconds: float, threads: int = 1, unjudged: Callable[[], Iterable[str]] = tuple
-    ) -> Iterator[Answer]:
-        """Take random steps; there is an answer for each process, like that of a job.
+    ) -> Iterator[Outcome]:
+        """Take random steps; there is an outcome for each process, like that of a job.
 
         The steps are those of all threads and processes together, and the seconds those of all processes.  What is
         left unjudged is asked for before each process.
@@ -102,10 +101,10 @@ class NativeDriver:
                     "interrupts": int(threads > 1 and number % 2 == 0),
                     "unjudged": ",".join(set(unjudged()) - DAMAGED),
                 }
-                answer = self._answer(journal, self._run(journal, options, left))
-            done += answer["operations"]
+                outcome = self._outcome(journal, self._run(journal, options, left))
+            done += outcome.operations
             number += 1
-            yield answer
+            yield outcome
 
     def taken(self) -> int:
         """The steps of the present process until now; from any thread."""
@@ -131,21 +130,11 @@ class NativeDriver:
             "make": self._make,
         }
         arguments = [str(self._program), *(f"{name}={value}" for name, value in options.items())]
-        answer = self._place.perform(
-            {
-                "job": "native",
-                "command": arguments,
-                "layout": [str(journal.path), journal.capacity, journal.threads],
-                "hang": self._patience(journal),
-                "whole": seconds + self._patience(journal) + _GRACE,
-            }
-        )
-        return Death(**answer["death"])
+        patience = self._hang if journal.threads == 1 else _PATIENCE * self._hang
+        job = {"command": arguments, "hang": patience, "whole": seconds + patience + _GRACE}
+        return Death(**self._place.answer(job, journal)["death"])
 
-    def _patience(self, journal: Journal) -> float:
-        return self._hang if journal.threads == 1 else _PATIENCE * self._hang
-
-    def _answer(self, journal: Journal, death: Death) -> Answer:
+    def _outcome(self, journal: Journal, death: Death) -> Outcome:
         header, counts = journal.header(), journal.counts()
         if header.state == UNUSABLE:
             raise TargetError(f"the native driver cannot open the target: {header.message}")
@@ -154,11 +143,8 @@ class NativeDriver:
             death.detail in FROM_OUTSIDE or (death.detail in _NO_BEGIN and not header.rounds)
         ):
             raise TargetError(f"the native driver {death.how}")
-        finding = self._finding(journal, header, death)
         served, freed = sum(it.served for it in counts), sum(it.freed for it in counts)
         operations = sum(it.steps for it in counts)
-        if finding is not None:
-            finding["operations"] = operations
         checked = dict.fromkeys(requirements_judged(), served) | {
             "A04-contents-kept": freed,
             "A06-out-of-memory": sum(it.refused for it in counts),
@@ -169,38 +155,29 @@ class NativeDriver:
             "A16-no-leaks": 0,  # only when a request is refused at the end
             "A20-threads": operations if journal.threads > 1 else 0,
         }
-        return {
-            "operations": operations,
-            "seconds": header.nanoseconds / 1e9,
-            "busy": header.busy / 1e9,
-            "rounds": header.rounds,
-            "spoilt": not journal.sound,
-            "checked": {
-                name: times
-                for name, times in checked.items()
-                if times
-                and self._capabilities.makes(REQUIREMENTS[name].needs)
-                and (header.readable or name not in OF_CONTENTS)
-            },
-            "unread": None,
-            "last": journal.last_round() if journal.threads == 1 else 0,
-            "finding": finding,
-        }
+        return Outcome(
+            _finding(journal, header, death),
+            None if header.state != RUNNING else death,
+            operations,
+            header.rounds,
+            header.nanoseconds / 1e9,
+            header.busy / 1e9,
+            journal.last_round() if journal.threads == 1 else 0,
+            Counter(
+                {
+                    name: times
+                    for name, times in checked.items()
+                    if times
+                    and self._capabilities.makes(REQUIREMENTS[name].needs)
+                    and (header.readable or name not in OF_CONTENTS)
+                }
+            ),
+            spoilt=not journal.sound,
+        )
 
-    def _finding(self, journal: Journal, header: Header, death: Death) -> dict[str, Any] | None:
-        """The finding of a process, as data; None if nothing was wrong."""
-        calls = journal.last_calls()
-        if header.state == WRONG:
-            requirement, message = header.requirement, header.message
-        elif header.state != RUNNING or death.kind == "late":
-            return None
-        elif death.kind == "hang":
-            message = f"{self._patience(journal):g} seconds after {calls[journal.standing()]} nothing had happened"
-            message += f"; the last calls were {', '.join(calls)}" if journal.threads > 1 else ""
-            requirement = "A23-no-hang"
-        else:
-            how = death.detail if death.kind == "crash" else f"exit status {death.detail}"
-            last_line = f" ({death.last_line})" if death.last_line else ""
-            requirement, message = "A22-no-crash", f"the process ended with {how} in {', '.join(calls)}{last_line}"
-        program = journal.steps() if journal.threads == 1 else ()
-        return Finding(requirement, message, program).as_json()
+
+def _finding(journal: Journal, header: Header, death: Death) -> Finding | None:
+    """The finding of a process; None if nothing was wrong."""
+    if header.state == WRONG:
+        return Finding(header.requirement, header.message, journal.steps() if journal.threads == 1 else ())
+    return finding_of(death, journal) if header.state == RUNNING else None

@@ -415,16 +415,8 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
     if finding.after:
         console.print(f"Its program breaks {' and '.join(finding.after)} before, which is left unjudged here.")
     console.print()
-    if not finding.repeats and finding.program:
-        last = f"the last {len(finding.program)} steps are in the file"
-        hurt = _HURT if finding.requirement in {"A22-no-crash", "A23-no-hang"} else ""
-        console.print(f"Its steps, taken again from the start, did not show it; {last}. {hurt}\n", highlight=False)
-    elif finding.repeats and not finding.program:
-        say("It takes so many steps that they are not kept; the seed takes them again.")
-    elif not replay.shows_steps and finding.program:
-        console.print(f"It takes {len(finding.program):,} steps, which are in the file.", highlight=False)
-    if not replay.shows_steps:
-        console.print("These lines make the whole run again:\n", highlight=False)
+    for line in _of_its_steps(finding, shown=replay.shows_steps):
+        say(line)
     say(replay.python())
     in_c = report.c_program(finding, str(path.with_suffix(".c")))
     if in_c is not None:
@@ -437,6 +429,22 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
         say("In a new process with another heap it did not show this.")
     say(f"Replay it: {replaying(path, report.target)}")
     say(f"If it is known, a line for --known: {finding.key}  # why")
+
+
+def _of_its_steps(finding: Finding, *, shown: bool) -> Iterator[str]:
+    """What is to be said of the steps of a finding, each in a line."""
+    if not finding.repeats and finding.program:
+        last = f"the last {len(finding.program)} steps are in the file"
+        hurt = _HURT if finding.requirement in {"A22-no-crash", "A23-no-hang"} else ""
+        yield f"Its steps, taken again from the start, did not show it; {last}. {hurt}\n"
+    elif finding.repeats and not finding.program:
+        yield "It takes so many steps that they are not kept; the seed takes them again."
+    elif not shown and finding.program:
+        yield f"It takes {len(finding.program):,} steps, which are in the file."
+    if finding.repeats and finding.program and not finding.shrunk:
+        yield "They are as they were found: a fifth of --seconds was too little to make them fewer."
+    if not shown:
+        yield "These lines make the whole run again:\n"
 
 
 def _print_consequences(console: Console, report: Report, finding: Finding, paths: Iterator[Path]) -> None:

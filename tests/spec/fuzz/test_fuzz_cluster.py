@@ -13,7 +13,7 @@ import pytest
 
 from syncedmem.spec.fuzz import HeapStep, Report, TargetError, fuzz
 from syncedmem.spec.fuzz import cluster as many
-from syncedmem.spec.fuzz.cluster import LatestReports, fuzz_on_cluster, joined
+from syncedmem.spec.fuzz.cluster import fuzz_on_cluster, joined
 
 pytest.importorskip("distributed", reason="distributed is not installed: pip install distributed")
 
@@ -32,17 +32,6 @@ def test_reports_are_joined_by_the_shortest_program() -> None:
     assert 2 * one.checked["A16-no-leaks"] == both.checked["A16-no-leaks"]
     assert (["slow"], 2 * one.planned) == (both.notes, both.planned)
     assert 0 == both.replay(both.findings[0]).seed
-
-
-def test_a_report_that_comes_after_the_last_one_of_its_run_is_left() -> None:
-    """The messages and the result of a run come on two ways, and one may overtake the other."""
-    late, last = fuzz(WRONG, steps=2_000, first=True), fuzz(WRONG, steps=4_000, first=True)
-    latest = LatestReports()
-
-    assert latest.note(0, late)
-    latest.end(0, last)
-    assert not latest.note(0, late)
-    assert last.steps == latest.joined().steps
 
 
 @pytest.mark.deep

@@ -12,11 +12,13 @@ import pytest
 from array_allocators import Cached, Device, cut, empty
 
 from syncedmem.spec.fuzz import TargetError, TargetSource, driver_of, fuzz
-from syncedmem.spec.fuzz.campaign import CampaignOutcome, campaign
+from syncedmem.spec.fuzz.campaign import campaign
 from syncedmem.spec.fuzz.journal import Journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from syncedmem.spec.fuzz.outcome import Outcome
 
 SUPPORT = Path(__file__).parents[2] / "support"
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -53,13 +55,13 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return compiled
 
 
-def passed(target: object, **promises: str) -> CampaignOutcome:
+def passed(target: object, **promises: str) -> Outcome:
     """What the fast generator did with an allocator that is correct."""
     source = TargetSource(target)
     record = source.open().capabilities.with_promises(promises)
     outcome = campaign(source, record, Journal(), seed=0, steps=STEPS, seconds=600)
 
-    assert outcome.wrong is None, outcome.wrong
+    assert outcome.finding is None, outcome.finding
     assert not outcome.unread
     assert outcome.checked["A04-contents-kept"]
     return outcome

@@ -189,7 +189,7 @@ def test_who_refuses_at_random_or_in_turn_is_not_accused(rule: Callable[[], Call
         fixed = campaign(source, record, Journal(), seed=seed, steps=3_000, seconds=600, kind="fixed")
         drawn = campaign(source, record, Journal(), seed=seed, steps=2_000, seconds=600)
 
-        assert [None, None] == [fixed.wrong, drawn.wrong]
+        assert [None, None] == [fixed.finding, drawn.finding]
 
 
 def test_a_class_that_is_refused_while_blocks_are_live_is_asked_for_again() -> None:

@@ -92,7 +92,7 @@ def test_a_finding_that_could_not_be_made_short_is_kept(monkeypatch: pytest.Monk
             raise KeyError("shorten")
         return perform(source, job, journal)
 
-    monkeypatch.setattr("syncedmem.spec.fuzz.isolation.perform", broken)
+    monkeypatch.setattr("syncedmem.spec.fuzz.jobs.perform", broken)
     report = fuzz(PutBackTwice, steps=2_000, first=True)
 
     assert [("A01-distinct-pointers", False)] == [(it.requirement, it.shrunk) for it in report.findings]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from mutants.allocator import Pool
 
+from syncedmem.spec.engine.supervisor import Death
 from syncedmem.spec.fuzz import OPERATIONS, HeapStep, TargetError, fuzz
-from syncedmem.spec.fuzz.isolation import Isolated
+from syncedmem.spec.fuzz.jobs import Isolated
 from syncedmem.spec.fuzz.journal import Journal
+from syncedmem.spec.fuzz.outcome import finding_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,17 +30,17 @@ def test_a_worker_answers_and_survives(tmp_path: Path) -> None:
         "class Hangs(Base):\n    def allocate(self, size): time.sleep(60)\n",
         encoding="utf-8",
     )
-    answers: list[dict[str, Any]] = []
+    deaths: list[Death | None] = []
     for name, hang in (("Dies", 30), ("Leaves", 30), ("Hangs", 0.3)):
         with Isolated(f"{file}:{name}", hang) as place:
-            answers += [place.perform({"job": "program", "program": [["allocate", 0, 8]], "promises": {}})]
+            deaths += [place.perform({"job": "program", "program": [["allocate", 0, 8]], "promises": {}}).death]
             assert (HeapStep("allocate", (0, 8, 0, 0)),) == place.journal.steps()
 
     assert [
-        {"crash": "SIGABRT", "said": "last words"},
-        {"crash": "exit status 3", "said": ""},
-        {"hang": 0.3},
-    ] == answers
+        Death("crash", "SIGABRT", last_line="last words"),
+        Death("exit", "3"),
+        Death("hang", "0.3"),
+    ] == deaths
 
 
 def test_a_round_that_the_target_has_overwritten_is_not_believed(tmp_path: Path) -> None:
@@ -52,6 +54,21 @@ def test_a_round_that_the_target_has_overwritten_is_not_believed(tmp_path: Path)
             file.seek(56)
             file.write(wild)
         assert (-1, 0, 0) == Journal(tmp_path / "journal", capacity=8).entered()
+
+
+@pytest.mark.parametrize(("spoilt", "where"), [(False, "before the first step"), (True, "in a step that is not known")])
+def test_a_death_without_known_steps_says_whether_there_were_any(spoilt: bool, where: str, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal", capacity=8)
+    if spoilt:
+        with (tmp_path / "journal").open("r+b") as file:
+            file.seek(1024)
+            file.write(b"\xf0" * 8)
+    crash = finding_of(Death("crash", "SIGSEGV", last_line="bye"), journal)
+
+    assert crash is not None
+    assert ("A22-no-crash", ()) == (crash.requirement, crash.program)
+    assert f"the process ended with SIGSEGV {where} (bye)" == crash.message
+    assert finding_of(Death("late", "5"), journal) is None
 
 
 def test_a_step_of_each_operation_is_read_as_it_was_recorded(tmp_path: Path) -> None:
@@ -86,7 +103,7 @@ def test_a_worker_that_is_gone_is_replaced() -> None:
         place.worker.process.kill()
         place.worker.process.wait()
 
-        assert place.perform({"job": "describe", "promises": {}})["fresh"]
+        assert place.perform({"job": "describe", "promises": {}}).described
 
 
 @pytest.mark.deep

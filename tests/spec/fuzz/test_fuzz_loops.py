@@ -8,7 +8,7 @@ import pytest
 
 from syncedmem.spec.fuzz import Finding, HeapStep, Replay, TargetError
 from syncedmem.spec.fuzz.loops import folded, items_as_json, items_from_json, unfolded
-from syncedmem.spec.fuzz.shortening import shortened
+from syncedmem.spec.fuzz.shortening import SpentError, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,7 +142,19 @@ def test_the_same_finding_always_becomes_the_same_program() -> None:
     assert first == shortened(program, fails, 60)
     assert len(tried) <= 60
     assert program == shortened(program, fails, 0)
-    assert program == shortened(program, fails, until=0.0)
+
+
+def test_what_is_shortest_stays_if_there_is_no_time_for_more() -> None:
+    left = iter(range(3))
+
+    def fails(steps: tuple[HeapStep, ...]) -> bool:
+        if next(left, None) is None:
+            raise SpentError
+        return len(steps) > 5
+
+    program = tuple(taken(number, number + 1) for number in range(100))
+
+    assert program[-24:] == shortened(program, fails)
 
 
 def test_the_steps_of_all_tries_have_a_limit() -> None:

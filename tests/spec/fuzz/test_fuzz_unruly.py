@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from syncedmem.spec.fuzz import EngineError, fuzz
-from syncedmem.spec.fuzz.isolation import Isolated
+from syncedmem.spec.fuzz.jobs import Isolated
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +86,24 @@ def test_a_kill_from_outside_is_no_crash(tmp_path: Path) -> None:
     assert [] == report.findings
     assert "SIGKILL" in report.errors[0]
     assert "something outside has ended the process" in report.errors[0]
+
+
+def test_a_kill_from_outside_is_none_of_threads_either(tmp_path: Path) -> None:
+    """Nobody can take their steps again, so it was once a bug of theirs."""
+    mark, file = tmp_path / "mark", tmp_path / "killed.py"
+    file.write_text(
+        "import os, threading\nfrom mutants.allocator import Pool\nclass Killed(Pool):\n"
+        "    def allocate(self, size, alignment=64, stream=None):\n"
+        f"        if threading.current_thread() is not threading.main_thread() and not os.path.exists({str(mark)!r}):\n"
+        f"            open({str(mark)!r}, 'w').close(); os.kill(os.getpid(), 9)\n"
+        "        return super().allocate(size, alignment, stream)\n",
+        encoding="utf-8",
+    )
+    report = fuzz(f"{file}:Killed", steps=2_000, threads=2, promises={"thread_safe": "yes"}, hang=20)
+
+    assert [] == report.findings
+    assert ["SIGKILL" in error for error in report.errors] == [True]
+    assert "threads" in [it.name for it in report.suites]
 
 
 def test_a_failure_of_ours_in_the_worker_is_said() -> None:

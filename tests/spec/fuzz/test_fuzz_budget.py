@@ -1,0 +1,93 @@
+"""The time that one finding may take: a fifth of the run, whatever its target does in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from syncedmem.spec.engine.supervisor import Death
+from syncedmem.spec.fuzz import Capabilities, Finding, HeapStep, Report
+from syncedmem.spec.fuzz.examiner import Examiner
+from syncedmem.spec.fuzz.journal import Journal
+from syncedmem.spec.fuzz.loops import items_from_json
+from syncedmem.spec.fuzz.mask import Mask
+from syncedmem.spec.fuzz.outcome import Outcome
+
+HANG, CALLS = 5.0, 299
+PROGRAM = tuple(HeapStep("allocate", (number, 64 + number, 0, 0)) for number in range(CALLS))
+
+
+class Place:
+    """Does jobs on a target that does what it does at its 299th call, and moves a clock by what each takes."""
+
+    def __init__(self, requirement: str, each: float) -> None:
+        self.now = 0.0
+        self.ends: list[float] = []
+        """The time at which each job has to end."""
+        self.journal = Journal()
+        self._requirement, self._each = requirement, each
+
+    def clock(self) -> float:
+        """The time."""
+        return self.now
+
+    def perform(self, job: dict[str, Any]) -> Outcome:
+        """Do a job."""
+        self.ends.append(self.now + job["whole"])
+        shows = len(items_from_json(job["program"])) >= CALLS
+        hangs = shows and self._requirement == "A23-no-hang"
+        takes = self._each + (job.get("hang", HANG) if hangs else 0.0)
+        self.now += min(takes, job["whole"])
+        if takes > job["whole"]:
+            return Outcome(death=Death("late", f"{job['whole']:g}"))
+        message = f"{job.get('hang', HANG):g} seconds after it nothing had happened" if hangs else "wrong"
+        death = Death("hang", "5") if hangs else None
+        return Outcome(Finding(self._requirement, message, ()) if shows else None, death)
+
+
+def examined(requirement: str, seconds: float, each: float = 0.01) -> tuple[Finding, Place]:
+    """A finding after its examination, and the place of this."""
+    place: Any = Place(requirement, each)
+    report = Report("a:b", "", Capabilities(), {}, 0, 9, 1, HANG, protected=False)
+    examiner = Examiner(place, report, seconds, lambda *_: None, fresh=False, clock=place.clock)
+    found = examiner.examined(Finding(requirement, "wrong", PROGRAM), Outcome(), Mask())
+
+    assert found is not None, report.errors
+    return found, place
+
+
+@pytest.mark.parametrize("requirement", ["A01-distinct-pointers", "A22-no-crash", "A23-no-hang"])
+@pytest.mark.parametrize("seconds", [1.0, 20.0, 60.0, 600.0])
+@pytest.mark.parametrize("each", [0.01, 1.5, 7.0])
+def test_no_finding_takes_more_than_its_fifth(requirement: str, seconds: float, each: float) -> None:
+    """Whether a hang is only slow is asked before; that took a fifth of 20 seconds, and shortening it 8 seconds."""
+    _, place = examined(requirement, seconds, each)
+    slow = HANG + each if requirement == "A23-no-hang" else 0.0
+
+    assert place.now <= slow + seconds / 5
+    assert max(place.ends[bool(slow) :], default=0.0) <= slow + seconds / 5
+
+
+@pytest.mark.parametrize(
+    ("requirement", "seconds", "shrunk"),
+    [
+        ("A01-distinct-pointers", 20.0, True),
+        ("A22-no-crash", 20.0, True),
+        ("A23-no-hang", 20.0, False),
+        ("A23-no-hang", 60.0, True),
+    ],
+)
+def test_what_cannot_be_looked_at_in_time_stays_as_it_was_found(requirement: str, seconds: float, shrunk: bool) -> None:
+    """A hang of five seconds does not fit into four; that it comes again is known all the same."""
+    found, _ = examined(requirement, seconds)
+
+    assert (shrunk, True) == (found.shrunk, found.repeats)
+    assert shrunk or found.program == PROGRAM
+
+
+def test_a_hang_that_is_short_is_shown_with_the_whole_limit() -> None:
+    found, _ = examined("A23-no-hang", 60.0)
+
+    assert f"{HANG:g} seconds after " in found.message
+    assert "nothing had happened" in found.message
