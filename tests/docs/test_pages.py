@@ -82,3 +82,10 @@ def test_a_command_of_the_pages_runs_as_it_is_written(
     result = CliRunner().invoke(app, ["fuzz", *arguments, "--steps", "20000", "--out", str(tmp_path)])
 
     assert int("PutBackTwice" in " ".join(arguments)) == result.exit_code, result.output
+
+
+@pytest.mark.parametrize("name", ["CHANGELOG.md", "CONTRIBUTING.md"])
+def test_a_file_that_is_a_page_too_links_to_no_file(name: str) -> None:
+    """The same link is read from two folders; the build of the site, which finds that too, is no quick test."""
+    text = re.sub(r"`[^`]*`", "", (ROOT / name).read_text(encoding="utf-8"))
+    assert [] == re.findall(r"\]\((?!https?:)[^)]*\)", text)
