@@ -178,15 +178,14 @@ class IdleBlocks:
 
     # --- late writes, in checked mode
 
-    def watch(self, block: PooledBlock) -> None:
-        """Poison a block that is about to become idle, unless work in flight may use it."""
-        late: Any = block.late
+    def watch(self, block: PooledBlock, late: LateWrites) -> None:
+        """Poison a block that has become idle, unless work in flight may use it; then late writes into it are told."""
         if block.events or not fill_with_poison(self._upstream, block.whole[: late.byte_size]):
-            block.late = None
             return
         del block.make  # it has an array over the block too
         block.requested = 0
         tell_at_exit(self)
+        block.late = late
 
     def _is_left(self, block: PooledBlock) -> bool:
         """Whether no array over a block is in use any more; a write that came meanwhile is found."""

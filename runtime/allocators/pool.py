@@ -186,15 +186,44 @@ class PoolAllocator(Adaptor):
         too_many = block.size <= SMALL_LIMIT and idle.small_bytes + block.size > _IDLE_LIMIT
         if (self._closed or too_many) and self._passed_on(ptr, block):
             return
-        if block.late is not None:
-            idle.watch(block)  # after all that can fail
-        lent, key = self._live.blocks, id(ptr)
+        if block.late is None or not self._take_back_watched(ptr, block):
+            self._take_back(ptr, block)
+
+    def _take_back(self, ptr: Pointer, block: PooledBlock) -> None:
+        lent, key, returned = self._live.blocks, id(ptr), self._idle.returned
         try:
             # No call between these two lines, so only one of two threads succeeds, and no interrupt loses the block.
             del lent[key]
             returned += (block,)
         except KeyError:
             raise self._live.unknown(ptr) from None
+
+    def _take_back_watched(self, ptr: Pointer, block: PooledBlock) -> bool:
+        """Take a block back, and poison it; returns whether it could.
+
+        It is this pool's before a byte of it changes, so that no owner is left with what an interrupt has let through.
+        Until it is poisoned nobody gets it.  If another call is inside the pool, nobody waits, as in `_settle`: then
+        late writes into this block are not told.
+        """
+        late: Any = block.late
+        block.late = None  # until all of it is poisoned
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self._busy:
+                return False
+            self._busy = True
+            try:
+                self._take_back(ptr, block)
+                try:  # noqa: SIM105 -- an interrupt in `suppress` would seem to be a failure of the release
+                    self._idle.watch(block, late)
+                except Exception:  # noqa: BLE001, S110 -- the release has not failed; a check may be left out
+                    pass
+            finally:
+                self._busy = False
+        finally:
+            self._lock.release()
+        return True
 
     def _passed_on(self, ptr: Pointer, block: PooledBlock) -> bool:
         """Give a lent block, and the idle ones, to the upstream: at the limit, or if the pool is closed.
