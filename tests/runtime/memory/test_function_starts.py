@@ -713,9 +713,10 @@ def test_an_interrupt_wherever_cpython_delivers_one_also_while_a_call_is_undone(
     assert check_all(kind, STARTS | {"c_return"}, faults=True) > 40
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("error", [MemoryError, RecursionError])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(it, marks=pytest.mark.deep) if it in ("memory", "blob") else it for it in KINDS]
+)
 @pytest.mark.usefixtures("_nothing_kept")
 def test_an_error_of_the_interpreter_at_every_function_start(kind: str, error: type[Exception]) -> None:
     assert check_all(kind, STARTS, error=error) > 40
