@@ -3,6 +3,7 @@
 import gc
 import sys
 from collections.abc import Generator
+from typing import Literal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -41,9 +42,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.fixture(autouse=True, scope="module")
+def _scope(fixture_name: str, config: pytest.Config) -> Literal["function", "module"]:  # noqa: ARG001 -- given by name
+    """With every suite each test of a seeded bug leaves as much as a module does otherwise."""
+    return "function" if config.getoption("--every-suite") else "module"
+
+
+@pytest.fixture(autouse=True, scope=_scope)
 def _quick_collector() -> Generator[None]:
-    """Exempt also what a module leaves in caches: with all test vectors in memory, a collection takes seconds."""
+    """Exempt also what is left in caches: with all test vectors in memory, a collection takes seconds."""
     yield
     gc.collect()
     gc.freeze()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +33,7 @@ from syncedmem.spec.requirements import PROFILES, Profile, requirements_of
 from syncedmem.verification.checks import make_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
     from mutants.registry import SeededBug
 
@@ -42,14 +41,6 @@ ALL = {**MEMORY_BUGS, **BLOB_BUGS}
 
 _SHARES = 24
 """One bug of so many is in the sample."""
-
-
-@pytest.fixture(autouse=True)
-def _quick_collector() -> Generator[None]:
-    """Exempt what each test leaves in caches from garbage collection, which the kit runs hundreds of times."""
-    yield
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.mark.deep(quick=45)
