@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import combinations, pairwise
 from random import Random
 from typing import TYPE_CHECKING
@@ -202,6 +203,8 @@ def test_nothing_lies_on_anything_whatever_the_shape(machine: Machine) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_no_arrow_lies_on_another_in_many_machines(seed: int) -> None:
     """10,000 in all, of 3 to 14 heads and 1 to 6 calls; one in a hundred had such arrows."""
+    if sys.gettrace() is not None:
+        pytest.skip("needs a run without a tracer: with one it takes hours, and no line that others do not take")
     drawn = Random(seed)  # noqa: S311 -- no secret
     for _ in range(500):
         heads = [f"H{n}" for n in range(drawn.randint(3, 14))]
