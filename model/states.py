@@ -231,7 +231,8 @@ def _check_soundness(machine: Stepper, whole: Space) -> None:
         leading = [effect for effect in machine.effects if effect.row.dest == missing[0]]
         fired = [effect.identifier for effect in leading if effect.head in reached]
         text = f"{name}: cannot be reached: {missing[0]} ("
-        why = shortened(f"{text}only these lead there, and never fire: ", fired) if fired else ""
+        unset = dict.fromkeys(_unset(machine.machine, it) for effect in leading for it in effect.row.conditions)
+        why = shortened(f"{text}only these lead there, and never fire{''.join(unset)}: ", fired) if fired else ""
         otherwise = "only rows of heads that cannot be reached lead there" if leading else "no row leads there"
         raise DeclarationError(f"{why or f'{text}{otherwise}{_misspelled(machine.machine, missing[0])}'})")
     unmet: dict[Row, set[frozenset[str]]] = {row: set() for row in machine.machine.rows}

@@ -222,6 +222,11 @@ class Line(NamedTuple):
             for guard, step in pairs
         )
 
+    @property
+    def only_guarded(self) -> bool:
+        """Whether it has guards, and none of its rows does anything."""
+        return bool(self.guards) and not any(done for _, done in self.parts)
+
 
 class Node(NamedTuple):
     """A head, or one of its configurations."""
@@ -287,8 +292,9 @@ class Drawing(NamedTuple):
         """What a reader has to be told about guards and brackets, if there are any."""
         lines = [line for edge in self.edges for line in edge.lines]
         texts = [*(step for line in lines for step in line.steps), *(note.text for note in self.notes)]
-        alone = all(line.steps == tuple(f"[{guard}]" for guard in line.guards) for line in lines if line.guards)
-        guards = (_GUARD_ALONE if alone else _GUARD,) if any(line.guards for line in lines) else ()
+        guarded = [line for line in lines if line.guards]
+        alone = all(line.only_guarded for line in guarded)
+        guards = (_GUARD_ALONE if alone else _GUARD,) if guarded else ()
         brackets = (BRACKETS,) if any(re.search(r"(?<!\S)\(", text) for text in texts) else ()
         return (*guards, *brackets)
 

@@ -218,9 +218,9 @@ def _arrow(way: _Way, routes: _Routes, *, turned: bool) -> Arrow:
 def _stays(drawn: Drawing, node: Node) -> tuple[Line, ...]:
     """The calls that leave a state as it is, each in one line of text."""
     lines = (line for edge in drawn.edges if edge.source == edge.dest == node.name for line in edge.lines)
+    texts = ((line, " " if line.only_guarded else " / ", "; ".join(line.steps)) for line in lines)
     return tuple(
-        line._replace(call=f"{line.call} / {'; '.join(line.steps)}" if line.steps else line.call, steps=())
-        for line in lines
+        line._replace(call=f"{line.call}{join}{text}" if text else line.call, steps=()) for line, join, text in texts
     )
 
 

@@ -13,7 +13,7 @@ from pictured import H11, OFFLOAD, PICTURED, SHOP, TLS
 
 from syncedmem.explorer import explorer_page
 from syncedmem.model import EDITIONS, InvalidExportError
-from syncedmem.model.declaration import Call, Machine, Row
+from syncedmem.model.declaration import Action, Call, Machine, Row
 from syncedmem.model.diagrams.diagram import diagram_svg
 from syncedmem.model.diagrams.drawing import Detail, Direction, drawing
 from syncedmem.model.diagrams.trace import Trace, trace_of
@@ -81,6 +81,16 @@ def test_where_the_argument_decides_it_is_a_guard() -> None:
     rows = [Row("put", "A", "B", when="data"), Row("put", "A", "C", unless="data"), Row("back", ["B", "C"], "A")]
     machine = Machine("box", rows, calls=[Call("put", takes="data"), "back"])
     assert ["put [data]", "put [!data]"] == [it for edge in drawing(machine).edges[:2] for it in edge.labels]
+
+
+def test_a_call_that_stays_and_does_nothing_has_its_guards_alone() -> None:
+    rows = [
+        *(Row("rain", "A", "B", do="set"), Row("walk", "A", "B"), Row("go", "B", when="wet")),
+        *(Row("go", "B", "C", unless="wet"), Row("back", ["B", "C"], "A", do="dry")),
+    ]
+    machine = Machine("way", rows, actions=[Action("set", sets=("wet",)), Action("dry", clears=("wet",))])
+    shown = texts(parsed(diagram_svg(machine)), "smd-brief")
+    assert ["go [wet]"] == shown
 
 
 def test_an_arrow_of_all_states_names_those_that_do_something_else() -> None:

@@ -159,7 +159,7 @@ def reading(*rows: Row) -> Machine:
         ),
         (
             dried(Row("go", A, B, when="wet"), Row("go", A, A, unless="wet")),
-            r"^m: cannot be reached: B \(only these lead there, and never fire: go@A\[wet\]\)$",
+            r"^m: cannot be reached: B \(only these lead there, and never fire .*takes=.wet.*: go@A\[wet\]\)$",
         ),
         (
             Machine("m", [Row("go", "SHUT", "HEAD_1"), Row("go", "HEAD_1", "SHUT"), Row("go", "HEAD1", "SHUT")]),
