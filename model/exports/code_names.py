@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import chain, count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..declaration import Machine, Row
 from ..spelling import identifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from ..declaration import Action, Call
 
 __all__ = ["CodeNames", "code_names"]
 
@@ -129,6 +131,10 @@ def _with_names(machine: Machine, names: Names, numbered_as: Machine | None) -> 
         return tuple(of[word] for word in words)
 
     side_of: dict[str, str] = {"": "", **sides}
+
+    def placed(word: Call | Action) -> dict[str, Any]:
+        return {"side": side_of[word.side], "source": side_of[word.source]}
+
     rows = [
         Row(
             calls[row.call],
@@ -151,13 +157,7 @@ def _with_names(machine: Machine, names: Names, numbered_as: Machine | None) -> 
         sides=several(machine.sides, sides),
         heads=[replace(it, name=heads[it.name], fresh=several(it.fresh, sides)) for it in machine.heads.values()],
         calls=[
-            replace(
-                it,
-                name=calls[it.name],
-                side=side_of[it.side],
-                source=side_of[it.source],
-                takes=it.takes and facts[it.takes],
-            )
+            replace(it, name=calls[it.name], takes=it.takes and facts[it.takes], **placed(it))
             for it in machine.calls.values()
         ],
         facts=[replace(it, name=facts[it.name], side=side_of[it.side]) for it in machine.facts.values()],
@@ -165,11 +165,10 @@ def _with_names(machine: Machine, names: Names, numbered_as: Machine | None) -> 
             replace(
                 it,
                 name=actions[it.name],
-                side=side_of[it.side],
-                source=side_of[it.source],
                 sets=several(it.sets, facts),
                 clears=several(it.clears, facts),
                 by_setting=tuple((facts[fact], settings[by], values[value]) for fact, by, value in it.by_setting),
+                **placed(it),
             )
             for it in machine.actions.values()
         ],

@@ -146,16 +146,16 @@ def _version_of(side: str) -> str:
 
 
 def _updates(machine: Machine) -> tuple[Update, ...]:
-    found: list[Update] = []
+    found: dict[str, Update] = {}
     for call in machine.calls.values():
         for head in machine.heads if not call.ends else ():
             effects = stepper(machine).effects_at.get((call.name, head), ())
             for number, effect in enumerate(effects, 1):
                 name = f"{call}_{head}" + (f"_{number}" if len(effects) > 1 else "")
-                while name in {it.name for it in found}:  # a_b in c is not a in b_c
+                while name in found:  # a_b in c is not a in b_c
                     name = f"{name}_"
-                found.append(_Walk(machine, effect).update(name))
-    return tuple(found)
+                found[name] = _Walk(machine, effect).update(name)
+    return tuple(found.values())
 
 
 class _Walk:
