@@ -176,10 +176,12 @@ def _threaded(  # noqa: PLR0913 -- as campaign
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
         except Violation as violation:
-            wrong.extend(filter(None, [_unless_left_out(violation, mask)]))
+            if _unless_left_out(violation, mask):
+                wrong.append(violation)
 
     _run_together(work, threads)
-    wrong = wrong or [*filter(None, [_closed(drivers[0], mask)])]
+    if not wrong and (violation := _closed(drivers[0], mask)):
+        wrong.append(violation)
     outcome = Outcome()
     for driver in drivers:
         _add(outcome, driver, 0, 0.0)
