@@ -15,16 +15,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import ml_dtypes
 from figures import options_of, publish
 
 from syncedmem.model import Mode, NoDeviceError, set_mode
-from syncedmem.runtime import CPUDeviceAllocator, MemcpyKind, PoolAllocator, SyncedMemory, named_device
+from syncedmem.runtime import Blob, CPUDeviceAllocator, MemcpyKind, PoolAllocator, SyncedMemory, named_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 RESULTS = Path(__file__).parent / "results"
-TYPES = ("float16", "float32", "float64")
+TYPES = {"float16": "float16", "bfloat16": ml_dtypes.bfloat16, "float32": "float32", "float64": "float64"}
 KERNEL = "x = x * 1.0009765625f"
 
 
@@ -109,6 +110,7 @@ class Bench:
             *(self.copy_across(size) for size in self.scale.copies),
             *(row for size in self.scale.blocks for row in self.allocations_of(size)),
             *(row for name in TYPES for row in self.arithmetic_of(name)),
+            self.update(),
             *self.overlap(),
         ]
 
@@ -169,26 +171,19 @@ class Bench:
     def copies_of(self, size: int, *, pinned: bool) -> list[dict[str, Any]]:
         """A copy through a memory, in both directions, compared with ``cudaMemcpy`` on the same bytes."""
         host_memory: Any = self.device.pinned_host() if pinned else CPUDeviceAllocator()
-        host, there = host_memory.allocate(size), self.device.allocate(size)
-        host[:] = 1  # so that the system has made its pages
-        memory = SyncedMemory(size, device=self.device)
-        memory.set_gpu_data(there)
-        memory.set_cpu_data(host)
-        memory.gpu_data()
-        here, far = host.ctypes.data, there.data.ptr
-        copy = self.runtime.memcpy
-        ways = (
-            ("up", memory.gpu_data, memory.mutable_cpu_data, (far, here, size, int(MemcpyKind.CPU2CUDA))),
-            ("down", memory.cpu_data, memory.mutable_gpu_data, (here, far, size, int(MemcpyKind.CUDA2CPU))),
-        )
-        kind = "pinned" if pinned else "pageable"
-        rows = [
-            self.compared(f"{shown(size)} {way}, {kind}, against cudaMemcpy", ours, partial(copy, *ends), stale)
-            for way, ours, stale, ends in ways
-        ]
-        memory.close()
-        host_memory.release(host)
-        self.device.release(there)
+        with SyncedMemory(size, device=self.device, pinned=host_memory) as memory:
+            memory.mutable_cpu_data()[:] = 1  # so that the system has made its pages
+            far, here = memory.gpu_data().data.ptr, memory.cpu_data().ctypes.data
+            copy = self.runtime.memcpy
+            ways = (
+                ("up", memory.gpu_data, memory.mutable_cpu_data, (far, here, size, int(MemcpyKind.CPU2CUDA))),
+                ("down", memory.cpu_data, memory.mutable_gpu_data, (here, far, size, int(MemcpyKind.CUDA2CPU))),
+            )
+            kind = "pinned" if pinned else "pageable"
+            rows = [
+                self.compared(f"{shown(size)} {way}, {kind}, against cudaMemcpy", ours, partial(copy, *ends), stale)
+                for way, ours, stale, ends in ways
+            ]
         return [with_speed(row, size) for row in rows]
 
     def copy_across(self, size: int) -> dict[str, Any]:
@@ -229,13 +224,14 @@ class Bench:
         """Each operation, compared with a copy within the device that moves as many bytes."""
         size, arithmetic = self.scale.vector, self.device.arithmetic()
         blocks = [self.device.allocate(size) for _ in range(2)]
-        x, y = (block.view(name) for block in blocks)
-        for vector in (x, y):
-            vector.fill(1)
+        for block in blocks:
+            block[:] = 0x3C  # a normal number of each type
+        x, y = (block.view(TYPES[name]) for block in blocks)
         operations: tuple[tuple[str, Callable[[], object], int], ...] = (
             ("axpy", partial(arithmetic.axpy, 0.5, x, y), 3),
             ("scal", partial(arithmetic.scal, 1.0, x), 2),
             ("asum", partial(arithmetic.asum, x), 1),
+            ("sumsq", partial(arithmetic.sumsq, x), 1),
             ("dot", partial(arithmetic.dot, x, y), 2),
         )
         copy = partial(self.device.memcpy, blocks[0], blocks[1], size, MemcpyKind.CUDA2CUDA)
@@ -247,6 +243,16 @@ class Bench:
         for block in blocks:
             self.device.release(block)
         return rows
+
+    def update(self) -> dict[str, Any]:
+        """``Blob.update`` of a few elements, compared with the same arithmetic of CuPy."""
+        blob = Blob((64,), device=self.device)
+        blob.mutable_gpu_data()[:] = 1
+        blob.mutable_gpu_diff()[:] = 1
+        x, y = (self.cupy.ones(64, self.cupy.float32) for _ in range(2))
+        row = self.compared("update() of 64 elements, against y -= x of CuPy", blob.update, partial(subtract, x, y))
+        blob.close()
+        return row
 
     def overlap(self) -> list[dict[str, Any]]:
         """A push while kernels run on other memory, and one after them, compared with a push and kernels in turn."""
@@ -287,6 +293,11 @@ class Bench:
         ]
         memory.close()
         return [row | {"push_us": alone * 1e6, "kernels_us": one * count * 1e6} for row in rows]
+
+
+def subtract(x: Any, y: Any) -> None:
+    """``y -= x``, as a call."""
+    y -= x
 
 
 def with_speed(row: dict[str, Any], moved: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Never, Self
 
 from syncedmem.model import (
     AllocationError,
@@ -34,6 +34,7 @@ from .forking import fork_safe_lock
 from .idle_blocks import SMALL_LIMIT, IdleBlocks, PooledBlock
 from .late_writes import LateWrites, references_to
 from .pointers import LiveBlocks, check_byte_size
+from .views import device_viewer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +142,7 @@ class PoolAllocator(Adaptor):
         if not block.references:  # it is new, so nobody has an array over it
             block.references = references_to(self._upstream, block.whole)
         part = block.whole if size == block.size else block.whole[:size]
-        block.make, block.requested = self._upstream.viewer(part), size
+        block.make, block.requested = device_viewer(self._upstream, part, checked=False), size
 
     def _made(self, size: int) -> PooledBlock:
         """A new block; if the upstream is full, the idle blocks are given back first."""
@@ -346,7 +347,9 @@ class PoolAllocator(Adaptor):
         if not isinstance(late, LateWrites):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("late", late, "LateWrites")
         if ptr in self._live:
-            self._live.behind(ptr).late = late
+            block = self._live.behind(ptr)
+            block.late = late
+            block.make, block.requested = _never, 0  # the maker may have this array too, which would count as in use
 
     def _tell(self, call: str) -> None:
         """Raise the error for a late write that was found, if there is one; the next call tells of the next one."""
@@ -453,6 +456,11 @@ class PoolAllocator(Adaptor):
         """How many bytes are idle."""
         with self._lock:
             return sum(block.size for block in self._idle.everything())
+
+
+def _never() -> Never:
+    """The maker of a block for which none was chosen."""
+    raise AssertionError
 
 
 def _check_event(event: Any) -> None:

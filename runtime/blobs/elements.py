@@ -19,6 +19,7 @@ import numpy as np
 from syncedmem.model import BufferMismatchError, InvalidArgumentError, InvalidShapeError
 
 from ..allocators.pointers import address_of, writing
+from ..allocators.views import device_viewer
 from ..devices.host_buffers import foreign_array
 from ..memory.tables import ACCESSORS, OWN_CPU, OWN_GPU, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
 
@@ -180,8 +181,10 @@ class Elements:
             raw = getattr(memory, ACCESSORS[accessor])()
             ready = getattr(memory, _READY[accessor])
             typed = self.flat(raw).reshape(self.shape)
-            viewer = typed.view if accessor < READ_GPU else memory.device.viewer(typed)
-            if accessor == WRITE_CPU:
+            viewer: Callable[[], Any] = typed.view
+            if accessor >= READ_GPU:
+                viewer = device_viewer(memory.device, typed, checked=memory.checked)
+            elif accessor == WRITE_CPU:
                 viewer = writing(self.sides.cpu.ptr, viewer)
             self._looks[accessor] = ready, viewer
             view = viewer()

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    import numpy as np
 
 __all__ = ["ElementType", "Kernels"]
 
@@ -52,24 +52,25 @@ class Kernels:
         self._wide = wide
         self._elementwise = elementwise
         self._reduction = reduction
-        self._made: dict[tuple[str, str], Any] = {}
+        self._made: dict[tuple[str, np.dtype[Any]], Any] = {}
 
-    def factor(self, alpha: float, dtype: str) -> Any:
-        """A factor, rounded to the type in which elements of `dtype` are computed."""
-        with np.errstate(all="ignore"):
-            return np.dtype(self._types[dtype].compute).type(alpha)
+    def get(self, name: str, dtype: np.dtype[Any]) -> Any:
+        """The kernel of ``axpy``, ``scal``, ``asum``, ``dot`` or ``sumsq`` for a type."""
+        kernel = self._made.get((name, dtype))
+        if kernel is None:
+            # A type makes its name anew each time that it is asked for.
+            kernel = self._made[name, dtype] = self._make(name, dtype.name)
+        return kernel
 
-    def get(self, name: str, dtype: str) -> Any:
-        """The kernel of ``axpy``, ``scal``, ``asum`` or ``dot`` for a type."""
-        if (name, dtype) not in self._made:
-            x, y = (self._types[dtype].load.format(array) for array in "xy")
-            wide = self._wide
-            if name in ("axpy", "scal"):
-                make, value = self._elementwise, f"{y} + alpha * {x}" if name == "axpy" else f"alpha * {x}"
-            else:
-                make, value = (
-                    self._reduction,
-                    f"({wide})({x}) * ({wide})({y})" if name == "dot" else f"fabs(({wide})({x}))",
-                )
-            self._made[name, dtype] = make(name, dtype, ("x", "y") if name in ("axpy", "dot") else ("x",), value)
-        return self._made[name, dtype]
+    def _make(self, name: str, dtype: str) -> Any:
+        x, y = (self._types[dtype].load.format(array) for array in "xy")
+        wide = self._wide
+        if name == "axpy":
+            return self._elementwise(name, dtype, ("x", "y"), f"{y} + alpha * {x}")
+        if name == "scal":
+            return self._elementwise(name, dtype, ("x",), f"alpha * {x}")
+        if name == "dot":
+            return self._reduction(name, dtype, ("x", "y"), f"({wide})({x}) * ({wide})({y})")
+        if name == "sumsq":
+            return self._reduction(name, dtype, ("x",), f"({wide})({x}) * ({wide})({x})")
+        return self._reduction(name, dtype, ("x",), f"fabs(({wide})({x}))")

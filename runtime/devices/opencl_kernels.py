@@ -62,17 +62,18 @@ class KernelArithmetic(OpenCLArithmetic):
         self._lock = fork_safe_lock()
 
     def _each(self, name: str, alpha: float, *arrays: Any) -> None:
-        dtype = arrays[0].dtype.name
-        factor = self._kernels.factor(alpha, dtype)
+        dtype = arrays[0].dtype
+        with np.errstate(all="ignore"):
+            factor = np.dtype(_TYPES[dtype.name].compute).type(alpha)
         with self._lock:
             event = self._kernel(name, dtype)(*map(_stored, arrays), factor, queue=self._queue)
             event.wait()
 
     def _total(self, name: str, *arrays: Any) -> float:
         with self._lock:
-            return float(self._kernel(name, arrays[0].dtype.name)(*map(_stored, arrays), queue=self._queue).get())
+            return float(self._kernel(name, arrays[0].dtype)(*map(_stored, arrays), queue=self._queue).get())
 
-    def _kernel(self, name: str, dtype: str) -> Any:
+    def _kernel(self, name: str, dtype: np.dtype[Any]) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", self._cl.CompilerWarning)  # a warning of the compiler is no failure
             return self._kernels.get(name, dtype)

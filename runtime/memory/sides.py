@@ -10,6 +10,7 @@ from syncedmem.model import DeclarationError, caffe
 from syncedmem.model.interface import MemcpyKind
 
 from ..allocators.pointers import writing
+from ..allocators.views import device_viewer
 from ..devices.host import cpu_allocator
 from .flight import Flight
 from .side import Side, finalise
@@ -85,7 +86,9 @@ class Sides:
         """Prepare views of a side that has memory."""
         ptr = side.ptr
         if on_device:
-            side.read, side.write = self.device.viewer(self.device.read_only(ptr)), self.device.viewer(ptr)
+            device, checked = self.device, self.watch is not None
+            side.read = device_viewer(device, device.read_only(ptr), checked=checked)
+            side.write = device_viewer(device, ptr, checked=checked)
         else:
             side.read, side.write = _frozen(ptr).view, writing(ptr, ptr.view)
 

@@ -1,15 +1,17 @@
 // The parts of CUDA's language that a kernel needs when g++ compiles it for the host, and the launch of a kernel.
 //
 // The threads of a block take turns.  Without a barrier, each thread runs to its end.  With barriers, each thread has
-// its own context (ucontext), and runs until its next barrier.  No two threads run at the same time, so atomic
+// its own stack (ucontext), and runs until its next barrier.  No two threads run at the same time, so atomic
 // functions need no atomic instructions.
 #pragma once
 #include <cfloat>
 #include <climits>
 #include <cmath>
+#include <csetjmp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <ucontext.h>
 #include <utility>
@@ -125,35 +127,45 @@ static dim3 place(unsigned number, dim3 shape) {
 // --- with barriers
 
 const size_t STACK = 64 << 10;
-static ucontext_t scheduler, *running;
 static Call call;
 static bool *over;
+// Where the scheduler and a thread go on.  A context only begins a thread: to change one takes system calls.
+static jmp_buf scheduler, *running;
 
 static void run_thread() {
   call.run(call.with);
   *over = true;
+  _longjmp(scheduler, 1);
+}
+
+// A thread's turn, to its next barrier or to its end.
+static void run_turn(ucontext_t *begin) {
+  if (_setjmp(scheduler)) return;
+  if (begin) setcontext(begin);
+  _longjmp(*running, 1);
 }
 
 // Run the threads of a block in rounds: in each round, every thread runs to its next barrier.
-static void run_block(std::vector<ucontext_t> &contexts, std::vector<char> &stacks) {
-  const unsigned count = contexts.size();
+static void run_block(std::vector<jmp_buf> &places, char *stacks) {
+  const unsigned count = places.size();
   std::vector<char> ended(count, 0);
-  for (unsigned thread = 0; thread < count; thread++) {
-    getcontext(&contexts[thread]);
-    contexts[thread].uc_stack.ss_sp = &stacks[thread * STACK];
-    contexts[thread].uc_stack.ss_size = STACK;
-    contexts[thread].uc_link = &scheduler;
-    makecontext(&contexts[thread], run_thread, 0);
-  }
-  for (unsigned left = count; left;) {
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_size = STACK;
+  bool first = true;
+  for (unsigned left = count; left; first = false) {
     left = 0;
     for (unsigned thread = 0; thread < count; thread++) {
       if (ended[thread]) continue;
       bool now = false;
       over = &now;
       threadIdx = place(thread, blockDim);
-      running = &contexts[thread];
-      swapcontext(&scheduler, running);
+      running = &places[thread];
+      if (first) {
+        context.uc_stack.ss_sp = stacks + thread * STACK;
+        makecontext(&context, run_thread, 0);
+      }
+      run_turn(first ? &context : nullptr);
       ended[thread] = now;
       left += !now;
     }
@@ -161,11 +173,11 @@ static void run_block(std::vector<ucontext_t> &contexts, std::vector<char> &stac
 }
 
 static void run_grid_with_barriers() {
-  std::vector<ucontext_t> contexts(size_of(blockDim));
-  std::vector<char> stacks(contexts.size() * STACK);
+  std::vector<jmp_buf> places(size_of(blockDim));
+  std::unique_ptr<char[]> stacks(new char[places.size() * STACK]);
   for (unsigned block = 0; block < size_of(gridDim); block++) {
     blockIdx = place(block, gridDim);
-    run_block(contexts, stacks);
+    run_block(places, stacks.get());
   }
 }
 
@@ -203,7 +215,9 @@ void launch(void (*kernel)(A...), void **arguments, const unsigned *grid, const 
 
 }  // namespace hostcuda
 
-static inline void __syncthreads() { swapcontext(hostcuda::running, &hostcuda::scheduler); }
+static inline void __syncthreads() {
+  if (!_setjmp(*hostcuda::running)) _longjmp(hostcuda::scheduler, 1);
+}
 
 // nvrtc.c writes this for each kernel, and kernels.c looks up the two names.
 #define HOSTCUDA_KERNEL(kernel, barriers)                                                                              \

@@ -150,6 +150,30 @@ def _sums(place: Any, dtype: Any, case: tuple[int, int, float]) -> None:
         assert close(result, *expected)
 
 
+@pytest.mark.no_lag
+@pytest.mark.parametrize("starts", [(0, 0), (1, 1), (1, 0), (2, 5)])
+def test_rows_may_begin_and_end_anywhere(place: Any, dtype: Any, starts: tuple[int, int]) -> None:
+    """A device that loads several elements at once touches none beside them, and leaves none of them out."""
+    arithmetic, room = arithmetic_of(place), 3000
+    for size in (1, 3, 8, 17, 130, 2050):
+        x, y = numbers(dtype, room, size), numbers(dtype, room, size + 1)
+        on_device, target = put(place, x), put(place, y)
+        first, second = (slice(start, start + size) for start in starts)
+
+        arithmetic.axpy(-0.75, on_device[first], target[second])
+        expected, bound = plain.axpy(-0.75, x[first], y[second])
+        changed = got(target)
+        assert close(changed[second], overflows(dtype, expected), bound)
+        changed[second] = y[second]
+        assert changed.tobytes() == y.tobytes()
+        for result, sums in (
+            (arithmetic.asum(on_device[first]), plain.asum(x[first])),
+            (arithmetic.sumsq(on_device[second]), plain.dot(x[second], x[second])),
+            (arithmetic.dot(on_device[second], on_device[first]), plain.dot(x[second], x[first])),
+        ):
+            assert close(result, *sums)
+
+
 @pytest.mark.deep(quick=4)
 @pytest.mark.no_lag
 def test_sums_stay_within_their_bounds(place: Any, dtype: Any) -> None:

@@ -75,7 +75,7 @@ def cupy_with(count: int | None, compute_mode: int = 0) -> Any:
         return count
 
     def properties(_: int) -> dict[str, Any]:
-        return {"name": b"Toy GPU", "totalGlobalMem": 3 << 30}
+        return {"name": b"Toy GPU", "totalGlobalMem": 3 << 30, "multiProcessorCount": 1}
 
     def attribute(name: int, _: int) -> int:
         return compute_mode if name == calls.cudaDevAttrComputeMode else -1
