@@ -41,7 +41,7 @@ SYSTEM_PROGRAMS := gcc:gcc g++:g++ chromium:chromium chromedriver:chromium-drive
     pdflatex:texlive-latex-base plantuml:plantuml rustc:rustc spin:spin
 
 .DEFAULT_GOAL := help
-.PHONY: help environment verify test deep new-seeds mutation coverage hostcuda hostcuda-quick test-hostcuda test-caffe \
+.PHONY: help environment verify test deep new-seeds mutation coverage hostcuda hostcuda-quick test-hostcuda gpu test-caffe \
     lint types docs generated kill-table frozen bench wheel test-wheel test-lowest test-other-python system-deps clean
 .DELETE_ON_ERROR:
 
@@ -158,6 +158,10 @@ test-hostcuda: hostcuda  ## run everything that needs CUDA over the stand-in, wi
 	$(call verify_cuda,2000)
 	$(call test_cuda,2000) -n 4 -m 'not no_lag'
 	$(call test_cuda,0) -m no_lag
+	$(call over_hostcuda,0) $(BIN)/python benchmarks/gpu.py --quick
+
+gpu: $(STAMPS)/test  ## on a machine with an NVIDIA GPU: tests, kit, port and benchmark there, a line for each
+	$(BIN)/python tests/support/on_gpu.py
 
 hostcuda-quick: hostcuda  ## run the kit and the quick tests that need CUDA over the stand-in, without delays
 	$(call verify_cuda,0)

@@ -173,7 +173,8 @@ class Bench:
         host_memory: Any = self.device.pinned_host() if pinned else CPUDeviceAllocator()
         with SyncedMemory(size, device=self.device, pinned=host_memory) as memory:
             memory.mutable_cpu_data()[:] = 1  # so that the system has made its pages
-            far, here = memory.gpu_data().data.ptr, memory.cpu_data().ctypes.data
+            there: Any = memory.gpu_data()
+            far, here = there.data.ptr, memory.cpu_data().ctypes.data
             copy = self.runtime.memcpy
             ways = (
                 ("up", memory.gpu_data, memory.mutable_cpu_data, (far, here, size, int(MemcpyKind.CPU2CUDA))),
@@ -247,8 +248,9 @@ class Bench:
     def update(self) -> dict[str, Any]:
         """``Blob.update`` of a few elements, compared with the same arithmetic of CuPy."""
         blob = Blob((64,), device=self.device)
-        blob.mutable_gpu_data()[:] = 1
-        blob.mutable_gpu_diff()[:] = 1
+        for view in blob.mutable_gpu_data(), blob.mutable_gpu_diff():
+            there: Any = view
+            there[:] = 1
         x, y = (self.cupy.ones(64, self.cupy.float32) for _ in range(2))
         row = self.compared("update() of 64 elements, against y -= x of CuPy", blob.update, partial(subtract, x, y))
         blob.close()

@@ -26,9 +26,12 @@ from syncedmem.model.interface import MemcpyKind
 
 from ..allocators.arithmetic import Arithmetic, arithmetic_of, check_factor, check_type
 from ..allocators.failures import reporting, where_of
+from ..memory.synced_memory import SyncedMemory
 from ..memory.tables import HEADS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .elements import Elements
 
 __all__ = ["copy", "copy_on_fresh_side", "scale", "subtract", "total"]
@@ -49,16 +52,16 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
     InvalidPointerError
         If the two are adopted buffers that overlap.
     """
-    _check_type(call, data)
     head = _head(call, data)
-    _check_open(call, diff)
+    other: Any = diff.memory
+    other._open(call)  # noqa: SLF001 -- the runtime may; users ask for the head
     if head is SyncedHead.UNINITIALIZED:
         raise IllegalCallError(call, head, "data that was written")
     place = _Place(call, data, head)
     place.check_apart(call, diff, data)
-    x = diff.flat(place.read(diff))
+    x = diff.flat(place.read(diff.memory))
     with reporting(call, place.where):
-        place.arithmetic.axpy(-1.0, x, data.flat(place.write(data)))
+        place.arithmetic.axpy(-1.0, x, data.flat(place.write(data.memory)))
 
 
 def total(call: str, operation: str, elements: Elements) -> float:
@@ -77,13 +80,12 @@ def total(call: str, operation: str, elements: Elements) -> float:
     NoArithmeticError
         As for `subtract`.
     """
-    _check_type(call, elements)
     head = _head(call, elements)
     if head is SyncedHead.UNINITIALIZED:
         return 0.0
     place = _Place(call, elements, head)
     with reporting(call, place.where):
-        result: float = getattr(place.arithmetic, operation)(elements.flat(place.read(elements)))
+        result: float = getattr(place.arithmetic, operation)(elements.flat(place.read(elements.memory)))
         return result
 
 
@@ -97,14 +99,13 @@ def scale(call: str, factor: SupportsFloat, elements: Elements) -> None:
     InvalidArgumentError
         If `factor` is no real number.
     """
-    _check_type(call, elements)
-    number = check_factor(factor, "factor")
     head = _head(call, elements)
+    number = check_factor(factor, "factor")
     if head is SyncedHead.UNINITIALIZED:
         return
     place = _Place(call, elements, head)
     with reporting(call, place.where):
-        place.arithmetic.scal(number, elements.flat(place.write(elements)))
+        place.arithmetic.scal(number, elements.flat(place.write(elements.memory)))
 
 
 def copy(source: Elements, target: Elements) -> None:
@@ -156,18 +157,16 @@ class _Place:
     """Where a computation with elements runs: on which side, and with which arithmetic."""
 
     def __init__(self, call: str, elements: Elements, head: SyncedHead) -> None:
-        self.on_device = head in _AT_GPU
-        self.where: Any = elements.memory.device if self.on_device else elements.sides.pageable
+        sides = elements.sides
+        on_device = head in _AT_GPU
+        self.where: Any = sides.device if on_device else sides.pageable
         self.arithmetic: Arithmetic = arithmetic_of(self.where)
         check_type(call, elements.dtype, self.arithmetic.types)
-
-    def read(self, elements: Elements) -> Any:
-        """The bytes of a memory on this side, for reading."""
-        return elements.memory.gpu_data() if self.on_device else elements.memory.cpu_data()
-
-    def write(self, elements: Elements) -> Any:
-        """The bytes of a memory on this side, for writing."""
-        return elements.memory.mutable_gpu_data() if self.on_device else elements.memory.mutable_cpu_data()
+        # The accessors of this side, as functions of a memory.
+        self.read: Callable[[SyncedMemory], Any] = SyncedMemory.gpu_data if on_device else SyncedMemory.cpu_data
+        self.write: Callable[[SyncedMemory], Any] = (
+            SyncedMemory.mutable_gpu_data if on_device else SyncedMemory.mutable_cpu_data
+        )
 
     def check_apart(self, call: str, first: Elements, second: Elements) -> None:
         """Refuse two adopted buffers that overlap, before any byte is copied into one and so into the other.
@@ -190,24 +189,17 @@ class _Place:
 
 
 def _head(call: str, elements: Elements) -> SyncedHead:
-    """The head of a memory, for a call that errors name.
+    """The head of a memory whose elements have arithmetic, for a call that errors name.
 
     Raises
     ------
+    NoArithmeticError
+        If the elements are integers or booleans; this is the first check, as in Caffe.
     ClosedMemoryError
         If the memory is closed.
     """
-    return HEADS[_check_open(call, elements)]
-
-
-def _check_open(call: str, elements: Elements) -> int:
-    """The packed state of a memory, after a check that it is not closed."""
-    memory: Any = elements.memory
-    state: int = memory._open(call)  # noqa: SLF001 -- the runtime may; users ask for the head
-    return state
-
-
-def _check_type(call: str, elements: Elements) -> None:
-    """Refuse arithmetic on integers and booleans; this is the first check, as in Caffe."""
     if elements.dtype.kind in "iub":
         raise NoArithmeticError(call, elements.dtype, Arithmetic.types)
+    memory: Any = elements.memory
+    state: int = memory._open(call)  # noqa: SLF001 -- as above
+    return HEADS[state]

@@ -420,7 +420,7 @@ def _room(where: str, size: int) -> Generator[None]:
 def _start_of(array: HostArray) -> int:
     """The address of an array; NumPy's own attribute takes five times as long."""
     if len(array) and array.flags.writeable:
-        return addressof(c_char.from_buffer(array))
+        return addressof(c_char.from_buffer(cast("Any", array)))
     return array.ctypes.data
 
 

@@ -245,9 +245,14 @@ class CUDAArithmetic(Arithmetic):
 
     def _kernel(self, name: str, dtype: str, arrays: tuple[str, ...], value: str, body: str, shape: _Shape) -> Any:  # noqa: PLR0913
         kind, title = _TYPES[dtype], f"syncedmem_{name}_{dtype}"
-        given = {"THREADS": shape.threads, "PACK": _PACK, "LOADS": shape.loads, "ARRAYS": len(arrays), "VALUE(x, y)": f"({value})"}
+        given = {
+            "THREADS": shape.threads,
+            "PACK": _PACK,
+            "LOADS": shape.loads,
+            "ARRAYS": len(arrays),
+            "VALUE(x, y)": f"({value})",
+        }
         defined = "".join(f"#define {it} {text}\n" for it, text in given.items())
         types = f"typedef {kind.storage} Stored;\ntypedef {kind.compute} Computed;\n"
         # The function on the current device, which costs less to call than what finds it for any device.
         return self._cupy.RawKernel(defined + types + _PREAMBLE + body.replace("KERNEL", title), title).kernel
-

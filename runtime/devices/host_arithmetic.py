@@ -17,7 +17,7 @@ import math
 import os
 from functools import cache
 from threading import Thread
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -60,10 +60,10 @@ class HostArithmetic(Arithmetic):
     where = "the host"
 
     def _check(self, array: Pointer, argument: str, *, write: bool) -> None:
+        row: Any = array
         if not isinstance(array, np.ndarray):
             raise InvalidPointerError(self.where, array, f"{argument} is not host memory")
-        row = cast("Row", array)
-        if is_masked(row):
+        if type(row) is not np.ndarray and is_masked(row):
             raise InvalidPointerError(self.where, row, f"{argument} is {MASKED}")
         if row.ndim != 1 or not row.flags.c_contiguous or not row.flags.aligned or row.dtype.hasobject:
             raise InvalidPointerError(self.where, row, f"{argument} is not a contiguous, aligned row of numbers")

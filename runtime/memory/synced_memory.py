@@ -2,7 +2,7 @@
 
 The head machine decides what each call does (`syncedmem.model.caffe`).  In addition a memory keeps four promises that
 Caffe does not make: a call that raises has changed nothing; an adopted buffer is checked and kept alive; memory in
-flight is neither freed nor returned for writing; and every view is a new object.
+flight is neither freed nor returned for writing; and every view is an object that nobody else has.
 
 A call is looked up in the compiled table, and its actions are performed on the two sides.  If one fails, what the call
 has allocated is given back.  The last step, which cannot fail, stores the next state.  A call runs code of others:

@@ -31,6 +31,8 @@ from syncedmem.model import (
     using_mode,
 )
 from syncedmem.runtime import MemcpyKind, SyncedMemory
+from syncedmem.runtime.devices import cuda_arithmetic
+from syncedmem.runtime.devices.cuda_arithmetic import CUDAArithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -353,6 +355,43 @@ def test_without_a_compiler_a_gpu_has_memory_and_no_arithmetic(device: Any, monk
 
     assert device.compiler.works
     assert 4 == blob.asum_data()
+
+
+def test_a_kernel_that_does_not_compile_is_one_error_and_changes_nothing(
+    device: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob = Blob((4,), device=device)
+    blob.data, blob.diff = [3] * 4, [1] * 4
+    blob.gpu_data()
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda_arithmetic, "_PREAMBLE", "no C++")
+        patch.setattr(device, "_arithmetic", CUDAArithmetic(device.name, 0, 1, cupy))
+        for call in (blob.update, blob.asum_data):
+            with pytest.raises(DeviceError):
+                call()
+
+    assert ([3] * 4, [1] * 4, SyncedHead.SYNCED) == (list(blob.data), list(blob.diff), blob.data_memory.head)
+    blob.update()
+    assert [2] * 4 == list(blob.data)
+
+
+# --- views
+
+
+def test_a_view_is_returned_again_only_if_nobody_else_has_it(device: Any) -> None:
+    """To make one takes longer than all the rest of an idle call."""
+    memory, blob = SyncedMemory(SIZE, device=device), Blob((2, 3), device=device)
+    call: Any
+    for call in (memory.gpu_data, memory.mutable_gpu_data, blob.gpu_data, blob.mutable_gpu_data):
+        first = call()
+        shape = first.shape
+        second, part = call(), call()[:1]
+        assert first is not second
+        assert part.base is not call()
+        assert [first.data.ptr] * 2 == [second.data.ptr, call().data.ptr]
+        second.shape = (*shape, 1)  # in place
+        del first, second, part
+        assert {shape} == {call().shape for _ in range(3)}
 
 
 # --- the current device

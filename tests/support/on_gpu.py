@@ -1,7 +1,7 @@
 """``make gpu``: what only a machine with an NVIDIA GPU can show, a line for each step, and one file with the results.
 
-It needs no environment of the repository: ``PYTHONPATH=src python tests/support/gpu.py`` uses the Python that runs it,
-which has to have CuPy and pytest.
+It needs no environment of the repository: ``PYTHONPATH=src python tests/support/on_gpu.py`` uses the Python that runs
+it, which has to have CuPy and pytest.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 OUT = ROOT / "build" / "gpu"
 LIMIT = 240
 """Seconds after which a step has failed: all of them together are meant to take less than eight minutes."""
+
 
 def steps() -> dict[str, list[str]]:
     """The commands, by what they show."""
@@ -45,28 +46,33 @@ def _port(python: str, cuda: Path) -> str:
     return f"rm -rf {ports} && cp -r examples/ports {ports} && {make} && {judge}"
 
 
+def run(name: str, command: list[str]) -> dict[str, object]:
+    """Run a step; return whether it passed, how long it took, and the last line that it printed."""
+    log, begun = OUT / f"{name}.log", time.monotonic()
+    with log.open("wb") as out:
+        try:
+            subprocess.run(command, cwd=ROOT, stdout=out, stderr=out, timeout=LIMIT, check=True)
+        except subprocess.SubprocessError:
+            passed = False
+        else:
+            passed = True
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""]
+    return {"passed": passed, "seconds": round(time.monotonic() - begun), "last_line": lines[-1].strip()}
+
+
 def main() -> int:
     """Run the steps, and return how many have failed."""
     OUT.mkdir(parents=True, exist_ok=True)
-    results: dict[str, object] = {}
-    failed = 0
+    results: dict[str, dict[str, object]] = {}
     for name, command in steps().items():
-        log, begun = OUT / f"{name}.log", time.monotonic()
-        with log.open("wb") as out:
-            try:
-                status = subprocess.run(command, cwd=ROOT, stdout=out, stderr=out, timeout=LIMIT, check=False).returncode
-            except subprocess.TimeoutExpired:
-                status = -1
-        seconds = time.monotonic() - begun
-        lines = log.read_text(errors="replace").strip().splitlines() or [""]
-        print(f"{name:10} {'failed' if status else 'passed'} in {seconds:.0f} s: {lines[-1].strip()}", flush=True)
-        results[name] = {"passed": not status, "seconds": round(seconds, 1), "last_line": lines[-1].strip()}
-        failed += bool(status)
-    figures = OUT / "benchmark.json"
-    results["figures"] = json.loads(figures.read_text(encoding="utf-8")) if figures.is_file() else None
-    (OUT / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    print(f"written: {OUT.relative_to(ROOT)}/results.json, and a log of each step beside it")
-    return failed
+        results[name] = result = run(name, command)
+        how = "passed" if result["passed"] else "failed"
+        print(f"{name:10} {how} in {result['seconds']} s: {result['last_line']}", flush=True)
+    file, figures = OUT / "results.json", OUT / "benchmark.json"
+    measured: object = json.loads(figures.read_text(encoding="utf-8")) if figures.is_file() else {}
+    file.write_text(json.dumps({"steps": results, "figures": measured}, indent=2) + "\n", encoding="utf-8")
+    print(f"written: {file.relative_to(ROOT)}, and a log of each step beside it")
+    return sum(not result["passed"] for result in results.values())
 
 
 if __name__ == "__main__":
