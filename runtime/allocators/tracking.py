@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["Allocation", "TrackingAllocator"]
 
 
-_OURS = __name__.partition(".allocators")[0]
-
-
 class Allocation(NamedTuple):
     """A block that is allocated.
 

@@ -87,7 +87,7 @@ MEMORY_SAFE: tuple[tuple[str, str, str], ...] = (
     ("R44-size-zero", "A memory of zero bytes accepts every call and moves its head, but calls no allocator.",
      "H14; syncedmem.hpp:28"),
     ("R45-bad-size-refused", "A size that is negative, too large or not an integer is refused.", "H15"),
-    ("R46-fresh-view", "Every call returns a new view object.", "H10"),
+    ("R46-fresh-view", "Every call returns a view object that nobody else has.", "H10"),
     ("R47-read-only-view", "A host view for reading is read-only, and cannot be made writable.", "H10"),
     ("R48-released-refuses", "After release every call is refused and changes nothing.", "H18"),
     ("R49-release-twice", "Releasing twice is harmless.", "H18"),
