@@ -82,6 +82,11 @@ class Arithmetic(ABC):
         if len(y):
             self._each("axpy", factor, x, y)
 
+    def axpy_rows(self, alpha: float, x: Pointer, y: Pointer) -> None:
+        """As `axpy`, for rows that were operands before and still are: nothing is checked."""
+        if len(y):
+            self._each("axpy", alpha, x, y)
+
     def scal(self, alpha: SupportsFloat, x: Pointer) -> None:
         """``x *= alpha``; raises `InvalidArgumentError` if `alpha` is no real number."""
         factor = check_factor(alpha)

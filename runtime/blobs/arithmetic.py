@@ -10,7 +10,7 @@ already, so asking for it moves its head and copies nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat, cast
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from ..memory.tables import HEADS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..allocators.base import DeviceAllocator
+    from ..memory.side import Side
     from .elements import Elements
 
 __all__ = ["copy", "copy_on_fresh_side", "scale", "subtract", "total"]
@@ -52,6 +54,12 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
     InvalidPointerError
         If the two are adopted buffers that overlap.
     """
+    sides = _settled(diff, data)
+    if sides is not None:
+        x, y, where = sides
+        with reporting(call, where):
+            arithmetic_of(where).axpy_rows(-1.0, diff.flat(x.ptr), data.flat(y.ptr))
+        return
     head = _head(call, data)
     other: Any = diff.memory
     other._open(call)  # noqa: SLF001 -- the runtime may; users ask for the head
@@ -62,6 +70,27 @@ def subtract(call: str, diff: Elements, data: Elements) -> None:
     x = diff.flat(place.read(diff.memory))
     with reporting(call, place.where):
         place.arithmetic.axpy(-1.0, x, data.flat(place.write(data.memory)))
+    if isinstance(cast("object", place.arithmetic), Arithmetic):  # somebody else's allocator may have another kind
+        come, to = diff.sides, data.sides
+        data.apart = come.cpu, come.gpu, to.cpu, to.gpu, head in _AT_GPU
+
+
+def _settled(diff: Elements, data: Elements) -> tuple[Side, Side, DeviceAllocator] | None:
+    """The two sides and the allocator of a subtraction that is as the last one; None if it has to be checked.
+
+    As the last one means: on the same side of the same memory, and neither memory has anything to do first.
+    """
+    if data.apart is None:
+        return None
+    x_cpu, x_gpu, y_cpu, y_gpu, on_device = data.apart
+    x, y = diff.sides, data.sides
+    if x.cpu is not x_cpu or x.gpu is not x_gpu or y.cpu is not y_cpu or y.gpu is not y_gpu:
+        return None
+    if not diff.is_idle(on_device=on_device, to_write=False) or not data.is_idle(on_device=on_device, to_write=True):
+        return None
+    if on_device:
+        return x.gpu, y.gpu, y.device
+    return None if y.cpu.owner is None else (x.cpu, y.cpu, y.pageable)  # an adopted array may be read-only now
 
 
 def total(call: str, operation: str, elements: Elements) -> float:

@@ -26,6 +26,7 @@ from ..memory.tables import ACCESSORS, OWN_CPU, OWN_GPU, READ_CPU, READ_GPU, WRI
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..memory.side import Side
     from ..memory.sides import Sides
     from ..memory.synced_memory import SyncedMemory
     from .shape import Shape
@@ -97,9 +98,12 @@ class Elements:
         The number of elements.
     nbytes : int
         The number of bytes of these elements; the memory may have more.
+    apart : tuple or None
+        What the last subtraction from these elements has found: the sides of both memories, the side on which it was,
+        and that they do not overlap.
     """
 
-    __slots__ = ("_inside", "_looks", "count", "dtype", "memory", "nbytes", "shape")
+    __slots__ = ("_inside", "_looks", "apart", "count", "dtype", "memory", "nbytes", "shape")
 
     def __init__(self, memory: SyncedMemory, dtype: np.dtype[Any], shape: Shape) -> None:
         self.memory: SyncedMemory = memory
@@ -111,6 +115,7 @@ class Elements:
         # For each accessor: the function that the memory had ready at the last call, and ours over the same bytes.
         # They are one tuple, so that no thread sees one without the other.
         self._looks: list[tuple[object, Callable[[], Any]]] = [(None, _nothing)] * len(ACCESSORS)
+        self.apart: tuple[Side, Side, Side, Side, bool] | None = None
 
     def reshaped(self, shape: Shape) -> Elements:
         """The same memory in another shape."""
@@ -129,6 +134,15 @@ class Elements:
     def ready(self) -> object:
         """The function that the memory had ready when these were read last; None if it had none."""
         return self._looks[READ_CPU][0]
+
+    def is_idle(self, *, on_device: bool, to_write: bool) -> bool:
+        """Whether an accessor of the memory has nothing to do but to make a view."""
+        inside = self._inside
+        if on_device:
+            ready = inside._write_gpu if to_write else inside._read_gpu  # noqa: SLF001 -- the room's own hot path
+        else:
+            ready = inside._write_cpu if to_write else inside._read_cpu  # noqa: SLF001 -- as above
+        return ready is not None
 
     @property
     def sides(self) -> Sides:

@@ -128,7 +128,11 @@ BLOB_SAFE: tuple[tuple[str, str, str], ...] = (
      "H5, H18; blob.cpp:90-117; R35 is the same for one memory"),
     ("B67-shape-lazy", "The extents have memory only if they were requested on the device.",
      "blob.cpp:27-30 allocates it with every shape that has more axes"),
-    ("B69-fresh-view", "Every call of an accessor returns a view object that nobody else has.", "H10; R46 is the same for one memory"),
+    (
+        "B69-fresh-view",
+        "Every call of an accessor returns a view object that nobody else has.",
+        "H10; R46 is the same for one memory",
+    ),
 )  # fmt: skip
 
 BLOB_NEEDS: dict[str, str] = {

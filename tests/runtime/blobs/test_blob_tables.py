@@ -18,6 +18,7 @@ from subjects import failing
 
 from syncedmem import runtime
 from syncedmem.model import (
+    ClosedMemoryError,
     DeviceError,
     InvalidArgumentError,
     InvalidPointerError,
@@ -156,6 +157,41 @@ def test_data_and_diff_that_overlap_are_not_subtracted(place: Any, kind: str, ho
         getattr(blob, f"set_{kind}_diff")(np.ones(4, np.float32) if kind == "cpu" else ones(place))
         blob.update()
         assert [0, 1, 2, 3] == blob.cpu_data().tolist()
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_what_was_subtracted_once_is_checked_again_when_a_side_is_another(place: Any, kind: str) -> None:
+    """A subtraction that is as the last one is not checked again."""
+    blob = Blob((4,), device=place, checked=False)
+    blob.data, blob.diff = [8] * 4, [1] * 4
+    if kind == "gpu":
+        _ = blob.mutable_gpu_data(), blob.mutable_gpu_diff()
+    blob.update()
+    blob.update()
+    assert [6] * 4 == list(blob.cpu_data())
+
+    row: Any = np.arange(8, dtype=np.float32).view(np.uint8)
+    blob.set_cpu_data(row[:16])
+    blob.set_cpu_diff(row[8:24])
+    if kind == "gpu":
+        _ = blob.mutable_gpu_data(), blob.gpu_diff()
+    before = snapshot(blob)
+    with pytest.raises(InvalidPointerError):
+        blob.update()
+    assert before == snapshot(blob)
+
+    adopted = np.ones(4, np.float32)
+    blob.set_cpu_diff(np.ones(4, np.float32))
+    blob.set_cpu_data(adopted)
+    blob.update()
+    blob.update()
+    adopted.flags.writeable = False
+    with pytest.raises(InvalidPointerError):
+        blob.update()
+    assert [-1] * 4 == list(adopted)
+    blob.close()
+    with pytest.raises(ClosedMemoryError):
+        blob.update()
 
 
 def ones(place: Any) -> Any:
