@@ -131,12 +131,13 @@ def check_ordinal(ordinal: object, kind: str, count: int) -> int:
 
 def check_copy(byte_size: object, *pointers: Pointer) -> int:
     """The size of a copy or fill in bytes, checked against the length of every array; None has no bytes."""
-    limit = sys.maxsize
-    for ptr in pointers:
-        limit = min(limit, 0 if ptr is None else len(ptr))
-    if type(byte_size) is int and 0 <= byte_size <= limit:
-        return byte_size  # the usual case, and every copy comes here
-    return check_byte_size(byte_size, limit=limit)
+    if type(byte_size) is int and byte_size >= 0:
+        for ptr in pointers:
+            if ptr is None or len(ptr) < byte_size:
+                break
+        else:
+            return byte_size  # the usual case, and every copy comes here
+    return check_byte_size(byte_size, limit=min(0 if ptr is None else len(ptr) for ptr in pointers))
 
 
 class End(NamedTuple):

@@ -570,7 +570,7 @@ class SyncedMemory:
             self._refuse(cell.refusal, ACCESSORS[accessor], None)
         if sides.flights:
             self._await_push(accessor, cell)
-        if cell.actions in self._table.short:
+        if cell.is_short:
             return self._move_head(cell, accessor)
         return self._perform(cell, None, accessor)
 

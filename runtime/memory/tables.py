@@ -72,11 +72,14 @@ class Cell(NamedTuple):
         The packed state afterwards, by the values of the mode in their order.
     refusal : str
         Empty unless the call is refused.
+    is_short : bool
+        Whether nothing is allocated or freed: there is no action, or one copy.
     """
 
     actions: tuple[str, ...]
     next: tuple[int, ...]
     refusal: str
+    is_short: bool
 
 
 Cells = tuple[Cell, ...]
@@ -98,8 +101,6 @@ class MemoryTable:
         For each accessor, its cells by packed state.
     idle : tuple
         By packed state: for each accessor, whether it has nothing to do.
-    short : tuple
-        The lists of actions that allocate nothing: none, or one copy.
     start : int
         The packed state of a new memory, and of a closed one.
     """
@@ -122,9 +123,6 @@ class MemoryTable:
             tuple(_is_idle(cell, state) for cell in cells)
             for state, cells in enumerate(zip(*self.accessors, strict=True))
         )
-        doing = {cell.actions for column in self.accessors for cell in filter(None, column)}
-        copies = (it for it in doing if len(it) == 1 and machine.actions[it[0]].does == "copy")
-        self.short: tuple[tuple[str, ...], ...] = ((), *copies)
 
 
 def _packed(state: State) -> int:
@@ -137,7 +135,9 @@ def _column(machine: Machine, moves: dict[int, list[Move[State]]]) -> Cells:
     found: list[Cell | None] = [None] * len(_STATES)
     for state, alike in moves.items():
         after = {move.before.settings: _packed(move.after) for move in alike}
-        found[state] = Cell(alike[0].actions, tuple(after[value,] for value in values), alike[0].refusal)
+        actions, next_ = alike[0].actions, tuple(after[value,] for value in values)
+        is_short = not actions or [machine.actions[it].does for it in actions] == ["copy"]
+        found[state] = Cell(actions, next_, alike[0].refusal, is_short)
     # There is None where no calls lead, and no memory is in such a state.
     return cast("Cells", tuple(found))
 
