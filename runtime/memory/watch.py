@@ -164,7 +164,7 @@ class Watch:
                 continue
             # Who adopts a buffer says that its bytes are fresh, also if it is the one that is adopted already.
             if not (seen.of(sides).owner is None and _adopts(call, seen.side)):
-                error = error or StaleWriteError(call, seen.name, first, seen.taken, seen.ended)
+                error = error or StaleWriteError(_as_written(call), seen.name, first, seen.taken, seen.ended)
             seen.remember(sides)
         return error or (_written_after_free(call) if _freed else None)
 
@@ -279,10 +279,18 @@ class _Freed:
             warnings.warn(str(error), RuntimeWarning, stacklevel=2)
 
 
+def _as_written(call: str) -> str:
+    """A call of a memory as the program has it: ``gpu_diff``, if that is what a blob was asked for."""
+    if not call.isidentifier():
+        return call  # the end of something, which no program calls
+    outermost = line_of_caller().call
+    return outermost if outermost.isidentifier() else call
+
+
 def _written_after_free(call: str) -> StaleWriteError | None:
     """The error to raise if memory was written that was freed; each is told of once."""
     for freed in tuple(_freed):  # which forgets itself
-        error = freed.error(call)
+        error = freed.error(_as_written(call))
         if error is not None:
             return error
     return None

@@ -147,10 +147,10 @@ WRITES: list[tuple[Callable[[Any], None], str, int | None, tuple[str, str, str]]
     (by_the_owner_of_an_adopted_array, "host", 3, ("set_cpu_data", "gpu_data", "gpu_data")),
     (by_who_adopts_the_other_side_again, "host", 3, ("set_cpu_data", "gpu_data", "set_gpu_data")),
     (by_another_memory_over_the_same_bytes, "host", 0, ("set_cpu_data", "gpu_data", "gpu_data")),
-    (to_the_diff_of_a_blob, "host", 2, ("mutable_cpu_diff", "gpu_diff", "gpu_data")),
+    (to_the_diff_of_a_blob, "host", 2, ("mutable_cpu_diff", "gpu_diff", "gpu_diff")),
 ]
 """How somebody writes; which side and byte is told; the calls that gave the view and ended its right, and
-the call of the memory that found it."""
+the call that found it."""
 
 
 @pytest.mark.parametrize(("write", "side", "position", "calls"), WRITES)
