@@ -79,7 +79,7 @@ def test_a_refusal_in_few_heads_names_them() -> None:
 def test_formal_models_have_the_invariants_that_a_machine_has_words_for(machine: Machine) -> None:
     config = tla_config(machine)
     assert ("INVARIANT FreshExists" in config) == (machine is PETSC)
-    assert ("INVARIANT FreshIsEqual" in config) == bool(machine.sides)
+    assert ("INVARIANT FreshIsNewest" in config) == bool(machine.sides)
     assert "INVARIANT NoFault" in config
     assert ("mode" in str(export("promela", edition=machine))) is False
 
