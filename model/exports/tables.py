@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..caffe import DEFAULT
-from ..diagrams.drawing import Detail, guards_of, steps_of
+from ..diagrams.drawing import Detail, guards_of, is_conditional, steps_of
 from ..opening import machine_of
 from ..states import matrix, stepper
 
@@ -129,7 +129,7 @@ def _merged(machine: Machine, effects: tuple[Effect, ...]) -> tuple[CellLine, ..
     acting = [it for it in effects if not it.row.refusal]
     refused = [_line(machine, it, "") for it in effects if it.row.refusal]
     dests = dict.fromkeys(it.dest for it in acting)
-    if len(dests) > 1:  # without guards it would look as if there were a choice
+    if len(dests) > 1 or (acting and is_conditional(machine, acting[0].head, [it.row for it in acting])):
         done = [_line(machine, it, steps_of(machine, [it.row])) for it in acting]
     else:
         steps = steps_of(machine, [it.row for it in acting])

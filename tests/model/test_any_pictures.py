@@ -77,6 +77,38 @@ def test_a_call_that_leads_to_two_heads_has_its_guards(name: str, detail: Detail
         assert {True, False} == {it == "!" for it in found}
 
 
+VOTE = Machine("vote", [Row("ask", "V"), Row("count", "V", "C", when="all yes"), Row("again", "C", "V")])
+NOT_ALL = Machine(
+    "refuses",
+    [*VOTE.rows, Row("count", "V", unless="all yes", refused="not all yet")],
+    calls=["ask", Call("count", takes="all yes"), "again"],
+)
+"""Who counts too early is told nothing, or is refused."""
+
+
+@pytest.mark.parametrize("machine", [VOTE, NOT_ALL], ids=str)
+@pytest.mark.parametrize("detail", [None, *Detail])
+@pytest.mark.parametrize("name", [it for it in DRAWN if it not in ("png", "pdf", "xstate")])
+def test_a_call_that_does_nothing_otherwise_has_its_guard(name: str, detail: Detail | None, machine: Machine) -> None:
+    if detail is Detail.CONFIGURATIONS and name in ("markdown", "html", "latex"):
+        return  # it is in the name of the column
+    text = exported(name, machine, detail=detail)
+    guards = re.findall(r"(!|#33;|<U\+0021>)?\ball yes\b", text)
+    assert ("" in guards, any(guards)) == (True, machine is NOT_ALL)
+    assert "NULL" not in text
+
+
+def test_a_call_that_always_does_the_same_has_no_guard() -> None:
+    rows = Row("go", "A", "B", do="slowly", when="ill"), Row("go", "A", "B", unless="ill"), Row("back", "B", "A")
+    assert ["go / (slowly)"] == [*drawing(Machine("walk", rows)).edges[0].labels]
+
+
+def test_a_condition_that_makes_no_difference_is_one_arrow() -> None:
+    rows = Row("count", "V", "C", when="all yes"), Row("count", "C", "V", unless="late"), Row("stop", "C", "V")
+    edges = drawing(Machine("vote", rows), detail=Detail.CONFIGURATIONS).edges
+    assert [("count [all yes]",), ("count [!late]", "stop")] == [edge.labels for edge in edges]
+
+
 def test_where_the_argument_decides_it_is_a_guard() -> None:
     rows = [Row("put", "A", "B", when="data"), Row("put", "A", "C", unless="data"), Row("back", ["B", "C"], "A")]
     machine = Machine("box", rows, calls=[Call("put", takes="data"), "back"])
