@@ -118,8 +118,10 @@ class Input:
     def __str__(self) -> str:
         if self.call is None:
             return f"set_{self.setting}({self.value})"
-        null = "" if self.data else "(NULL)"
-        return f"{self.call.name}{null}" + (f"[{','.join(self.given)}]" if self.given else "")
+        null = "" if self.data or self.does != "adopt" else "(NULL)"
+        refuted = [] if self.data or null else [f"!{self.call.takes}"]
+        stated = ",".join([*refuted, *self.given])
+        return f"{self.call.name}{null}" + (f"[{stated}]" if stated else "")
 
 
 class Effect(NamedTuple):

@@ -772,7 +772,7 @@ def test_version_and_help() -> None:
             ["diagram", "--edition", "early", "--calls", "set_gpu_data"],
             "edition early has no call 'set_gpu_data'; it has",
         ),
-        (["diagram", "--format", "svg", "--trace", "copy"], "'copy' is not a call of edition caffe"),
+        (["diagram", "--format", "svg", "--trace", "copy"], "'copy' is not a call of caffe"),
         (["diagram", "--format", "svg", "--trace", ""], "a trace has at least one call, got none"),
         (["diagram", "--size", "4096"], "--size needs --trace"),
         (["diagram", "--trace", "cpu_data", "--size", "4k"], "--size must be a whole number of bytes, got '4k'"),

@@ -105,7 +105,7 @@ def test_every_format_takes_a_machine(format_: str) -> None:
 def test_a_trace_of_a_machine_is_drawn() -> None:
     trace = trace_of("cpu_data gpu_data", edition=NO_PUSH, size=8)
     assert "edition no_push" in str(export("svg", edition=NO_PUSH, trace=trace))
-    with pytest.raises(InvalidExportError, match=r"^'async_gpu_push' is not a call of edition no_push;"):
+    with pytest.raises(InvalidExportError, match=r"^'async_gpu_push' is not a call of no_push;"):
         trace_of("async_gpu_push", edition=NO_PUSH)
 
 

@@ -452,7 +452,7 @@ def test_a_step_in_brackets_is_explained(detail: Detail, format_: str) -> None:
 @pytest.mark.parametrize(
     ("calls", "size", "message"),
     [
-        ("cpu_data gpu_dat", 0, "'gpu_dat' is not a call of edition caffe; its calls are cpu_data"),
+        ("cpu_data gpu_dat", 0, "'gpu_dat' is not a call of caffe; its calls are cpu_data"),
         ("release cpu_data", 0, "release is the end, and cpu_data follows it"),
         ("cpu_data", -1, "a memory has at least 0 bytes, got -1"),
         (" , ", 0, "a trace has at least one call, got none"),

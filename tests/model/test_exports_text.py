@@ -22,6 +22,6 @@ OPEN
 open [locked] in every head but OPEN: refused, no_key
 [guard] must hold, [!guard] must not hold
 
-1. open: SHUT → OPEN, nothing
+1. open [!locked]: SHUT → OPEN, nothing
 2. close: OPEN → SHUT, creak + ring
 """ == export("text", edition=DOOR, trace=trace)
