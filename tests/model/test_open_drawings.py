@@ -102,7 +102,9 @@ def test_a_trace_of_any_machine() -> None:
         petsc.lines()[2:]
     )
     assert "1: VecGetArray" in str(export("svg", edition=PETSC, trace=petsc))
-    with pytest.raises(InvalidExportError, match=r"^door has no row for open \[!locked\] in OPEN, at call 2 of the trace$"):
+    with pytest.raises(
+        InvalidExportError, match=r"^door has no row for open \[!locked\] in OPEN, at call 2 of the trace$"
+    ):
         trace_of("open open", edition=DOOR)
 
 
