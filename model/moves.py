@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from transitions import Machine as Transitions
 
-from .errors import DeclarationError
+from .errors import DeclarationError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -339,7 +339,7 @@ class Stepper:
         if enabled:
             problem = f"{len(enabled)} rows are enabled at once"
         named = [f"{effect.identifier} to {effect.dest}" for effect in effects] or ["it has no row there"]
-        facts = ", ".join(sorted(holds))
+        facts = listed(sorted(holds)) if holds else ""
         where = f"{self.machine}: {call} in {state.head}" + (f" with {facts}" if facts else "")
         return DeclarationError(shortened(f"{where}: {problem}{self._misspelled(effects)}: ", named))
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..caffe import DEFAULT
-from ..errors import InvalidExportError
+from ..errors import InvalidExportError, listed
 from ..moves import Input
 from ..opening import machine_of
 from ..spelling import any_of, names_in
@@ -164,9 +164,7 @@ class _Reader:
             return self._known[name]
         found = re.fullmatch(rf"({any_of(self._machine.calls)})\s*\[(.*)\]", name)
         if found is None:
-            raise InvalidExportError(
-                f"{name!r} is not a call of {self._machine}; its calls are {', '.join(self._known)}"
-            )
+            raise InvalidExportError(f"{name!r} is not a call of {self._machine}; its calls are {listed(self._known)}")
         call = self._machine.calls[found[1]]
         conditions = self._conditions[call.name]
         stated: dict[str, bool] = {}

@@ -154,6 +154,17 @@ def test_a_condition_of_a_trace_that_cannot_be_is_named(trace: str, wrong: str) 
     assert wrong in str(told.value)
 
 
+@pytest.mark.parametrize("call", ["add", "add, once"])
+def test_names_with_blanks_are_quoted_where_errors_list_them(call: str) -> None:
+    with pytest.raises(InvalidExportError) as told:
+        export("svg", edition=SHOP, calls=[call])
+    assert f"{call!r}; it has 'add, once more', 'check out', " in str(told.value)
+    with pytest.raises(InvalidExportError) as told:
+        trace_of([call], edition=SHOP)
+    assert f"{call!r} is not a call" in str(told.value)
+    assert "'add, once more', 'check out', " in str(told.value)
+
+
 def test_the_columns_of_configurations_say_what_the_caller_decides() -> None:
     header = table_of(DECIDED, detail=Detail.CONFIGURATIONS).header
     assert {"count[all yes,in, time]", "count[!all yes,!in, time]", "again"} < {*header}
