@@ -25,7 +25,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from .errors import DeclarationError
+from .errors import DeclarationError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -313,7 +313,7 @@ class Setting:
         if not self.values:
             raise DeclarationError(f"the setting {self.name} has no values")
         if self.start and self.start not in self.values:
-            known = ", ".join(self.values)
+            known = listed(self.values)
             raise DeclarationError(f"the setting {self.name} cannot start as {self.start!r}: there are {known}")
 
     @property
@@ -739,7 +739,7 @@ class _Kinds:
         """The settings, which no row names."""
         found = {setting.name: setting for setting in given}
         if len(found) < len(given):
-            raise DeclarationError(f"{self._name}: a setting is listed twice: {', '.join(map(str, given))}")
+            raise DeclarationError(f"{self._name}: a setting is listed twice: {listed(given)}")
         return MappingProxyType(found)
 
     def check_settings(self, machine: Machine) -> None:
@@ -753,8 +753,8 @@ class _Kinds:
         near = get_close_matches(word, known, 1)
         known = sorted(known)
         more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-        listed = f"did you mean {near[0]}?" if near else f"there are {', '.join(known[:_SHOWN])}{more}"
-        raise DeclarationError(f"{self._name}: {row} names the {kind} {word!r}; {listed}")
+        hint = f"did you mean {listed(near)}?" if near else f"there are {listed(known[:_SHOWN])}{more}"
+        raise DeclarationError(f"{self._name}: {row} names the {kind} {word!r}; {hint}")
 
 
 def _check_meaning(kind: str, name: str, meaning: str, known: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ The only exception is `ReleaseError`, because freed memory cannot be taken back.
 
 from __future__ import annotations
 
+import re
 from array import array
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Protocol
@@ -95,9 +96,9 @@ class InvalidExportError(SyncedMemoryError, ValueError):
     def unknown(cls, what: str, name: str, known: Iterable[str]) -> Self:
         """The error for an unknown name; it suggests a known name that looks similar."""
         names = [*known]
-        near = get_close_matches(name.lower(), names, 1)
+        near = get_close_matches(name.lower(), names, 1) or get_close_matches(name, names, 1)
         return cls(
-            f"unknown {what} {name!r}{f' (did you mean {near[0]}?)' if near else ''}; there are {', '.join(names)}"
+            f"unknown {what} {name!r}{f' (did you mean {listed(near)}?)' if near else ''}; there are {listed(names)}"
         )
 
 
@@ -417,6 +418,11 @@ class FileAccessError(FileFormatError, OSError):
     def __init__(self, source: str, reason: str, number: int | None = None) -> None:
         super().__init__(source, reason)
         self.errno = number  # as in OSError, for code that catches OSError
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names in an error, in quotes where one has blanks or commas itself."""
+    return ", ".join(repr(it) if re.search(r"[\s,;]", it) else it for it in map(str, names)) or "none"
 
 
 def shown(value: object) -> str:

@@ -11,7 +11,9 @@ The tests do it, and compare every move with it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import chain, combinations
 from types import MappingProxyType
@@ -19,10 +21,10 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from transitions import Machine as Transitions
 
-from .errors import DeclarationError
+from .errors import DeclarationError, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from transitions import Transition
 
@@ -35,6 +37,9 @@ LONGEST = 160
 
 _MOST_FREE = 8
 """How many facts that no action changes a call may test: each doubles its inputs."""
+
+_ALIKE = 0.8
+"""How alike names are of which one may be misspelled, from 0 to 1."""
 
 _WILDCARDS = "*", "="
 """What `transitions` would not take as the name of a head."""
@@ -118,8 +123,10 @@ class Input:
     def __str__(self) -> str:
         if self.call is None:
             return f"set_{self.setting}({self.value})"
-        null = "" if self.data else "(NULL)"
-        return f"{self.call.name}{null}" + (f"[{','.join(self.given)}]" if self.given else "")
+        null = "" if self.data or self.does != "adopt" else "(NULL)"
+        refuted = [] if self.data or null else [f"!{self.call.takes}"]
+        stated = ",".join([*refuted, *self.given])
+        return f"{self.call.name}{null}" + (f"[{stated}]" if stated else "")
 
 
 class Effect(NamedTuple):
@@ -332,9 +339,24 @@ class Stepper:
         if enabled:
             problem = f"{len(enabled)} rows are enabled at once"
         named = [f"{effect.identifier} to {effect.dest}" for effect in effects] or ["it has no row there"]
-        facts = ", ".join(sorted(holds))
+        facts = listed(sorted(holds)) if holds else ""
         where = f"{self.machine}: {call} in {state.head}" + (f" with {facts}" if facts else "")
-        return DeclarationError(shortened(f"{where}: {problem}: ", named))
+        return DeclarationError(shortened(f"{where}: {problem}{self._misspelled(effects)}: ", named))
+
+    def _misspelled(self, effects: Iterable[Effect]) -> str:
+        """Two conditions that are spelt nearly alike, one of which nothing makes true; empty if there are none."""
+        arguments = [call.takes for call in self.machine.calls.values() if call.takes]
+        for fact in dict.fromkeys(chain.from_iterable(effect.row.guards for effect in effects)):
+            others = [it for it in (*self.machine.facts, *arguments) if _letters(it) != _letters(fact)]
+            near = get_close_matches(fact, others, 1, _ALIKE)
+            if near and fact in self.free:
+                return f" ({fact!r} is not {near[0]!r}: is one misspelled?)"
+        return ""
+
+
+def _letters(name: str) -> str:
+    """A name without its digits, in which names differ that are meant to."""
+    return re.sub(r"\d", "", name)
 
 
 def _changes(machine: Machine, row: Row) -> dict[str, bool | BySetting]:

@@ -28,7 +28,7 @@ def machine_of(edition: AnyMachine) -> Machine:
         If there is no such edition, or if the machine is unsound.
     """
     if isinstance(edition, str) and edition not in caffe.EDITIONS:
-        raise DeclarationError(f"unknown edition {edition!r}; there are {', '.join(caffe.EDITIONS)}")
+        raise DeclarationError(f"unknown machine {edition!r}; there are {', '.join(caffe.EDITIONS)}")
     machine = caffe.EDITIONS[edition] if isinstance(edition, str) else edition
     stepper(machine)
     return machine

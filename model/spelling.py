@@ -10,7 +10,7 @@ from unicodedata import name as unicode_name
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Spelled", "identifier", "names_in"]
+__all__ = ["Spelled", "any_of", "identifier", "names_in"]
 
 
 class Spelled:
@@ -21,13 +21,18 @@ class Spelled:
         return f"{type(self).__name__}.{member.name}"
 
 
-def names_in(text: str, known: Iterable[str]) -> list[str]:
+def any_of(names: Iterable[str]) -> str:
+    """A pattern for one of some names, and of several that begin alike for the longest."""
+    return "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+
+
+def names_in(text: str, known: Iterable[str], first: str = "") -> list[str]:
     """The names in a text, separated by commas or blanks, of which a known name may have some itself.
 
-    Of several that begin alike, it is the longest.  What is not known ends with the next comma or blank.
+    Of several that begin alike, it is the longest.  What is not known ends with the next comma or blank.  `first` is a
+    pattern of what is looked for before known names.
     """
-    longest = sorted(map(re.escape, known), key=len, reverse=True)
-    name = re.compile("(?:" + "|".join([*longest, r"[^,\s]+"]) + r")(?=[,\s]|$)")
+    name = re.compile("(?:" + "|".join(filter(None, [first, any_of(known), r"[^,\s]+"])) + r")(?=[,\s]|$)")
     found: list[str] = []
     at = 0
     while match := name.search(text, at):

@@ -2,23 +2,22 @@
 
 A drawing has one edge per pair of nodes.  The calls on it are its *lines*.  A refusal or the destructor, which do not
 move the head, is a *note*.  There are three levels of *detail*: heads, where the rows of one call that differ only in
-their guards are one line; guards, where each of these rows is a step of that line; and configurations, which need no
-guards because the pointers are in the nodes.
+their guards are one line; guards, where each of these rows is a step of that line; and configurations, where the facts
+are in the nodes.  Whatever the detail is, no call is drawn without its guards if it may do something else, or nothing.
 """
 
 from __future__ import annotations
 
 import enum
 import re
-from collections import Counter
-from itertools import zip_longest
+from itertools import chain, product, zip_longest
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..caffe import DEFAULT
 from ..moves import Input
 from ..opening import machine_of
 from ..spelling import Spelled
-from ..states import matrix
+from ..states import matrix, stepper
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -37,9 +36,11 @@ __all__ = [
     "Node",
     "Note",
     "arrows",
+    "asked_of_caller",
     "drawing",
     "drawing_of",
     "guards_of",
+    "is_conditional",
     "kind_of",
     "notes",
     "phrase_of",
@@ -169,7 +170,7 @@ def notes(machine: Machine, calls: Collection[str] = ()) -> tuple[Note, ...]:
     for row in machine.rows:
         call = machine.calls[row.call]
         if (row.refusal or call.ends) and (not calls or row.call in calls):
-            asked = str(Input(call, data=not call.takes or call.takes not in row.unless))
+            asked = str(Input(call, data=not _is_null(machine, row)))
             if row.refusal and (guards := guards_of(machine, row)):
                 asked += f" [{', '.join(guards)}]"
             groups.setdefault((asked, row.refusal), []).append(row)
@@ -333,13 +334,11 @@ def drawing_of(machine: Machine, names: Collection[str] = (), detail: Detail = D
 
 def _head_edges(machine: Machine, calls: Collection[str], *, guarded: bool) -> tuple[Edge, ...]:
     found: list[Edge] = []
-    ways = arrows(machine)
-    counts = Counter((source, call) for (source, _), rows_of in ways.items() for call in rows_of)
-    for (source, dest), rows_of in ways.items():
+    for (source, dest), rows_of in arrows(machine).items():
         lines = [
             Line(
                 call,
-                _steps(machine, rows, guards := _guards(machine, rows, guarded, counts[source, call] > 1)),
+                _steps(machine, rows, guards := _guards(machine, source, rows, guarded=guarded)),
                 kind_of(machine, rows),
                 tuple(row.identifier(source) for row in rows),
                 guards,
@@ -352,13 +351,54 @@ def _head_edges(machine: Machine, calls: Collection[str], *, guarded: bool) -> t
     return tuple(found)
 
 
-def _guards(machine: Machine, rows: list[Row], guarded: bool, chooses: bool) -> tuple[str, ...]:
-    """The guards of each row; empty if the first has none, because there is only one then.
-
-    A call that leads from one head to several has them always: without them it would look as if there were a choice.
-    """
-    found = [guards_of(machine, row, data=chooses) for row in rows] if guarded or chooses else [()]
+def _guards(machine: Machine, head: str, rows: list[Row], *, guarded: bool) -> tuple[str, ...]:
+    """The guards of each row; empty if the first has none, because there is only one then."""
+    if not guarded and not is_conditional(machine, head, rows):
+        return ()
+    elsewhere = any((row.dest or head) != (rows[0].dest or head) for row in _others(machine, head, rows))
+    found = [guards_of(machine, row, data=elsewhere) for row in rows]
     return tuple(map(", ".join, found)) if found[0] else ()
+
+
+def _others(machine: Machine, head: str, rows: list[Row]) -> list[Row]:
+    """What else a call does in a head, if these rows are not enabled; the lack of an argument is another input."""
+    call = rows[0].call
+    return [
+        row
+        for row in machine.rows
+        if row.call == call and head in row.source and row not in rows and not (row.refusal and _is_null(machine, row))
+    ]
+
+
+def is_conditional(machine: Machine, head: str, rows: list[Row]) -> bool:
+    """Whether a call in a head may do something else than these rows, or nothing: then they are drawn with guards.
+
+    Without guards it would look as if there were a choice, or as if the call were always accepted.
+    """
+    if _others(machine, head, rows):
+        return True
+    if machine.calls[rows[0].call].does:
+        return False  # a call that means something has a row in each state, or its machine is unsound
+    return not _covers([row.guards for row in rows])
+
+
+_MOST_ASKED = 12
+"""How many facts the rows of a call in a head may ask for; each doubles the cases that are looked at."""
+
+
+def _covers(guards: list[dict[str, bool]]) -> bool:
+    """Whether one of these holds, whatever is true."""
+    asked = [*dict.fromkeys(chain.from_iterable(guards))]
+    if len(asked) > _MOST_ASKED:
+        return False
+    cases = (dict(zip(asked, values, strict=True)) for values in product((True, False), repeat=len(asked)))
+    return all(any(it.items() <= case.items() for it in guards) for case in cases)
+
+
+def _is_null(machine: Machine, row: Row) -> bool:
+    """Whether a row is about a call without the buffer that it adopts, which is drawn as ``(NULL)``."""
+    call = machine.calls[row.call]
+    return call.does == "adopt" and call.takes in row.unless
 
 
 def _steps(machine: Machine, rows: list[Row], guards: tuple[str, ...]) -> tuple[str, ...]:
@@ -371,19 +411,37 @@ def _steps(machine: Machine, rows: list[Row], guards: tuple[str, ...]) -> tuple[
 
 
 def guards_of(machine: Machine, row: Row, *, data: bool = False) -> tuple[str, ...]:
-    """The conditions of a row; one that must not hold has an exclamation mark.  `data` adds that about the argument."""
-    argument = machine.calls[row.call].takes
-    asked = {fact: wanted for fact, wanted in row.guards.items() if data or fact != argument}
-    return tuple(fact if wanted else f"!{fact}" for fact, wanted in asked.items())
+    """The conditions of a row; one that must not hold has an exclamation mark.
+
+    That a call was given the buffer that it adopts is none, but with `data`; without it the call is called otherwise.
+    """
+    return tuple(fact if wanted else f"!{fact}" for fact, wanted in _asked(machine, row, data=data).items())
+
+
+def _asked(machine: Machine, row: Row, *, data: bool = False) -> dict[str, bool]:
+    call = machine.calls[row.call]
+    argument = call.takes if call.does == "adopt" and not data else ""
+    return {fact: wanted for fact, wanted in row.guards.items() if fact != argument}
+
+
+def asked_of_caller(machine: Machine, row: Row) -> tuple[str, ...]:
+    """The guards of a row that the caller decides with each call, because nothing in the machine does."""
+    decided = {*stepper(machine).free, machine.calls[row.call].takes}
+    every = zip(_asked(machine, row), guards_of(machine, row), strict=True)
+    return tuple(guard for fact, guard in every if fact in decided)
 
 
 def _configuration_edges(machine: Machine, calls: Collection[str]) -> tuple[Edge, ...]:
     found = dict[tuple[str, str], list[Line]]()
     for moves in matrix(machine).values():
         for move in moves.values():
-            if move.refusal or (calls and str(move.input.call) not in calls):
+            call, row = move.input.call, move.row
+            if move.refusal or call is None or row is None or (calls and str(call) not in calls):
                 continue
-            done = steps_of(machine, [move])
-            line = Line(str(move.input), (done,) if done else (), kind_of(machine, [move]), (move.identifier,))
-            found.setdefault((str(move.before), str(move.after)), []).append(line)
+            guards = tuple(filter(None, [", ".join(asked_of_caller(machine, row))]))
+            named = str(move.input) if call.does == "adopt" else call.name
+            line = Line(named, _steps(machine, [row], guards), kind_of(machine, [move]), (move.identifier,), guards)
+            lines = found.setdefault((str(move.before), str(move.after)), [])
+            if line not in lines:  # what a row does not ask for makes no difference
+                lines.append(line)
     return tuple(Edge(source, dest, tuple(lines)) for (source, dest), lines in found.items())

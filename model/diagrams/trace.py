@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..caffe import DEFAULT
-from ..errors import InvalidExportError
+from ..errors import InvalidExportError, listed
+from ..moves import Input
 from ..opening import machine_of
-from ..spelling import names_in
+from ..spelling import any_of, names_in
 from ..states import space, stepper
 from .diagram import diagram_svg
-from .drawing import Detail, steps_of
+from .drawing import Detail, asked_of_caller, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -93,12 +97,12 @@ class Trace(NamedTuple):
         return "nothing" if not times else "all bytes" if times == 1 else f"all bytes {times:,} times"
 
     def _said(self, step: Move[State], detail: Detail) -> str:
-        start = _named(self.machine, step.before, detail)
+        start, asked = _named(self.machine, step.before, detail), _stated(self.machine, step)
         if step.refusal:
-            return f"{step.input} in {start}: refused, {step.refusal}"
+            return f"{asked} in {start}: refused, {step.refusal}"
         copies = [self._amount(1) for side in self.machine.sides if self._copies(step, side)]
         end = "the end" if step.input.ends else _named(self.machine, step.after, detail)
-        return f"{step.input}: {start} → {end}, {', '.join([self._done(step), *copies])}"
+        return f"{asked}: {start} → {end}, {', '.join([self._done(step), *copies])}"
 
     def _done(self, step: Move[State]) -> str:
         """The effect of a step.  The name of the end has no side, so each of its frees is named with its side."""
@@ -117,6 +121,70 @@ def _named(machine: Machine, state: State, detail: Detail) -> str:
     return str(space(machine).configuration(state)) if detail is Detail.CONFIGURATIONS else state.head
 
 
+def _stated(machine: Machine, step: Move[State]) -> str:
+    """An input with the conditions that decided it, also those of which the trace says nothing."""
+    if step.row is None or step.input.call is None:
+        return str(step.input)
+    called = step.input.call.name if step.input.does != "adopt" else str(replace(step.input, given=()))
+    conditions = ", ".join(asked_of_caller(machine, step.row))
+    return f"{called} [{conditions}]" if conditions else called
+
+
+class _Reader:
+    """Reads the calls of a trace: ``count``, ``count[all yes]``, ``count [all yes, !late]``."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._known = {str(asked): asked for asked in stepper(machine).inputs(end=True)}
+        free = stepper(machine).free
+        tested = {row.call: dict.fromkeys(row.guards) for row in machine.rows}
+        for row in machine.rows:
+            tested[row.call] |= dict.fromkeys(row.guards)
+        self._conditions = {
+            call.name: [fact for fact in tested[call.name] if fact in free or fact == call.takes]
+            for call in machine.calls.values()
+        }
+
+    def names(self, text: str) -> list[str]:
+        """The calls in a text."""
+        every = any_of({*chain.from_iterable(self._conditions.values())} or {"]"})
+        calls = any_of(self._machine.calls)
+        stated = rf"(?:{calls})\s*\[\s*!?(?:{every})(?:\s*,\s*!?(?:{every}))*\s*\]"
+        return names_in(text, self._known, rf"{stated}|(?:{calls})\s*\[[^\]]*\]")
+
+    def input(self, name: str) -> Input:
+        """The input with this name.
+
+        Raises
+        ------
+        InvalidExportError
+            If the machine has no such call, or the call no such condition.
+        """
+        if name in self._known:
+            return self._known[name]
+        found = re.fullmatch(rf"({any_of(self._machine.calls)})\s*\[(.*)\]", name)
+        if found is None:
+            raise InvalidExportError(f"{name!r} is not a call of {self._machine}; its calls are {listed(self._known)}")
+        call = self._machine.calls[found[1]]
+        conditions = self._conditions[call.name]
+        stated: dict[str, bool] = {}
+        known = any_of([sign + it for it in conditions for sign in ("", "!")])
+        for text in re.findall(rf"\s*({known + '|' if known else ''}[^,]+?)\s*(?:,|$)", found[2]) or [""]:
+            fact = text.removeprefix("!") if text not in conditions else text
+            if fact not in conditions:
+                raise InvalidExportError.unknown(f"condition of {call}", fact, conditions)
+            if stated.setdefault(fact, text == fact) != (text == fact):
+                raise InvalidExportError(f"{name!r} says of {fact!r} both that it holds and that it does not")
+        given = tuple(fact for fact in stepper(self._machine).free if stated.get(fact))
+        return Input(call, stated.get(call.takes, True), given)
+
+    def stated(self, entry: Input) -> str:
+        """A call with all that the caller decides of it."""
+        conditions = self._conditions[entry.call.name] if entry.call else []
+        stated = ", ".join(fact if fact in entry.holds else f"!{fact}" for fact in conditions)
+        return f"{entry.call} [{stated}]" if stated else str(entry)
+
+
 def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size: int | None = None) -> Trace:
     """Take the trace of some calls, from the first head on.
 
@@ -124,7 +192,8 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
     ----------
     calls : str or iterable of str
         Names of calls, at least one, separated by blanks or commas, see `names_in`; ``set_cpu_data(NULL)`` and
-        ``set_mode(CPU)`` are calls too.  ``release`` can only be the last one.
+        ``set_mode(CPU)`` are calls too.  ``release`` can only be the last one.  ``count[all yes, !late]`` states what
+        the caller decides; of what is not stated, a fact is false, and the argument of a call is given.
     edition : str or Machine
         A name from ``EDITIONS``, or any machine.
     size : int, optional
@@ -139,8 +208,8 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
         If there is no such edition, or if the machine is unsound.
     """
     machine = machine_of(edition)
-    known = {str(asked): asked for asked in stepper(machine).inputs(end=True)}
-    names = names_in(calls, known) if isinstance(calls, str) else list(calls)
+    reader = _Reader(machine)
+    names = reader.names(calls) if isinstance(calls, str) else list(calls)
     if not names:
         raise InvalidExportError("a trace has at least one call, got none")
     if size is not None and size < 0:
@@ -148,13 +217,13 @@ def trace_of(calls: str | Iterable[str], *, edition: AnyMachine = DEFAULT, size:
     state = stepper(machine).start
     steps: list[Move[State]] = []
     for number, name in enumerate(names, 1):
-        if name not in known:
-            raise InvalidExportError(f"{name!r} is not a call of edition {machine}; its calls are {', '.join(known)}")
-        if known[name].ends and number < len(names):
+        entry = reader.input(name)
+        if entry.ends and number < len(names):
             raise InvalidExportError(f"{name} is the end, and {names[number]} follows it")
-        taken = stepper(machine).step(state, known[name])
+        taken = stepper(machine).step(state, entry)
         if taken is None:
-            raise InvalidExportError(f"{machine} has no row for {name} in {state.head}, at call {number} of the trace")
+            said = reader.stated(entry)
+            raise InvalidExportError(f"{machine} has no row for {said} in {state.head}, at call {number} of the trace")
         steps.append(taken)
         state = taken.after
     return Trace(size, tuple(steps), machine)

@@ -34,8 +34,8 @@ other subset theorem unchanged variable variables with
 """Of C, which SPIN writes too; of SPIN; of Rust, whose enumerations cannot have `Self`, and of TLA+."""
 
 _OF_TEMPLATES = """
-action actions argument call check contents effect effects end_of_calls facts fault find head k machine memory next none
-refusal row rows side side_none spec table vars verb
+action actions argument call check contents effect effects end_of_calls facts fault find head k machine memory newest
+next none refusal row rows side side_none spec table vars verb
 """
 _RESERVED = frozenset(f"{_OF_LANGUAGES}{_OF_TEMPLATES}".split())
 _PREFIXES = ("contents_", "refused_", "verb_")

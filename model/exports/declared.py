@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..caffe import EDITIONS
 from ..declaration import Machine
-from ..errors import DeclarationError, said
+from ..errors import DeclarationError, listed, said
 from ..files import read_text
 from ..opening import machine_of
 from .reading import read_machine
@@ -55,7 +55,7 @@ def machine_named(text: str, find: Callable[[str], str] = str) -> Machine:
         found = EDITIONS[text]
     else:
         raise DeclarationError(
-            f"unknown edition {text!r}; there are {', '.join(EDITIONS)}, and FILE.py:NAME and FILE.json for "
+            f"unknown machine {text!r}; there are {', '.join(EDITIONS)}, and FILE.py:NAME and FILE.json for "
             "other machines"
         )
     return machine_of(found)
@@ -83,12 +83,12 @@ def object_in(place: str, name: str, kind: type[ObjectT]) -> ObjectT:
     if not name:
         raise DeclarationError(
             f"{place} is a Python file: say which {word} in it is meant, {place}:NAME; "
-            f"it has {', '.join(known) or f'no {word} at all'}"
+            f"it has {listed(known) if known else f'no {word} at all'}"
         )
     if name not in names:
         near = get_close_matches(name, known, 1)
-        listed = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or f'no {word} at all'}"
-        raise DeclarationError(f"{place} has no {name}; {listed}")
+        hint = f"did you mean {near[0]}?" if near else f"it has {listed(known) if known else f'no {word} at all'}"
+        raise DeclarationError(f"{place} has no {name}; {hint}")
     named = names[name]
     if not isinstance(named, kind):
         raise DeclarationError(f"{place}:{name} is no {kind.__name__} but of type {type(named).__name__}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..caffe import DEFAULT
 from ..diagrams.diagram import diagram_svg
 from ..diagrams.drawing import Detail
-from ..errors import InvalidExportError, MissingPackageError
+from ..errors import InvalidExportError, MissingPackageError, listed
 from ..gone import gone
 from ..opening import machine_of
 from .document import machine_json
@@ -203,11 +203,11 @@ def export(  # noqa: PLR0913 -- the options of all formats
     options: dict[str, Any] = {}
     names = tuple(map(str, calls))
     if names:
-        options["calls"] = _had(found.calls, format_, "a choice of calls", names)
+        options["calls"] = _had("calls", format_, "a choice of calls", names)
         _check_calls(format_, machine_of(edition or DEFAULT), names, trace)
     for what, value in (("trace", trace), ("theme", theme), ("direction", direction)):
         if value is not None:
-            options[what] = _had(getattr(found, what), format_, f"a {what}", value)
+            options[what] = _had(what, format_, f"a {what}", value)
     if detail is not None and detail not in found.details:
         had = f"it has {', '.join(found.details)}" if found.details else "it has no details"
         raise InvalidExportError(f"the format {format_} has no detail {detail}; {had}")
@@ -239,16 +239,17 @@ def _check_calls(format_: str, machine: Machine, calls: Collection[str], trace: 
     """Check that the chosen calls exist, and that they include all that must be shown."""
     for call in calls:
         if call not in machine.calls:
-            raise InvalidExportError(f"edition {machine} has no call {call!r}; it has {', '.join(machine.calls)}")
+            raise InvalidExportError(f"{machine} has no call {call!r}; it has {listed(machine.calls)}")
     if FORMATS[format_].trace and all(machine.calls[call].ends for call in calls):
-        shown = " and ".join(calls)
+        shown = listed(calls)
         raise InvalidExportError(f"{format_} shows {shown} only as a note, not as an arrow: add another call")
     for step in () if trace is None else trace.steps:
         if step.input.call is not None and step.input.call.name not in calls:
             raise InvalidExportError(f"the trace calls {step.input.call}, which is not among the calls to show")
 
 
-def _had(can: bool, format_: str, what: str, value: Any) -> Any:  # noqa: ANN401 -- passed on as it is
-    if not can:
-        raise InvalidExportError(f"the format {format_} cannot show {what}")
+def _had(option: str, format_: str, what: str, value: Any) -> Any:  # noqa: ANN401 -- passed on as it is
+    if not getattr(FORMATS[format_], option):
+        able = listed(name for name, it in FORMATS.items() if getattr(it, option))
+        raise InvalidExportError(f"the format {format_} cannot show {what}; these can (--format): {able}")
     return value

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 from ..declaration import Action, Call, Fact, Head, Machine, Refusal, Row, Setting
-from ..errors import DeclarationError, FileFormatError, shown
+from ..errors import DeclarationError, FileFormatError, listed, shown
 from ..files import parsed_json, read_text
 from .document import FORMAT, VERSION
 
@@ -83,14 +83,14 @@ def machine_of_document(document: object, name: str | None = None, *, source: st
 
 
 def _chosen(source: str, editions: list[Json], name: str | None) -> Json:
-    names = ", ".join(str(edition["name"]) for edition in editions)
+    names = listed(edition["name"] for edition in editions)
     found = [edition for edition in editions if name in (None, edition["name"])]
     if not editions:
-        raise FileFormatError(source, "it has no editions")
+        raise FileFormatError(source, "it has no machine")
     if not found:
-        raise FileFormatError(source, f"it has no edition {name}; it has {names}")
+        raise FileFormatError(source, f"it has no machine {name!r}; it has {names}")
     if len(found) > 1:
-        raise FileFormatError(source, f"it has several editions: name one, {names}")
+        raise FileFormatError(source, f"it has several machines: name one, {names}")
     return found[0]
 
 

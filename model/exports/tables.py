@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..caffe import DEFAULT
-from ..diagrams.drawing import Detail, guards_of, steps_of
+from ..diagrams.drawing import Detail, guards_of, is_conditional, steps_of
 from ..opening import machine_of
 from ..states import matrix, stepper
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
     from ..declaration import Machine
-    from ..moves import Effect, Move
+    from ..moves import Effect, Input, Move
     from ..opening import AnyCall, AnyMachine
     from ..states import Configuration
 
@@ -129,7 +130,7 @@ def _merged(machine: Machine, effects: tuple[Effect, ...]) -> tuple[CellLine, ..
     acting = [it for it in effects if not it.row.refusal]
     refused = [_line(machine, it, "") for it in effects if it.row.refusal]
     dests = dict.fromkeys(it.dest for it in acting)
-    if len(dests) > 1:  # without guards it would look as if there were a choice
+    if len(dests) > 1 or (acting and is_conditional(machine, acting[0].head, [it.row for it in acting])):
         done = [_line(machine, it, steps_of(machine, [it.row])) for it in acting]
     else:
         steps = steps_of(machine, [it.row for it in acting])
@@ -157,7 +158,15 @@ def _configuration_table(machine: Machine, calls: Collection[str]) -> TextTable:
     )
     used = {action for row in found.values() for entry in shown if entry in row for action in row[entry].actions}
     legend = tuple((word.code, name) for name, word in machine.actions.items() if name in used and word.code)
-    return TextTable(("configuration", *map(str, shown)), rows, legend, coded=True)
+    return TextTable(("configuration", *_columns(shown)), rows, legend, coded=True)
+
+
+def _columns(shown: list[Input]) -> Iterator[str]:
+    """The inputs, each with the conditions that the caller decides, true or not."""
+    tested = {entry.call: entry.given for entry in sorted(shown, key=lambda it: len(it.given))}
+    for entry in shown:
+        stated = (fact if fact in entry.given else f"!{fact}" for fact in tested[entry.call])
+        yield str(replace(entry, given=tuple(stated)))
 
 
 def _coded_line(machine: Machine, move: Move[Configuration]) -> CellLine:

@@ -146,7 +146,7 @@ def left_out(subject: Subject, vector: dict[str, Any]) -> str:
     if subject.program is None:
         return ""
     if vector["edition"] != subject.machine.name:
-        return f"they are of edition {vector['edition']}, and the port is of {subject.machine.name}"
+        return f"they are of the machine {vector['edition']}, and the port is of {subject.machine.name}"
     return _beyond(subject, subject.program, vector)
 
 

@@ -159,7 +159,7 @@ class _Run:
     def __init__(self, header: dict[str, Any], machine: Machine) -> None:
         name = header.get("edition", machine.name)
         if name != machine.name and name not in EDITIONS:
-            raise ValueError(f"there is no edition {short(name)}")
+            raise ValueError(f"there is no machine {short(name)}")
         self._machine = machine = machine if name == machine.name else EDITIONS[name]
         self._stepper = stepper(machine)
         _check_keys(header, _OF_RUN | machine.settings.keys())

@@ -142,7 +142,7 @@ def test_contents_may_be_numbers_and_unknown() -> None:
         ('{"call":"cpu_data","flags":{"own":true}}\n', "line 1: there is no key 'own'; known are "),
         ('{"edition":"caffe","sizs":[4]}\n', "line 1: there is no key 'sizs'; known are "),
         ('{"call":"cpu_data","memory":[1]}\n', "line 1: TypeError: "),
-        ('{"edition":"none"}\n', "there is no edition 'none'"),
+        ('{"edition":"none"}\n', "there is no machine 'none'"),
         ('{"size":2147483648}\n{"call":"cpu_data"}\n', "line 1: .*2147483648 is more than 67,108,864"),
         ('{"size":"4"}\n', "'4' is not of type integer"),
         ('{"call":"cpu_data","shows":"zz"}\n', "it is no recorded run"),

@@ -519,8 +519,9 @@ def test_diagram_writes_a_file_and_checks_it(tmp_path: Path) -> None:
     stale = run(*arguments, "--check", code=1)
 
     assert "<svg/>" == path.read_text(encoding="utf-8")
-    assert "not up to date" in missing.output
+    assert "not up to date" not in missing.output
     assert "not up to date" in stale.output
+    assert all(str(path) in it.output for it in (missing, stale))
 
 
 def test_a_reader_who_has_gone_is_no_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -741,7 +742,7 @@ def test_version_and_help() -> None:
             ["verify", "--device", "cuda:x"],
             "syncedmem: 'cuda:x' names no device: a number must follow the colon, as in cuda:1",
         ),
-        (["diagram", "--edition", "late"], f"unknown edition 'late'; there are {', '.join(EDITIONS)}"),
+        (["diagram", "--edition", "late"], f"unknown machine 'late'; there are {', '.join(EDITIONS)}"),
         (["diagram", "-o", "/proc/nowhere/x"], "/proc/nowhere"),
         (["diagram", "-o", "/proc"], "syncedmem: /proc: it is a directory"),
         (["diagram", "-o", "/proc", "--check"], "syncedmem: /proc: Is a directory"),
@@ -770,9 +771,9 @@ def test_version_and_help() -> None:
         (["diagram", "--calls", "gpu_dta"], "unknown call 'gpu_dta' (did you mean gpu_data?)"),
         (
             ["diagram", "--edition", "early", "--calls", "set_gpu_data"],
-            "edition early has no call 'set_gpu_data'; it has",
+            "early has no call 'set_gpu_data'; it has",
         ),
-        (["diagram", "--format", "svg", "--trace", "copy"], "'copy' is not a call of edition caffe"),
+        (["diagram", "--format", "svg", "--trace", "copy"], "'copy' is not a call of caffe"),
         (["diagram", "--format", "svg", "--trace", ""], "a trace has at least one call, got none"),
         (["diagram", "--size", "4096"], "--size needs --trace"),
         (["diagram", "--trace", "cpu_data", "--size", "4k"], "--size must be a whole number of bytes, got '4k'"),

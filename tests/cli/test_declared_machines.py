@@ -90,7 +90,7 @@ def test_a_run_of_a_machine_is_checked(
     assert not run(monkeypatch, "check-trace", "run.jsonl", "--edition", "mine.py:NO_PUSH")
     assert "run.jsonl is a run of no_push: 3 lines\n" == capsys.readouterr().out
     assert 2 == run(monkeypatch, "check-trace", "run.jsonl")
-    assert "there is no edition 'no_push'" in capsys.readouterr().err
+    assert "there is no machine 'no_push'" in capsys.readouterr().err
     log.write_text('{"edition": "early", "size": 2}\n{"call": "cpu_data"}\n')
     assert not run(monkeypatch, "check-trace", "run.jsonl", "--edition", "mine.py:NO_PUSH")
 
@@ -135,7 +135,7 @@ def test_the_table_of_a_machine_is_verified(
 
     assert not run(monkeypatch, *petsc)
     assert "petsc is sound: 6 states and 36 transitions" in (out := capsys.readouterr().out)
-    assert "Without a policy nothing else says what its calls must do" in out
+    assert "--policy" in out
     assert not run(monkeypatch, *petsc, "--policy", f"{PETSC}:POLICY", "--json", "-")
     printed = capsys.readouterr()
     assert "The table does what the oracle expects, by 8 invariants in 11 states" in printed.err
@@ -200,7 +200,7 @@ def test_what_goes_with_no_machine_is_one_line(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("late", f"unknown edition 'late'; there are {', '.join(EDITIONS)}, and FILE.py:NAME and FILE.json for other"),
+        ("late", f"unknown machine 'late'; there are {', '.join(EDITIONS)}, and FILE.py:NAME and FILE.json for other"),
         ("mine.py", "mine.py is a Python file: say which machine in it is meant, mine.py:NAME"),
         ("mine.py:", "mine.py is a Python file: say which machine in it is meant, mine.py:NAME"),
         ("mine.py:MISSING", "mine.py has no MISSING"),
@@ -215,8 +215,8 @@ def test_what_goes_with_no_machine_is_one_line(
         ("broken.json", "broken.json: this is broken JSON: line 1, column 2"),
         ("old.json", "old.json: its version is 2.0, and this reads 1.0: export it again"),
         ("lines.json", r"lines.json: caffe: a\nb@UNINITIALIZED names the call 'a\nb'; there are "),
-        ("all.json", "all.json: it has several editions: name one, caffe, early, cpu_only"),
-        ("all.json:late", "all.json: it has no edition late; it has caffe, early, cpu_only"),
+        ("all.json", "all.json: it has several machines: name one, caffe, early, cpu_only"),
+        ("all.json:late", "all.json: it has no machine 'late'; it has caffe, early, cpu_only"),
     ],
 )
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_a_file_that_is_no_page_is_replaced_only_by_force(refused: Callable[...,
     ("arguments", "said"),
     [
         ([], "needs a file for it: -o PAGE.html"),
-        (["--machine", "nobody", "-o", "{page}"], "unknown edition 'nobody'; there are"),
+        (["--machine", "nobody", "-o", "{page}"], "unknown machine 'nobody'; there are"),
         (["--machine", "{folder}/bad.py:M", "-o", "{page}"], "bad: "),
         (["--machine", "{folder}/bad.py:N", "-o", "{page}"], "{folder}/bad.py has no N"),
         (["--machine", "{folder}/none.json", "-o", "{page}"], "{folder}/none.json: No such file or directory"),

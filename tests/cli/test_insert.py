@@ -96,7 +96,7 @@ def test_lines_of_windows_stay_so(readme: Path) -> None:
         (f"{MARK.replace('mermaid', 'png')}\n{END}\n", "line 1: png "),
         (f"{MARK.replace('mermaid', chr(34))}\n{END}\n", "No closing quotation"),
         (f"{MARK.replace('--format mermaid', '--calls fly')}\n{END}\n", "line 1: unknown call 'fly'"),
-        (f"{MARK.replace('--format mermaid', '--edition late')}\n{END}\n", "line 1: unknown edition 'late'"),
+        (f"{MARK.replace('--format mermaid', '--edition late')}\n{END}\n", "line 1: unknown machine 'late'"),
         (f"{MARK}\n{END}\n{MARK.replace('diagram', 'diagrm')}\n", "README.md, line 3: this is no mark"),
         (f"{MARK.replace('syncedmem:', 'syncedmem')}\n{END}\n", "README.md, line 1: this is no mark"),
         (f"text\n{END}\n", "README.md, line 2: this is no mark, or an end without a beginning"),

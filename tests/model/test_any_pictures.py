@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from syncedmem.model.diagrams.drawing import Detail, Direction, drawing
 from syncedmem.model.diagrams.trace import Trace, trace_of
 from syncedmem.model.exports.formats import FORMATS, export
 from syncedmem.model.exports.options import named_calls
+from syncedmem.model.exports.tables import table_of
 from syncedmem.model.states import space
 
 ANY = (*EDITIONS.values(), *EXAMPLES, DOOR, *PICTURED)
@@ -75,6 +77,108 @@ def test_a_call_that_leads_to_two_heads_has_its_guards(name: str, detail: Detail
     for guard in ("early data", "client auth"):
         found = re.findall(rf".?(?=\b{guard}[\]:])", text.replace("&#33;", "!"))
         assert {True, False} == {it == "!" for it in found}
+
+
+VOTE = Machine("vote", [Row("ask", "V"), Row("count", "V", "C", when="all yes"), Row("again", "C", "V")])
+NOT_ALL = Machine(
+    "refuses",
+    [*VOTE.rows, Row("count", "V", unless="all yes", refused="not all yet")],
+    calls=["ask", Call("count", takes="all yes"), "again"],
+)
+"""Who counts too early is told nothing, or is refused."""
+
+
+@pytest.mark.parametrize("machine", [VOTE, NOT_ALL], ids=str)
+@pytest.mark.parametrize("detail", [None, *Detail])
+@pytest.mark.parametrize("name", [it for it in DRAWN if it not in ("png", "pdf", "xstate")])
+def test_a_call_that_does_nothing_otherwise_has_its_guard(name: str, detail: Detail | None, machine: Machine) -> None:
+    if detail is Detail.CONFIGURATIONS and name in ("markdown", "html", "latex"):
+        return  # it is in the name of the column
+    text = exported(name, machine, detail=detail)
+    guards = re.findall(r"(!|#33;|<U\+0021>)?\ball yes\b", text)
+    assert ("" in guards, any(guards)) == (True, machine is NOT_ALL)
+    assert "NULL" not in text
+
+
+DECIDED = Machine(
+    "decided",
+    [
+        Row("count", "V", "C", when=["all yes", "in, time"]),
+        Row("count", "V", "D", unless="all yes"),
+        Row("again", ["C", "D"], "V"),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        ("count[all yes,in, time] again", ["count [all yes, in, time]: V → C", "again: C → V"]),
+        ("count [in, time , all yes], again", ["count [all yes, in, time]: V → C", "again: C → V"]),
+        ("count[!all yes] again", ["count [!all yes]: V → D", "again: D → V"]),
+        ("count [!all yes, in, time]", ["count [!all yes]: V → D"]),
+        ("count", ["count [!all yes]: V → D"]),
+    ],
+)
+def test_a_trace_says_what_the_caller_decides(trace: str, said: list[str]) -> None:
+    """What it does not state is false, and the steps say so."""
+    taken = trace_of(trace, edition=DECIDED)
+    assert [f"{k}. {step}, nothing" for k, step in enumerate(said, 1)] == [*taken.lines()]
+    for step in said:
+        assert escape(f"{step}, nothing") in exported("svg", DECIDED, trace=taken)
+
+
+def test_the_argument_of_a_call_is_stated_as_a_condition() -> None:
+    early, late = (trace_of(it, edition=NOT_ALL).lines() for it in ("count[!all yes]", "count"))
+    assert ("1. count [!all yes] in V: refused, not all yet",) == early
+    assert ("1. count [all yes]: V → C, nothing",) == late
+    assert trace_of("count[all yes]", edition=NOT_ALL).lines() == late
+
+
+@pytest.mark.parametrize(
+    ("trace", "wrong"),
+    [
+        ("count[al yes]", "'al yes'"),
+        ("count[!late, all yes]", "'late'"),
+        ("again[all yes]", "'all yes'"),
+        ("count[]", "''"),
+        ("count[all yes, !all yes]", "'all yes'"),
+        ("count [all yes]", "!in, time"),
+        ("count [all yes", "'[all'"),
+    ],
+)
+def test_a_condition_of_a_trace_that_cannot_be_is_named(trace: str, wrong: str) -> None:
+    """The last but one has no row, because what is not stated is false."""
+    with pytest.raises(InvalidExportError) as told:
+        trace_of(trace, edition=DECIDED)
+    assert wrong in str(told.value)
+
+
+@pytest.mark.parametrize("call", ["add", "add, once"])
+def test_names_with_blanks_are_quoted_where_errors_list_them(call: str) -> None:
+    with pytest.raises(InvalidExportError) as told:
+        export("svg", edition=SHOP, calls=[call])
+    assert f"{call!r}; it has 'add, once more', 'check out', " in str(told.value)
+    with pytest.raises(InvalidExportError) as told:
+        trace_of([call], edition=SHOP)
+    assert f"{call!r} is not a call" in str(told.value)
+    assert "'add, once more', 'check out', " in str(told.value)
+
+
+def test_the_columns_of_configurations_say_what_the_caller_decides() -> None:
+    header = table_of(DECIDED, detail=Detail.CONFIGURATIONS).header
+    assert {"count[all yes,in, time]", "count[!all yes,!in, time]", "again"} < {*header}
+
+
+def test_a_call_that_always_does_the_same_has_no_guard() -> None:
+    rows = Row("go", "A", "B", do="slowly", when="ill"), Row("go", "A", "B", unless="ill"), Row("back", "B", "A")
+    assert ["go / (slowly)"] == [*drawing(Machine("walk", rows)).edges[0].labels]
+
+
+def test_a_condition_that_makes_no_difference_is_one_arrow() -> None:
+    rows = Row("count", "V", "C", when="all yes"), Row("count", "C", "V", unless="late"), Row("stop", "C", "V")
+    edges = drawing(Machine("vote", rows), detail=Detail.CONFIGURATIONS).edges
+    assert [("count [all yes]",), ("count [!late]", "stop")] == [edge.labels for edge in edges]
 
 
 def test_where_the_argument_decides_it_is_a_guard() -> None:

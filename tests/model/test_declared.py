@@ -50,9 +50,9 @@ def test_one_edition_of_several_is_read_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "all.json"
     path.write_text(machine_json())
     assert [*EDITIONS] == [read_machine(path, name).name for name in EDITIONS]
-    with pytest.raises(FileFormatError, match=r"it has several editions: name one, caffe, early, cpu_only$"):
+    with pytest.raises(FileFormatError, match=r"it has several machines: name one, caffe, early, cpu_only$"):
         read_machine(path)
-    with pytest.raises(FileFormatError, match=r"it has no edition late; it has caffe, early, cpu_only$"):
+    with pytest.raises(FileFormatError, match=r"it has no machine 'late'; it has caffe, early, cpu_only$"):
         read_machine(path, "late")
 
 
@@ -62,7 +62,7 @@ def test_one_edition_of_several_is_read_by_its_name(tmp_path: Path) -> None:
         (("format",), "machine", "its format is 'machine', not 'syncedmem-machine'"),
         (("version",), "3.0", "its version is 3.0, and this reads 1.0: export it again"),
         (("version",), "\u202e\n", r"its version is \u202e\n, and this reads 1.0: export it again"),
-        (("editions",), [], "it has no editions"),
+        (("editions",), [], "it has no machine"),
         (("editions", 0, "heads"), ["HEAD_AT_MOON"], "this is no machine in JSON: string indices must be integers"),
         (("editions", 0, "heads", 0, "name"), "HEAD_AT_MOON", "no_push: cpu_data@UNINITIALIZED names the head"),
         (("editions", 0, "calls", 0, "does"), "look", "the call cpu_data cannot mean 'look': there are"),
@@ -105,7 +105,7 @@ def test_every_format_takes_a_machine(format_: str) -> None:
 def test_a_trace_of_a_machine_is_drawn() -> None:
     trace = trace_of("cpu_data gpu_data", edition=NO_PUSH, size=8)
     assert "edition no_push" in str(export("svg", edition=NO_PUSH, trace=trace))
-    with pytest.raises(InvalidExportError, match=r"^'async_gpu_push' is not a call of edition no_push;"):
+    with pytest.raises(InvalidExportError, match=r"^'async_gpu_push' is not a call of no_push;"):
         trace_of("async_gpu_push", edition=NO_PUSH)
 
 

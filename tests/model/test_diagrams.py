@@ -78,7 +78,7 @@ def test_default_edition_and_unknown_edition(draw: Callable[..., str]) -> None:
     """The default edition is ``caffe``. An edition that is not declared is refused."""
     assert draw("caffe") == draw()
     assert len(NAMES) == len({draw(edition) for edition in NAMES})
-    with pytest.raises(DeclarationError, match="unknown edition 'torch'"):
+    with pytest.raises(DeclarationError, match="unknown machine 'torch'"):
         draw("torch")
 
 

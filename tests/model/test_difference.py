@@ -82,7 +82,7 @@ def test_a_call_for_which_only_one_has_a_row_is_a_difference() -> None:
 
 
 def test_an_unsound_machine_is_refused() -> None:
-    with pytest.raises(DeclarationError, match="unknown edition"):
+    with pytest.raises(DeclarationError, match="unknown machine"):
         compare("caffe", "caffee")
 
 

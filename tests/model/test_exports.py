@@ -77,8 +77,12 @@ def test_a_choice_of_calls_leaves_the_others_out(name: str) -> None:
         ("c", {"calls": (caffe.CPU_DATA,)}, "the format c cannot show a choice of calls"),
         ("json", {"detail": Detail.HEADS}, "json has no detail heads; it has no details"),
         ("xstate", {"detail": Detail.HEADS}, "xstate has no detail heads; it has configurations, guards"),
-        ("mermaid", {"trace": trace_of("cpu_data")}, "the format mermaid cannot show a trace"),
-        ("html", {"edition": "early", "calls": (caffe.ASYNC_GPU_PUSH,)}, "edition early has no call 'async_gpu_push'"),
+        (
+            "mermaid",
+            {"trace": trace_of("cpu_data")},
+            "the format mermaid cannot show a trace; these can (--format): svg, png, pdf, text",
+        ),
+        ("html", {"edition": "early", "calls": (caffe.ASYNC_GPU_PUSH,)}, "early has no call 'async_gpu_push'"),
         ("svg", {"calls": (caffe.RELEASE,)}, "svg shows release only as a note, not as an arrow"),
         (
             "svg",
@@ -452,7 +456,7 @@ def test_a_step_in_brackets_is_explained(detail: Detail, format_: str) -> None:
 @pytest.mark.parametrize(
     ("calls", "size", "message"),
     [
-        ("cpu_data gpu_dat", 0, "'gpu_dat' is not a call of edition caffe; its calls are cpu_data"),
+        ("cpu_data gpu_dat", 0, "'gpu_dat' is not a call of caffe; its calls are cpu_data"),
         ("release cpu_data", 0, "release is the end, and cpu_data follows it"),
         ("cpu_data", -1, "a memory has at least 0 bytes, got -1"),
         (" , ", 0, "a trace has at least one call, got none"),

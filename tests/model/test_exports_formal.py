@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from exported import exported
+from machines import changed as changed_row
 from programs import program, run_node
 
 from syncedmem.model import EDITIONS
 from syncedmem.model.caffe import CAFFE, FREE_CPU
-from syncedmem.model.declaration import Machine, Row
+from syncedmem.model.declaration import Action, Call, Machine, Row
 from syncedmem.model.exports import formal
 from syncedmem.model.exports.formats import export, tla_config
 from syncedmem.spec.memory.policy import POLICIES
@@ -118,7 +119,7 @@ U, C, G, S = CAFFE.heads
 WRONG = {
     "FreshStart": changed("gpu_data", U, "zero_gpu"),
     "FreshExists": changed("mutable_gpu_data", C),
-    "FreshIsEqual": changed("cpu_data", G, "allocate_cpu"),
+    "FreshIsNewest": changed("cpu_data", G, "allocate_cpu"),
     "OwnedExists": changed("set_cpu_data", S, "free_cpu"),
     "NothingWithout": changed("set_cpu_data", S, "free_cpu"),
     "NoFault": changed("set_cpu_data", S, "free_cpu", "adopt_cpu"),
@@ -156,3 +157,79 @@ def test_a_wrong_table_breaks_the_invariant(invariant: str, tmp_path: Path, monk
     errors, _, said = by_spin(exported("promela"), tmp_path, 4)
     assert errors == 1
     assert "assertion violated" in said
+
+
+def _halves(*rows: Row) -> Machine:
+    """Two sides, of which calls know what they do; the rows are those of `edit`, which writes the host side."""
+    return Machine(
+        "halves",
+        [
+            *rows,
+            Row("look", "GPU", "BOTH", do="down"),
+            Row("look", ["CPU", "BOTH"]),
+            Row("launch", "CPU", "GPU", do="up"),
+            Row("launch", ["GPU", "BOTH"], "GPU"),
+            Row("fill", ["CPU", "GPU", "BOTH"], "GPU"),
+            Row("reset", "CPU", "NONE"),
+            Row("fill", "NONE", "GPU"),
+            Row("edit", "NONE", "CPU"),
+            Row("look", "NONE", "CPU"),
+            Row("launch", "NONE", "GPU"),
+        ],
+        sides=["host", "device"],
+        heads={"BOTH": ("host", "device"), "CPU": "host", "GPU": "device", "NONE": ()},
+        calls=[
+            Call("edit", "write", "host"),
+            Call("look", "read", "host"),
+            Call("launch", "write", "device"),
+            Call("fill", "overwrite", "device"),
+            Call("reset"),
+        ],
+        actions=[Action("down", "copy", "host", "device"), Action("up", "copy", "device", "host")],
+    )
+
+
+RIGHT = Row("edit", ["CPU", "BOTH"], "CPU"), Row("edit", "GPU", "CPU", do="down")
+LOSING = {
+    "the other side counts as fresh": (Row("edit", ["CPU", "BOTH"]), RIGHT[1]),
+    "it was copied before it was written": (Row("edit", ["CPU", "BOTH"], "BOTH", do="up"), RIGHT[1]),
+    "only the other side is fresh": (Row("edit", ["CPU", "BOTH"], "GPU"), RIGHT[1]),
+    "nothing is fresh": (Row("edit", ["CPU", "BOTH"], "NONE"), RIGHT[1]),
+    "the rest of the side is stale": (RIGHT[0], Row("edit", "GPU", "CPU")),
+}
+"""Rows that lose a write, by how."""
+
+
+@pytest.mark.parametrize("rows", LOSING.values(), ids=LOSING)
+def test_tla_finds_a_write_that_is_lost(rows: tuple[Row, ...]) -> None:
+    machine = _halves(*rows)
+    fine, _, message = by_tla(exported("tla", machine), tla_config(machine))
+    assert (fine, "violated" in message) == (False, True)
+
+
+def test_tla_finds_a_read_that_shows_a_stale_side() -> None:
+    machine = changed_row(_halves(*RIGHT), "look", "GPU", dest=None, do=())
+    assert not by_tla(exported("tla", machine), tla_config(machine))[0]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("rows", LOSING.values(), ids=LOSING)
+def test_spin_finds_a_write_that_is_lost(rows: tuple[Row, ...], tmp_path: Path) -> None:
+    errors, _, said = by_spin(exported("promela", _halves(*rows)), tmp_path, 4)
+    assert errors == 1
+    assert "assertion violated" in said
+
+
+@pytest.mark.deep
+def test_checkers_find_no_fault_where_no_write_is_lost(tmp_path: Path) -> None:
+    machine = _halves(*RIGHT)
+    fine, states, message = by_tla(exported("tla", machine), tla_config(machine))
+    assert (fine, message) == (True, "None")
+    assert (0, states) == by_spin(exported("promela", machine), tmp_path, 4)[:2]
+
+
+@pytest.mark.parametrize("format_", ["tla", "promela"])
+def test_a_model_names_the_words_that_it_cannot_judge(format_: str) -> None:
+    heading = exported(format_, _halves(*RIGHT)).partition("K")[0]
+    assert "reset" in heading
+    assert "edit" not in heading

@@ -222,5 +222,5 @@ def test_digest_is_of_everything_else() -> None:
 def test_editions_are_chosen_by_name() -> None:
     assert [edition["name"] for edition in machine_document()["editions"]] == list(EDITIONS)
     assert [edition["name"] for edition in machine_document("cpu_only")["editions"]] == ["cpu_only"]
-    with pytest.raises(DeclarationError, match="unknown edition 'late'"):
+    with pytest.raises(DeclarationError, match="unknown machine 'late'"):
         machine_document("late")

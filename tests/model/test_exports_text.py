@@ -14,13 +14,14 @@ def test_a_diagram_of_text_spelt_out() -> None:
 
 SHUT (at first)
   close           creak + ring
-  open   -> OPEN
+  open   -> OPEN  [!locked]
 
 OPEN
   close  -> SHUT  creak + ring
 
 open [locked] in every head but OPEN: refused, no_key
+[guard] must hold, [!guard] must not hold
 
-1. open: SHUT → OPEN, nothing
+1. open [!locked]: SHUT → OPEN, nothing
 2. close: OPEN → SHUT, creak + ring
 """ == export("text", edition=DOOR, trace=trace)

@@ -196,6 +196,10 @@ R = Row("go", "A", "B", do="run", when="fast")
             lambda: Machine("m", [Row("go", "SYNCD")], heads=["SYNCED"]),
             r"names the head 'SYNCD'; did you mean SYNCED\?",
         ),
+        (
+            lambda: Machine("m", [Row("go", "x")], heads=["lent out", "lost, then found", "here"]),
+            "there are here, 'lent out', 'lost, then found'",
+        ),
         (lambda: Machine("m", [R], heads="AB"), "m: 'AB' is a text, not a list of words"),
         (lambda: Machine("m", [("go", "A")]), r"m: \('go', 'A'\) is no row"),  # type: ignore[list-item]
         (lambda: Machine("two\nlines", [R]), "cannot be the name of a machine"),

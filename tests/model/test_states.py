@@ -178,6 +178,18 @@ def reading(*rows: Row) -> Machine:
             r"^m: go in A with a_.*_0, a_.*_1: 2 rows are enabled at once: go@A\[a_.*_0\] to B and 1 more$",
         ),
         (
+            Machine("m", [Row("go", A, B, unless="locked"), Row("go", A, when="lokced", refused="no key")]),
+            r"2 rows are enabled at once .*'lokced'.*: go@A\[!locked\] to B, go@A\[lokced\] to A$",
+        ),
+        (
+            Machine(
+                "m",
+                [Row("go", A, B, when="all votes"), Row("go", A, unless="al votes", refused="wait")],
+                calls=[Call("go", takes="all votes")],
+            ),
+            r"2 rows are enabled at once .*'all votes'.*: go@A\[all votes\] to B, ",
+        ),
+        (
             Machine("m", [Row("go", A, A, when=[f"free_{k}" for k in range(9)])]),
             r"^m: go tests 9 facts that no action changes; 8 at most$",
         ),

@@ -146,6 +146,9 @@ def _compare(files: Mapping[Path, bytes]) -> None:
     """Name the files that are not up to date, and exit with 1 if there are any."""
     stale = [path for path, data in files.items() if not path.exists() or read_bytes(path) != data]
     for path in stale:
+        if not path.exists() and not path.is_symlink():
+            typer.echo(f"{path} does not exist: write it without --check", err=True)
+            continue
         again = _AGAIN
         if path.is_symlink() or is_other(path, files[path]):
             again = f"it is {'a link' if path.is_symlink() else 'another kind of file'}, which only --force replaces"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from syncedmem.model.errors import listed
 from syncedmem.model.exports.declared import MACHINE, machine_named
 
 from .display import table, widen
@@ -66,7 +67,7 @@ def _print(console: Console, found: MachineDiff) -> None:
     for words, only in (("Calls", found.calls), ("Heads", found.heads)):
         for name, here in zip(names, only, strict=True):
             if here:
-                console.print(f"{words} of {name} alone: {', '.join(here)}", markup=False)
+                console.print(f"{words} of {name} alone: {listed(here)}", markup=False)
     if not found.cells:
         what = "so nothing is left to compare" if not found.compared else f"all {found.compared} cells are the same"
         console.print(f"Calls that both have: {len(found.shared)}; {what}.")
@@ -80,6 +81,6 @@ def _print(console: Console, found: MachineDiff) -> None:
     if len(found.cells) > _MOST:
         console.print(f"and {len(found.cells) - _MOST} more, which --json has")
     first = found.cells[0]
-    console.print(f"Shortest: {', '.join(map(str, first.sequence))}", markup=False)
+    console.print(f"Shortest: {listed(first.sequence)}", markup=False)
     for name, does in zip(names, first.does, strict=True):
         console.print(f"  {name}: {does}", markup=False)

@@ -159,7 +159,10 @@ def _verify_machine(machine: Machine, policy: Policy | None, json_path: str | No
         err=json_path == "-",
     )
     judged = "proved_states" in counts
-    unproved = "Without a policy nothing else says what its calls must do: name one with --policy."
+    unproved = (
+        "Not checked: what its calls do, so whether one loses a write. Name a policy with --policy, or have TLA+ or "
+        "SPIN check what diagram writes with --format tla or promela."
+    )
     for line in verdict.problems or [verdict.proved if judged else unproved]:
         typer.echo(line, err=json_path == "-")
     mute = sorted(mute_calls(machine, policy))

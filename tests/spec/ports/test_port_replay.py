@@ -103,7 +103,7 @@ def test_what_a_port_cannot_run_is_left_out(right: Port) -> None:
         vector("aliases", own),
     ]
     assert [
-        "they are of edition early, and the port is of caffe",
+        "they are of the machine early, and the port is of caffe",
         "they have memories of more than 2097152 bytes, the largest size of the port",
         "they adopt the memory's own pointer, and the port does not answer the request own_buffer",
     ] == [left_out(of_level(right, "L3"), it) for it in out]
@@ -139,7 +139,7 @@ def test_if_every_vector_is_left_out_nothing_was_shown(tmp_path: Path) -> None:
 
     assert 1 == done.exit_code
     assert [
-        "1 left out: they are of edition early, and the port is of caffe",
+        "1 left out: they are of the machine early, and the port is of caffe",
         "1 vectors, 0 failed, 1 left out",
     ] == done.output.splitlines()
 
