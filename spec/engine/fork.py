@@ -56,7 +56,9 @@ def in_fork(
         ``{"failed": text}`` if the job raised an exception, or its answer could not be written.
     """
     answer.unlink(missing_ok=True)
+    moved = moved or (lambda: None)
     with Tail() as output:
+        mark = moved()  # before the fork, which on a busy machine may take its first step before we look
         process = os.fork()
         if not process:
             serve(job, answer, output.end)
@@ -64,7 +66,7 @@ def in_fork(
         if limits.memory is not None:
             limit_memory(process, limits.memory)
         try:
-            death = _ended(process, limits, moved or (lambda: None))
+            death = _ended(process, limits, moved, mark)
         except BaseException:  # an interrupt
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
@@ -80,9 +82,9 @@ def in_fork(
     return found
 
 
-def _ended(process: int, limits: Limits, moved: Callable[[], object]) -> Death:
-    """Wait for the end of a process, as long as it makes progress."""
-    mark, since, patience = moved(), time.monotonic(), limits.first or limits.seconds
+def _ended(process: int, limits: Limits, moved: Callable[[], object], mark: object) -> Death:
+    """Wait for the end of a process, as long as it makes progress since a mark."""
+    since, patience = time.monotonic(), limits.first or limits.seconds
     busy, used = limits.busy or patience, _processor_seconds(process)
     end = None if limits.whole is None else since + limits.whole
     pause = _FIRST_PAUSE

@@ -97,7 +97,7 @@ def test_a_target_that_is_gone_after_its_first_import_is_one_line(
 
 @pytest.mark.deep
 def test_a_full_disk_under_a_report_costs_only_that_report(tmp_path: Path) -> None:
-    arguments = ["fuzz", POOL, "--steps", "200", "--seconds", "0.1", "--out", str(tmp_path / "out")]
+    arguments = ["fuzz", POOL, "--steps", "200", "--seconds", "2", "--out", str(tmp_path / "out")]
     run = CliRunner().invoke(app, [*arguments, "--json", "/dev/full", "--junit", str(tmp_path / "report.xml")])
 
     assert 2 == run.exit_code
@@ -255,14 +255,17 @@ def test_signs_of_life_come_without_a_terminal(
     generator: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On standard error, from the start on; with the last progress that was told."""
-    console, lines = Console(), list[str]()
+    console, said = Console(), list[str]()
     monkeypatch.setattr(fuzz_command, "_SIGNS", (0.01, 0.01))
+
+    def wait_for(text: str) -> None:
+        while text not in [line.partition(" s: ")[2] for line in said]:  # after how many seconds, nobody knows
+            said.extend(capsys.readouterr().err.splitlines())
+
     with progress_bars(console) as progress, fuzz_command._signs_of_life(console, progress) as follow:
-        while "0 s: the start\n" not in lines:
-            lines += capsys.readouterr().err.splitlines(keepends=True)
+        wait_for("the start")
         follow(generator, 1_000, 2_000_000)
-        while f"0 s: {generator}, 1,000 of 2,000,000\n" not in lines:
-            lines += capsys.readouterr().err.splitlines(keepends=True)
+        wait_for(f"{generator}, 1,000 of 2,000,000")
     assert "" == capsys.readouterr().out
 
 

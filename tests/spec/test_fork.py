@@ -176,6 +176,27 @@ def test_who_stands_still_is_ended_and_who_moves_is_not(tmp_path: Path) -> None:
     assert {"fine": 1} == in_fork(nap, tmp_path / "answer", Limits(seconds=0.5), lambda: next(marks))
 
 
+def test_a_first_step_counts_even_if_it_was_taken_before_anybody_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine the fork may run first; then a call that hung had the patience for a whole import."""
+    step = tmp_path / "step"
+
+    def fork(real: Callable[[], int] = os.fork) -> int:
+        process = real()
+        while process and not step.exists():
+            time.sleep(0.001)
+        return process
+
+    def stop() -> None:
+        step.touch()
+        time.sleep(600)
+
+    monkeypatch.setattr("os.fork", fork)
+
+    assert Death("hang", "0.1") == in_fork(stop, tmp_path / "answer", Limits(seconds=0.1, first=5), step.exists)
+
+
 def test_a_fork_has_no_more_memory_than_its_limit(tmp_path: Path) -> None:
     def fills() -> dict[str, int]:
         time.sleep(0.2)  # until it is limited
@@ -195,7 +216,8 @@ def test_an_interrupt_ends_the_fork_too(tmp_path: Path, monkeypatch: pytest.Monk
         return begun[-1]
 
     def interrupt() -> None:
-        raise KeyboardInterrupt
+        if begun:
+            raise KeyboardInterrupt
 
     monkeypatch.setattr("os.fork", fork)
     with pytest.raises(KeyboardInterrupt):

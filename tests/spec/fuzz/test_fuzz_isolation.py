@@ -31,7 +31,7 @@ def test_a_worker_answers_and_survives(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     deaths: list[Death | None] = []
-    for name, hang in (("Dies", 30), ("Leaves", 30), ("Hangs", 0.3)):
+    for name, hang in (("Dies", 30), ("Leaves", 30), ("Hangs", 1)):
         with Isolated(f"{file}:{name}", hang) as place:
             deaths += [place.perform({"job": "program", "program": [["allocate", 0, 8]], "promises": {}}).death]
             assert (HeapStep("allocate", (0, 8, 0, 0)),) == place.journal.steps()
@@ -39,7 +39,7 @@ def test_a_worker_answers_and_survives(tmp_path: Path) -> None:
     assert [
         Death("crash", "SIGABRT", last_line="last words"),
         Death("exit", "3"),
-        Death("hang", "0.3"),
+        Death("hang", "1"),
     ] == deaths
 
 
