@@ -160,7 +160,8 @@ def _said(machine: Machine) -> Iterator[str]:
         yield "Checked in every state: the invariants below. A queued copy is done at once, and the end is left out."
         if not _tells_fresh(machine):
             yield "Not checked: whether a write is lost, because no head says which sides are fresh."
-        if mute := [str(word) for word in (*machine.calls.values(), *machine.actions.values()) if word.does in _DRAWN]:
+        words: list[Call | Action] = [*machine.calls.values(), *machine.actions.values()]
+        if mute := [str(word) for word in words if word.does in _DRAWN]:
             yield f"Nobody says what these do, so only their heads are judged: {', '.join(mute)}"
 
 
