@@ -48,8 +48,8 @@ __all__ = [
 ]
 
 
-_GUARD = "guard: step, !guard must not hold"
-_GUARD_ALONE = "[guard] must hold, [!guard] must not hold"
+_GUARD = "guard: what is done if it holds, !guard: if it does not"
+_GUARD_ALONE = "[guard]: only if it holds, [!guard]: only if it does not"
 """Where no row with guards does anything."""
 BRACKETS = "(step) depends on a guard"
 """What guards and brackets mean, for legends."""

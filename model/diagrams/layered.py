@@ -298,22 +298,19 @@ def _joined(edges: list[_Edge], layers: Mapping[str, int]) -> list[_Edge]:
 def _layers(drawn: Drawing) -> dict[str, int]:
     """The layer of each state: below all that lead to it, but for arrows that lead back.
 
-    Two states that are equally far from the first one, and lead to each other, need not be above each other.  What
-    cannot be reached is below all others.
+    No state is above one that every way to it passes, so reading begins where the machine does.  Two states that are
+    equally far from the first one, and lead to each other, need not be above each other.  What cannot be reached is
+    below all others.
     """
     after: dict[str, list[str]] = {node.name: [] for node in drawn.nodes}
     for edge in drawn.edges:
         if edge.source != edge.dest:
             after[edge.source].append(edge.dest)
     first = drawn.nodes[0].name
-    distances = {first: 0}
-    for name in (waiting := [first]):
-        for dest in after[name]:
-            if dest not in distances:
-                distances[dest] = distances[name] + 1
-                waiting.append(dest)
+    distances = _distances(first, after)
     order = _forwards(after, [first])
-    _sift(order, after)
+    passed = _passed(order, after)
+    _sift(order, after, passed)
     layers = dict.fromkeys(order, 1) | {first: 0}
     rest = _forwards(
         {name: [it for it in after[name] if it not in layers] for name in after if name not in layers}, after
@@ -323,11 +320,24 @@ def _layers(drawn: Drawing) -> dict[str, int]:
         start = max(layers.values()) + 1
         layers |= {name: layers.get(name, start) for name in some}
         for name in some:
+            if name in passed:
+                layers[name] = max(layers[name], layers[passed[name]] + 1)
             for dest in after[name]:
                 beside = name in after[dest] and distances.get(name) == distances.get(dest)
                 if places.get(dest, -1) > places[name] and not beside:
                     layers[dest] = max(layers[dest], layers[name] + 1)
     return {node.name: layers[node.name] for node in drawn.nodes}
+
+
+def _distances(first: str, after: Mapping[str, list[str]]) -> dict[str, int]:
+    """How many arrows lead from the first state to each that can be reached."""
+    distances = {first: 0}
+    for name in (waiting := [first]):
+        for dest in after[name]:
+            if dest not in distances:
+                distances[dest] = distances[name] + 1
+                waiting.append(dest)
+    return distances
 
 
 def _forwards(after: Mapping[str, list[str]], starts: Iterable[str]) -> list[str]:
@@ -351,8 +361,36 @@ def _forwards(after: Mapping[str, list[str]], starts: Iterable[str]) -> list[str
     return found[::-1]
 
 
-def _sift(order: list[str], after: Mapping[str, list[str]]) -> None:
-    """Move each state but the first to where the fewest arrows lead back, as long as that makes them fewer."""
+def _passed(order: list[str], after: Mapping[str, list[str]]) -> dict[str, str]:
+    """Of each state but the first, the last one before it that every way to it passes: its immediate dominator."""
+    places = {name: k for k, name in enumerate(order)}
+    before: dict[str, list[str]] = {name: [] for name in order}
+    for name in order:
+        for dest in after[name]:
+            before[dest].append(name)
+    found = {order[0]: order[0]}
+    changed = True
+    while changed:
+        changed = False
+        for name in order[1:]:
+            last, *others = (it for it in before[name] if it in found)
+            for other in others:
+                while last != other:
+                    if places[last] > places[other]:
+                        last = found[last]
+                    else:
+                        other = found[other]  # noqa: PLW2901 -- both go back until they meet
+            changed |= found.get(name) != last
+            found[name] = last
+    del found[order[0]]
+    return found
+
+
+def _sift(order: list[str], after: Mapping[str, list[str]], passed: Mapping[str, str]) -> None:
+    """Move each state but the first to where the fewest arrows lead back, as long as that makes them fewer.
+
+    It stays below what is passed on every way to it.
+    """
     before: dict[str, set[str]] = {name: {it for it in order if name in after[it]} for name in order}
     better = True
     while better:
@@ -363,9 +401,12 @@ def _sift(order: list[str], after: Mapping[str, list[str]]) -> None:
             # Where it is first, all arrows to it lead back but that of the first; each that it passes changes that.
             changes = [int(it in after[name]) - int(it in before[name]) for it in rest[1:]]
             costs = [*accumulate(changes, initial=0)]
-            best = min(costs)
+            low = rest.index(passed[name])
+            high = next((k for k, it in enumerate(rest) if passed.get(it) == name), len(rest))
+            best = min(costs[low:high])
             if best < costs[here - 1]:
-                order[:] = [*rest[: costs.index(best) + 1], name, *rest[costs.index(best) + 1 :]]
+                place = costs.index(best, low) + 1
+                order[:] = [*rest[:place], name, *rest[place:]]
                 better = True
 
 

@@ -151,14 +151,17 @@ _DRAWN = ("", "prefetch", "wait")
 
 
 def _said(machine: Machine) -> Iterator[str]:
-    """What is checked, and what is not."""
+    """What is checked, and what is not; and what the caller decides, which is no variable."""
+    if decided := [*stepper(machine).free, *dict.fromkeys(it.takes for it in machine.calls.values() if it.takes)]:
+        yield f"The caller decides these with each call, so rows for both cases are taken: {', '.join(decided)}"
     if not machine.sides:
-        yield "Nothing is checked but that these states are all: no word is about memory. Add invariants of your own."
+        yield "Nothing is checked, because no invariant follows from the words of this machine: add your own."
     else:
         yield "Checked in every state: the invariants below. A queued copy is done at once, and the end is left out."
         if not _tells_fresh(machine):
             yield "Not checked: whether a write is lost, because no head says which sides are fresh."
-        if mute := [str(word) for word in (*machine.calls.values(), *machine.actions.values()) if word.does in _DRAWN]:
+        words: list[Call | Action] = [*machine.calls.values(), *machine.actions.values()]
+        if mute := [str(word) for word in words if word.does in _DRAWN]:
             yield f"Nobody says what these do, so only their heads are judged: {', '.join(mute)}"
 
 

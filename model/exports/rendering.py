@@ -77,6 +77,29 @@ class Code(NamedTuple):
         actions = self.words.actions.values()
         return tuple(dict.fromkeys(CONTENTS[action.does] for action in actions if action.does in CONTENTS))
 
+    @property
+    def adopts(self) -> bool:
+        """Whether a call adopts a buffer, so that one of the memory's own can be refused."""
+        return any(call.does == "adopt" for call in self.words.calls.values())
+
+    @property
+    def ends(self) -> bool:
+        """Whether a call ends the memory."""
+        return any(call.ends for call in self.words.calls.values())
+
+    def said(self, prefix: str = "") -> list[str]:
+        """Where the caller says what it decides with each call; `prefix` is before the names of bits."""
+        calls: dict[str, list[str]] = {}
+        for call in self.machine.calls.values():
+            if call.takes:
+                calls.setdefault(call.takes, []).append(call.name)
+        given = [f"has_data says whether the caller gives {it} with {', '.join(some)}." for it, some in calls.items()]
+        bits = [
+            f"The caller decides {name} with each call, and sets or clears the bit {prefix}{name.upper()} of facts."
+            for name in stepper(self.machine).free
+        ]
+        return [*(given or ["has_data is looked at by no row."]), *bits]
+
     def mask(self, names: Iterable[str]) -> int:
         """The bits of some facts."""
         return sum({self.bits[name] for name in names})

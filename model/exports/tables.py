@@ -180,7 +180,7 @@ class Markup(NamedTuple):
     code: Callable[[str], str]
     strong: Callable[[str], str]
     plain: Callable[[str], str]
-    arrow: str = "→"
+    arrow: str = "→ "
 
     def rows(self, table: TextTable) -> Iterator[tuple[str, list[list[str]]]]:
         """The name of each row, and the lines of each of its cells."""
@@ -202,7 +202,7 @@ class Markup(NamedTuple):
         code = self.code if coded else self.plain
         steps = f"{code(line.steps)} " if line.steps else ""
         flags = f" ({self.plain(', '.join(line.flags))})" if line.flags else ""
-        return f"{asked}{steps}{self.arrow} {code(line.end)}{flags}"
+        return f"{asked}{steps}{self.arrow}{code(line.end)}{flags}"
 
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "~": "&#126;", "$": "&#36;"})
@@ -337,7 +337,7 @@ def _tex_strong(text: str) -> str:
     return f"\\textbf{{{_tex(text)}}}"
 
 
-_LATEX = Markup(_tex_code, _tex_strong, _tex, arrow="$\\to$")
+_LATEX = Markup(_tex_code, _tex_strong, _tex, arrow="$\\to$~")
 
 
 def latex_table(

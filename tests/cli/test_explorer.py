@@ -348,3 +348,11 @@ def test_calls_without_a_row_are_named_and_are_no_buttons(explorer: Explorer, pa
     assert explorer.find("[data-do=syn]").is_displayed()
     explorer.visit(pages[MSI])
     assert not explorer.text("folded")
+
+
+def test_calls_of_one_group_have_one_heading(explorer: Explorer, pages: dict[Machine, Path]) -> None:
+    headings = "return [...document.querySelectorAll('#calls-title, #call-list legend')].map((it) => it.textContent)"
+    explorer.visit(pages[TCP])
+    assert ["Calls"] == explorer.run(headings)
+    explorer.visit(pages[MSI])
+    assert ["Calls", "a", "b", "c"] == explorer.run(headings)

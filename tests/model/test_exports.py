@@ -318,9 +318,16 @@ def test_markups_say_the_same(detail: Detail) -> None:
     rst = re.sub(r"^ *(\* )?- |^\.\. list-table::|^ +:.*$|\| |``", " ", rst_table(detail=detail), flags=re.MULTILINE)
     words.append(_bare(re.sub(r"^   \* -", "", rst, flags=re.MULTILINE)).split())
     lines = [line for line in latex_table(detail=detail).splitlines() if not re.match(r"%|{\\let|}$|.*tabularx", line)]
-    latex = "\n".join(lines).replace("\\_", "_").replace("$\\to$", "→").replace("\\allowbreak", "")
+    latex = "\n".join(lines).replace("\\_", "_").replace("$\\to$~", "→ ").replace("\\allowbreak", "")
     words.append(_bare(re.sub(r"\\text(tt|bf)|\\newline|\\hline|\\\\(\[2pt\])?|[{}&]", " ", latex)).split())
     assert words[0] == words[1] == words[2] == words[3]
+
+
+def test_no_line_of_a_table_in_latex_ends_with_an_arrow() -> None:
+    """Nothing after it is a place to break."""
+    text = latex_table()
+    assert "\\to" in text
+    assert not re.search(r"\\to\$[^~]", text)
 
 
 @pytest.mark.deep

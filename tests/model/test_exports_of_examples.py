@@ -6,7 +6,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from machines import DOOR, EXAMPLES, KEYWORDS, ODD
+from machines import DOOR, EXAMPLES, KEYWORDS, ODD, PETSC, TCP
 from pictured import PICTURED, SPELLING
 from programs import program, run_node, typeset
 
@@ -43,6 +43,13 @@ def test_c_and_rust_compile_without_a_warning(machine: Machine, tmp_path: Path) 
     compiles([program("c++"), *_STRICT, "-Wno-unused-function", "-fsyntax-only"], header, tmp_path / "m.cc")
     rust = [program("rustc"), "--crate-type", "lib", "-D", "warnings", "--edition", "2021"]
     compiles(rust, str(export("rust", edition=machine)), tmp_path / "m.rs")
+
+
+@pytest.mark.parametrize("machine", [TCP, PETSC], ids=str)
+def test_a_program_that_uses_little_of_a_rust_module_has_no_warning(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "machine.rs").write_text(str(export("rust", edition=machine)), encoding="utf-8")
+    rust = [program("rustc"), "-D", "warnings", "--edition", "2021", "--emit", "metadata"]
+    compiles(rust, "mod machine;\nfn main() {}\n", tmp_path / "main.rs")
 
 
 @in_words

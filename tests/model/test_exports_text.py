@@ -20,7 +20,7 @@ OPEN
   close  -> SHUT  creak + ring
 
 open [locked] in every head but OPEN: refused, no_key
-[guard] must hold, [!guard] must not hold
+[guard]: only if it holds, [!guard]: only if it does not
 
 1. open [!locked]: SHUT → OPEN, nothing
 2. close: OPEN → SHUT, creak + ring

@@ -218,3 +218,38 @@ def test_no_arrow_lies_on_another_in_many_machines(seed: int) -> None:
             for (x, y), (to_x, to_y) in pairwise(way)
         ]
         assert [] == [(a, b) for (one, a), (other, b) in combinations(lines, 2) if one != other and lie_on(a, b)]
+
+
+LIBRARY = Machine(
+    "library",
+    [
+        Row("catalogue", "ordered", "on the shelf"),
+        Row("lend", "on the shelf", "lent out"),
+        Row("return", "lent out", "on the shelf"),
+        Row("remind", "lent out", "overdue"),
+        Row("return", "overdue", "on the shelf"),
+        Row("reserve", "lent out", "reserved"),
+        Row("return", "reserved", "held"),
+        Row("fetch", "held", "lent out"),
+        Row("lapse", "held", "on the shelf"),
+    ],
+)
+
+
+def reached_without(machine: Machine, left_out: str) -> set[str]:
+    """The heads to which a way leads that does not pass one of them."""
+    found = {machine.initial.name} - {left_out}
+    for name in (waiting := [*found]):
+        new = {row.dest for row in machine.rows if name in row.source and row.dest} - found - {left_out}
+        found |= new
+        waiting += new
+    return found
+
+
+@pytest.mark.parametrize("machine", [LIBRARY, TLS, H11, LIFT, VENDING], ids=str)
+def test_no_head_is_above_one_that_every_way_to_it_passes(machine: Machine) -> None:
+    """Nobody lends what is not on the shelf yet."""
+    heights = {box.name: box.centre[1] for box in layered(drawing(machine)).boxes}
+    for before in machine.heads:
+        later = machine.heads.keys() - reached_without(machine, before) - {before}
+        assert [] == [it for it in later if heights[it] <= heights[before]]

@@ -56,8 +56,10 @@ function drawSides() {
 /** The buttons of the calls, by side; they stay, and only what they say changes. */
 function makeCalls() {
   const groups = Map.groupBy(machine.entries, ({ setting, side }) => (setting ? `the ${setting}` : side || "all sides"));
-  fill(at("call-list"), [...groups].map(([title, entries]) => make("fieldset.group", { style: `--calls: ${entries.length}` },
-    make("legend", {}, groups.size === 1 ? "Calls" : title), make("div.group-calls", {}, entries.map(makeCall)))));
+  const alone = groups.size === 1; // the heading above says enough
+  fill(at("call-list"), [...groups].map(([title, entries]) => make("fieldset.group",
+    { style: `--calls: ${entries.length}`, "aria-labelledby": alone ? "calls-title" : null },
+    alone ? null : make("legend", {}, title), make("div.group-calls", {}, entries.map(makeCall)))));
 }
 
 function makeCall(entry) {
