@@ -45,6 +45,7 @@ class Stage(NamedTuple):
     steps: int
     ages: bool
     threads: int = 1
+    rounds: int = sys.maxsize
 
 
 def stages(steps: int) -> list[Stage]:
@@ -78,9 +79,10 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     first_round: int = 0,
     ages: bool = False,
     threads: int = 1,
+    rounds: int = sys.maxsize,
     mask: Mask = _NO_MASK,
 ) -> Outcome:
-    """Take random steps until something is wrong, or steps or seconds are used up.
+    """Take random steps until something is wrong, or steps, seconds or rounds are used up.
 
     Afterwards the journal has the steps of the last round, or of all rounds if these have the same target: if it ages,
     or if the source makes no new ones.  The same numbers take the same steps.
@@ -96,7 +98,7 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     deadline = time.perf_counter() + seconds
     number = first_round
     # A round is always taken to its end, so that the same seed takes the same steps.
-    while wrong is None and outcome.operations < steps and time.perf_counter() < deadline:
+    while wrong is None and outcome.operations < steps and outcome.rounds < rounds and time.perf_counter() < deadline:
         if target is None or fresh or journal.full:
             target = source.open() if target is None or fresh else target
             journal.begin()

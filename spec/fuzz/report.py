@@ -212,15 +212,16 @@ class Report:
         unpromised = not self.capabilities.makes(entry)
         function = {"A13-zeroed": "calloc", "A14-resize-keeps": "realloc"}.get(name, "")
         lacking = bool(function) and function not in self.functions and not self.capabilities.zeroed
-        if self.lost and not (unpromised or lacking or (name == "A20-threads" and self.threads == 1)):
+        ran = self.done("threads")
+        if name == "A20-threads" and self.capabilities.thread_safe and not (ran.cases if self.lost else ran.steps):
+            return "say --threads N" if self.threads == 1 else "the run ended before it was the turn of several threads"
+        if self.lost and not (unpromised or lacking):
             return "what was looked at was lost with the process"
         if name == "A04-contents-kept" or (name in OF_CONTENTS and self.unread and self.checked["A05-served"]):
             return self.unread
         if function in self.functions:
             times = self.checked[function]
             return f"its {function} refused every time, of {times:,}" if times else f"its {function} was not called"
-        if name == "A20-threads" and self.capabilities.thread_safe:
-            return "say --threads N"
         return _REASONS.get(name, f"{entry} is not promised" if unpromised else "nothing that shows it has happened")
 
     def as_json(self) -> dict[str, Any]:

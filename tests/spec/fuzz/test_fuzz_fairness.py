@@ -71,6 +71,29 @@ class Slow:
     def deallocate(self, pointer):
         del self.live[pointer]
 
+class Old(Slow):
+    \"\"\"Hangs as soon as there have been many of it, so never at its first one.\"\"\"
+
+    number = 0
+
+    def __init__(self):
+        Old.number += 1
+
+    def allocate(self, size):
+        Slow.calls = 0
+        while Old.number > 20:
+            self.idle()
+        return super().allocate(size)
+
+    def idle(self):
+        time.sleep(1)
+
+class Busy(Old):
+    \"\"\"The same, and works all the time.\"\"\"
+
+    def idle(self):
+        pass
+
 class Waits(Slow):
     \"\"\"Each call waits for something else.\"\"\"
 
@@ -132,6 +155,15 @@ def test_slow_is_not_wrong(arenas: Path) -> None:
 
     assert ([], True) == ([it.message for it in report.findings], report.passed)
     assert any(note.startswith("slow: ") for note in report.notes)
+
+
+@pytest.mark.parametrize("name", ["Old", "Busy"])
+def test_what_hangs_only_in_an_old_process_is_not_slow(arenas: Path, name: str) -> None:
+    """Its last round, taken alone, came to its end; so it was told as slow, and the run passed."""
+    report = fuzz(f"{arenas}:{name}", steps=6_000, hang=0.4, first=True)
+
+    assert [("A23-no-hang", False)] == [(it.requirement, it.repeats) for it in report.findings]
+    assert not report.notes
 
 
 def test_a_run_that_did_little_is_incomplete(arenas: Path) -> None:

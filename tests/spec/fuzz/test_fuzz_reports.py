@@ -224,6 +224,17 @@ def test_reasons_name_what_is_missing() -> None:
     assert "it has no realloc" == reasons["A14-resize-keeps"]
 
 
+@pytest.mark.parametrize(("threads", "wanted"), [(1, True), (2, False)])
+def test_threads_are_asked_for_only_if_there_were_none(threads: int, wanted: bool) -> None:
+    """The time may be over before it is their turn; that was told as if they had not been asked for."""
+    report = fuzz(Pool, steps=200, seconds=1e-9, threads=threads, promises={"thread_safe": "yes"})
+    for report.lost in (False, True):  # a process that ended has not done it either
+        verdict = report.verdict("A20-threads")
+
+        assert ("not checked", wanted) == (verdict.status, "--threads" in verdict.detail)
+        assert "lost" not in verdict.detail
+
+
 class Correct(AllocatorTests):
     """The suite on a correct pool: pytest collects its tests."""
 
