@@ -22,7 +22,7 @@ from syncedmem.interrupts import BY_SIGNAL
 from syncedmem.model import FileAccessError, InvalidArgumentError
 from syncedmem.model.defaults import FUZZ
 
-from .display import progress_bars
+from .display import progress_bars, sayer
 from .folder import RunFolder
 from .options import Force, JsonFile, JunitFile  # noqa: TC001 -- typer reads them
 from .output import check_places, place, write_over, write_reports
@@ -301,7 +301,7 @@ class _FindingFiles:
         self.refused = ""
         self._out, self._force = out, force
         self._files: RunFolder | None = None
-        self._console, self._told = console, set[tuple[str, str, int]]()
+        self._say, self._told = sayer(console), set[tuple[str, str, int]]()
 
     def paths(self, report: Report) -> list[Path]:
         """The file for the replay of each finding, and after it of its consequences."""
@@ -325,8 +325,7 @@ class _FindingFiles:
             what = finding.requirement, finding.generator, finding.operations
             if what not in self._told:
                 self._told.add(what)
-                text = f"found by {finding.generator}: {finding.requirement}: {finding.message}"
-                self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+                self._say(f"found by {finding.generator}: {finding.requirement}: {finding.message}")
         self.error = ""
         texts: dict[Path, str] = {}
         try:
@@ -403,7 +402,7 @@ def _print_table(console: Console, report: Report) -> None:
 def _print_finding(console: Console, report: Report, finding: Finding, path: Path) -> None:
     """A finding as Python, and as a file to replay."""
     replay = report.replay(finding)
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    say = sayer(console)
     if finding.known is not None:
         say(f"\nknown: {finding.key}: {finding.message}", style="yellow")
         return
@@ -449,7 +448,7 @@ def _of_its_steps(finding: Finding, *, shown: bool) -> Iterator[str]:
 
 def _print_consequences(console: Console, report: Report, finding: Finding, paths: Iterator[Path]) -> None:
     """What may follow from a finding: each in a line, and how to replay it."""
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    say = sayer(console)
     if finding.consequences:
         say(f"\nThis may follow from the same bug. Mend {finding.requirement} first, and run again:")
     for consequence in finding.consequences:
@@ -460,7 +459,7 @@ def _print_consequences(console: Console, report: Report, finding: Finding, path
 
 def _print_verdict(console: Console, report: Report) -> None:
     """What was checked and what was not, each in a line, what is not as usual, and the verdict."""
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    say = sayer(console)
     if report.findings:
         say()
     else:

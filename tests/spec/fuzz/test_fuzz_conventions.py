@@ -12,7 +12,7 @@ import pytest
 from array_allocators import Cached, Device, cut, empty
 
 from syncedmem.spec.fuzz import TargetError, TargetSource, driver_of, fuzz
-from syncedmem.spec.fuzz.campaign import campaign
+from syncedmem.spec.fuzz.campaign import Stage, campaign
 from syncedmem.spec.fuzz.journal import Journal
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def passed(target: object, **promises: str) -> Outcome:
     """What the fast generator did with an allocator that is correct."""
     source = TargetSource(target)
     record = source.open().capabilities.with_promises(promises)
-    outcome = campaign(source, record, Journal(), seed=0, steps=STEPS, seconds=600)
+    outcome = campaign(source, record, Journal(), Stage(STEPS), seed=0, seconds=600)
 
     assert outcome.finding is None, outcome.finding
     assert not outcome.unread
