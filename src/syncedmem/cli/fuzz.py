@@ -184,7 +184,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         return
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     check_places("fuzz", json_path, junit, out, force=force)
-    found = _FindingFiles(out, console, force=force)
+    found = _FindingFiles(RunFolder(out, "fuzz", target, force=force), console)
     with progress_bars(console, MofNCompleteColumn()) as progress, _signs_of_life(console, progress) as follow:
         from syncedmem.spec.fuzz import EngineError, TargetError
         from syncedmem.spec.fuzz import fuzz as run_here
@@ -279,11 +279,9 @@ class _FindingFiles:
 
     Parameters
     ----------
-    out : Path
+    folder : RunFolder
     console : Console
         Where a finding is told at once.
-    force : bool
-        Whether a report that another program wrote is replaced.
 
     Attributes
     ----------
@@ -295,13 +293,11 @@ class _FindingFiles:
         Why the run ended before all generators had run: the target cannot be used by one; empty if it came to its end.
     """
 
-    def __init__(self, out: Path, console: Console, *, force: bool = False) -> None:
+    def __init__(self, folder: RunFolder, console: Console) -> None:
         self.report: Report | None = None
         self.error = ""
         self.refused = ""
-        self._out, self._force = out, force
-        self._files: RunFolder | None = None
-        self._say, self._told = sayer(console), set[tuple[str, str, int]]()
+        self._folder, self._say, self._told = folder, sayer(console), set[tuple[str, str, int]]()
 
     def paths(self, report: Report) -> list[Path]:
         """The file for the replay of each finding, and after it of its consequences."""
@@ -311,12 +307,7 @@ class _FindingFiles:
             times[finding.requirement] += 1
             number = f"-{times[finding.requirement]}" * (times[finding.requirement] > 1)
             names.append(f"{finding.requirement}{number}.json")
-        return [self._folder(report).path(name) for name in names]
-
-    def _folder(self, report: Report) -> RunFolder:
-        if self._files is None:
-            self._files = RunFolder(self._out, "fuzz", report.target, force=self._force)
-        return self._files
+        return [self._folder.path(name) for name in names]
 
     def keep(self, report: Report) -> None:
         """Tell and write what has changed; if that fails, the run goes on, and the error is told at the end."""
@@ -333,7 +324,7 @@ class _FindingFiles:
                 texts[path] = report.replay(finding).text()
                 in_c = report.c_program(finding, str(path.with_suffix(".c")))
                 texts |= {} if in_c is None else {path.with_suffix(".c"): in_c.text}
-            self._folder(report).keep(texts, report.as_json())
+            self._folder.keep(texts, report.as_json())
         except FileAccessError as error:
             self.error = str(error)
 
