@@ -57,7 +57,7 @@ def rate_of_the_fuzzer(target: object, seed: int) -> float:
     record, done = source.open().capabilities.with_promises({"alignment": "64"}), 0
     start = time.process_time()
     for stage in stages(STEPS):
-        outcome = campaign(source, record, Journal(), seed=seed, seconds=600, mask=mask, **stage._asdict())
+        outcome = campaign(source, record, Journal(), stage, seed=seed, seconds=600, mask=mask)
         if outcome.finding is not None:
             raise outcome.finding.violation("")
         done += outcome.operations

@@ -38,12 +38,12 @@ _ROUNDS_OF_A_STAGE = 1 << 16
 
 
 class Stage(NamedTuple):
-    """The rounds that one process takes."""
+    """The rounds that one process takes; it ages if they all have the same target."""
 
-    kind: Kind
-    first_round: int
     steps: int
-    ages: bool
+    kind: Kind = "drawn"
+    first_round: int = 0
+    ages: bool = False
     threads: int = 1
     rounds: int = sys.maxsize
 
@@ -56,10 +56,10 @@ def stages(steps: int) -> list[Stage]:
     young = max(1, min(_YOUNG_PROCESSES, steps // 2 // _SHORTEST_LIFE))
     each = -(-steps // 2 // young)
     return [
-        Stage("fixed", 0, steps, ages=False),
-        *(Stage("drawn", (1 + index) * _ROUNDS_OF_A_STAGE, each, ages=False) for index in range(young)),
-        Stage("drawn", 0, -(-steps // 2), ages=True),
-        Stage("late", 0, steps, ages=False),
+        Stage(steps, "fixed"),
+        *(Stage(each, first_round=(1 + index) * _ROUNDS_OF_A_STAGE) for index in range(young)),
+        Stage(-(-steps // 2), ages=True),
+        Stage(steps, "late"),
     ]
 
 
@@ -71,34 +71,29 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
     source: TargetSource,
     capabilities: Capabilities,
     journal: Journal,
+    stage: Stage,
     *,
     seed: int,
-    steps: int,
     seconds: float,
-    kind: Kind = "drawn",
-    first_round: int = 0,
-    ages: bool = False,
-    threads: int = 1,
-    rounds: int = sys.maxsize,
     mask: Mask = _NO_MASK,
 ) -> Outcome:
-    """Take random steps until something is wrong, or steps, seconds or rounds are used up.
+    """Take the random steps of a stage until something is wrong, or its steps or rounds or the seconds are used up.
 
     Afterwards the journal has the steps of the last round, or of all rounds if these have the same target: if it ages,
     or if the source makes no new ones.  The same numbers take the same steps.
 
     Several threads take drawn steps on one target, and nobody can take the same again: so they leave no program.
     """
-    if threads > 1:
-        return _threaded(
-            source, capabilities, journal, seed=seed, steps=steps, seconds=seconds, threads=threads, mask=mask
-        )
+    if stage.threads > 1:
+        return _threaded(source, capabilities, journal, stage, seed=seed, seconds=seconds, mask=mask)
     outcome, wrong, target, access = Outcome(), None, None, None
-    fresh = source.makes_fresh and not ages
+    fresh = source.makes_fresh and not stage.ages
     deadline = time.perf_counter() + seconds
-    number = first_round
     # A round is always taken to its end, so that the same seed takes the same steps.
-    while wrong is None and outcome.operations < steps and outcome.rounds < rounds and time.perf_counter() < deadline:
+    for number in range(stage.first_round, stage.first_round + stage.rounds):
+        left = stage.steps - outcome.operations
+        if wrong is not None or left <= 0 or time.perf_counter() >= deadline:
+            break
         if target is None or fresh or journal.full:
             target = source.open() if target is None or fresh else target
             journal.begin()
@@ -109,14 +104,13 @@ def campaign(  # noqa: PLR0913 -- the options of a campaign
         driver = Driver(opened, capabilities, journal, access=access, mask=mask)
         start, spoilt = time.perf_counter(), False
         try:
-            if not take_round(driver, kind, number, seed, steps - outcome.operations, deadline):
+            if not take_round(driver, stage.kind, number, seed, left, deadline):
                 break
         except Violation as violation:
             wrong = _unless_left_out(violation, mask)
             spoilt = wrong is None and source.makes_fresh  # what is wrong with it would show again
         _add(outcome, driver, begun, time.perf_counter() - start)
         access = driver.oracle.host_access
-        number += 1
         target = None if spoilt else target
     if target is not None and wrong is None and not fresh:
         wrong = _closed(Driver(target, capabilities, journal, mask=mask), mask)
@@ -153,11 +147,10 @@ def _threaded(  # noqa: PLR0913 -- as campaign
     source: TargetSource,
     capabilities: Capabilities,
     journal: Journal,
+    stage: Stage,
     *,
     seed: int,
-    steps: int,
     seconds: float,
-    threads: int,
     mask: Mask,
 ) -> Outcome:
     """Run the fast generator in several threads on one target, with one shadow heap of addresses."""
@@ -166,14 +159,14 @@ def _threaded(  # noqa: PLR0913 -- as campaign
     shared, target, wrong = SharedIntervals(), source.open(), list[Violation]()
     deadline = time.perf_counter() + seconds
     journal.begin()
-    drivers = [Driver(target, capabilities, None if i else journal, shared, mask=mask) for i in range(threads)]
-    start = threading.Barrier(threads)
+    drivers = [Driver(target, capabilities, None if i else journal, shared, mask=mask) for i in range(stage.threads)]
+    start = threading.Barrier(stage.threads)
 
     def work(index: int) -> None:
         rng = random.Random(f"{seed}:thread {index}")  # noqa: S311 -- replayable
         try:
             start.wait()
-            for _ in _chunks(steps // threads, deadline, wrong):
+            for _ in _chunks(stage.steps // stage.threads, deadline, wrong):
                 Round(drivers[index], rng, drivers[index].journal.length << 4 | index << 28).take(_CHUNK)
                 for number in list(drivers[index].blocks):
                     drivers[index].free(number)
@@ -181,7 +174,7 @@ def _threaded(  # noqa: PLR0913 -- as campaign
             if _unless_left_out(violation, mask):
                 wrong.append(violation)
 
-    _run_together(work, threads)
+    _run_together(work, stage.threads)
     if not wrong and (violation := _closed(drivers[0], mask)):
         wrong.append(violation)
     outcome = Outcome()

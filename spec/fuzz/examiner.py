@@ -35,8 +35,10 @@ _HEAPS = (1, 2, 3)
 """The heaps, by their seeds, with which a program has to show its finding."""
 _SLOW, _SLOW_AT_LEAST = 10, 2
 """What hangs is repeated with so many times its processor time, or with less if that takes too much of the run."""
-_QUICK_HANG = 0.5
-"""The limit of a call in seconds while a hang is shortened."""
+_QUICK_HANG, _QUICKEST_HANG = 0.5, 0.2
+"""The limit of a call in seconds while a hang is shortened, and what it may come down to if there is little time."""
+_LAST_BUSY = 4
+"""At the last look at a hang it need not work for its whole limit, of which a busy machine gives it a part."""
 _SHORT = 10
 """So many steps and loops are short enough."""
 _LAST = 200
@@ -226,7 +228,8 @@ class Examiner:
                     return short
                 program = short.program
         hangs = requirement == "A23-no-hang"
-        quick = min(self._report.hang, _QUICK_HANG) if hangs else None
+        each = max((self._shorten_until - self._clock()) / HANG_TRIES, _QUICKEST_HANG)
+        quick = min(self._report.hang, _QUICK_HANG, each) if hangs else None
 
         def fails(shorter: Program) -> bool:
             if self._clock() >= self._shorten_until:
@@ -248,10 +251,12 @@ class Examiner:
         heap: int = 0,
     ) -> Finding | None:
         """The finding of a program in a process of its own, if it breaks the same requirement until then."""
-        left, hang = until - self._clock(), hang or self._report.hang
-        if left <= (hang if requirement == "A23-no-hang" else 0):
+        left, limit = until - self._clock(), hang or self._report.hang
+        if left <= (limit if requirement == "A23-no-hang" else 0):
             return None
-        job = _program_job(program) | {"seconds": left, "hang": hang, "heap": heap}
+        job = _program_job(program) | {"seconds": left, "hang": limit, "heap": heap}
+        if hang is None and requirement == "A23-no-hang":
+            job["busy"] = limit / _LAST_BUSY
         finding = self.ask(job, mask, until, place).finding
         # Without the frees at its end.
         return replace(finding, program=program) if finding and finding.requirement == requirement else None

@@ -127,8 +127,8 @@ def _is_exception(name: str) -> bool:
 
 
 def _campaign(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Outcome:
-    chosen = {name: job[name] for name in ("seed", "seconds", *Stage._fields)}
-    return campaign(source, record, journal, mask=Mask.from_json(job["mask"]), **chosen)
+    stage, mask = Stage(**{name: job[name] for name in Stage._fields}), Mask.from_json(job["mask"])
+    return campaign(source, record, journal, stage, seed=job["seed"], seconds=job["seconds"], mask=mask)
 
 
 def _program(source: TargetSource, record: Capabilities, job: Job, journal: Journal) -> Outcome:

@@ -270,7 +270,7 @@ class _Campaigns:
         """Several threads, in C if that is possible."""
         if self._take_natively(self._report.threads, seconds):
             return
-        plan = [Stage("drawn", 0, self._report.steps * 4, ages=True, threads=self._report.threads)]  # two must meet
+        plan = [Stage(self._report.steps * 4, ages=True, threads=self._report.threads)]  # two must meet
         self._tallies["threads"] = _Tally(plan[0].steps)
         self._take_stages("threads", plan, seconds)
 

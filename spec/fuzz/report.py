@@ -282,8 +282,6 @@ _REASONS = {
     "A15-copies": "it has no memcpy",
     "A17-statistics": "it reports no statistics",
     "A18-limit": "it has no limit: --promise limit=BYTES",
-    "A19-stream-order": "no order of streams is promised",
-    "A20-threads": "thread safety is not promised",
     "A21-device-kept": "it does not say which device is current",
     "A22-no-crash": "it runs in this process",
     "A23-no-hang": "it runs in this process",

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from syncedmem.cli import app, main
 from syncedmem.cli.display import progress_bars
+from syncedmem.cli.folder import RunFolder
 from syncedmem.spec.fuzz import (
     Capabilities,
     Finding,
@@ -176,7 +177,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, report: Report, err
             raise error
 
     monkeypatch.setattr("syncedmem.spec.fuzz.fuzz", run)
-    return CliRunner().invoke(app, ["fuzz", POOL, "--out", str(tmp_path / "out")])
+    return CliRunner().invoke(app, ["fuzz", report.target, "--out", str(tmp_path / "out")])
 
 
 def report_of(*findings: Finding) -> Report:
@@ -271,7 +272,7 @@ def test_signs_of_life_come_without_a_terminal(
 
 def test_a_finding_is_told_when_it_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Once, although it is made short afterwards, and the report comes again."""
-    kept = fuzz_command._FindingFiles(tmp_path, Console())
+    kept = fuzz_command._FindingFiles(RunFolder(tmp_path, "fuzz", "a:b", force=False), Console())
     report = Report("a:b", "", Capabilities(), {}, 0, 9, 1, 5.0, protected=True)
     kept.keep(report)
     report.violating.append(

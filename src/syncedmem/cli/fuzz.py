@@ -22,7 +22,7 @@ from syncedmem.interrupts import BY_SIGNAL
 from syncedmem.model import FileAccessError, InvalidArgumentError
 from syncedmem.model.defaults import FUZZ
 
-from .display import progress_bars
+from .display import progress_bars, sayer
 from .folder import RunFolder
 from .options import Force, JsonFile, JunitFile  # noqa: TC001 -- typer reads them
 from .output import check_places, place, write_over, write_reports
@@ -184,7 +184,7 @@ def fuzz(  # noqa: PLR0913 -- the options of the command
         return
     console = Console(stderr="-" in (json_path, junit), emoji=False)
     check_places("fuzz", json_path, junit, out, force=force)
-    found = _FindingFiles(out, console, force=force)
+    found = _FindingFiles(RunFolder(out, "fuzz", target, force=force), console)
     with progress_bars(console, MofNCompleteColumn()) as progress, _signs_of_life(console, progress) as follow:
         from syncedmem.spec.fuzz import EngineError, TargetError
         from syncedmem.spec.fuzz import fuzz as run_here
@@ -279,11 +279,9 @@ class _FindingFiles:
 
     Parameters
     ----------
-    out : Path
+    folder : RunFolder
     console : Console
         Where a finding is told at once.
-    force : bool
-        Whether a report that another program wrote is replaced.
 
     Attributes
     ----------
@@ -295,13 +293,11 @@ class _FindingFiles:
         Why the run ended before all generators had run: the target cannot be used by one; empty if it came to its end.
     """
 
-    def __init__(self, out: Path, console: Console, *, force: bool = False) -> None:
+    def __init__(self, folder: RunFolder, console: Console) -> None:
         self.report: Report | None = None
         self.error = ""
         self.refused = ""
-        self._out, self._force = out, force
-        self._files: RunFolder | None = None
-        self._console, self._told = console, set[tuple[str, str, int]]()
+        self._folder, self._say, self._told = folder, sayer(console), set[tuple[str, str, int]]()
 
     def paths(self, report: Report) -> list[Path]:
         """The file for the replay of each finding, and after it of its consequences."""
@@ -311,12 +307,7 @@ class _FindingFiles:
             times[finding.requirement] += 1
             number = f"-{times[finding.requirement]}" * (times[finding.requirement] > 1)
             names.append(f"{finding.requirement}{number}.json")
-        return [self._folder(report).path(name) for name in names]
-
-    def _folder(self, report: Report) -> RunFolder:
-        if self._files is None:
-            self._files = RunFolder(self._out, "fuzz", report.target, force=self._force)
-        return self._files
+        return [self._folder.path(name) for name in names]
 
     def keep(self, report: Report) -> None:
         """Tell and write what has changed; if that fails, the run goes on, and the error is told at the end."""
@@ -325,8 +316,7 @@ class _FindingFiles:
             what = finding.requirement, finding.generator, finding.operations
             if what not in self._told:
                 self._told.add(what)
-                text = f"found by {finding.generator}: {finding.requirement}: {finding.message}"
-                self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+                self._say(f"found by {finding.generator}: {finding.requirement}: {finding.message}")
         self.error = ""
         texts: dict[Path, str] = {}
         try:
@@ -334,7 +324,7 @@ class _FindingFiles:
                 texts[path] = report.replay(finding).text()
                 in_c = report.c_program(finding, str(path.with_suffix(".c")))
                 texts |= {} if in_c is None else {path.with_suffix(".c"): in_c.text}
-            self._folder(report).keep(texts, report.as_json())
+            self._folder.keep(texts, report.as_json())
         except FileAccessError as error:
             self.error = str(error)
 
@@ -403,7 +393,7 @@ def _print_table(console: Console, report: Report) -> None:
 def _print_finding(console: Console, report: Report, finding: Finding, path: Path) -> None:
     """A finding as Python, and as a file to replay."""
     replay = report.replay(finding)
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    say = sayer(console)
     if finding.known is not None:
         say(f"\nknown: {finding.key}: {finding.message}", style="yellow")
         return
@@ -449,7 +439,7 @@ def _of_its_steps(finding: Finding, *, shown: bool) -> Iterator[str]:
 
 def _print_consequences(console: Console, report: Report, finding: Finding, paths: Iterator[Path]) -> None:
     """What may follow from a finding: each in a line, and how to replay it."""
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    say = sayer(console)
     if finding.consequences:
         say(f"\nThis may follow from the same bug. Mend {finding.requirement} first, and run again:")
     for consequence in finding.consequences:
@@ -460,7 +450,7 @@ def _print_consequences(console: Console, report: Report, finding: Finding, path
 
 def _print_verdict(console: Console, report: Report) -> None:
     """What was checked and what was not, each in a line, what is not as usual, and the verdict."""
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    say = sayer(console)
     if report.findings:
         say()
     else:

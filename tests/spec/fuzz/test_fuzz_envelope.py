@@ -13,7 +13,7 @@ from mutants.allocator.envelope import UsablePool
 from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import Driver, TargetSource, driver_of, fuzz
 from syncedmem.spec.fuzz.access import WHOLE
-from syncedmem.spec.fuzz.campaign import campaign
+from syncedmem.spec.fuzz.campaign import Stage, campaign
 from syncedmem.spec.fuzz.journal import Journal
 
 if TYPE_CHECKING:
@@ -186,8 +186,8 @@ def test_who_refuses_at_random_or_in_turn_is_not_accused(rule: Callable[[], Call
     source = TargetSource(lambda: Refuser(rule()))
     record = source.open().capabilities
     for seed in range(3):
-        fixed = campaign(source, record, Journal(), seed=seed, steps=3_000, seconds=600, kind="fixed")
-        drawn = campaign(source, record, Journal(), seed=seed, steps=2_000, seconds=600)
+        fixed = campaign(source, record, Journal(), Stage(3_000, "fixed"), seed=seed, seconds=600)
+        drawn = campaign(source, record, Journal(), Stage(2_000), seed=seed, seconds=600)
 
         assert [None, None] == [fixed.finding, drawn.finding]
 

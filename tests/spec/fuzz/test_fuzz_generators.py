@@ -20,7 +20,7 @@ from syncedmem.spec.fuzz import (
     allocator_machine,
     fuzz,
 )
-from syncedmem.spec.fuzz.campaign import campaign
+from syncedmem.spec.fuzz.campaign import Stage, campaign
 from syncedmem.spec.fuzz.jobs import perform
 from syncedmem.spec.fuzz.journal import Journal
 
@@ -72,7 +72,7 @@ def test_the_same_seed_takes_the_same_steps() -> None:
     def taken(seed: int) -> tuple[HeapStep, ...]:
         journal = Journal()
         source = TargetSource(Pool())
-        campaign(source, source.open().capabilities, journal, seed=seed, steps=4_000, seconds=60)
+        campaign(source, source.open().capabilities, journal, Stage(4_000), seed=seed, seconds=60)
         return journal.steps()
 
     assert taken(3) == taken(3)

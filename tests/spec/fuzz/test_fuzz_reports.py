@@ -220,6 +220,7 @@ def test_reasons_name_what_is_missing() -> None:
     report = fuzz("libc.so.6:malloc,free", steps=500)
     reasons = {it.requirement: it.detail for it in report.verdicts() if it.status == "not checked"}
 
+    assert "stream_ordered" in reasons["A19-stream-order"]
     assert "say --threads N" == reasons["A20-threads"]
     assert "it has no realloc" == reasons["A14-resize-keeps"]
 
