@@ -79,11 +79,10 @@ class Arithmetic(ABC):
         """``y += alpha * x``; raises `InvalidArgumentError` if `alpha` is no real number."""
         factor = check_factor(alpha)
         self._check_two("axpy", x, y, write=True)
-        if len(y):
-            self._each("axpy", factor, x, y)
+        self.axpy_rows(factor, x, y)
 
     def axpy_rows(self, alpha: float, x: Pointer, y: Pointer) -> None:
-        """As `axpy`, for rows that were operands before and still are: nothing is checked."""
+        """As `axpy`, and nothing is checked: for rows that `axpy` has taken before, and that have not changed."""
         if len(y):
             self._each("axpy", alpha, x, y)
 

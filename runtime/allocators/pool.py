@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from syncedmem.model import (
     AllocationError,
@@ -347,9 +347,7 @@ class PoolAllocator(Adaptor):
         if not isinstance(late, LateWrites):  # pyright: ignore[reportUnnecessaryIsInstance] -- callers without types
             raise InvalidArgumentError("late", late, "LateWrites")
         if ptr in self._live:
-            block = self._live.behind(ptr)
-            block.late = late
-            block.make, block.requested = _never, 0  # the maker may have this array too, which would count as in use
+            self._live.behind(ptr).late = late
 
     def _tell(self, call: str) -> None:
         """Raise the error for a late write that was found, if there is one; the next call tells of the next one."""
@@ -456,11 +454,6 @@ class PoolAllocator(Adaptor):
         """How many bytes are idle."""
         with self._lock:
             return sum(block.size for block in self._idle.everything())
-
-
-def _never() -> Never:
-    """The maker of a block for which none was chosen."""
-    raise AssertionError
 
 
 def _check_event(event: Any) -> None:

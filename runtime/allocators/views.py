@@ -26,33 +26,15 @@ def device_viewer(device: Any, ptr: Any, *, checked: bool) -> Callable[[], Any]:
     make: Callable[[], Any] = device.viewer(ptr)
     if checked or getattr(device, "device_type", DeviceType.UNKNOWN) != DeviceType.CUDA:
         return make
-    return _again_row(make) if ptr.ndim == 1 else _again(make, ptr.shape)
-
-
-def _again(make: Callable[[], Any], shape: tuple[int, ...]) -> Callable[[], Any]:
-    """Views that are made anew only if somebody has the last one, or has reshaped it in place."""
-    last = make()
+    last, shape = make(), ptr.shape
+    # In place a row can only get more axes, and to ask for their number takes half as long as to ask for the shape.
+    is_row = ptr.ndim == 1
 
     def view() -> Any:
         nonlocal last
         # A name of its own, so that of two threads that ask at once neither finds the view alone.
         now = last
-        if getrefcount(now) == _ALONE and now.shape == shape:
-            return now
-        last = made = make()
-        return made
-
-    return view
-
-
-def _again_row(make: Callable[[], Any]) -> Callable[[], Any]:
-    """As `_again`, for one dimension: in place, the shape of a row can only become one of more dimensions."""
-    last = make()
-
-    def view() -> Any:
-        nonlocal last
-        now = last
-        if getrefcount(now) == _ALONE and now.ndim == 1:
+        if getrefcount(now) == _ALONE and (now.ndim == 1 if is_row else now.shape == shape):
             return now
         last = made = make()
         return made

@@ -27,7 +27,7 @@ from syncedmem.model.interface import MemcpyKind
 from ..allocators.arithmetic import Arithmetic, arithmetic_of, check_factor, check_type
 from ..allocators.failures import reporting, where_of
 from ..memory.synced_memory import SyncedMemory
-from ..memory.tables import HEADS
+from ..memory.tables import HEADS, READ_CPU, READ_GPU, WRITE_CPU, WRITE_GPU
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,8 @@ def _settled(diff: Elements, data: Elements) -> tuple[Side, Side, DeviceAllocato
     x, y = diff.sides, data.sides
     if x.cpu is not x_cpu or x.gpu is not x_gpu or y.cpu is not y_cpu or y.gpu is not y_gpu:
         return None
-    if not diff.is_idle(on_device=on_device, to_write=False) or not data.is_idle(on_device=on_device, to_write=True):
+    read, write = (READ_GPU, WRITE_GPU) if on_device else (READ_CPU, WRITE_CPU)
+    if not (diff.is_idle(read) and data.is_idle(write)):
         return None
     if on_device:
         return x.gpu, y.gpu, y.device

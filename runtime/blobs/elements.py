@@ -135,14 +135,9 @@ class Elements:
         """The function that the memory had ready when these were read last; None if it had none."""
         return self._looks[READ_CPU][0]
 
-    def is_idle(self, *, on_device: bool, to_write: bool) -> bool:
-        """Whether an accessor of the memory has nothing to do but to make a view."""
-        inside = self._inside
-        if on_device:
-            ready = inside._write_gpu if to_write else inside._read_gpu  # noqa: SLF001 -- the room's own hot path
-        else:
-            ready = inside._write_cpu if to_write else inside._read_cpu  # noqa: SLF001 -- as above
-        return ready is not None
+    def is_idle(self, accessor: int) -> bool:
+        """Whether an accessor of the memory, by its number, has nothing to do but to make a view."""
+        return getattr(self._inside, _READY[accessor]) is not None
 
     @property
     def sides(self) -> Sides:

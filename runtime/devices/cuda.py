@@ -171,6 +171,7 @@ class CUDADeviceAllocator(DeviceAllocator):
             self.check_stream(stream)
         queue = None
         try:
+            # What `_Current` does, written out: every copy comes here, and its object takes as long as a driver call.
             before = cupy.cuda.runtime.getDevice()
             if before != self.ordinal:
                 cupy.cuda.runtime.setDevice(self.ordinal)

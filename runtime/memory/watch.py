@@ -289,8 +289,9 @@ def _as_written(call: str) -> str:
 
 def _written_after_free(call: str) -> StaleWriteError | None:
     """The error to raise if memory was written that was freed; each is told of once."""
+    written = _as_written(call)
     for freed in tuple(_freed):  # which forgets itself
-        error = freed.error(_as_written(call))
+        error = freed.error(written)
         if error is not None:
             return error
     return None

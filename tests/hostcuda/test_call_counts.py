@@ -10,7 +10,7 @@ from hostcuda_control import hostcuda
 
 from syncedmem.model import Mode, SyncedHead, using_mode
 from syncedmem.runtime import SyncedMemory, arithmetic_of
-from syncedmem.runtime.devices.cuda import CUDADeviceAllocator
+from syncedmem.runtime.devices.cuda import CUDADeviceAllocator, cupy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,6 @@ pytestmark = pytest.mark.no_lag
 
 SIZE = 4096
 MOST_FOR_A_COPY, MOST_FOR_A_PUSH = 5, 7
-HOSTCUDA_MULTIPROCESSORS = 4
 
 
 def calls_of(call: Callable[[], object]) -> list[str]:
@@ -94,7 +93,8 @@ def ones(device: Any, count: int) -> Any:
 @pytest.mark.deep
 def test_a_sum_keeps_a_whole_gpu_busy(device: Any) -> None:
     """A sum has several blocks of threads for each multiprocessor, and no more for a longer vector."""
-    arithmetic, multiprocessors = arithmetic_of(device), HOSTCUDA_MULTIPROCESSORS
+    arithmetic = arithmetic_of(device)
+    multiprocessors = cupy.cuda.runtime.getDeviceProperties(device.ordinal)["multiProcessorCount"]
     for call in ("asum", "sumsq"):
         counts: list[int] = []
         for size in (1 << 18, 1 << 20):
