@@ -137,7 +137,7 @@ class _Reader:
         self._machine = machine
         self._known = {str(asked): asked for asked in stepper(machine).inputs(end=True)}
         free = stepper(machine).free
-        tested = {row.call: dict.fromkeys(row.guards) for row in machine.rows}
+        tested: dict[str, dict[str, None]] = {name: {} for name in machine.calls}
         for row in machine.rows:
             tested[row.call] |= dict.fromkeys(row.guards)
         self._conditions = {

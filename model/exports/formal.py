@@ -9,7 +9,7 @@ first side that is fresh after it says what is newest.
 A *fault* is an action that must not happen: memory is allocated over a pointer, freed though it is not owned, zeroed
 though it has contents, copied from or to a side without a pointer, or copied from a stale side.  It is also a fault
 if a pointer that was set becomes null, if a call shows, writes or adopts a side that is not fresh afterwards, and if
-a call that means something leaves no fresh side where there was one. A machine without sides, pointers or flags has
+a call that means something leaves no fresh side where there was one.  A machine without sides, pointers or flags has
 only the variables and the faults that it has words for.
 """
 
