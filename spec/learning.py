@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
 from itertools import chain
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Input, InvalidArgumentError, Machine, MissingPackageError, Row, space
@@ -24,18 +22,17 @@ from syncedmem.model.suites import access_sequences, complete_words, counter_seq
 
 from .cases.writing import SIZE, Writer
 from .engine.call_log import action_of
-from .engine.supervisor import Child
-from .engine.violation import UnfitError, Violation
-from .kit.bench import bench_of, world_of
+from .engine.violation import Violation
+from .kit.bench import bench_of
 from .kit.trial import Watch
-from .ports.makers import Last, StepJournal, died
+from .ports.makers import Last, asked_apart, died
 from .ports.protocol import PortError
 from .ports.targets import MakerTarget, subject_of
 from .record.observation import NOTHING, Observation
 from .record.steps import content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from .engine.subject import Subject
     from .engine.supervisor import Limits, Progress, Reporter
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
     from .record.steps import Step
     from .requirements import Level
 
-__all__ = ["LearnFinding", "LearnReport", "LearnWanted", "learn", "learn_here", "learn_subject"]
+__all__ = ["LearnReport", "LearnWanted", "learn", "learn_subject"]
 
 Word = tuple[Input, ...]
 Answer = tuple[str, ...]
@@ -77,15 +74,6 @@ class LearnWanted(NamedTuple):
     seed: int = 0
 
 
-class LearnFinding(NamedTuple):
-    """A cell, a call in a configuration, in which the port breaks a requirement, with the shortest program to it."""
-
-    cell: str
-    requirement: str
-    message: str
-    statements: tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class LearnReport:
     """The result of learning a port.
@@ -100,8 +88,8 @@ class LearnReport:
         How many calls were made; how many cells are declared, and were reached without a difference before.
     stopped : str
         Why no machine was learned; empty if one was.
-    findings : tuple of LearnFinding
-        Those with the shortest programs first.
+    findings : mapping of str to Violation
+        By their cells, each a call in a configuration, with the shortest program to it; the shortest programs first.
     picture : str
         The learned machine as SVG; what breaks a requirement has a ✗.
     """
@@ -115,7 +103,7 @@ class LearnReport:
     cells: int = 0
     judged: int = 0
     stopped: str = ""
-    findings: tuple[LearnFinding, ...] = ()
+    findings: Mapping[str, Violation] = field(default_factory=dict[str, Violation])
     picture: str = ""
 
     @property
@@ -132,40 +120,43 @@ class LearnReport:
         if self.passed:
             limit = f"if the port has at most {self.right} states"
             return f"as declared: {about}, {self.judged} of {self.cells} cells, {limit}"
-        names = [it.cell for it in self.findings[:_SHOWN]] + ["..."] * (len(self.findings) > _SHOWN)
+        names = [*self.findings][:_SHOWN] + ["..."] * (len(self.findings) > _SHOWN)
         return f"not as declared: {about}, {len(self.findings)} of {self.cells} cells differ: {', '.join(names)}"
 
     def as_json(self) -> dict[str, Any]:
         """The report as data, without the picture."""
-        found = {**asdict(self), "verdict": self.line, "passed": self.passed}
-        del found["picture"]
-        return {**found, "findings": [it._asdict() for it in self.findings]}
+        shown = {it.name: getattr(self, it.name) for it in fields(self) if it.name != "picture"}
+        findings = [{"cell": cell, **it.as_json()} for cell, it in self.findings.items()]
+        return {**shown, "verdict": self.line, "passed": self.passed, "findings": findings}
 
 
 class _StoppedError(Exception):
     """Learning cannot go on."""
 
 
-class _Listener:
-    """Asks new memories of a subject words, as AALpy wants it, and judges what they answer.
+class _Learner:
+    """A subject as AALpy wants it: it answers words, and looks for a word that a machine answers otherwise.
 
     `cells` are those that are declared; `judged` has those that were reached without a difference before, each with the
     difference in it; `wrong` the heads and the calls of differences.
     """
 
-    def __init__(self, subject: Subject, progress: Progress | None) -> None:
-        self.judged: dict[str, LearnFinding | None] = {}
+    def __init__(self, subject: Subject, wanted: LearnWanted, progress: Progress | None) -> None:
+        self.judged: dict[str, Violation | None] = {}
         self.wrong: set[tuple[str, Input]] = set()
+        self.learned: Rows = {}
         self.calls = self.hangs = 0
-        self.states = 1
-        self._subject = subject
-        self._progress = progress
+        self.num_queries = self.num_steps = 0  # AALpy reads them
+        self.cached: Any = import_module("aalpy.base.SUL").CacheSUL(self)
+        self._subject, self._wanted, self._progress = subject, wanted, progress
         self._bench = bench_of(subject)
+        self.machine: Machine = self._bench.world.machine
+        self.inputs: tuple[Input, ...] = stepper(self.machine).inputs(end=True)
         self._answers: set[Answer] = set()
-        found = space(self._bench.world.machine, null=True, end=True)
+        found = space(self.machine, null=True, end=True)
         places = ((found.configuration(state), row) for state, row in found.steps.items())
-        self._begin()
         self.cells: set[str] = {f"{entry} in {place}" for place, row in places for entry in row if entry.call}
+        self._begin()
 
     def _begin(self) -> None:
         """Let there be no memory, and nothing wrong."""
@@ -177,7 +168,7 @@ class _Listener:
         """The answers of a new memory to a word; nothing is asked after its end, or after that of the port."""
         self._begin()
         answers = list[Answer]()
-        writer = Writer(self._world.machine, safe=False, level=self._subject.level, used=False)
+        writer = Writer(self.machine, safe=False, level=self._subject.level, used=False)
         made = self._answer(writer.steps)
         self._note("a new memory")
         if self._wrong is not None and made[0] in ("refused", _DEAD):
@@ -186,7 +177,7 @@ class _Listener:
             state, before = self._world.state(0), self._wrong
             answers.append(self._answer(writer.written(entry)))
             if before is None and entry.call:
-                self._note(f"{entry} in {space(self._world.machine).configuration(state)}")
+                self._note(f"{entry} in {space(self.machine).configuration(state)}")
                 self.wrong |= {(state.head, entry)} if self._wrong else set()
             if entry.ends or answers[-1][0] == _DEAD:
                 break
@@ -197,7 +188,7 @@ class _Listener:
         self.calls += len(answers)
         self._answers.update(answers)
         if self._progress is not None:
-            self._progress(f"{self.states} states", self.calls)
+            self._progress(f"{max(len(self.learned), 1)} states", self.calls)
         if len(self._answers) > (most := _TIMES * len(self.cells)):
             raise _StoppedError(f"the port gives more than {most} different answers, or no end of them")
         return answers + [_GONE] * (len(word) - len(answers))
@@ -225,11 +216,11 @@ class _Listener:
             if self.hangs >= _HANGS:
                 raise _StoppedError(f"{_HANGS} calls were not answered: {how}") from death
             return _DEAD, how
-        machine, shown = self._world.machine, seen.at(self._subject.level)
+        shown = seen.at(self._subject.level)
         said = ["refused" if shown.refused else "done"]
         if shown.actions is not None:
-            did = (action_of(machine, it.does, it.side, it.source) + _PINNED * bool(it.pinned) for it in shown.actions)
-            said.append(f"actions: {', '.join(did) or 'none'}")
+            ways = ((action_of(self.machine, it.does, it.side, it.source), bool(it.pinned)) for it in shown.actions)
+            said.append(f"actions: {', '.join(name + _PINNED * pinned for name, pinned in ways) or 'none'}")
         if due.viewed and shown.view is not None:
             said.append(f"view: {_view(due.view, shown.view)}")
         said += [f"head: {shown.head}"] * (shown.head is not None)
@@ -239,7 +230,32 @@ class _Listener:
         """Keep what is wrong in a cell, if it is the first of it or its program is shorter."""
         known, wrong = self.judged.setdefault(cell, None), self._wrong
         if wrong is not None and (known is None or len(wrong.statements) < len(known.statements)):
-            self.judged[cell] = LearnFinding(cell, wrong.requirement, wrong.message, wrong.statements)
+            self.judged[cell] = wrong
+
+    def find_cex(self, hypothesis: Any) -> Word | None:
+        """The beginning of a word that a machine answers otherwise; None if there is none."""
+        states = dict.fromkeys((hypothesis.initial_state, *hypothesis.states))
+        self.learned = {it: {e: (it.output_fun[e], it.transitions[e]) for e in self.inputs} for it in states}
+        if len(states) > (most := _TIMES * len(space(self.machine).steps)):
+            raise _StoppedError(f"the port has more than {most} states, or no end of them")
+        return next(filter(None, map(self._differing, self._words())), None)
+
+    def _words(self) -> Iterator[Word]:
+        """Words that are complete for so many states; then each cell, long words, and random ones."""
+        yield from complete_words(minimise(self.learned), self._wanted.extra)
+        yield from ((*way, entry) for way in access_sequences(self.machine).values() for entry in self.inputs)
+        yield from chain(tour(self.machine), counter_sequences(self.machine))
+        chance = random.Random(self._wanted.seed)  # noqa: S311 -- tests
+        lasting = [it for it in self.inputs if not it.ends]
+        yield from (tuple(chance.choices(lasting, k=_LONG)) for _ in range(-(-self._wanted.steps // _LONG)))
+
+    def _differing(self, word: Word) -> Word | None:
+        state = next(iter(self.learned))
+        for number, (entry, answer) in enumerate(zip(word, self.cached.query(word), strict=True), 1):
+            expected, state = self.learned[state][entry]
+            if answer != expected:
+                return word[:number]
+        return None
 
 
 def _view(due: int | None, shown: bytes) -> str:
@@ -249,66 +265,29 @@ def _view(due: int | None, shown: bytes) -> str:
     return f"{len(shown)} {'other bytes' if any(shown) else 'zeros'}"
 
 
-class _Tests:
-    """AALpy's oracle: looks for a word that a machine answers otherwise than the port."""
-
-    def __init__(self, cached: Any, listener: _Listener, machine: Machine, wanted: LearnWanted) -> None:
-        self.learned: Rows = {}
-        self.inputs: tuple[Input, ...] = stepper(machine).inputs(end=True)
-        self.num_queries = self.num_steps = 0  # AALpy reads them
-        self._cached, self._listener, self._machine, self._wanted = cached, listener, machine, wanted
-
-    def find_cex(self, hypothesis: Any) -> Word | None:
-        """The beginning of a word that shows it; None if there is none."""
-        states = dict.fromkeys((hypothesis.initial_state, *hypothesis.states))
-        self.learned = {it: {e: (it.output_fun[e], it.transitions[e]) for e in self.inputs} for it in states}
-        self._listener.states = len(states)
-        if len(states) > (most := _TIMES * len(space(self._machine).steps)):
-            raise _StoppedError(f"the port has more than {most} states, or no end of them")
-        return next(filter(None, map(self._wrong, self._words())), None)
-
-    def _words(self) -> Iterator[Word]:
-        """Words that are complete for so many states; then each cell, long words, and random ones."""
-        yield from complete_words(minimise(self.learned), self._wanted.extra)
-        yield from ((*way, entry) for way in access_sequences(self._machine).values() for entry in self.inputs)
-        yield from chain(tour(self._machine), counter_sequences(self._machine))
-        chance = random.Random(self._wanted.seed)  # noqa: S311 -- tests
-        lasting = [it for it in self.inputs if not it.ends]
-        yield from (tuple(chance.choices(lasting, k=_LONG)) for _ in range(-(-self._wanted.steps // _LONG)))
-
-    def _wrong(self, word: Word) -> Word | None:
-        state = next(iter(self.learned))
-        for number, (entry, answer) in enumerate(zip(word, self._cached.query(word), strict=True), 1):
-            expected, state = self.learned[state][entry]
-            if answer != expected:
-                return word[:number]
-        return None
-
-
 def learn_subject(subject: Subject, wanted: LearnWanted, progress: Progress | None = None) -> LearnReport:
     """Learn the machine of the memories of a subject; see `learn`."""
-    aalpy, listener, machine = _aalpy(), _Listener(subject, progress), world_of(subject).machine
-    cached = import_module("aalpy.base.SUL").CacheSUL(listener)
-    tests, stopped = _Tests(cached, listener, machine, wanted), ""
+    aalpy, it, stopped = _aalpy(), _Learner(subject, wanted, progress), ""
     try:
-        aalpy.run_KV([*tests.inputs], cached, tests, "mealy", cache_and_non_det_check=False, print_level=0)
+        aalpy.run_KV([*it.inputs], it.cached, it, "mealy", cache_and_non_det_check=False, print_level=0)
     except _StoppedError as why:
         stopped = str(why)
     except SystemExit:  # AALpy's way to say it
-        *before, call = map(str, cached.cache.inputs)
+        *before, call = map(str, it.cached.cache.inputs)
         stopped = f"{call} is answered in two ways after {', '.join(before) or 'nothing'}"
+    found = ((cell, wrong) for cell, wrong in it.judged.items() if wrong is not None)
     return LearnReport(
         subject.name,
-        machine.name,
+        it.machine.name,
         subject.level,
-        states=len(tests.learned),
-        right=0 if stopped else len(tests.learned) + wanted.extra,
-        calls=listener.calls,
-        cells=len(listener.cells),
-        judged=len(listener.judged.keys() & listener.cells),
+        states=len(it.learned),
+        right=0 if stopped else len(it.learned) + wanted.extra,
+        calls=it.calls,
+        cells=len(it.cells),
+        judged=len(it.judged.keys() & it.cells),
         stopped=stopped,
-        findings=tuple(sorted(filter(None, listener.judged.values()), key=lambda it: len(it.statements))),
-        picture="" if stopped else _picture(subject, tests.learned, listener.wrong),
+        findings=dict(sorted(found, key=lambda it: len(it[1].statements))),
+        picture="" if stopped else _picture(subject, it.learned, it.wrong),
     )
 
 
@@ -332,16 +311,9 @@ def _picture(subject: Subject, learned: Rows, wrong: set[tuple[str, Input]]) -> 
             rows[Row(call, names[state], dest, do=do, refused=refused)] = None
     heads = (*machine.heads.values(), *dict.fromkeys(it for it in names.values() if it not in machine.heads))
     title = f"Learned: {subject.name}; ✗ is not as {machine.name} declares it"
-    learned_machine = Machine(
-        subject.name,
-        rows,
-        title=title,
-        sides=machine.sides,
-        heads=heads,
-        actions=machine.actions.values(),
-        settings=machine.settings.values(),
-    )
-    return painted(drawing_of(learned_machine), Detail.HEADS)
+    known: dict[str, Any] = {"actions": machine.actions.values(), "settings": machine.settings.values()}
+    shown = Machine(subject.name, rows, title=title, sides=machine.sides, heads=heads, **known)
+    return painted(drawing_of(shown), Detail.HEADS)
 
 
 def learn(
@@ -370,30 +342,21 @@ def learn(
 
 def _learned_apart(target: MakerTarget, wanted: LearnWanted, limits: Limits, progress: Progress | None) -> LearnReport:
     """Learn a maker in Python in a process of its own; if that ends, its journal has the program."""
-    with TemporaryDirectory(prefix="syncedmem-") as folder:
-        journal = Path(folder) / "journal"
-        found = Child(learn_here, (target, wanted, journal), limits=limits, progress=progress).wait()
-        done = StepJournal.read(journal)
+    found, done = asked_apart(_learn, (target, wanted), limits, progress=progress)
     if isinstance(found, LearnReport):
         return found
-    if isinstance(found, PortError):
-        raise found
     level = _level(target.name, wanted.level, target.top())
     subject = partial(target.subject, "caffe", level, wanted.edition)
-    wrong = died(Last(subject, False, found, limits, done), "learn")
-    finding = LearnFinding("learning", wrong.requirement, wrong.message, wrong.statements)
+    findings = {"learning": died(Last(subject, False, found, limits, done), "learn")}
     stopped = f"the process {found.how}"
-    return LearnReport(target.name, subject().machine.name, level, stopped=stopped, findings=(finding,))
+    return LearnReport(target.name, subject().machine.name, level, stopped=stopped, findings=findings)
 
 
-def learn_here(argument: tuple[MakerTarget, LearnWanted, Path], *, progress: Reporter) -> LearnReport | PortError:
-    """Learn a maker in this process, and keep a journal; errors are returned."""
-    target, wanted, journal = argument
-    try:
-        subject = target.subject("caffe", _level(target.name, wanted.level, target.top()), wanted.edition)
-        return learn_subject(replace(subject, journal=StepJournal(journal).note), wanted, progress)
-    except (PortError, UnfitError) as error:
-        return PortError(str(error))
+def _learn(
+    target: MakerTarget, wanted: LearnWanted, note: Callable[[list[Any]], None], progress: Reporter
+) -> LearnReport:
+    subject = target.subject("caffe", _level(target.name, wanted.level, target.top()), wanted.edition)
+    return learn_subject(replace(subject, journal=note), wanted, progress)
 
 
 def _level(name: str, level: str, top: Level) -> Level:

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from ..requirements import Level
     from .targets import MakerTarget
 
-__all__ = ["Last", "StepJournal", "conform_maker", "died", "judge_maker", "shorten"]
+    Job = Callable[[MakerTarget, Any, Callable[[list[Any]], None], Reporter], Any]
+
+__all__ = ["Last", "asked_apart", "conform_maker", "died"]
 
 
 class StepJournal:
@@ -93,22 +95,45 @@ def conform_maker(
         last = report
         on_change(report)
 
+    answer, done = asked_apart(_judge, (target, claim), limits, progress=progress, on_message=receive)
+    if isinstance(answer, PortReport):
+        return answer
+    stage, _, suite = answer.stage.rpartition(": ")
+    level: Any = stage or claim.level or LEVELS[-1]
+    subject = partial(target.subject, claim.profile, level, claim.edition)
+    violation = died(Last(subject, claim.blobs, answer, limits, done), suite)
+    return replace(last, unfinished=(*last.unfinished, violation))
+
+
+def asked_apart(
+    job: Job, argument: tuple[MakerTarget, Any], limits: Limits, **watched: Any
+) -> tuple[Any, tuple[Any, ...]]:
+    """What a job says of a maker in a process of its own, or the `Death` of that; and the steps that it did last.
+
+    Raises
+    ------
+    PortError
+        If the maker cannot be asked.
+    """
     with TemporaryDirectory(prefix="syncedmem-") as folder:
         journal = Path(folder) / "journal"
         moved = partial(_mark, journal)
-        child = Child(
-            judge_maker, (target, claim, journal), limits=limits, moved=moved, progress=progress, on_message=receive
-        )
-        answer = child.wait()
+        answer = Child(_ask, (job, argument, journal), limits=limits, moved=moved, **watched).wait()
         if isinstance(answer, PortError):
             raise answer
-        if isinstance(answer, Death):
-            stage, _, suite = answer.stage.rpartition(": ")
-            level: Any = stage or claim.level or LEVELS[-1]
-            subject = partial(target.subject, claim.profile, level, claim.edition)
-            violation = died(Last(subject, claim.blobs, answer, limits, StepJournal.read(journal)), suite)
-            return replace(last, unfinished=(*last.unfinished, violation))
-        return answer
+        return answer, StepJournal.read(journal)
+
+
+def _ask(argument: tuple[Job, tuple[MakerTarget, Any], Path], *, progress: Reporter) -> Any:
+    """Do a job in this process, and keep a journal; errors are returned."""
+    job, (target, wanted), path = argument
+    journal = StepJournal(path)
+    try:
+        return job(target, wanted, journal.note, progress)
+    except (PortError, UnfitError) as error:
+        return PortError(str(error))
+    finally:
+        journal.close()
 
 
 def _mark(path: Path) -> int:
@@ -181,19 +206,12 @@ def _do_again(last: Last, journal: Path) -> dict[str, Any]:
     return {}
 
 
-def judge_maker(argument: tuple[MakerTarget, Claim, Path], *, progress: Reporter) -> PortReport | PortError:
-    """What `conform_maker` does in the other process; it sends the report until now."""
-    target, claim, path = argument
+def _judge(target: MakerTarget, claim: Claim, note: Callable[[list[Any]], None], progress: Reporter) -> PortReport:
+    """The verdict; the report until now is sent."""
     if claim.blobs and claim.level not in ("", LEVELS[-1]):
-        return PortError(f"blobs are tested at {LEVELS[-1]}, not at {claim.level}")
-    journal = StepJournal(path)
+        raise PortError(f"blobs are tested at {LEVELS[-1]}, not at {claim.level}")
 
     def bench(level: Level) -> Subject:
-        return replace(target.subject(claim.profile, level, claim.edition), journal=journal.note)
+        return replace(target.subject(claim.profile, level, claim.edition), journal=note)
 
-    try:
-        return conform(bench, target.top(), claim, progress=progress, on_change=progress.send)
-    except (PortError, UnfitError) as error:
-        return PortError(str(error))
-    finally:
-        journal.close()
+    return conform(bench, target.top(), claim, progress=progress, on_change=progress.send)

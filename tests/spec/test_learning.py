@@ -35,7 +35,7 @@ def learned(make: Any, *, edition: str = "cpu_only", level: Level = "L2", **want
 
 def broken(report: LearnReport) -> dict[str, str]:
     """Return the cells that differ, each with the number of the requirement."""
-    return {it.cell: it.requirement.partition("-")[0] for it in report.findings}
+    return {cell: it.requirement.partition("-")[0] for cell, it in report.findings.items()}
 
 
 def every(*calls: str, where: str, by: str) -> dict[str, str]:
@@ -161,9 +161,9 @@ def test_the_program_of_a_finding_shows_it() -> None:
             if data is not None:
                 super().set_cpu_data(data)
 
-    first = learned(Careless).findings[0]
+    cell, first = next(iter(learned(Careless).findings.items()))
 
-    assert ("set_cpu_data(NULL) in U:--", "R20-null-refused") == first[:2]
+    assert ("set_cpu_data(NULL) in U:--", "R20-null-refused") == (cell, first.requirement)
     assert "memory.set_cpu_data(None)" == first.statements[-1]
 
 
@@ -253,7 +253,7 @@ def test_a_maker_that_does_not_live_is_told_with_its_program(
     report = learn(maker(name), LearnWanted(edition="cpu_only"), replace(LIMITS, seconds=2, memory=1 << 33))
 
     assert how in report.stopped
-    assert last == report.findings[0].statements[-1]
+    assert last == next(iter(report.findings.values())).statements[-1]
 
 
 @pytest.mark.parametrize(("name", "level"), [("nothing", ""), ("few", ""), ("Ends", "L9")])
@@ -268,8 +268,8 @@ def test_a_program_that_dies_answers_that(way: str, requirement: str) -> None:
     report = learn(wrong(way), LearnWanted(level="L0"), LIMITS)
 
     assert {requirement} == {*broken(report).values()}
-    assert {"gpu_data"} == {it.cell.partition(" ")[0] for it in report.findings}
-    assert '"op": "gpu_data"' in report.findings[0].statements[-1]
+    assert {"gpu_data"} == {cell.partition(" ")[0] for cell in report.findings}
+    assert '"op": "gpu_data"' in next(iter(report.findings.values())).statements[-1]
 
 
 @pytest.mark.deep

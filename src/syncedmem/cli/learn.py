@@ -34,7 +34,7 @@ from .targets import as_written, port_target, program_file, running
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from syncedmem.spec.learning import LearnFinding
+    from syncedmem.spec.engine.violation import Violation
 
 __all__ = ["learn"]
 
@@ -124,18 +124,21 @@ def learn(  # noqa: PLR0913 -- the options of the command
     with progress_bars(console, TextColumn("{task.fields[calls]} calls")) as progress:
         report = learned(found, wanted, limits, progress=_Bar(progress).show)
 
-    files = {folder.path(f"{number}-{_file(it)}"): it for number, it in enumerate(report.findings, 1)}
+    files = {
+        folder.path(f"{number}-{_file(cell, it)}"): (cell, it)
+        for number, (cell, it) in enumerate(report.findings.items(), 1)
+    }
     unwritten: FileAccessError | None = None
     try:
-        folder.keep({path: "\n".join((*it.statements, "")) for path, it in files.items()}, report.as_json())
+        folder.keep({path: "\n".join((*it.statements, "")) for path, (_, it) in files.items()}, report.as_json())
         if report.picture:
             write_over({out / "machine.svg": report.picture.encode()}, force=force, within=out)
     except FileAccessError as error:
         unwritten = error  # what was learned is printed all the same
     if not report.stopped:
         say(f"Learned: {report.states} states of {report.name} at {report.level}, by {report.calls:,} calls.")
-    for path, finding in [*files.items()][:_SHOWN]:
-        say(finding.cell, style="bold")
+    for path, (cell, finding) in [*files.items()][:_SHOWN]:
+        say(cell, style="bold")
         say(f"  {finding.requirement}: {finding.message}\n  {running(found, path)}")
     if len(files) > _SHOWN:
         say(f"{len(files) - _SHOWN} more are in {out / 'report.json'}.")
@@ -159,5 +162,5 @@ class _Bar:
         self._progress.update(self._task, description=now, calls=f"{calls:,}")
 
 
-def _file(finding: LearnFinding) -> str:
-    return program_file(re.sub(r"[^A-Za-z0-9_]+", "-", finding.cell).strip("-"), finding.statements)
+def _file(cell: str, finding: Violation) -> str:
+    return program_file(re.sub(r"[^A-Za-z0-9_]+", "-", cell).strip("-"), finding.statements)

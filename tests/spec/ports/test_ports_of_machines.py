@@ -159,7 +159,7 @@ def test_a_port_is_learned_beside_its_own_machine(tmp_path: Path) -> None:
     (tmp_path / "third_side.py").write_text(changed("forgets the host on the way", "third_side.py"), encoding="utf-8")
     wrong = ProgramTarget("wrong", (sys.executable, "-S", str(tmp_path / "third_side.py")), own)
     report = learn(wrong, LearnWanted("L1"), LIMITS)
-    assert {it.cell.partition(" ")[0] for it in report.findings} == {"gpu_data", "prv_data"}
+    assert {cell.partition(" ")[0] for cell in report.findings} == {"gpu_data", "prv_data"}
 
 
 @pytest.mark.parametrize(
