@@ -16,7 +16,7 @@ from .finding import OPERATIONS, EngineError, Finding, HeapStep, TargetError
 from .kit import fuzz
 from .machine import AllocatorMachine, allocator_machine
 from .recognition import TargetSource
-from .replay import Replay, driver_of
+from .replay import FuzzWanted, Replay, driver_of
 from .report import Report
 from .targets import Target
 
@@ -28,6 +28,7 @@ __all__ = [
     "Driver",
     "EngineError",
     "Finding",
+    "FuzzWanted",
     "HeapStep",
     "Replay",
     "Report",

@@ -183,18 +183,20 @@ def _run(target: str, seed: int, topic: str, options: dict[str, Any]) -> Report:
 
 def joined(reports: Iterable[Report]) -> Report:
     """One report of several: of findings with the same key the shortest, counted together."""
-    every = sorted(reports, key=lambda report: report.seed)
+    every = sorted(reports, key=lambda report: report.wanted.seed)
     findings: dict[str, Finding] = {}
     for report in every:
         for found in report.violating:
-            finding = replace(found, seed=report.seed)
+            finding = replace(found, seed=report.wanted.seed)
             other = findings.get(finding.key)
             best = finding if other is None else min(other, finding, key=lambda it: it.effort)
             findings[finding.key] = replace(best, times=finding.times + (other.times if other else 0))
-    promises = {name: text for report in every for name, text in report.promises.items()}  # one may have found an arena
+    promises = {
+        name: text for report in every for name, text in report.wanted.promises.items()
+    }  # one may have found an arena
     whole = replace(
         every[0],
-        promises=promises,
+        wanted=replace(every[0].wanted, promises=promises),
         capabilities=every[0].capabilities.with_promises(promises),
         violating=list(findings.values()),
         suites=[],

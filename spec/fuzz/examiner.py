@@ -60,7 +60,7 @@ class Examiner:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._place, self._report, self._seconds, self._show, self._fresh = place, report, seconds, show, fresh
-        self.skipped: Mask = Mask.of(report.skipped)  # what the user left unjudged
+        self.skipped: Mask = Mask.of(report.wanted.skip)  # what the user left unjudged
         self.rounds: tuple[Job, Mask] = {}, Mask()  # the last job of rounds
         self._asked_for_arena = False
         self._since = 0
@@ -74,7 +74,7 @@ class Examiner:
         place = self._place if place is None else place
         self._since = place.journal.moved()[0]
         whole = max((self.until + LAST_SECONDS if until is None else until) - self._clock(), 0.0)
-        all_have = {"promises": self._report.promises, "seed": self._report.seed, "mask": mask.as_json()}
+        all_have = {"promises": self._report.wanted.promises, "seed": self._report.wanted.seed, "mask": mask.as_json()}
         return place.perform({**job, **all_have, "whole": whole})
 
     def count_steps(self) -> int:
@@ -87,7 +87,11 @@ class Examiner:
         share = self._seconds * _SHORTENING_SHARE
         self._look_until = min(self._clock() + share, self._over)
         # In a try a hang is short, and at the last look it takes its whole time.
-        last = self._report.hang + share * _LOOKS_SHARE / 2 if requirement == "A23-no-hang" else share * _LOOKS_SHARE
+        last = (
+            self._report.wanted.hang + share * _LOOKS_SHARE / 2
+            if requirement == "A23-no-hang"
+            else share * _LOOKS_SHARE
+        )
         self._shorten_until = min(self._look_until - last, self.until + SHORTENING_SECONDS)
 
     def examined(self, finding: Finding, outcome: Outcome, mask: Mask) -> Finding | None:
@@ -134,7 +138,7 @@ class Examiner:
         if by_time or not (self._report.protected and finding.repeats and finding.program):
             return finding
         tried = False
-        with Isolated(self._report.target, self._report.hang) as elsewhere:
+        with Isolated(self._report.wanted.target, self._report.wanted.hang) as elsewhere:
             for program in [finding.program, *raised(finding.program)]:
                 look = program, finding.requirement, mask, self._look_until
                 shown = [self._repeat(*look, place=elsewhere, heap=heap) for heap in _HEAPS]
@@ -177,7 +181,7 @@ class Examiner:
     @property
     def _busy(self) -> float:
         """The processor time after which a call is not only slow: ten times its limit, or a part of the run."""
-        hang = self._report.hang
+        hang = self._report.wanted.hang
         return min(_SLOW * hang, max(_SLOW_AT_LEAST * hang, self._seconds * _SHORTENING_SHARE))
 
     def _as_arena(self, finding: Finding, mask: Mask) -> Finding | None:
@@ -229,7 +233,7 @@ class Examiner:
                 program = short.program
         hangs = requirement == "A23-no-hang"
         each = max((self._shorten_until - self._clock()) / HANG_TRIES, _QUICKEST_HANG)
-        quick = min(self._report.hang, _QUICK_HANG, each) if hangs else None
+        quick = min(self._report.wanted.hang, _QUICK_HANG, each) if hangs else None
 
         def fails(shorter: Program) -> bool:
             if self._clock() >= self._shorten_until:
@@ -251,7 +255,7 @@ class Examiner:
         heap: int = 0,
     ) -> Finding | None:
         """The finding of a program in a process of its own, if it breaks the same requirement until then."""
-        left, limit = until - self._clock(), hang or self._report.hang
+        left, limit = until - self._clock(), hang or self._report.wanted.hang
         if left <= (limit if requirement == "A23-no-hang" else 0):
             return None
         job = _program_job(program) | {"seconds": left, "hang": limit, "heap": heap}

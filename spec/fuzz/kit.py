@@ -23,6 +23,7 @@ from .mask import Mask, read_known, reason_of, requirement_named
 from .native_driver.running import NativeDriver
 from .outcome import FROM_OUTSIDE
 from .recognition import TargetSource, spelling
+from .replay import FuzzWanted
 from .report import Report
 
 if TYPE_CHECKING:
@@ -121,18 +122,12 @@ def fuzz(  # noqa: PLR0913 -- all options are given by keyword
         if described is None:
             raise TargetError(f"{target} cannot be opened: {opened.finding and opened.finding.message}")
         name = target if isinstance(target, str) else spelling(target)
+        shown = name or TargetSource(target).name
         report = Report(
-            name or TargetSource(target).name,
+            FuzzWanted(shown, dict(promises or {}), seed, steps, threads, hang, named=name is not None, skip=skipped),
             described["kind"],
             Capabilities().with_promises(described["capabilities"]),
-            dict(promises or {}),
-            seed,
-            steps,
-            threads,
-            hang,
             protected=isinstance(place, Isolated),
-            named=name is not None,
-            skipped=skipped,
             known=reasons,
             functions=tuple(described["functions"]),
             parts=described["parts"],
@@ -228,11 +223,11 @@ class _Campaigns:
 
     def _generators(self) -> Iterable[tuple[float, Callable[[float], object]]]:
         """The share of each generator, and the generator, which takes its time in seconds."""
-        fixed, *drawn, late = stages(self._report.steps)
+        fixed, *drawn, late = stages(self._report.wanted.steps)
         self._tallies["fast"] = _Tally(sum(stage.steps for stage in drawn))
         yield 1, partial(self._take_stages, "fast", [fixed])
         # A race is looked for early.  What one thread shows alone is known by then in most cases.
-        if self._report.threads > 1:
+        if self._report.wanted.threads > 1:
             yield 1, self._take_threads
         yield 1, partial(self._take_stages, "fast", drawn)
         if self._report.parts:
@@ -268,25 +263,25 @@ class _Campaigns:
 
     def _take_threads(self, seconds: float) -> None:
         """Several threads, in C if that is possible."""
-        if self._take_natively(self._report.threads, seconds):
+        if self._take_natively(self._report.wanted.threads, seconds):
             return
-        plan = [Stage(self._report.steps * 4, ages=True, threads=self._report.threads)]  # two must meet
+        plan = [Stage(self._report.wanted.steps * 4, ages=True, threads=self._report.wanted.threads)]  # two must meet
         self._tallies["threads"] = _Tally(plan[0].steps)
         self._take_stages("threads", plan, seconds)
 
     def _take_natively(self, threads: int, seconds: float) -> bool:
         """The native driver, if the target is C functions; return whether it has run."""
         generator, report = "native" if threads == 1 else "threads", self._report
-        tally = _Tally(report.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
+        tally = _Tally(report.wanted.steps * (_NATIVELY if threads == 1 else _IN_NATIVE_THREADS))
         self._tallies[generator] = tally
         try:
-            options = report.target, report.capabilities, report.hang, report.parts
+            options = report.wanted.target, report.capabilities, report.wanted.hang, report.parts
             driver = NativeDriver.of(self._place, *options) if isinstance(self._place, Isolated) else None
             if driver is None:
                 return False
             self._show(generator, driver.taken)
             outcomes = driver.outcomes(
-                seed=report.seed,
+                seed=report.wanted.seed,
                 steps=tally.planned,
                 seconds=seconds,
                 threads=threads,
@@ -323,7 +318,7 @@ class _Campaigns:
             self._examiner.note_failure(EngineError(f"{finding.message}; something outside has ended the process"))
             tally.wasted += 1
         elif finding.requirement == "A20-threads":
-            if finding.requirement not in self._report.skipped:
+            if finding.requirement not in self._report.wanted.skip:
                 self._add(finding)
             tally.wasted = _PATIENCE
         elif self._keep(finding, outcome, tally.mask):
@@ -367,7 +362,7 @@ class _Campaigns:
     def _keep(self, finding: Finding, outcome: Outcome, mask: Mask) -> bool:
         """Shorten a finding, and keep it if it is new; return whether it is."""
         report = self._report
-        if finding.requirement in report.skipped:
+        if finding.requirement in report.wanted.skip:
             return False
         alike = [other for other in report.violating if other.requirement == finding.requirement]
         look = finding.requirement, kind_of(finding.program[-1]) if finding.program else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .jobs import Job
     from .loops import Item
 
-__all__ = ["MOST_STEPS", "Replay", "driver_of"]
+__all__ = ["MOST_STEPS", "FuzzWanted", "Replay", "driver_of"]
 
 FORMAT = 4
 _FORMATS = (1, 2, 3, FORMAT)
@@ -55,6 +55,7 @@ _FIELDS: dict[str, Type] = {
     "skip": array_of(_REQUIREMENT),
 }
 """The fields of a file."""
+_CHOSEN = ("seed", "steps", "threads", "hang", "named")
 
 
 @contextmanager
@@ -85,17 +86,15 @@ def driver_of(target: object, /, *, skip: Iterable[str] = (), **promises: str) -
 
 
 @dataclass(frozen=True)
-class Replay:
-    """A finding with everything that is needed to show it again.
+class FuzzWanted:
+    """What is fuzzed, and how.
 
     Attributes
     ----------
     target : str
     promises : mapping of str to str
-        Entries that replaced those of the capability record.
-    finding : Finding
+        Entries that replace those of the capability record.
     seed, steps, threads : int
-        Values of the campaign, which replay a finding of several threads, because it has no program.
     hang : float
         The time limit for a call, in seconds.
     named : bool
@@ -105,8 +104,7 @@ class Replay:
     """
 
     target: str
-    promises: Mapping[str, str]
-    finding: Finding
+    promises: Mapping[str, str] = field(default_factory=dict[str, str])
     seed: int = FUZZ.seed
     steps: int = 0
     threads: int = FUZZ.threads
@@ -114,20 +112,35 @@ class Replay:
     named: bool = True
     skip: tuple[str, ...] = ()
 
+
+@dataclass(frozen=True)
+class Replay:
+    """A finding with everything that is needed to show it again.
+
+    Attributes
+    ----------
+    wanted : FuzzWanted
+        Its numbers replay a finding of several threads, because that has no program.
+    finding : Finding
+    """
+
+    wanted: FuzzWanted
+    finding: Finding
+
     def as_json(self) -> dict[str, Any]:
         """The replay as data."""
         data: dict[str, Any] = {
             "format": FORMAT,
             "kind": "syncedmem allocator replay",
-            "target": self.target,
-            "promises": dict(self.promises),
+            "target": self.wanted.target,
+            "promises": dict(self.wanted.promises),
             "property": self.finding.requirement,
             "message": self.finding.message,
             "repeats": self.finding.repeats,
             "program": items_as_json(folded(self.finding.program)),
         }
-        chosen = {"seed": self.seed, "steps": self.steps, "threads": self.threads, "hang": self.hang}
-        return data | chosen | {"named": self.named, "skip": list(self.skip)}
+        chosen = {name: getattr(self.wanted, name) for name in _CHOSEN}
+        return data | chosen | {"skip": list(self.wanted.skip)}
 
     def text(self) -> str:
         """The text of a file, with one step on each line."""
@@ -155,12 +168,12 @@ class Replay:
             raise TargetError(f"{path} is no replay: it {fault}; wanted is {_WANTED}")
         program = items_from_json(data["program"])
         finding = Finding(data["property"], data["message"], program, repeats=data["repeats"])
-        chosen = {name: data[name] for name in ("seed", "steps", "threads", "hang", "named")}
-        return cls(data["target"], data["promises"], finding, skip=tuple(data["skip"]), **chosen)
+        chosen = {name: data[name] for name in _CHOSEN}
+        return cls(FuzzWanted(data["target"], data["promises"], skip=tuple(data["skip"]), **chosen), finding)
 
     def aimed_at(self, target: str) -> Self:
         """The same steps for another target, for example if the target has moved or had no name."""
-        return replace(self, target=target, named=True)
+        return replace(self, wanted=replace(self.wanted, target=target, named=True))
 
     def run(self) -> Finding | None:
         """Take the steps again in a worker; return the finding, or None.
@@ -172,31 +185,25 @@ class Replay:
         TargetError
             If the target or the record cannot be used.
         """
-        if not self.named:
+        wanted = self.wanted
+        if not wanted.named:
             raise TargetError(
-                f"{shown(self.target)} was an object in a program, and has no name to find it by: name the target, or "
+                f"{shown(wanted.target)} was an object in a program, and has no name to find it by: name it, or "
                 "replay it there"
             )
         if not self.finding.repeats or not self.finding.program:
             return self._run_again()
-        with Isolated(self.target, self.hang) as place:
-            program, mask = items_as_json(folded(self.finding.program)), Mask.of(self.skip).as_json()
-            job: Job = {"job": "program", "program": program, "promises": dict(self.promises), "mask": mask}
+        with Isolated(wanted.target, wanted.hang) as place:
+            program, mask = items_as_json(folded(self.finding.program)), Mask.of(wanted.skip).as_json()
+            job: Job = {"job": "program", "program": program, "promises": dict(wanted.promises), "mask": mask}
             return place.perform(job).finding
 
     def _run_again(self) -> Finding | None:
         """Repeat the run, and return its finding about the same requirement."""
         from .kit import fuzz  # noqa: PLC0415 -- it imports this module
 
-        report = fuzz(
-            self.target,
-            seed=self.seed,
-            steps=self.steps,
-            threads=self.threads,
-            promises=self.promises,
-            hang=self.hang,
-            skip=self.skip,
-        )
+        options = {it.name: getattr(self.wanted, it.name) for it in fields(FuzzWanted) if it.name != "named"}
+        report = fuzz(**options)
         return next((it for it in report.violating if it.requirement == self.finding.requirement), None)
 
     @property
@@ -213,14 +220,15 @@ class Replay:
 
     def python(self) -> str:
         """At most ten lines of Python: the steps, or the whole run if the steps do not repeat or are too many."""
-        target = repr(self.target) if self.named else "target"
-        lines = [] if self.named else [f"# target: {self.target}, as it was given to fuzz"]
-        skip = f", skip={self.skip!r}" if self.skip else ""
+        it = self.wanted
+        target = repr(it.target) if it.named else "target"
+        lines = [] if it.named else [f"# target: {it.target}, as it was given to fuzz"]
+        skip = f", skip={it.skip!r}" if it.skip else ""
         if not self.shows_steps or self._lines is None:
-            call = f"seed={self.seed}, steps={self.steps}, threads={self.threads}, promises={dict(self.promises)!r}"
+            call = f"seed={it.seed}, steps={it.steps}, threads={it.threads}, promises={dict(it.promises)!r}"
             lines += ["from syncedmem.spec.fuzz import fuzz", "", f"fuzz({target}, {call}{skip}).require()"]
         else:
-            promises = "".join(f", {name}={text!r}" for name, text in self.promises.items())
+            promises = "".join(f", {name}={text!r}" for name, text in it.promises.items())
             lines += ["from syncedmem.spec.fuzz import driver_of"]
             lines += [f"with driver_of({target}{skip}{promises}) as driver:"]
             lines += [f"    {line}" for line in self._lines]

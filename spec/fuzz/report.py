@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..engine.report import SuiteResult, Verdict, junit
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .c_program import CProgram
     from .capabilities import Capabilities
     from .finding import Finding
+    from .replay import FuzzWanted
 
 __all__ = ["Report"]
 
@@ -30,17 +31,14 @@ class Report:
 
     Attributes
     ----------
-    target, kind : str
+    wanted : FuzzWanted
+        What was asked for; ``reuse=no`` is among the promises also if the target was found to be an arena.
+    kind : str
     capabilities : Capabilities
-    promises : dict
-        Entries that replaced those of the capability record; ``reuse=no`` also if the target was found to be an arena.
-    seed, steps, threads : int
     protected : bool
         Whether a crash or a hang could be noticed.
     lost : bool
         Whether a process ended, so that its counts of checks were lost.
-    named : bool
-        Whether another process can look the target up by `target`.
     violating : list of Finding
         All findings in the order in which they came, each with another key.
     suites : list of SuiteResult
@@ -49,8 +47,6 @@ class Report:
         How often each requirement was checked.
     unread : str
         Why contents were not checked.
-    skipped : tuple of str
-        Requirements that were left unjudged, because the user said so.
     known : dict of str to str
         The keys of findings that are no failures, with reasons.
     functions : tuple of str
@@ -67,22 +63,15 @@ class Report:
         The operations of the fast generator without which the run is incomplete, if there are less than half of them.
     """
 
-    target: str
+    wanted: FuzzWanted
     kind: str
     capabilities: Capabilities
-    promises: dict[str, str]
-    seed: int
-    steps: int
-    threads: int
-    hang: float
     protected: bool
     violating: list[Finding] = field(default_factory=list["Finding"])
     suites: list[SuiteResult] = field(default_factory=list[SuiteResult])
     checked: Counter[str] = field(default_factory=Counter[str])
     unread: str = "nothing was allocated"
-    named: bool = True
     lost: bool = False
-    skipped: tuple[str, ...] = ()
     known: dict[str, str] = field(default_factory=dict[str, str])
     functions: tuple[str, ...] = ()
     errors: list[str] = field(default_factory=list[str])
@@ -168,19 +157,20 @@ class Report:
 
     def expect_no_reuse(self) -> None:
         """Promise that the target is an arena, which was found: reuse is not asked of it any more."""
-        self.promises = self.promises | {"reuse": "no"}
-        self.capabilities = self.capabilities.with_promises(self.promises)
+        self.wanted = replace(self.wanted, promises={**self.wanted.promises, "reuse": "no"})
+        self.capabilities = self.capabilities.with_promises(self.wanted.promises)
 
     def replay(self, finding: Finding) -> Replay:
         """The replay of a finding; that the target is an arena shows only where that is not promised."""
-        chosen = self.seed if finding.seed is None else finding.seed, self.steps, self.threads, self.hang
-        skip = tuple(dict.fromkeys((*self.skipped, *finding.after)))
-        promises = {name: text for name, text in self.promises.items() if name != "reuse" or not finding.is_arena}
-        return Replay(self.target, promises, finding, *chosen, named=self.named, skip=skip)
+        it = self.wanted
+        promises = {name: text for name, text in it.promises.items() if name != "reuse" or not finding.is_arena}
+        skip = tuple(dict.fromkeys((*it.skip, *finding.after)))
+        seed = it.seed if finding.seed is None else finding.seed
+        return Replay(replace(it, promises=promises, seed=seed, skip=skip), finding)
 
     def c_program(self, finding: Finding, file: str) -> CProgram | None:
         """The program of a finding in C, for a file of this name; None if it has no form in C."""
-        return c_program(finding, self.target, self.parts, file)
+        return c_program(finding, self.wanted.target, self.parts, file)
 
     def verdicts(self) -> list[Verdict]:
         """A verdict on every requirement, in the order of the requirements."""
@@ -201,7 +191,7 @@ class Report:
         for cause in self.findings:
             if any(finding.requirement == requirement for finding in cause.consequences):
                 return Verdict(requirement, "not checked", times, f"may follow from {cause.requirement}")
-        if requirement in self.skipped:
+        if requirement in self.wanted.skip:
             return Verdict(requirement, "not checked", detail="it was to be skipped")
         if times:
             return Verdict(requirement, "passed", times)
@@ -214,7 +204,11 @@ class Report:
         lacking = bool(function) and function not in self.functions and not self.capabilities.zeroed
         ran = self.done("threads")
         if name == "A20-threads" and self.capabilities.thread_safe and not (ran.cases if self.lost else ran.steps):
-            return "say --threads N" if self.threads == 1 else "the run ended before it was the turn of several threads"
+            return (
+                "say --threads N"
+                if self.wanted.threads == 1
+                else "the run ended before it was the turn of several threads"
+            )
         if self.lost and not (unpromised or lacking):
             return "what was looked at was lost with the process"
         if name == "A04-contents-kept" or (name in OF_CONTENTS and self.unread and self.checked["A05-served"]):
@@ -228,17 +222,17 @@ class Report:
         """The report as data; format 4."""
         return {
             "format": 4,
-            "target": self.target,
+            "target": self.wanted.target,
             "kind": self.kind,
             "passed": self.passed,
             "incomplete": self.incomplete,
             "interrupted": self.interrupted,
             "errors": self.errors,
-            "seed": self.seed,
-            "steps": self.steps,
-            "threads": self.threads,
+            "seed": self.wanted.seed,
+            "steps": self.wanted.steps,
+            "threads": self.wanted.threads,
             "capabilities": self.capabilities.as_json(),
-            "skipped": list(self.skipped),
+            "skipped": list(self.wanted.skip),
             "known": self.known,
             "generators": [
                 {"generator": it.name, "operations": it.steps, "seconds": round(it.seconds, 3), "rate": round(it.rate)}
@@ -265,7 +259,7 @@ class Report:
 
     def as_junit(self) -> str:
         """The report as JUnit XML: a requirement is a test case."""
-        title = f"syncedmem fuzz {self.target}"
+        title = f"syncedmem fuzz {self.wanted.target}"
         return junit(title, "syncedmem.fuzz", self.verdicts(), self.violations, self.seconds)
 
 

@@ -16,7 +16,7 @@ from syncedmem.cli import app
 from syncedmem.cli.output import SIGNS, is_other, write_over
 from syncedmem.model import FileAccessError
 from syncedmem.model.exports.formats import FORMATS, export
-from syncedmem.spec.fuzz import Capabilities, Finding, HeapStep, Replay, Report
+from syncedmem.spec.fuzz import Capabilities, Finding, FuzzWanted, HeapStep, Replay, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,7 +180,7 @@ def test_of_several_files_all_are_written_or_none(tmp_path: Path) -> None:
 
 
 def report_of(*findings: Finding, target: str = POOL) -> Report:
-    return Report(target, "a kind", Capabilities(), {}, 0, 100, 1, 5.0, protected=True, violating=[*findings])
+    return Report(FuzzWanted(target, steps=100), "a kind", Capabilities(), protected=True, violating=[*findings])
 
 
 def fuzz(monkeypatch: pytest.MonkeyPatch, report: Report, *arguments: str) -> Result:
@@ -218,7 +218,7 @@ def test_a_replay_takes_the_name_of_no_other_file(
         result = fuzz(monkeypatch, report_of(finding), "--out", str(tmp_path))
 
         assert (1, str(written) in result.output) == (1, True)
-        assert POOL == Replay.read(written).target
+        assert POOL == Replay.read(written).wanted.target
     assert content == (tmp_path / "A17-statistics.json").read_bytes()
     assert 4 == len([*tmp_path.iterdir()])
 

@@ -18,6 +18,7 @@ from syncedmem.cli.folder import RunFolder
 from syncedmem.spec.fuzz import (
     Capabilities,
     Finding,
+    FuzzWanted,
     HeapStep,
     Replay,
     Report,
@@ -111,8 +112,8 @@ def test_a_full_disk_under_a_report_costs_only_that_report(tmp_path: Path) -> No
 @pytest.mark.deep
 def test_a_replay_of_what_never_repeated_makes_the_run_again_and_says_what_that_is_worth(tmp_path: Path) -> None:
     steps = (HeapStep("allocate", (0, 8, 0, 0)),)
-    unseen = Replay(POOL, {}, Finding("A22-no-crash", "it died", steps, repeats=False), steps=300)
-    seen = Replay(TWICE, {}, Finding("A01-distinct-pointers", "twice", steps, repeats=False), steps=3_000)
+    unseen = Replay(FuzzWanted(POOL, steps=300), Finding("A22-no-crash", "it died", steps, repeats=False))
+    seen = Replay(FuzzWanted(TWICE, steps=3_000), Finding("A01-distinct-pointers", "twice", steps, repeats=False))
     for name, found in (("unseen", unseen), ("seen", seen)):
         (tmp_path / name).write_text(found.text(), encoding="utf-8")
     quiet = CliRunner().invoke(app, ["replay", str(tmp_path / "unseen"), POOL])
@@ -177,11 +178,11 @@ def printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, report: Report, err
             raise error
 
     monkeypatch.setattr("syncedmem.spec.fuzz.fuzz", run)
-    return CliRunner().invoke(app, ["fuzz", report.target, "--out", str(tmp_path / "out")])
+    return CliRunner().invoke(app, ["fuzz", report.wanted.target, "--out", str(tmp_path / "out")])
 
 
 def report_of(*findings: Finding) -> Report:
-    return Report(POOL, "a kind", Capabilities(), {}, 0, 100, 1, 5.0, protected=True, violating=[*findings])
+    return Report(FuzzWanted(POOL, steps=100), "a kind", Capabilities(), protected=True, violating=[*findings])
 
 
 def test_what_is_to_be_known_of_a_finding_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,11 +203,11 @@ def test_what_is_to_be_known_of_a_finding_is_printed(tmp_path: Path, monkeypatch
 
 def test_a_finding_of_another_target_in_the_same_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finding = Finding("A17-statistics", "wrong", (HeapStep("compare", ()),))
-    printed(monkeypatch, tmp_path, replace(report_of(finding), target="a:b"))
+    printed(monkeypatch, tmp_path, replace(report_of(finding), wanted=FuzzWanted("a:b")))
     shown = printed(monkeypatch, tmp_path, report_of(finding)).output
     again = printed(monkeypatch, tmp_path, report_of(finding)).output
 
-    assert "a:b" == Replay.read(tmp_path / "out" / "A17-statistics.json").target
+    assert "a:b" == Replay.read(tmp_path / "out" / "A17-statistics.json").wanted.target
     assert f"{tmp_path}/out/A17-statistics-2.json" in shown
     assert f"{tmp_path}/out/A17-statistics-2.json" in again
     assert 3 == len(list((tmp_path / "out").iterdir()))
@@ -273,7 +274,7 @@ def test_signs_of_life_come_without_a_terminal(
 def test_a_finding_is_told_when_it_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Once, although it is made short afterwards, and the report comes again."""
     kept = fuzz_command._FindingFiles(RunFolder(tmp_path, "fuzz", "a:b", force=False), Console())
-    report = Report("a:b", "", Capabilities(), {}, 0, 9, 1, 5.0, protected=True)
+    report = Report(FuzzWanted("a:b", steps=9), "", Capabilities(), protected=True)
     kept.keep(report)
     report.violating.append(
         Finding("A22-no-crash", "it [has] ended", (HeapStep("allocate", (0, 8, 0, 0)),), operations=7)

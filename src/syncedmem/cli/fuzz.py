@@ -417,7 +417,7 @@ def _print_finding(console: Console, report: Report, finding: Finding, path: Pat
         say("If the library has to be initialised first, name a function that does so: ,reset=INIT is called first.")
     if not finding.elsewhere:
         say("In a new process with another heap it did not show this.")
-    say(f"Replay it: {replaying(path, report.target)}")
+    say(f"Replay it: {replaying(path, report.wanted.target)}")
     say(f"If it is known, a line for --known: {finding.key}  # why")
 
 
@@ -445,7 +445,7 @@ def _print_consequences(console: Console, report: Report, finding: Finding, path
     for consequence in finding.consequences:
         times = f" ({consequence.times:,} times)" if consequence.times > 1 else ""
         say(f"  {consequence.key}: {consequence.message}{times}")
-        say(f"    {replaying(next(paths), report.target)}", style="dim")
+        say(f"    {replaying(next(paths), report.wanted.target)}", style="dim")
 
 
 def _print_verdict(console: Console, report: Report) -> None:
@@ -454,7 +454,10 @@ def _print_verdict(console: Console, report: Report) -> None:
     if report.findings:
         say()
     else:
-        say(f"{'passed' if report.passed else 'nothing was found'}: {report.target}", style="green" * report.passed)
+        say(
+            f"{'passed' if report.passed else 'nothing was found'}: {report.wanted.target}",
+            style="green" * report.passed,
+        )
     say(f"{report.operations:,} operations in {report.seconds:.1f} s on {report.kind}")
     verdicts = report.verdicts()
     say(f"checked: {', '.join(it.requirement[:3] for it in verdicts if it.status != 'not checked') or 'nothing'}")
@@ -471,10 +474,10 @@ def _print_verdict(console: Console, report: Report) -> None:
     if report.interrupted:
         say(f"Interrupted by {report.interrupted}: this is a report of what was done until then.", style="yellow")
     if report.errors and not report.failures:
-        say(f"The run did not come to its end, so this says nothing. Seed {report.seed}.", style="bold red")
+        say(f"The run did not come to its end, so this says nothing. Seed {report.wanted.seed}.", style="bold red")
     elif report.incomplete:
-        say(f"incomplete: {report.incomplete}, so this says little. Seed {report.seed}.", style="bold red")
+        say(f"incomplete: {report.incomplete}, so this says little. Seed {report.wanted.seed}.", style="bold red")
         say("Give it more --seconds, or say with --steps how many operations are enough.")
     else:
         console.print("[green]passed[/green]" if report.passed else "[bold red]failed[/bold red]", end=". ")
-        console.print(f"Seed {report.seed}.", highlight=False)
+        console.print(f"Seed {report.wanted.seed}.", highlight=False)

@@ -85,15 +85,15 @@ def replay(
     finding = found.run()
     if finding is None and not found.finding.repeats:
         typer.echo(
-            f"{found.target} did not break {found.finding.requirement} this time. That says little: "
+            f"{found.wanted.target} did not break {found.finding.requirement} this time. That says little: "
             "it has never been seen twice."
         )
         raise typer.Exit(1)
     if finding is None:
-        typer.echo(f"{found.target} no longer breaks {found.finding.requirement}")
+        typer.echo(f"{found.wanted.target} no longer breaks {found.finding.requirement}")
         return
     still = "still" if finding.requirement == found.finding.requirement else "now"
-    typer.echo(f"{found.target} {still} breaks {finding.requirement}: {finding.message}")
+    typer.echo(f"{found.wanted.target} {still} breaks {finding.requirement}: {finding.message}")
     raise typer.Exit(1)
 
 
@@ -170,11 +170,13 @@ def _made(
 def _unnamed(file: Path, found: Replay) -> str:
     """Why nothing is run without a target, and what to say if what the file names is to be trusted."""
     why = "a replay imports and runs its target, so you have to name it"
-    if not found.named:
-        return f"{why} after the file: it came from an object in a program, {found.target!r:.{_LONGEST}}"
-    if not found.target.isprintable() or len(found.target) > _LONGEST:
-        return f"{why} after the file, which names {found.target!r:.{_LONGEST}}"
-    return f"{why}; the file names {found.target!r}, and if you trust that: {replaying(file, found.target)}"
+    if not found.wanted.named:
+        return f"{why} after the file: it came from an object in a program, {found.wanted.target!r:.{_LONGEST}}"
+    if not found.wanted.target.isprintable() or len(found.wanted.target) > _LONGEST:
+        return f"{why} after the file, which names {found.wanted.target!r:.{_LONGEST}}"
+    return (
+        f"{why}; the file names {found.wanted.target!r}, and if you trust that: {replaying(file, found.wanted.target)}"
+    )
 
 
 def replaying(file: Path, target: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from backends import BACKENDS, Backend
 
-from syncedmem.spec.fuzz import Finding, HeapStep, Replay, fuzz
+from syncedmem.spec.fuzz import Finding, FuzzWanted, HeapStep, Replay, fuzz
 
 
 @pytest.mark.deep
@@ -51,7 +51,7 @@ def test_what_is_known_of_a_library_is_so(name: str, steps: list[tuple[str, *tup
     backend = next(it for it in BACKENDS if it.name == name)
     program = [[operation, *numbers] for operation, *numbers in steps]
     finding = Finding("A03-aligned", "", tuple(map(HeapStep.from_json, program)))
-    again = Replay(str(backend.target()), backend.promises, finding).run()
+    again = Replay(FuzzWanted(str(backend.target()), backend.promises), finding).run()
 
     assert again is not None
     assert ["A03-aligned"] == [again.requirement] == list(backend.known)

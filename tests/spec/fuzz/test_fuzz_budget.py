@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from syncedmem.spec.engine.supervisor import Death
-from syncedmem.spec.fuzz import Capabilities, Finding, HeapStep, Report
+from syncedmem.spec.fuzz import Capabilities, Finding, FuzzWanted, HeapStep, Report
 from syncedmem.spec.fuzz.examiner import Examiner
 from syncedmem.spec.fuzz.journal import Journal
 from syncedmem.spec.fuzz.loops import items_from_json
@@ -50,7 +50,7 @@ class Place:
 def examined(requirement: str, seconds: float, each: float = 0.01, load: float = 0.0) -> tuple[Finding, Place]:
     """A finding after its examination, and the place of this; with load, a hang that works gets a part of a machine."""
     place: Any = Place(requirement, each, load)
-    report = Report("a:b", "", Capabilities(), {}, 0, 9, 1, HANG, protected=False)
+    report = Report(FuzzWanted("a:b", steps=9, hang=HANG), "", Capabilities(), protected=False)
     examiner = Examiner(place, report, seconds, lambda *_: None, fresh=False, clock=place.clock)
     found = examiner.examined(Finding(requirement, "wrong", PROGRAM), Outcome(), Mask())
 

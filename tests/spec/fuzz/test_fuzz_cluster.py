@@ -24,14 +24,14 @@ def test_reports_are_joined_by_the_shortest_program() -> None:
     one = fuzz(WRONG, steps=2_000, first=True)
     (finding,) = one.violating
     longer = replace(finding, program=(*finding.program, HeapStep("allocate", (9, 8, 0, 0))), times=3)
-    other = replace(one, seed=7, violating=[longer], notes=["slow"], errors=[])
+    other = replace(one, wanted=replace(one.wanted, seed=7), violating=[longer], notes=["slow"], errors=[])
     both = joined([other, one])
 
     assert [(finding.program, 0, 4)] == [(it.program, it.seed, it.times) for it in both.violating]
     assert 2 * one.operations == both.operations
     assert 2 * one.checked["A16-no-leaks"] == both.checked["A16-no-leaks"]
     assert (["slow"], 2 * one.planned) == (both.notes, both.planned)
-    assert 0 == both.replay(both.findings[0]).seed
+    assert 0 == both.replay(both.findings[0]).wanted.seed
 
 
 @pytest.mark.deep
@@ -45,7 +45,7 @@ def test_the_seeds_of_a_lost_worker_are_dealt_again() -> None:
         workers = list(client.run(os.getpid).values())
 
         def lose_one(report: Report) -> None:
-            assert report.target == WRONG
+            assert report.wanted.target == WRONG
             if not lost:
                 lost.append(workers[0])
                 os.kill(workers[0], signal.SIGKILL)

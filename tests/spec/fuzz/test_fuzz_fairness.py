@@ -119,7 +119,7 @@ def test_an_arena_is_told_as_what_it_is_and_once(arenas: Path) -> None:
     assert (HeapStep("reuse", (64, 4096)),) == report.findings[0].program
 
     shown = report.replay(report.findings[0]).run()  # it is not among the promises of its own replay
-    assert ({"reuse": "no"}, "no") == (report.promises, report.as_json()["capabilities"]["reuse"])
+    assert ({"reuse": "no"}, "no") == (report.wanted.promises, report.as_json()["capabilities"]["reuse"])
     assert shown is not None
     assert (True, report.findings[0].message) == (report.findings[0].elsewhere, shown.message)
 

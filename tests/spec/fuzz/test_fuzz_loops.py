@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from syncedmem.spec.fuzz import Finding, HeapStep, Replay, TargetError
+from syncedmem.spec.fuzz import Finding, FuzzWanted, HeapStep, Replay, TargetError
 from syncedmem.spec.fuzz.loops import folded, items_as_json, items_from_json, unfolded
 from syncedmem.spec.fuzz.shortening import SpentError, shortened
 
@@ -58,7 +58,7 @@ def test_what_repeats_is_written_as_a_loop(name: str) -> None:
 
 def test_a_loop_is_written_in_python_and_in_files(tmp_path: Path) -> None:
     program = (*(taken(number) for number in range(40)), *(taken(50), gone(50)) * 50)
-    replay = Replay(POOL, {}, Finding("A01-distinct-pointers", "", program), skip=("A17-statistics",))
+    replay = Replay(FuzzWanted(POOL, skip=("A17-statistics",)), Finding("A01-distinct-pointers", "", program))
     file = tmp_path / "replay.json"
     file.write_text(replay.text(), encoding="utf-8")
 

@@ -18,6 +18,7 @@ from syncedmem.spec import Violation
 from syncedmem.spec.fuzz import (
     AllocatorTests,
     Finding,
+    FuzzWanted,
     HeapStep,
     Replay,
     TargetError,
@@ -113,7 +114,7 @@ WRONG: dict[str, list[Any]] = {
 @pytest.mark.parametrize(("field", "values"), WRONG.items())
 def test_a_field_that_cannot_be_is_named(tmp_path: Path, field: str, values: list[Any]) -> None:
     """The file is refused before anything is run."""
-    good = Replay(POOL, {}, Finding("A01-distinct-pointers", "", ())).as_json()
+    good = Replay(FuzzWanted(POOL), Finding("A01-distinct-pointers", "", ())).as_json()
     file = tmp_path / "replay.json"
     for value in values:
         file.write_text(json.dumps(good | {field: value}).replace("Infinity", "1e999"), encoding="utf-8")
@@ -147,7 +148,7 @@ def test_a_replay_imports_nothing_that_only_the_file_names(
     target = f"{module}:Pool"
     for repeats in (True, False):  # the two kinds are replayed differently
         finding = Finding("A01-distinct-pointers", "", (HeapStep("compare", ()),), repeats=repeats)
-        file.write_text(Replay(target, {}, finding, steps=100).text(), encoding="utf-8")
+        file.write_text(Replay(FuzzWanted(target, steps=100), finding).text(), encoding="utf-8")
         line = refused(monkeypatch, capsys, "replay", str(file))
         command = shlex.split(line.partition("if you trust that: ")[2])
 
@@ -166,7 +167,7 @@ def test_a_name_that_a_terminal_would_act_on_is_quoted_and_not_advised(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "replay.json"
-    file.write_text(Replay(name, {}, Finding("A01-distinct-pointers", "", ())).text(), encoding="utf-8")
+    file.write_text(Replay(FuzzWanted(name), Finding("A01-distinct-pointers", "", ())).text(), encoding="utf-8")
     line = refused(monkeypatch, capsys, "replay", str(file))
 
     assert line.startswith("syncedmem: a replay imports and runs its target, so you have to name it after the file")
@@ -180,7 +181,8 @@ def test_a_replay_of_an_object_says_that_it_has_no_name(
 ) -> None:
     """You can name a target for it on the command line."""
     file = tmp_path / "replay.json"
-    found = Replay("<an object>", {}, Finding("A01-distinct-pointers", "", (HeapStep("compare", ()),)), named=False)
+    finding = Finding("A01-distinct-pointers", "", (HeapStep("compare", ()),))
+    found = Replay(FuzzWanted("<an object>", named=False), finding)
     file.write_text(found.text(), encoding="utf-8")
 
     assert "it came from an object in a program, '<an object>'" in refused(monkeypatch, capsys, "replay", str(file))
