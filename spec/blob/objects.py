@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from array import array
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -238,7 +237,7 @@ class ObjectBlobs:
         """What a view shows; then it is written."""
         _, side, writes = ACCESSORS[step.call]
         held = shown(view)
-        seen.called = replace(seen.called, view=held)
+        seen.called = seen.called._replace(view=held)
         if held and side == "cpu":
             seen.shape = memoryview(view).shape
         if held and self._sees_views:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -215,7 +214,7 @@ class ProgramBlobs:
         if step.call not in ACCESSORS or (shown is None and step.elements):
             return answer
         part, side, writes = ACCESSORS[step.call]
-        seen.called = replace(seen.called, view=bytes.fromhex(shown or ""))
+        seen.called = seen.called._replace(view=bytes.fromhex(shown or ""))
         if not (writes and step.elements):
             return answer
         number, content = self._numbers[step.blob], content_of(step, self._dtype).hex()

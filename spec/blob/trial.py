@@ -111,7 +111,7 @@ class BlobTrial:
         seen = self._bench.performer.perform(step, before.mode, due.after.blobs if looks else ())
         found = self._bench.comparison.first(step, before, due, seen, self._seen)
         if found is not None and found.requirement == LEFT:  # perhaps only until the garbage is collected
-            seen.called = replace(seen.called, live=self._bench.performer.collected())
+            seen.called = seen.called._replace(live=self._bench.performer.collected())
             found = self._bench.comparison.first(step, before, due, seen, self._seen)
         self._raise(found)
         self.states, self._seen = due.after, seen if looks else replace(self._seen, called=seen.called)

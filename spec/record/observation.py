@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..requirements import REQUIREMENTS
@@ -66,8 +66,10 @@ class Allocated(NamedTuple):
         return f"{self.size} bytes on {self.side}{', page-locked' if self.pinned else ''}"
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Observation(NamedTuple):
     """What is seen after a step, or must be; what is None or missing was not seen, or is not promised.
 
     Contents are bytes if they were seen, and numbers if they are expected (`syncedmem.spec.record.steps.content`).
@@ -115,28 +117,28 @@ class Observation:
     viewed: bool | None = None
     head: str | None = None
     size: int | None = None
-    flags: Mapping[str, bool] = field(default_factory=dict[str, bool])
-    sides: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    buffers: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    flags: Mapping[str, bool] = _NONE
+    sides: Mapping[str, Any] = _NONE
+    buffers: Mapping[str, Any] = _NONE
     live: Mapping[Any, Allocated] | None = None
     flying: tuple[tuple[Any, str, str], ...] | None = None
-    older: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    older: Mapping[str, bytes] = _NONE
     gone: frozenset[str] = frozenset()
     held: frozenset[str] = frozenset()
     blown: bool | None = None
     wrong: tuple[tuple[str, str], ...] = ()
-    owners: Mapping[str, str] = field(default_factory=dict[str, str])
-    lent: Mapping[str, Buffer] = field(default_factory=dict[str, "Buffer"])
+    owners: Mapping[str, str] = _NONE
+    lent: Mapping[str, Buffer] = _NONE
 
     def at(self, level: str) -> Observation:
         """What of it a level shows."""
         wrong = tuple(it for it in self.wrong if REQUIREMENTS[it[0]].level <= level)
         if level >= "L4":
             return self
-        seen = replace(self, wrong=wrong, older={}, gone=frozenset(), held=frozenset())
+        seen = self._replace(wrong=wrong, older={}, gone=frozenset(), held=frozenset())
         if level < "L2":
-            seen = replace(seen, actions=None, live=None, flying=None)
-        return seen if level >= "L1" else replace(seen, view=None, viewed=None, sides={}, buffers={})
+            seen = seen._replace(actions=None, live=None, flying=None)
+        return seen if level >= "L1" else seen._replace(view=None, viewed=None, sides={}, buffers={})
 
 
 NOTHING = Observation()

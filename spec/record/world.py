@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import EDITIONS, Input, State
@@ -49,8 +49,10 @@ class Followed(NamedTuple):
     checks: bool = False
 
 
-@dataclass(frozen=True)
-class World:
+_NONE: Mapping[Any, Any] = MappingProxyType({})
+
+
+class World(NamedTuple):
     """All memories of a case, as they must be.
 
     Attributes
@@ -70,8 +72,8 @@ class World:
     policy: Policy | None
     safe: bool
     settings: Mapping[str, str]
-    memories: Mapping[int, Followed] = field(default_factory=dict[int, Followed])
-    buffers: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    memories: Mapping[int, Followed] = _NONE
+    buffers: Mapping[str, Any] = _NONE
 
     @classmethod
     def of(cls, machine: Machine, policy: Policy | None, *, safe: bool) -> World:
@@ -137,7 +139,7 @@ class World:
         A call that is expected to be refused, or to fail, has the reason in ``refused``.
         """
         if step.does == "set":
-            return NOTHING, replace(self, settings={**self.settings, step.name: step.value})
+            return NOTHING, self._replace(settings={**self.settings, step.name: step.value})
         if step.does == "new":
             return self.with_new(step)
         if step.memory not in self.memories:
@@ -146,7 +148,7 @@ class World:
             return self._called(step)
         if step.does == "drop":
             left = {number: it for number, it in self.memories.items() if number != step.memory}
-            return Observation(live={}), replace(self, memories=left)
+            return Observation(live={}), self._replace(memories=left)
         return self._looked_at(step)
 
     def _looked_at(self, step: Step) -> tuple[Observation, World] | None:
@@ -155,7 +157,7 @@ class World:
         if step.does == "write" and step.argument is not None:
             if step.argument.name not in self.buffers:
                 return None
-            world = replace(self, buffers={**self.buffers, step.argument.name: step.write})
+            world = self._replace(buffers={**self.buffers, step.argument.name: step.write})
         over = self.is_over(step.memory) and step.does != "forget"
         return (NOTHING if over or step.does == "queue" else world.shown(step.memory)), world
 
@@ -169,7 +171,7 @@ class World:
             oracle = Oracle.new(self.policy, step.size, 0)
         world = self._having(step.memory, Followed(oracle, checks=step.checks))
         made = tuple(_action(it, step) for it in oracle.made)
-        return replace(world.shown(step.memory), refused="", actions=made), world
+        return world.shown(step.memory)._replace(refused="", actions=made), world
 
     def expected(self, step: Step) -> Expected | None:
         """What a call must do if all its actions succeed; None if nobody says it."""
@@ -198,10 +200,10 @@ class World:
             return None
         refused = expected.refused or self._unsuitable(step, call) or self._misplaced(step, call)
         if refused:
-            return replace(self.shown(step.memory), refused=refused, actions=()), self
+            return self.shown(step.memory)._replace(refused=refused, actions=()), self
         if step.fail and (step.how == "other" or step.fail <= len(expected.calls)):
             world = self._failed(step, expected, ends=call.ends)
-            return replace(world.shown(step.memory), refused=FAILED), world
+            return world.shown(step.memory)._replace(refused=FAILED), world
         return self._done(step, call, expected)
 
     def _done(self, step: Step, call: Call, expected: Expected) -> tuple[Observation, World]:
@@ -216,15 +218,15 @@ class World:
         for side, it in lent.items():
             buffers[it.name] = after.copy(side).content
         memories = {**self.memories, step.memory: self.memories[step.memory]._replace(oracle=after, lent=lent)}
-        world = replace(self, memories=memories, buffers=buffers)
+        world = self._replace(memories=memories, buffers=buffers)
         flying: tuple[tuple[int | str, str, str], ...] | None = None
         if call.queues and after.size:
             flying = ((step.stream, call.source, call.side),)
         elif call.does in ("adopt", "release") and self.safe:
             flying = ()
         actions = tuple(_action(it, step, after.size) for it in expected.calls)
-        seen = replace(world.shown(step.memory), refused="", actions=actions, view=shows, flying=flying)
-        return replace(seen, viewed=True) if call.shows else seen, world
+        seen = world.shown(step.memory)._replace(refused="", actions=actions, view=shows, flying=flying)
+        return seen._replace(viewed=True) if call.shows else seen, world
 
     def _failed(self, step: Step, expected: Expected, *, ends: bool) -> World:
         """After a failure nothing has changed; but what is freed cannot be taken back, and the others must still be."""
@@ -235,7 +237,7 @@ class World:
         return self._having(step.memory, it._replace(oracle=oracle))
 
     def _having(self, number: int, memory: Followed) -> World:
-        return replace(self, memories={**self.memories, number: memory})
+        return self._replace(memories={**self.memories, number: memory})
 
     def _content(self, buffer: Buffer) -> Any:
         """What is in a buffer that is handed in; of the own block nobody asks."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import Mode, caffe, using_mode
@@ -255,7 +255,7 @@ class ObjectMemories:
         del arguments
         acted = self._acted(it, raised, self._moved_device(step))
         if step.fail:
-            acted = replace(acted, blown=bool(fuse.blown))
+            acted = acted._replace(blown=bool(fuse.blown))
         if raised is None:
             self._adopt_or_end(it, step, call, known)
         if step.memory in self._over or (raised is not None and step.quiet):
@@ -370,21 +370,21 @@ class ObjectMemories:
         """What a view shows; then it is written."""
         it.views[call.side] = view
         if self._subject.level < "L1" or view is None or self._subject.place(call.side) is None:
-            return replace(acted, viewed=view is not None)
+            return acted._replace(viewed=view is not None)
         try:
             held = shown(self._subject, view, call.side)
-            seen = replace(acted, viewed=True, view=held, wrong=(*acted.wrong, *self._of_view(it, call, view)))
+            seen = acted._replace(viewed=True, view=held, wrong=(*acted.wrong, *self._of_view(it, call, view)))
         except Violation:
             raise
         except Exception as error:  # noqa: BLE001 -- whatever a view raises that cannot be read
             why = f"reading it raised {type(error).__name__}"
-            return replace(acted, viewed=False, wrong=(*acted.wrong, (UNREADABLE, why)))
+            return acted._replace(viewed=False, wrong=(*acted.wrong, (UNREADABLE, why)))
         if call.writes and step.write is not None:
             if self._subject.journal is not None:
                 self._subject.journal(self._done)
             put(self._subject, view, content(step.write, it.size), call.side)
         if call.side in it.older and not step.quiet and call.side not in {side for *_, side in seen.flying or ()}:
-            seen = replace(seen, older={call.side: shown(self._subject, it.older[call.side], call.side)})
+            seen = seen._replace(older={call.side: shown(self._subject, it.older[call.side], call.side)})
         if call.does == "read":
             it.older[call.side] = view
         return seen
@@ -409,8 +409,7 @@ class ObjectMemories:
                 held[side] = fetch(subject, owned[-1], it.size, side)
         lent = ((name, self._lent.known(name)) for name in buffers if sees_bytes)
         flags = {name: getattr(memory, name) for name in self._flags if hasattr(memory, name)}
-        return replace(
-            acted,
+        return acted._replace(
             head=head_name(self._machine, memory.head) if hasattr(memory, "head") else None,
             size=getattr(memory, "size", None),
             flags=flags,
