@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 
 from syncedmem.model.defaults import DEFAULT_STEPS
 
+from .cases import walks
 from .cases.suites import Suites
-from .cases.walks import Kind, search
-from .cases.walks import state_machine as machine_of
+from .cases.walks import search
 from .engine.report import Tolerance, check_steps, check_subject, chosen_suites, run_suites
-from .engine.shrinking import shortest
-from .kit.bench import absent_of, bench_of, world_of
-from .kit.trial import plainer, run_case
+from .kit.trial import bench_of, run_case, shortened
 from .memory.agreement import check_policy
-from .memory.claims import not_judged, requirements_for
+from .memory.claims import not_judged
 from .memory.coverage import Coverage
 
 if TYPE_CHECKING:
@@ -85,17 +83,20 @@ def check_conformance(  # noqa: PLR0913 -- options
     check_steps(steps)
     check_policy(subject)
     tolerance = tolerance or Tolerance()
-    what, cases = bench_of(subject, tolerance), suites_of(subject)
-    wanted = suite_names(subject) if suites is None else chosen_suites(suites, suite_names(subject))
+    bench, cases, known = bench_of(subject, tolerance), suites_of(subject), suite_names(subject)
+
+    def walk(_: Subject, suite: SuiteRun) -> Violation | None:
+        return search(bench, suite, steps, seed) if steps else None
+
     runners: dict[str, Runner] = {
-        name: _walking(subject, what, steps, seed) if name == _WALKS else partial(_run, what=what, cases=cases[name])
-        for name in wanted
+        name: walk if name == _WALKS else partial(_run, bench=bench, cases=cases[name])
+        for name in (known if suites is None else chosen_suites(suites, known))
     }
     return run_suites(
         subject,
         runners,
-        Coverage(what.world.machine),
-        requirements_for(subject),
+        Coverage(bench.world.machine),
+        bench.judged,
         progress,
         tolerance,
         left=not_judged(subject),
@@ -110,53 +111,14 @@ def suite_names(subject: Subject) -> tuple[str, ...]:
 
 def suites_of(subject: Subject) -> dict[str, Callable[[], Iterator[Case]]]:
     """The enumerated suites for a subject."""
-    world = world_of(subject)
-    suites = Suites(
-        world.machine,
-        safe=world.safe,
-        level=subject.level,
-        smallest=subject.smallest,
-        offers=_offers(subject),
-        judged=(name.partition("-")[0] for name in requirements_for(subject)),
-        absent=absent_of(world),
-        hosts=(side for side in world.machine.sides if subject.is_host(side)),
-    )
-    return dict(suites.by_name())
+    return dict(Suites(bench_of(subject)).by_name())
 
 
-def _offers(subject: Subject) -> Iterator[str]:
-    """What can be asked of a subject besides calls."""
-    if subject.program is not None:
-        yield from subject.program.offers
-        return
-    yield from ("own_buffer", "drop", "objects")
-    hosts = [subject.place(side) for side in subject.sides if subject.is_host(side)]
-    if all(hasattr(place.empty(1), "reshape") for place in hosts):  # only NumPy's arrays can be in column order
-        yield "columns"
-    if subject.device is not None:
-        yield "page-locked"
-        if subject.elsewhere is not None:
-            yield "elsewhere"
-
-
-def _run(subject: Subject, suite: SuiteRun, what: Bench, cases: Callable[[], Iterator[Case]]) -> Violation | None:
+def _run(subject: Subject, suite: SuiteRun, bench: Bench, cases: Callable[[], Iterator[Case]]) -> Violation | None:
     """Run a suite without the cases that are too large."""
     largest = subject.largest
     fitting = (case for case in cases() if all(type(it.size) is not int or it.size <= largest for it in case))
-
-    def shortened(case: Case, violation: Violation) -> Violation:
-        return shortest(case, violation, partial(run_case, what), simpler=plainer, program=subject.program)
-
-    return suite.run_cases(fitting, partial(run_case, what), shortened)
-
-
-def _kind(subject: Subject, what: Bench) -> Kind:
-    return Kind(what, subject.level, subject.smallest, subject.largest, subject.program is None)
-
-
-def _walking(subject: Subject, what: Bench, steps: int, seed: int) -> Runner:
-    kind = _kind(subject, what)
-    return lambda subject, suite: search(kind, subject, suite, steps, seed) if steps else None
+    return suite.run_cases(fitting, partial(run_case, bench), partial(shortened, bench))
 
 
 def state_machine(subject: Subject) -> type[RuleBasedStateMachine]:
@@ -174,4 +136,4 @@ def state_machine(subject: Subject) -> type[RuleBasedStateMachine]:
     """
     check_subject(subject)
     check_policy(subject)
-    return machine_of(_kind(subject, bench_of(subject)))
+    return walks.state_machine(bench_of(subject))

@@ -23,8 +23,7 @@ from syncedmem.model.suites import access_sequences, complete_words, counter_seq
 from .cases.writing import SIZE, Writer
 from .engine.call_log import action_of
 from .engine.violation import Violation
-from .kit.bench import bench_of
-from .kit.trial import Watch
+from .kit.trial import bench_of
 from .ports.makers import Last, asked_apart, died
 from .ports.protocol import PortError
 from .ports.targets import MakerTarget, subject_of
@@ -160,7 +159,7 @@ class _Learner:
 
     def _begin(self) -> None:
         """Let there be no memory, and nothing wrong."""
-        self._watch = Watch(self._bench.performer, self._bench.comparison)
+        self._bench.begin()
         self._world = self._bench.world
         self._wrong: Violation | None = None
 
@@ -200,7 +199,7 @@ class _Learner:
             return NOTHING, NOTHING
         due, after = found
         seen = self._bench.performer.perform(step, self._world.settings, due.sides, due.buffers)
-        if self._wrong is None and (difference := self._watch.compared(step, due, seen)):
+        if self._wrong is None and (difference := self._bench.comparison.after(step, due, seen)):
             self._wrong = self._bench.performer.violation(*difference)
         self._world = after
         return due, seen

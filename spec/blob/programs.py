@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Mode
 
+    from ..engine.subject import RemoteProgram
     from ..engine.violation import Violation
     from ..record.observation import Allocated
-    from ..subjects.programs import Program
     from .steps import BlobStep
 
 __all__ = ["ProgramBlobs"]
@@ -48,12 +48,12 @@ class ProgramBlobs:
 
     Parameters
     ----------
-    port : Program
+    port : RemoteProgram
     has_device : bool
     """
 
-    def __init__(self, port: Program, *, has_device: bool) -> None:
-        self._program: Program = port
+    def __init__(self, port: RemoteProgram, *, has_device: bool) -> None:
+        self._program: RemoteProgram = port
         self._has_device = has_device
         self._forget()
 

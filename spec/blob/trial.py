@@ -55,7 +55,7 @@ def blob_bench(subject: Subject, excuses: Callable[[str], bool] = lambda _: Fals
         level=subject.level,
         excused=lambda requirement: requirement in HARMLESS and excuses(requirement),
     )
-    port: Any = subject.program
+    port = subject.program
     performer = ObjectBlobs(subject) if port is None else ProgramBlobs(port, has_device=subject.device is not None)
     return BlobBench(subject, performer, BlobComparison(judge, safe=subject.profile == "safe"))
 

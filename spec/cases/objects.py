@@ -71,7 +71,8 @@ class ObjectSuites:
                     yield writer.add(*common.reads).done()
 
     def _can(self, form: str) -> bool:
-        return form not in ("columns", "elsewhere", "page-locked") or form in self._suites.offers
+        needs = {"columns": "columns", "elsewhere": "another device", "page-locked": "device"}.get(form)
+        return needs is None or needs in self._suites.offers
 
     def stumbles(self) -> Iterator[Case]:
         """In every state, also with a push in flight, each call of an allocator fails that does nothing to memory."""
@@ -141,7 +142,7 @@ class ObjectSuites:
         common = self._suites
         if "R45" in common.judged:
             yield from ((Step("new", size=size),) for size in _SIZES)
-        words = ("none", "number", "word", "object", *(("elsewhere",) if "elsewhere" in common.offers else ()))
+        words = ("none", "number", "word", "object", *(("elsewhere",) if "another device" in common.offers else ()))
         for state, sequence in common.reached.items() if "R52" in common.judged else ():
             for push in common.legal_pushes(state):
                 writer = common.writer(*sequence, size=ROOM)

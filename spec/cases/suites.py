@@ -12,6 +12,8 @@ from syncedmem.model import Input, hsi_suite, space, tour
 from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences, counter_sequences, cycles
 
+from ..memory.claims import offers_of
+from ..memory.policy import absent_of
 from ..record.steps import OWN, Buffer, Step
 from .objects import UNADOPTED, ObjectSuites
 from .writing import ROOM, SIZE, Writer
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Machine, State
 
+    from ..kit.trial import Bench
     from ..record.steps import Case, How
 
 __all__ = ["Suites"]
@@ -32,54 +35,41 @@ _AROUND = 16
 
 
 class Suites:
-    """The suites for memories of one kind.
+    """The suites for the memories of a subject.
 
     Parameters
+    ----------
+    bench : Bench
+
+    Attributes
     ----------
     machine : Machine
     safe : bool
         Whether promises beyond Caffe's are tested.
     level : str
         How much is observed.
-    smallest : int
-        The smallest size that is tested, in bytes.
-    offers : collection of str
+    offers : frozenset of str
         What can be asked of the subject besides calls: ``own_buffer``, ``drop``.
-    judged : collection of str
+    judged : frozenset of str
         The numbers of the requirements by which is judged.
-    absent : collection of str
-        Sides that this build lacks.
-    hosts : collection of str
+    hosts : frozenset of str
         The sides that are host memory.
-
-    Attributes
-    ----------
     reached : mapping of State to tuple of Input
         For each state of the machine the shortest way to it.
     calls, endings, reads : list of Input
         The calls of the machine; those that end a memory; those that read.
     """
 
-    def __init__(  # noqa: PLR0913 -- what there is to know of a subject
-        self,
-        machine: Machine,
-        *,
-        safe: bool,
-        level: str,
-        smallest: int,
-        offers: Iterable[str],
-        judged: Iterable[str],
-        absent: Iterable[str] = (),
-        hosts: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, bench: Bench) -> None:
+        subject, machine = bench.subject, bench.world.machine
         self.machine: Machine = machine
-        self.safe: bool = safe
-        self.level: str = level
-        self.offers: frozenset[str] = frozenset(offers)
-        self.judged: frozenset[str] = frozenset(judged)
-        self.hosts: frozenset[str] = frozenset(hosts)
-        self._smallest = smallest
-        self._absent = frozenset(absent)
+        self.safe: bool = bench.world.safe
+        self.level: str = subject.level
+        self.offers: frozenset[str] = offers_of(subject)
+        self.judged: frozenset[str] = frozenset(name.partition("-")[0] for name in bench.judged)
+        self.hosts: frozenset[str] = frozenset(filter(subject.is_host, machine.sides))
+        self._smallest = subject.smallest
+        self._absent = absent_of(subject)
         self.reached: Mapping[State, tuple[Input, ...]] = access_sequences(machine)
         self._inputs = stepper(machine).inputs(end=True)
         self.calls: list[Input] = [Input(it) for it in machine.calls.values()]

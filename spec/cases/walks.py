@@ -18,8 +18,7 @@ from syncedmem.model.states import stepper
 from syncedmem.model.suites import access_sequences
 
 from ..engine.search import Generated, Taken, Walking, WalkSearch
-from ..engine.shrinking import shortest
-from ..kit.trial import Trial, plainer, run_case
+from ..kit.trial import Trial, shortened
 from ..record.steps import Step
 from .writing import Writer
 
@@ -29,12 +28,11 @@ if TYPE_CHECKING:
     from syncedmem.model import Input
 
     from ..engine.report import SuiteRun
-    from ..engine.subject import Subject
     from ..engine.violation import Violation
     from ..kit.trial import Bench
     from ..record.steps import Case, How
 
-__all__ = ["Kind", "Walked", "search", "state_machine"]
+__all__ = ["Walked", "search", "state_machine"]
 
 LONGEST = 14
 _MOST = 3
@@ -43,27 +41,6 @@ _STARTS = 14
 # Hypothesis tries the first size first, and shrinks to it, so it must not be zero.
 _SIZES = (3, 1, 64, 0, 255, 4096, 4097)
 _LARGE = (1 << 20, (2 << 20) + 1, 5 << 20)
-
-
-class Kind(NamedTuple):
-    """What memories a walk has.
-
-    Attributes
-    ----------
-    bench : Bench
-    level : str
-        How much is observed.
-    smallest, largest : float
-        The sizes that they may have, in bytes.
-    objects : bool
-        Whether they are objects of Python.
-    """
-
-    bench: Bench
-    level: str
-    smallest: int
-    largest: float
-    objects: bool = False
 
 
 class _Move(NamedTuple):
@@ -80,27 +57,32 @@ class Walked:
 
     Parameters
     ----------
-    kind : Kind
+    bench : Bench
     """
 
-    def __init__(self, kind: Kind) -> None:
-        self._kind = kind
-        self.trial: Trial = Trial(kind.bench)
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self.trial: Trial = Trial(bench)
         self.writers: list[Writer] = []
         self.kinds: Counter[str] = Counter()
         self.start: Hashable = None
 
     def make(self, size: int) -> None:
         """Make a memory."""
-        fitting = int(min(max(size, self._kind.smallest), self._kind.largest))
-        machine, number = self.trial.world.machine, len(self.writers)
-        kind = self._kind
-        drops = any(it.startswith("P04") for it in kind.bench.judged)
-        self.writers.append(Writer(machine, fitting, number, safe=kind.bench.world.safe, level=kind.level, drops=drops))
+        bench, number = self._bench, len(self.writers)
+        fitting = int(min(max(size, bench.subject.smallest), bench.subject.largest))
+        machine, drops = bench.world.machine, any(it.startswith("P04") for it in bench.judged)
+        level = bench.subject.level
+        self.writers.append(Writer(machine, fitting, number, safe=bench.world.safe, level=level, drops=drops))
         for setting in machine.settings.values():  # a machine begins with these
             if self.trial.world.settings[setting.name] != setting.initial:
                 self.trial.take(Step("set", number, setting.name, value=setting.initial))
         self.trial.take(self.writers[-1].steps[0])
+
+    def move_and_count(self, number: int, move: _Move) -> None:
+        """Make a move, and count it, unless it was left out."""
+        if kind := self.move(number, move):
+            self.kinds[kind] += 1
 
     def move(self, number: int, move: _Move) -> str:
         """Make a move of one memory, and look at the others; return its kind, empty if it was left out."""
@@ -137,16 +119,16 @@ class Walked:
 class MemoryWalk(Walking):
     """A walk of up to three memories; `state_machine` adds a rule for each input of a machine."""
 
-    kind: Kind
+    bench: Bench
 
     def __init__(self) -> None:
-        self._memories = Walked(self.kind)
+        self._memories = Walked(self.bench)
         super().__init__(self._memories)
 
     @classmethod
     def let_go(cls) -> None:
         super().let_go()
-        del cls.kind
+        del cls.bench
 
     def begin(self, size: int, way: tuple[Input, ...]) -> int:
         """Make a memory, and bring it into the state that a sequence reaches."""
@@ -161,14 +143,10 @@ class MemoryWalk(Walking):
 
     def move(self, number: int, move: _Move) -> None:
         """Make a move of one memory."""
-        self.act(partial(self._count, number, move))
-
-    def _count(self, number: int, move: _Move) -> None:
-        if kind := self._memories.move(number, move):
-            self._memories.kinds[kind] += 1
+        self.act(partial(self._memories.move_and_count, number, move))
 
 
-def state_machine(kind: Kind, ways: Sequence[tuple[Input, ...]] = ()) -> type[MemoryWalk]:
+def state_machine(bench: Bench, ways: Sequence[tuple[Input, ...]] = ()) -> type[MemoryWalk]:
     """A `hypothesis.stateful.RuleBasedStateMachine` over memories, with a rule for each input of their machine.
 
     A memory starts in a state of the machine that Hypothesis draws.  Every step is compared.  Actions are made to fail
@@ -176,18 +154,19 @@ def state_machine(kind: Kind, ways: Sequence[tuple[Input, ...]] = ()) -> type[Me
 
     Parameters
     ----------
-    kind : Kind
+    bench : Bench
     ways : sequence of tuple of Input
         The sequences by which the first memory starts; if there are none, one for each state of the machine.
     """
-    machine = kind.bench.world.machine
+    machine = bench.world.machine
+    failures, objects = bench.world.safe and bench.subject.level >= "L3", bench.subject.program is None
     every = tuple(access_sequences(machine).values())
     small = st.sampled_from(_SIZES)
     # A large memory takes a thousand times as long as a small one, and suites have large ones too.
     size = st.one_of(small, small, small, st.integers(1, 300), st.sampled_from((*_SIZES * 2, *_LARGE)))
     memories: Bundle[int] = Bundle("memories")
     rules: dict[str, object] = {
-        "kind": kind,
+        "bench": bench,
         "memories": memories,
         "begin_first": initialize(target=memories, size=size, way=st.sampled_from(ways or every))(MemoryWalk.begin),
         "begin_another": rule(target=memories, size=small, way=st.sampled_from(every))(
@@ -196,8 +175,7 @@ def state_machine(kind: Kind, ways: Sequence[tuple[Input, ...]] = ()) -> type[Me
     }
     for entry in stepper(machine).inputs(end=True):
         name = re.sub(r"\W+", "_", f"rule {len(rules)} {entry}")
-        failures = kind.bench.world.safe and kind.level >= "L3"
-        moves = st.sampled_from(_moves(entry, failures=failures, objects=kind.objects))
+        moves = st.sampled_from(_moves(entry, failures=failures, objects=objects))
         rules[name] = rule(number=memories, move=moves)(_named(name))
     return type("MemoryWalk", (MemoryWalk,), rules)
 
@@ -225,13 +203,12 @@ def _moves(entry: Input, *, failures: bool, objects: bool) -> list[_Move]:
     return [*plain, *plain, *failing, *stumbling]
 
 
-def search(kind: Kind, subject: Subject, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
+def search(bench: Bench, suite: SuiteRun, steps: int, seed: int) -> Violation | None:
     """Take walks with at least `steps` moves, from all states; return the violation of the first that fails.
 
     Parameters
     ----------
-    kind : Kind
-    subject : Subject
+    bench : Bench
     suite : SuiteRun
         It gets what is generated.
     steps : int
@@ -239,14 +216,11 @@ def search(kind: Kind, subject: Subject, suite: SuiteRun, steps: int, seed: int)
     seed : int
         The same seed gives the same walks.
     """
-    ways = tuple(access_sequences(kind.bench.world.machine).values())
+    ways = tuple(access_sequences(bench.world.machine).values())
     generated = suite.generated = Generated(steps, len(ways))
 
     def walking() -> type[Walking]:
         rarest = sorted(ways, key=lambda way: generated.starts[way])[:_STARTS]
-        return state_machine(kind, rarest)
+        return state_machine(bench, rarest)
 
-    def shortened(walk: Case, violation: Violation) -> Violation:
-        return shortest(walk, violation, partial(run_case, kind.bench), simpler=plainer, program=subject.program)
-
-    return WalkSearch(generated, LONGEST, shortened, suite).search(walking, str(seed))
+    return WalkSearch(generated, LONGEST, partial(shortened, bench), suite).search(walking, str(seed))

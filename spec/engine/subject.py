@@ -81,7 +81,38 @@ class BlobMaker(Protocol):
 
 
 class RemoteProgram(Protocol):
-    """A program under test, which keeps the requests that it was sent."""
+    """A program under test, asked in the words of the protocol of ports; it keeps the requests that it was sent.
+
+    Attributes
+    ----------
+    protocol : Protocol
+        Its words.
+    level : str
+    hello : dict
+        What it said of itself.
+    streams, buffers : int
+        How many it has been told of.
+    """
+
+    protocol: Any
+    level: Any
+    hello: dict[str, Any]
+    streams: int
+    buffers: int
+
+    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        """The answer to a request.
+
+        Raises
+        ------
+        Violation
+            If there is none, or one that is none.
+        """
+        ...
+
+    def next_id(self) -> int:
+        """The number of the next request, which no memory has."""
+        ...
 
     @property
     def largest(self) -> int:

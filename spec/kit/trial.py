@@ -1,63 +1,63 @@
-"""A case while it runs: each step is done, seen and compared."""
+"""A case while it runs: each step is done, seen and compared; and the shortest case that fails alike."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
+from ..engine.report import Tolerance
+from ..engine.shrinking import shortest
 from ..engine.violation import Violation
-from ..record.observation import NOTHING, Observation
+from ..memory.claims import requirements_for
+from ..memory.policy import absent_of, without_mute
+from ..record.compare import Comparison, Judge
 from ..record.steps import Step
 from ..record.world import REFUSED_BY_US, World
-from ..requirements import REQUIREMENTS
+from ..requirements import HARMLESS, REQUIREMENTS
+from ..subjects.objects import ObjectMemories
+from ..subjects.programs import ProgramMemories
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from syncedmem.model import Input, State
 
-    from ..record.compare import Comparison, Difference
+    from ..engine.subject import Subject
+    from ..record.compare import Difference
+    from ..record.observation import Observation
     from ..record.steps import Case
-    from ..subjects.performer import Performer
 
-__all__ = ["Bench", "Trial", "Watch", "plainer", "run_case"]
+    Performer = ObjectMemories | ProgramMemories
+
+__all__ = ["Bench", "Trial", "bench_of", "comparison_of", "performer_of", "plainer", "run_case", "shortened"]
 
 
-@dataclass(frozen=True)
-class Bench:
-    """What is tested, and by what.
+class Bench(NamedTuple):
+    """A subject, and what it is judged by.
 
     Attributes
     ----------
-    performer : Performer
+    subject : Subject
+    performer : ObjectMemories or ProgramMemories
+        Does steps, and says what is seen.
     world : World
         Without memories.
     comparison : Comparison
-    judged : collection of str
+    judged : tuple of str
         The requirements by which is judged.
     """
 
+    subject: Subject
     performer: Performer
     world: World
     comparison: Comparison
-    judged: Collection[str]
+    judged: tuple[str, ...]
 
-
-class Watch:
-    """Compares what is seen of memories, step by step.
-
-    Parameters
-    ----------
-    performer : Performer
-    comparison : Comparison
-    """
-
-    def __init__(self, performer: Performer, comparison: Comparison) -> None:
-        self._performer = performer
-        self._comparison = comparison
-        self._due: dict[int, Observation] = {}
-        self._seen: dict[int, Observation] = {}
-        performer.begin()
+    def begin(self) -> None:
+        """Let a new case begin."""
+        self.performer.begin()
+        self.comparison.begin()
 
     def first(self, step: Step, settings: Mapping[str, str], due: Observation) -> Difference | None:
         """Do a step, and return the first difference from what must be seen.
@@ -66,17 +66,32 @@ class Watch:
         ------
         Violation
         """
-        return self.compared(step, due, self._performer.perform(step, settings, due.sides, due.buffers))
+        return self.comparison.after(step, due, self.performer.perform(step, settings, due.sides, due.buffers))
 
-    def compared(self, step: Step, due: Observation, seen: Observation) -> Difference | None:
-        """The first difference of what is seen after a step from what must be."""
-        before, earlier = (them.get(step.memory, NOTHING) for them in (self._due, self._seen))
-        found = self._comparison.first(step, before, due, seen, earlier)
-        if found is None and due is not NOTHING:
-            self._due[step.memory] = due
-            if seen.live is not None:
-                self._seen[step.memory] = seen
-        return found
+
+def performer_of(subject: Subject) -> Performer:
+    """What does steps on the memories of a subject."""
+    return ObjectMemories(subject) if subject.program is None else ProgramMemories(subject.program)
+
+
+def bench_of(subject: Subject, tolerance: Tolerance | None = None) -> Bench:
+    """A subject, judged by every requirement that it can be judged by."""
+    machine, judged = without_mute(subject.machine, subject.policy), requirements_for(subject)
+    world = World.of(machine, subject.policy, safe=subject.profile == "safe")
+    performer, tolerated = performer_of(subject), tolerance or Tolerance()
+
+    def excused(requirement: str) -> bool:
+        return requirement in HARMLESS and tolerated.excuses(requirement)
+
+    judge = Judge(judged, level=subject.level, excused=excused)
+    return Bench(subject, performer, world, comparison_of(subject, judge, performer, safe=world.safe), judged)
+
+
+def comparison_of(subject: Subject, judge: Judge, performer: Performer, *, safe: bool) -> Comparison:
+    """The comparison for the memories of a subject."""
+    hosts = {side for side in subject.machine.sides if subject.is_host(side)}
+    alone = bool(absent_of(subject))
+    return Comparison(subject.machine, judge, safe=safe, hosts=hosts, alone=alone, defers=performer.defers)
 
 
 @dataclass
@@ -104,7 +119,7 @@ class Trial:
 
     def __post_init__(self) -> None:
         self.world = self.bench.world
-        self._watch = Watch(self.bench.performer, self.bench.comparison)
+        self.bench.begin()
 
     @property
     def steps(self) -> int:
@@ -129,7 +144,7 @@ class Trial:
         if step.how == "other":
             step, due, after, difference = self._stumbled(step, due, after)
         else:
-            difference = self._watch.first(step, self.world.settings, due)
+            difference = self.bench.first(step, self.world.settings, due)
         if difference is not None:
             name, message = difference
             raise self.bench.performer.violation(*self._blamed(step, name, message))
@@ -152,7 +167,7 @@ class Trial:
         seen = self.bench.performer.perform(step, self.world.settings, self.world.machine.sides, buffers)
         if not seen.blown:
             step, (failed, after) = plain, done
-        return step, failed, after, self._watch.compared(step, failed, seen)
+        return step, failed, after, self.bench.comparison.after(step, failed, seen)
 
     def _meant(self, step: Step) -> Step:
         """A step whose action can fail: in this state the call may have fewer, or be refused."""
@@ -226,6 +241,11 @@ def _of_refused(bench: Bench, trial: Trial, found: Violation) -> Violation:
         return found
     message = f"after calls that were refused: {found.requirement}: {found.message}"
     return Violation(_UNCHANGED, message, found.statements)
+
+
+def shortened(bench: Bench, case: Case, violation: Violation) -> Violation:
+    """The violation of the shortest case that breaks the same requirement."""
+    return shortest(case, violation, partial(run_case, bench), simpler=plainer, program=bench.subject.program)
 
 
 def plainer(step: Step) -> list[Step]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from ..requirements import lacking, requirements_of
 from ..requirements.memory import MEMORY_OF_MACHINES, MEMORY_OF_OBJECTS
-from .policy import mute_calls
+from .policy import absent_of, mute_calls
 
 if TYPE_CHECKING:
     from syncedmem.model.interface import Allocator
 
     from ..engine.subject import Subject
 
-__all__ = ["not_judged", "requirements_for"]
+__all__ = ["not_judged", "offers_of", "requirements_for"]
 
 
 @lru_cache(maxsize=4)
@@ -31,21 +31,10 @@ def not_judged(subject: Subject) -> dict[str, str]:
 
 def _reasons(subject: Subject) -> dict[str, str]:
     """Why each requirement of its profile is not judged of a subject; empty if it is."""
-    alone = subject.device is None if subject.is_caffe else bool(subject.policy and subject.policy.absent)
-    offered = {"no device" if alone else "device"}
-    if subject.device is not None and subject.elsewhere is not None:
-        offered.add("another device")
-        if subject.check_device and _becomes_current(subject.elsewhere, subject.device):
-            offered.add("device check")
-    if getattr(subject.device, "current_stream", _nothing)() is not None:
-        offered.add("current stream")
-    beyond = _beyond_its_machine(subject)
-    if alone:
+    offered, beyond = offers_of(subject), _beyond_its_machine(subject)
+    if absent_of(subject):
         beyond.setdefault("R58", "there is no device")
-    if subject.program is None:
-        offered.add("streams")
-    else:
-        offered.update(subject.program.offers)
+    if subject.program is not None:
         beyond |= dict.fromkeys(MEMORY_OF_OBJECTS, "about objects of Python")
         if "own_buffer" not in offered:
             beyond["R35"] = "the program does not answer the request own_buffer"
@@ -55,6 +44,23 @@ def _reasons(subject: Subject) -> dict[str, str]:
         for name, it in found.items()
         if it.profile in ("caffe", subject.profile)
     }
+
+
+def offers_of(subject: Subject) -> frozenset[str]:
+    """What a subject offers to be tested with: devices, and what can be asked of it besides calls."""
+    offered = {"no device" if absent_of(subject) else "device"}
+    if subject.device is not None and subject.elsewhere is not None:
+        offered.add("another device")
+        if subject.check_device and _becomes_current(subject.elsewhere, subject.device):
+            offered.add("device check")
+    if getattr(subject.device, "current_stream", _nothing)() is not None:
+        offered.add("current stream")
+    if subject.program is not None:
+        return frozenset(offered | {*subject.program.offers})
+    hosts = [subject.place(side) for side in subject.sides if subject.is_host(side)]
+    if all(hasattr(place.empty(1), "reshape") for place in hosts):  # only NumPy's arrays can be in column order
+        offered.add("columns")
+    return frozenset(offered | {"streams", "own_buffer", "drop", "objects"})
 
 
 def _becomes_current(other: Allocator, device: Allocator) -> bool:

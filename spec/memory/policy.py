@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Machine
 
+    from ..engine.subject import Subject
+
 __all__ = [
     "CAFFE",
     "CPU_ONLY",
@@ -132,6 +134,12 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
     dict.fromkeys(caffe.EDITIONS, CAFFE) | {"early": EARLY, "cpu_only": CPU_ONLY}
 )
 """The policy of each edition, by its name: Caffe's, unless it has one of its own."""
+
+
+def absent_of(subject: Subject) -> frozenset[str]:
+    """The sides that the memories of a subject lack."""
+    policy = POLICIES[subject.machine.name] if subject.is_caffe else subject.policy
+    return frozenset() if policy is None else policy.absent
 
 
 def mute_calls(machine: Machine, policy: Policy | None) -> frozenset[str]:

@@ -1,6 +1,7 @@
-"""The comparison: the only code that says which requirement is broken.
+"""The comparison: says which requirement the first difference breaks.
 
-It does not know who was seen: an object of Python, a program, a vector, or a recorded run.
+It does not know who was seen: an object of Python, a program, a vector, or a recorded run.  What is wrong whatever is
+expected, such as a free of what is not allocated, has its requirement already, from who saw it (`Observation.wrong`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..engine.contents import contrasted
 from ..requirements import REQUIREMENTS, seen_as
+from .observation import NOTHING
 from .steps import CANARY, OWN, content
 from .world import FAILED, REFUSED_BY_US
 
@@ -71,18 +73,19 @@ class Judge:
 
     Attributes
     ----------
-    level : str
+    judged, level
+        The parameters.
     """
 
     def __init__(self, judged: Collection[str], *, level: str, excused: Callable[[str], bool]) -> None:
+        self.judged: Collection[str] = judged
         self.level: str = level
-        self._judged = judged
         self._excused = excused
 
     def takes(self, requirement: str) -> str:
         """The requirement that a difference counts for; empty if it does not count."""
         name = seen_as(requirement, self.level)
-        return name if name in self._judged and not self._excused(name) else ""
+        return name if name in self.judged and not self._excused(name) else ""
 
     def first(self, found: Iterable[Found]) -> Difference | None:
         """The first of some differences that counts."""
@@ -91,15 +94,12 @@ class Judge:
 
 
 class Comparison:
-    """Compares what is seen with what must be.
+    """Compares what is seen of memories with what must be, step by step.
 
     Parameters
     ----------
     machine : Machine
-    judged : collection of str
-        The requirements by which is judged; a difference that breaks another one is none.
-    level : str
-        How much is observed: what it does not show is a wrong head, or wrong bytes.
+    judge : Judge
     safe : bool
         Whether promises beyond Caffe's are judged.
     hosts : collection of str
@@ -108,26 +108,13 @@ class Comparison:
         Whether there is no device.
     defers : bool
         Whether a queued push happens only when somebody waits, so that one that waits for its copy is noticed.
-    excused : callable
-        Whether a requirement is excepted, and what comes after can be judged all the same.
     """
 
     def __init__(  # noqa: PLR0913 -- what there is to know of a subject
-        self,
-        machine: Machine,
-        judged: Collection[str],
-        *,
-        level: str,
-        safe: bool,
-        hosts: Collection[str],
-        alone: bool,
-        defers: bool,
-        excused: Callable[[str], bool],
+        self, machine: Machine, judge: Judge, *, safe: bool, hosts: Collection[str], alone: bool, defers: bool
     ) -> None:
         self._machine = machine
-        self._judge = Judge(judged, level=level, excused=excused)
-        self._judged = judged
-        self._level = level
+        self._judge = judge
         self._safe = safe
         self._hosts = hosts
         self._alone = alone
@@ -136,6 +123,22 @@ class Comparison:
             self._actions, self._refusal, self._flights, self._live, self._lifetimes, self._state, self._view,
             self._bytes, self._older,
         )  # fmt: skip
+        self.begin()
+
+    def begin(self) -> None:
+        """Let a new case begin."""
+        self._due: dict[int, Observation] = {}
+        self._seen: dict[int, Observation] = {}
+
+    def after(self, step: Step, due: Observation, seen: Observation) -> Difference | None:
+        """The first difference of what is seen after a step of a case from what must be."""
+        before, earlier = (them.get(step.memory, NOTHING) for them in (self._due, self._seen))
+        found = self.first(step, before, due, seen, earlier)
+        if found is None and due is not NOTHING:
+            self._due[step.memory] = due
+            if seen.live is not None:
+                self._seen[step.memory] = seen
+        return found
 
     def first(
         self, step: Step, before: Observation, due: Observation, seen: Observation, earlier: Observation
@@ -267,7 +270,7 @@ class Comparison:
             if self._defers and not seen.flying:
                 yield "R21", f"{step.name} waited for its copy"
             given, used = due.flying[0][0], [it.stream for it in seen.actions or () if it.does == "push"]
-            if self._level >= "L4" and used[-1:] != [given]:
+            if self._judge.level >= "L4" and used[-1:] != [given]:
                 told = _stream(used[-1]) if used else "no stream"
                 yield "R58", f"the push was queued on {told}, not on {_stream(given)}, which it was given"
         elif due.flying == () and seen.flying:
@@ -289,7 +292,7 @@ class Comparison:
                 told = f"still allocated after the failure: {_sizes(new)}" if new else "something was freed"
                 yield "R33", told
         elif step.does == "drop" and seen.live:
-            number = "P04" if _NAMED["P04"] in self._judged else "R55"
+            number = "P04" if _NAMED["P04"] in self._judge.judged else "R55"
             yield number, f"still allocated after the memory was dropped: {_sizes(seen.live.values())}"
         elif not due.refused and self._does(step) == "release" and seen.live:
             yield "R27", f"still allocated after release: {_sizes(seen.live.values())}"

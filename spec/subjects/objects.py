@@ -137,7 +137,23 @@ class ObjectMemories:
     def perform(
         self, step: Step, settings: Mapping[str, str], sides: Collection[str], buffers: Collection[str]
     ) -> Observation:
-        """Do a step; see `syncedmem.spec.subjects.performer.Performer`."""
+        """Do a step.
+
+        Parameters
+        ----------
+        step : Step
+        settings : mapping of str to str
+            Those of the machine.
+        sides : collection of str
+            The sides to look at; others may be shown too.
+        buffers : collection of str
+            The buffers of the caller to look at.
+
+        Raises
+        ------
+        Violation
+            If there is no answer, or one that is none.
+        """
         if self._subject.journal is not None:
             before = step._replace(write=None) if step.does == "call" else step
             self._subject.journal([*self._done, Done(before)])

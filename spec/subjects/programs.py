@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..engine.subject import RemoteProgram, Subject
+from ..engine.subject import Subject
 from ..record.ledger import Ledger
 from ..record.observation import NOTHING, UNSAID, Action, Observation
 from ..record.steps import CANARY, OWN, content
@@ -14,45 +14,11 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Call
 
+    from ..engine.subject import RemoteProgram
     from ..engine.violation import Violation
     from ..record.steps import Buffer, Step
 
-__all__ = ["Program", "ProgramMemories", "actions_told", "check_failure"]
-
-
-class Program(RemoteProgram, Protocol):
-    """A program that is asked in the words of the protocol of ports; `syncedmem.spec.ports.process.Port` is one.
-
-    Attributes
-    ----------
-    protocol : Protocol
-        Its words.
-    level : str
-    hello : dict
-        What it said of itself.
-    streams, buffers : int
-        How many it has been told of.
-    """
-
-    protocol: Any
-    level: Any
-    hello: dict[str, Any]
-    streams: int
-    buffers: int
-
-    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
-        """The answer to a request.
-
-        Raises
-        ------
-        Violation
-            If there is none, or one that is none.
-        """
-        ...
-
-    def next_id(self) -> int:
-        """The number of the next request, which no memory has."""
-        ...
+__all__ = ["ProgramMemories", "actions_told", "check_failure"]
 
 
 class _Asked(NamedTuple):
@@ -68,12 +34,11 @@ class ProgramMemories:
 
     Parameters
     ----------
-    port : Program
-
+    port : RemoteProgram
     """
 
-    def __init__(self, port: Program) -> None:
-        self._program: Program = port
+    def __init__(self, port: RemoteProgram) -> None:
+        self._program: RemoteProgram = port
         self._flags = port.protocol.attributes - {"size"}
         self._forget()
 
@@ -106,7 +71,7 @@ class ProgramMemories:
     def perform(
         self, step: Step, settings: Mapping[str, str], sides: Collection[str], buffers: Collection[str]
     ) -> Observation:
-        """Do a step; see `syncedmem.spec.subjects.performer.Performer`."""
+        """Do a step; see `syncedmem.spec.subjects.objects.ObjectMemories.perform`."""
         del sides  # a port shows them all
         if step.does == "set":
             return NOTHING
@@ -300,7 +265,7 @@ def actions_told(protocol: Any, answer: dict[str, Any]) -> Iterator[Action]:
         )  # fmt: skip
 
 
-def check_failure(program: Program, actions: Iterable[Action], told: int) -> None:
+def check_failure(program: RemoteProgram, actions: Iterable[Action], told: int) -> None:
     """Refuse an action that was told to fail, and did not.
 
     Raises

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.violation import Violation
-from ..kit.trial import Watch
-from ..record.compare import Comparison
+from ..kit.trial import comparison_of, performer_of
+from ..record.compare import Judge
 from ..record.observation import NOTHING, Observation
 from ..record.steps import OWN, Buffer, Step
 from ..requirements import REQUIREMENTS
-from ..subjects.performer import performer_of
 from .operations import due_of, step_of
 
 if TYPE_CHECKING:
@@ -62,13 +61,15 @@ def replay(subject: Subject, vector: dict[str, Any]) -> Difference | None:
         The first difference; None if there is none.
     """
     performer = performer_of(subject)
-    watch = Watch(performer, _comparison(subject, defers=performer.defers))
+    judge = Judge(REQUIREMENTS, level=subject.level, excused=lambda _: False)  # every difference counts
+    comparison = comparison_of(subject, judge, performer, safe=False)
+    performer.begin()
     settings = {it.name: it.initial for it in subject.machine.settings.values()}
     steps = _Steps(subject, vector)
     for number, step, due in steps.told():
         word = vector["steps"][number]["call"] if step.does != "new" else "new"
         try:
-            found = watch.first(step, settings, due)
+            found = comparison.after(step, due, performer.perform(step, settings, due.sides, due.buffers))
         except Violation as violation:
             return Difference(number, word, violation.requirement, violation.message)
         if found is not None:
@@ -76,20 +77,6 @@ def replay(subject: Subject, vector: dict[str, Any]) -> Difference | None:
         if step.does == "set":
             settings[step.name] = step.value
     return None
-
-
-def _comparison(subject: Subject, *, defers: bool) -> Comparison:
-    """Every difference counts, from what a vector says and the subject shows."""
-    return Comparison(
-        subject.machine,
-        REQUIREMENTS,
-        level=subject.level,
-        safe=False,
-        hosts={side for side in subject.machine.sides if subject.is_host(side)},
-        alone=subject.is_caffe and subject.device is None,
-        defers=defers,
-        excused=lambda _: False,
-    )
 
 
 class _Steps:

@@ -13,8 +13,7 @@ from subjects import device_subject, host_subject
 from syncedmem.runtime.devices.host import cpu_allocator
 from syncedmem.spec import Violation, check_conformance
 from syncedmem.spec.conformance import suites_of
-from syncedmem.spec.kit.bench import bench_of
-from syncedmem.spec.kit.trial import Trial, run_case
+from syncedmem.spec.kit.trial import Trial, bench_of, run_case
 from syncedmem.spec.record.steps import Buffer, Step
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from syncedmem.model import Call, caffe
 from syncedmem.runtime import CPUDeviceAllocator
 from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.engine.call_log import CallLog, InjectedFailure, RecordingAllocator
-from syncedmem.spec.kit.bench import bench_of
-from syncedmem.spec.kit.trial import run_case
+from syncedmem.spec.kit.trial import bench_of, run_case
 from syncedmem.spec.memory.oracle import Oracle, Wanted
 
 PETSC = machines.POLICIES[machines.PETSC]

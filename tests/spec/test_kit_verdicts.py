@@ -15,8 +15,7 @@ from syncedmem.model import caffe
 from syncedmem.spec import Violation, check_conformance
 from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.engine.contents import contrasted, pattern
-from syncedmem.spec.kit.bench import bench_of
-from syncedmem.spec.kit.trial import run_case
+from syncedmem.spec.kit.trial import bench_of, run_case
 from syncedmem.spec.record.steps import Buffer
 
 if TYPE_CHECKING:

@@ -20,13 +20,12 @@ from subjects import GPU_READ, PUSH, READ, RELEASE, WRITE, device_subject, refer
 from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
 from syncedmem.model import caffe
 from syncedmem.spec import Coverage, ReferenceMemory, Subject, Violation, check_conformance, state_machine
-from syncedmem.spec.cases.walks import Kind, search
+from syncedmem.spec.cases.walks import search
 from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.engine.report import SuiteRun
 from syncedmem.spec.engine.search import Generated
 from syncedmem.spec.engine.shrinking import shortest
-from syncedmem.spec.kit.bench import bench_of
-from syncedmem.spec.kit.trial import Trial, plainer, run_case
+from syncedmem.spec.kit.trial import Trial, bench_of, plainer, run_case
 from syncedmem.spec.requirements import PROFILES, Level, Profile
 
 if TYPE_CHECKING:
@@ -44,8 +43,7 @@ def watched(steps: int, seed: int, see: Callable[[Trial], object]) -> Generated:
             see(trials[0])
 
     suite, subject = Watching("walks", Coverage(caffe.CAFFE)), reference_subject()
-    kind = Kind(bench_of(subject), subject.level, subject.smallest, subject.largest, objects=True)
-    assert search(kind, subject, suite, steps, seed) is None
+    assert search(bench_of(subject), suite, steps, seed) is None
     assert suite.generated is not None
     return suite.generated
 
@@ -214,11 +212,11 @@ def test_released_memories_of_the_caffe_profile_are_left_alone() -> None:
 def test_nothing_that_was_tested_is_kept(make: Any) -> None:
     """Hypothesis keeps each class of walks as long as the process lives; a long run of pytest has many."""
     subject = device_subject(make)
-    kind = Kind(bench_of(subject), subject.level, subject.smallest, subject.largest, objects=True)
-    suite, gone = SuiteRun("walks", Coverage(caffe.CAFFE), shorten=False), weakref.ref(kind.bench.performer)
-    found = search(kind, subject, suite, 50, 0)
+    bench = bench_of(subject)
+    suite, gone = SuiteRun("walks", Coverage(caffe.CAFFE), shorten=False), weakref.ref(bench.performer)
+    found = search(bench, suite, 50, 0)
     assert (found is None) == (make is ReferenceMemory)
 
-    del kind, suite, found
+    del bench, suite, found
     gc.collect()
     assert gone() is None

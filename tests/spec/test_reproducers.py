@@ -24,8 +24,7 @@ from syncedmem.spec.blob.trial import blob_bench
 from syncedmem.spec.blob.trial import run_case as run_blobs
 from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.conformance import suites_of
-from syncedmem.spec.kit.bench import bench_of
-from syncedmem.spec.kit.trial import run_case
+from syncedmem.spec.kit.trial import bench_of, run_case
 from syncedmem.spec.subjects.python import program_of
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from exported import exported
 from syncedmem.spec.conformance import suites_of
 from syncedmem.spec.engine.supervisor import Limits
 from syncedmem.spec.engine.violation import Violation
-from syncedmem.spec.kit.bench import bench_of
-from syncedmem.spec.kit.trial import run_case
+from syncedmem.spec.kit.trial import bench_of, run_case
 from syncedmem.spec.ports.conformance import Claim, conform_program
 from syncedmem.spec.ports.harness import abi, heap
 from syncedmem.spec.ports.harness.heap import Heap

@@ -17,8 +17,7 @@ from syncedmem.spec import Violation, check_conformance
 from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.engine.report import Tolerance
 from syncedmem.spec.engine.shrinking import shortest
-from syncedmem.spec.kit.bench import bench_of
-from syncedmem.spec.kit.trial import plainer, run_case
+from syncedmem.spec.kit.trial import bench_of, plainer, run_case
 from syncedmem.spec.ports.harness import abi
 from syncedmem.spec.ports.harness.library import Library, LibraryError
 from syncedmem.spec.ports.targets import subject_of

@@ -19,8 +19,7 @@ from syncedmem.spec.cases.writing import Writer
 from syncedmem.spec.conformance import suites_of
 from syncedmem.spec.engine.shrinking import shortest
 from syncedmem.spec.engine.supervisor import Limits
-from syncedmem.spec.kit.bench import bench_of
-from syncedmem.spec.kit.trial import plainer, run_case
+from syncedmem.spec.kit.trial import bench_of, plainer, run_case
 from syncedmem.spec.memory.claims import not_judged
 from syncedmem.spec.ports.protocol import PortError
 from syncedmem.spec.ports.targets import ProgramTarget, subject_of
