@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from syncedmem.model import space, tour
 
 from ..record.steps import OWN, UNSUITABLE, Buffer, Step
+from ..record.world import REFUSED_BY_US
 from .writing import ROOM
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ __all__ = ["UNADOPTED", "ObjectSuites"]
 
 UNADOPTED = frozenset({"R35", "R36", "R37", "R38", "R39"})
 """The numbers of the requirements about what must not be adopted."""
-_REASONS = {"frozen": "R37", "spread": "R38", "kind": "R39"}
 _OWN = {True: ("block", "view", "doubles", "part", "ctypes"), False: ("view", "part")}
 """The forms of the own block, on the host and on a device."""
 _ODD = {
@@ -59,7 +59,7 @@ class ObjectSuites:
         for turn, sequence in enumerate(common.reached.values()):
             for side, adopt in common.adopting().items():
                 host = side in common.hosts
-                odd = (form for form in _ODD[host] if _REASONS[UNSUITABLE[form]] in judged and self._can(form))
+                odd = (form for form in _ODD[host] if REFUSED_BY_US[UNSUITABLE[form]] in judged and self._can(form))
                 wrong = [Buffer(OWN, side, form=form) for form in _OWN[host] if "R35" in judged]
                 wrong += [Buffer(f"{side} {form}", side, 1, form=form) for form in odd]
                 wrong += [Buffer(f"{side} nothing", side, 1, -ROOM)] if "R36" in judged else []

@@ -252,7 +252,8 @@ class Subject:
             raise InvalidArgumentError("policy", getattr(self.policy, "sides", self.policy), wanted)
         elif odd := [it for it in self.edition.sides if not it.isidentifier()]:
             raise InvalidArgumentError("edition", self.edition.name, f"a machine whose sides are names, not {odd[0]!r}")
-        if self.setting is None and (others := sorted(set(self.machine.settings) - {caffe.MODE.name})):
+        others = sorted(set(self.machine.settings) - {caffe.MODE.name})
+        if others and self.setting is None and self.program is None:  # a program is told of them with each call
             raise InvalidArgumentError("setting", None, f"a function that changes {', '.join(others)}")
         if unknown := sorted(set(self.places) - set(self.machine.sides)):
             raise InvalidArgumentError("places", unknown[0], f"one of the sides {', '.join(self.machine.sides)}")

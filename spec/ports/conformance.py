@@ -107,6 +107,11 @@ class PortReport:
         return next((result for result in self.results if result.passed), None)
 
     @property
+    def judged(self) -> Result | None:
+        """What is known at the level that the port reaches, or else at the last one that was tried."""
+        return self.reached or (self.results[-1] if self.results else None)
+
+    @property
     def passed(self) -> bool:
         """Whether it conforms at the level that was claimed, or else at the one that it names."""
         return self.reached is not None and self.reached is self.results[0]
@@ -136,15 +141,14 @@ class PortReport:
     @property
     def line(self) -> str:
         """The verdict in one line."""
-        profile, reached = self.claim.profile, self.reached
+        profile, last = self.claim.profile, self.judged
         kind = "edition" if self.edition in EDITIONS else "the machine"
         edition = "" if self.edition == DEFAULT.name else f" of {kind} {self.edition}"
         edition += ", by its table alone" if self.by_table else ""
-        last = reached or (self.results[-1] if self.results else None)
         if last is None:
             broken = ", ".join(dict.fromkeys(it.requirement for it in self.unfinished))
             return f"does not conform to {profile}{edition}: {broken or 'nothing was tested'}"
-        if reached is None:
+        if self.reached is None:
             broken = ", ".join(it.requirement for it in last.violations) or self._incomplete(last)
             return f"does not conform{last.exceptions} to {profile}/{last.level}{edition}: {broken}"
         kept = f"{last.counted} requirements, {last.covered}"
@@ -204,7 +208,7 @@ def _is_tested(level: str, top: str, claim: Claim) -> bool:
 
 
 def conform(
-    bench: Callable[[Level], Subject],
+    subject_at: Callable[[Level], Subject],
     top: str,
     claim: Claim,
     *,
@@ -215,7 +219,7 @@ def conform(
 
     Parameters
     ----------
-    bench : callable
+    subject_at : callable
         Makes the subject of a level.
     top : str
         The highest level that the port can show.
@@ -230,7 +234,7 @@ def conform(
     levels: list[Level] = [level for level in reversed(LEVELS) if _is_tested(level, top, claim)]
     report = PortReport("", claim.edition, claim, named=top)
     for level in levels:
-        subject = bench(level)
+        subject = subject_at(level)
 
         def report_on(*violations: Violation, subject: Subject = subject) -> PortReport:
             latest = PortReport(
@@ -293,10 +297,10 @@ def conform_program(
         if claim.level > top:
             raise PortError(f"{target.name} shows {top} at most, not {claim.level}")
 
-        def bench(level: Level) -> Subject:
+        def subject_at(level: Level) -> Subject:
             return subject_of(port, name, claim.profile, level, policy=policy)
 
         try:
-            return conform(bench, top, claim, progress=progress, on_change=on_change)
+            return conform(subject_at, top, claim, progress=progress, on_change=on_change)
         except UnfitError as error:
             raise PortError(str(error)) from error

@@ -211,7 +211,7 @@ def _judge(target: MakerTarget, claim: Claim, note: Callable[[list[Any]], None],
     if claim.blobs and claim.level not in ("", LEVELS[-1]):
         raise PortError(f"blobs are tested at {LEVELS[-1]}, not at {claim.level}")
 
-    def bench(level: Level) -> Subject:
+    def subject_at(level: Level) -> Subject:
         return replace(target.subject(claim.profile, level, claim.edition), journal=note)
 
-    return conform(bench, target.top(), claim, progress=progress, on_change=progress.send)
+    return conform(subject_at, target.top(), claim, progress=progress, on_change=progress.send)

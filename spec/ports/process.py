@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from syncedmem.model import EDITIONS, Machine, caffe
+from syncedmem.model import EDITIONS, Machine
 from syncedmem.model.caffe import DEFAULT
 
 from ..engine.supervisor import Command, Death, Limits
@@ -58,8 +58,6 @@ class Port:
     protocol : Protocol
     streams, buffers : int
         The number of streams and of buffers of the caller that its process has been told of.
-    settings : dict of str to str
-        The settings of its machine besides Caffe's mode.
 
     Raises
     ------
@@ -89,8 +87,6 @@ class Port:
             edition if isinstance(edition, Machine) and edition not in EDITIONS.values() else None
         )
         self.protocol: Protocol = CAFFE if self.machine is None else protocol_of(self.machine)
-        settings = self.protocol.machine.settings.values()
-        self.settings: dict[str, str] = {it.name: it.initial for it in settings if it.name != caffe.MODE.name}
         self._edition = edition.name if isinstance(edition, Machine) else edition
         self._limits = replace(limits, answer=_LONGEST_ANSWER)
         self._command: Command | None = None

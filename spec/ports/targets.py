@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from syncedmem.model import InvalidArgumentError, SyncedMemoryError
 from syncedmem.model.caffe import CPU_ONLY, DEFAULT
@@ -40,6 +40,7 @@ __all__ = [
     "command_target",
     "library_target",
     "maker_of",
+    "port_target",
     "subject_of",
     "target",
 ]
@@ -106,9 +107,22 @@ class ProgramTarget:
         Its machine, if that is not Caffe's.
     """
 
+    ending: ClassVar[str] = ".jsonl"
+    """That of the file of what shows a finding: requests."""
+
     name: str
     arguments: tuple[str, ...]
     own: OwnMachine = _CAFFE
+
+    @property
+    def as_written(self) -> str:
+        """As a command line has it."""
+        of_command = tuple(shlex.split(self.name)) == self.arguments
+        return f"{'--command ' if of_command else ''}{shlex.quote(self.name)}"
+
+    def running(self, file: Path) -> str:
+        """The command that sends it the requests of a file."""
+        return f"{shlex.join(self.arguments)} < {shlex.quote(str(file))}"
 
     def connect(self, limits: Limits, edition: str) -> Port:
         """The program, which has said hello.
@@ -160,7 +174,7 @@ def subject_of(port: Port, name: str, profile: Profile, level: Level, *, policy:
     if not places:
         raise PortError(f"the machine {port.machine.name} has no sides, so its memories hold nothing")
     host, device = next(iter(places.values())), next(reversed(places.values()))
-    options |= {"edition": port.machine, "policy": policy, "places": places, "setting": port.settings.__setitem__}
+    options |= {"edition": port.machine, "policy": policy, "places": places}
     try:
         return Subject(name, _made_there, host, device, profile, **options)
     except InvalidArgumentError as error:
@@ -181,9 +195,21 @@ class MakerTarget:
         Their machine, if that is not Caffe's.
     """
 
+    ending: ClassVar[str] = ".py"
+
     name: str
     allocators: tuple[Callable[[], Any], Callable[[], Any]]
     own: OwnMachine = _CAFFE
+
+    @property
+    def as_written(self) -> str:
+        """As a command line has it."""
+        return shlex.quote(self.name)
+
+    @staticmethod
+    def running(file: Path) -> str:
+        """The command that runs the program of a file."""
+        return f"python {shlex.quote(str(file))}"
 
     def top(self) -> Level:
         """The highest level at which it is tested: that of a `Subject`; of other makers everything is seen.
@@ -284,6 +310,29 @@ def library_target(path: str) -> ProgramTarget:
     """The harness, which tests the shared library at a path."""
     harness = Path(__file__).with_name("harness")
     return ProgramTarget(path, (sys.executable, "-I", "-S", str(harness), str(Path(path).resolve())))
+
+
+def port_target(
+    text: str | None,
+    command: str | None,
+    own: OwnMachine,
+    allocators: tuple[Callable[[], Any], Callable[[], Any]],
+) -> ProgramTarget | MakerTarget:
+    """The port of a command line: a target, or a command, and not both; perhaps of another machine than Caffe's.
+
+    Raises
+    ------
+    PortError
+        If it is no port.
+    """
+    if (text is None) == (command is None):
+        raise PortError("name one port: TARGET, or --command")
+    if own.policy and not own.machine:
+        raise PortError(f"--policy {own.policy} says what a machine decides: name that too, with --machine")
+    found = target(str(text), allocators) if command is None else command_target(command)
+    if own.machine and command is None and isinstance(found, ProgramTarget):
+        raise PortError("--machine is not for shared libraries: their C ABI has the calls of Caffe's machine")
+    return replace(found, own=own)
 
 
 def target(text: str, allocators: tuple[Callable[[], Any], Callable[[], Any]]) -> ProgramTarget | MakerTarget:

@@ -33,9 +33,8 @@ _MISSING = {"allocate": "R03", "zero": "R05", "copy": "R08", "push": "R21", "fre
 _NEEDLESS = {"allocate": "R03", "zero": "R06", "copy": "R09", "clone": "R09", "push": "R21"}
 """The requirement of what a call did, and should not have done."""
 _REFUSED = {
-    "released": "R48", "absent": "R30", "null": "R20", "push": "R22", "untouched": "R05",
-    "own": "R35", "small": "R36", "frozen": "R37", "spread": "R38", "kind": "R39", "size": "R45", "device": "R51",
-    "stream": "R52", FAILED: "R32",
+    "released": "R48", "absent": "R30", "null": "R20", "push": "R22", "untouched": "R05", FAILED: "R32",
+    **REFUSED_BY_US,
 }  # fmt: skip
 """The requirement by which a call is refused, by the reason."""
 _DONE = {"adopt": "R15", "push": "R21", "pull": "R21", "release": "R27"}

@@ -132,9 +132,9 @@ class Observation(NamedTuple):
 
     def at(self, level: str) -> Observation:
         """What of it a level shows."""
-        wrong = tuple(it for it in self.wrong if REQUIREMENTS[it[0]].level <= level)
         if level >= "L4":
             return self
+        wrong = tuple(it for it in self.wrong if REQUIREMENTS[it[0]].level <= level)
         seen = self._replace(wrong=wrong, older={}, gone=frozenset(), held=frozenset())
         if level < "L2":
             seen = seen._replace(actions=None, live=None, flying=None)

@@ -27,8 +27,11 @@ __all__ = ["FAILED", "REFUSED_BY_US", "Followed", "World"]
 
 FAILED = "failed"
 """Why a call raises of which an action was told to fail."""
-REFUSED_BY_US = frozenset({"own", "small", "frozen", "spread", "kind", "stream", "device", "size"})
-"""Why something is refused in the profile safe; no table and no policy says it."""
+REFUSED_BY_US: Mapping[str, str] = {
+    "own": "R35", "small": "R36", "frozen": "R37", "spread": "R38", "kind": "R39", "size": "R45", "device": "R51",
+    "stream": "R52",
+}  # fmt: skip
+"""Why something is refused in the profile safe, each with its requirement; no table and no policy says it."""
 
 
 class Followed(NamedTuple):

@@ -73,6 +73,9 @@ class ProgramMemories:
     ) -> Observation:
         """Do a step; see `syncedmem.spec.subjects.objects.ObjectMemories.perform`."""
         del sides  # a port shows them all
+        return self._do(step, settings, buffers).at(self._program.level)
+
+    def _do(self, step: Step, settings: Mapping[str, str], buffers: Collection[str]) -> Observation:
         if step.does == "set":
             return NOTHING
         if step.does == "new":
@@ -219,18 +222,15 @@ class ProgramMemories:
     def _shown(
         self, it: _Asked, answer: dict[str, Any], buffers: Collection[str], acted: Observation = NOTHING
     ) -> Observation:
-        sees_bytes = self._program.level >= "L1"
-        machine = self._program.protocol.machine
-        sides = {
-            side: bytes.fromhex(answer[side]) for side in machine.sides if sees_bytes and answer.get(side) is not None
-        }
-        read = {name: self._read(name) for name in buffers if sees_bytes and name in self._names}
-        view = answer.get("view") if sees_bytes else None
+        machine, view = self._program.protocol.machine, answer.get("view")
+        sides = {side: bytes.fromhex(answer[side]) for side in machine.sides if answer.get(side) is not None}
+        reads = self._program.level >= "L1"  # below, that is no request
+        read = {name: self._read(name) for name in buffers if reads and name in self._names}
         return Observation(
             refused=acted.refused,
             actions=acted.actions,
             view=None if view is None else bytes.fromhex(view),
-            viewed=None if not sees_bytes else view is not None,
+            viewed=view is not None,
             head=answer.get("head"),
             size=answer.get("size"),
             flags={name: answer[name] for name in self._flags if answer.get(name) is not None},

@@ -14,7 +14,7 @@ from syncedmem.model import EDITIONS, InvalidArgumentError
 
 from .display import progress_bars, sayer, table, widen
 from .folder import RunFolder
-from .machines import POLICY
+from .machines import POLICY, named_port
 from .options import (
     MEMORY,
     Command,
@@ -30,14 +30,13 @@ from .options import (
     one_of,
 )
 from .output import check_places, write_reports
-from .targets import as_written, port_target, program_file, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rich.progress import Progress
 
-    from syncedmem.spec import Conformance, Violation
+    from syncedmem.spec import Violation
     from syncedmem.spec.engine.supervisor import Limits
     from syncedmem.spec.ports.conformance import Claim, PortReport
     from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
@@ -140,17 +139,17 @@ def conform(  # noqa: PLR0913 -- the options of the command
     say = sayer(console)
     wanted = _wanted(profile or "caffe", level, edition, steps, seed, keep_going, excepted or [], blobs)
     limits = limits_of(timeout, MEMORY)
-    found = port_target(target, command, machine, policy)
+    found = named_port(target, command, machine, policy)
     check_places("conform", json_path, junit, out, force=force)
-    folder = RunFolder(out, "conform", as_written(found), force=force)
+    folder = RunFolder(out, "conform", found.as_written, force=force)
     known: set[str] = set()
 
     def receive(report: PortReport) -> None:
-        folder.keep(_programs(folder, report), report.as_json())
+        folder.keep(_programs(folder, report, found.ending), report.as_json())
         for violation in report.violations:
             if violation.requirement not in known:
                 known.add(violation.requirement)
-                _print_violation(say, violation, seed, _path(folder, violation), found)
+                _print_violation(say, violation, seed, folder.path(f"{violation.requirement}{found.ending}"), found)
 
     with progress_bars(console, TextColumn("{task.fields[cases]} cases")) as progress:
         report = _tested(found, wanted, limits, _follow(progress), receive)
@@ -228,18 +227,13 @@ def _follow(progress: Progress, profile: str = "") -> Callable[[str, int], None]
     return show
 
 
-def _path(folder: RunFolder, violation: Violation) -> Path:
-    return folder.path(program_file(violation.requirement, violation.statements))
-
-
-def _programs(folder: RunFolder, report: PortReport) -> dict[Path, str]:
+def _programs(folder: RunFolder, report: PortReport, ending: str) -> dict[Path, str]:
     """The file of each violation that has a program."""
     found: dict[Path, str] = {}
     for violation in report.violations:
         if violation.statements:
-            path = _path(folder, violation)
-            text = violation.reproducer if path.suffix == ".py" else "\n".join(violation.statements)
-            found[path] = f"{text}\n"
+            text = violation.reproducer if ending == ".py" else "\n".join(violation.statements)
+            found[folder.path(f"{violation.requirement}{ending}")] = f"{text}\n"
     return found
 
 
@@ -272,7 +266,7 @@ def _print(console: Console, report: PortReport) -> None:
     console.print(rows)
     say = sayer(console)
     for why, names in _left(report).items():
-        say(f"Not judged at {_judged(report).level} ({why}): {', '.join(sorted(names))}")
+        say(f"Not judged at {report.judged and report.judged.level} ({why}): {', '.join(sorted(names))}")
     if (others := _beyond(report)) and not report.safe:
         say(f"Only the profile safe looks at: {', '.join(others)}")
     for line in _unreached(report):
@@ -293,15 +287,10 @@ def _unreached(report: PortReport) -> Iterator[str]:
             yield f"  and {len(missing) - _LISTED} more, which report.json has"
 
 
-def _judged(report: PortReport) -> Conformance[Any]:
-    """What is known at the level that the port reaches, or else at the last one that was tried."""
-    return report.reached or report.results[-1]
-
-
 def _left(report: PortReport) -> dict[str, list[str]]:
     """The numbers of the requirements that the verdict is not about, by the reason."""
     found: dict[str, list[str]] = {}
-    for name, why in _judged(report).left.items() if report.results else ():
+    for name, why in report.judged.left.items() if report.judged else ():
         found.setdefault(why, []).append(name.partition("-")[0])
     return found
 
@@ -322,4 +311,4 @@ def _shown(violation: Violation, seed: int, path: Path, found: ProgramTarget | M
     text = "\n".join(violation.statements)
     if len(text) <= _SHOWN:
         yield f"Shortest program, seed {seed}:\n\n{text}"
-    yield f"It is in {path}." if path.suffix == ".py" else f"Run it: {running(found, path)}"
+    yield f"It is in {path}." if path.suffix == ".py" else f"Run it: {found.running(path)}"

@@ -14,6 +14,7 @@ from syncedmem.model import EDITIONS, FileAccessError
 
 from .display import progress_bars, sayer
 from .folder import RunFolder
+from .machines import named_port
 from .options import (
     MEMORY,
     Command,
@@ -29,12 +30,9 @@ from .options import (
     one_of,
 )
 from .output import as_text, check_place, check_report, write_over, write_report
-from .targets import as_written, port_target, program_file, running
 
 if TYPE_CHECKING:
     from rich.progress import Progress
-
-    from syncedmem.spec.engine.violation import Violation
 
 __all__ = ["learn"]
 
@@ -115,9 +113,9 @@ def learn(  # noqa: PLR0913 -- the options of the command
     one_of("--level", level, _LEVELS)
     one_of("--edition", edition, EDITIONS)
     limits = limits_of(timeout, memory)
-    found = port_target(target, command, machine)
+    found = named_port(target, command, machine)
     check_report("--json", json_path, "learn", force=force)
-    folder = RunFolder(out, "learn", as_written(found), force=force)
+    folder = RunFolder(out, "learn", found.as_written, force=force)
     for name, kind in {"report.json": "learn", "machine.svg": "svg"}.items():
         check_place(out / name, kind, force=force, within=out)
     wanted = LearnWanted(level or "", edition or "", extra, steps, seed)
@@ -125,7 +123,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
         report = learned(found, wanted, limits, progress=_Bar(progress).show)
 
     files = {
-        folder.path(f"{number}-{_file(cell, it)}"): (cell, it)
+        folder.path(f"{number}-{_file(cell)}{found.ending}"): (cell, it)
         for number, (cell, it) in enumerate(report.findings.items(), 1)
     }
     unwritten: FileAccessError | None = None
@@ -139,7 +137,7 @@ def learn(  # noqa: PLR0913 -- the options of the command
         say(f"Learned: {report.states} states of {report.name} at {report.level}, by {report.calls:,} calls.")
     for path, (cell, finding) in [*files.items()][:_SHOWN]:
         say(cell, style="bold")
-        say(f"  {finding.requirement}: {finding.message}\n  {running(found, path)}")
+        say(f"  {finding.requirement}: {finding.message}\n  {found.running(path)}")
     if len(files) > _SHOWN:
         say(f"{len(files) - _SHOWN} more are in {out / 'report.json'}.")
     if unwritten is not None:
@@ -162,5 +160,5 @@ class _Bar:
         self._progress.update(self._task, description=now, calls=f"{calls:,}")
 
 
-def _file(cell: str, finding: Violation) -> str:
-    return program_file(re.sub(r"[^A-Za-z0-9_]+", "-", cell).strip("-"), finding.statements)
+def _file(cell: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]+", "-", cell).strip("-")

@@ -1,4 +1,4 @@
-"""The machine that a command line names, and what it decides."""
+"""What a command line names: a machine, and what it decides; a port."""
 
 from __future__ import annotations
 
@@ -10,11 +10,29 @@ from syncedmem.model.exports.declared import machine_named
 if TYPE_CHECKING:
     from syncedmem.model import Machine
     from syncedmem.spec import Policy
+    from syncedmem.spec.ports.targets import MakerTarget, ProgramTarget
 
-__all__ = ["POLICY", "machine_and_policy"]
+__all__ = ["POLICY", "machine_and_policy", "named_port"]
 
 POLICY = "What that machine decides where the theory of fresh copies leaves a choice: FILE.py:NAME, a Policy."
 """What a help text says of a policy."""
+
+
+def named_port(
+    text: str | None, command: str | None, machine: str | None = None, policy: str | None = None
+) -> ProgramTarget | MakerTarget:
+    """The port that a command line names, and its machine; makers in Python get our allocators.
+
+    Raises
+    ------
+    PortError
+    """
+    from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
+    from syncedmem.spec.ports.targets import OwnMachine, port_target
+
+    return port_target(
+        text, command, OwnMachine(machine or "", policy or ""), (CPUDeviceAllocator, SimulatedDeviceAllocator)
+    )
 
 
 def machine_and_policy(option: str, machine: str | None, policy: str | None) -> tuple[Machine | None, Policy | None]:

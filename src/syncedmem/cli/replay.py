@@ -14,8 +14,8 @@ import typer
 from syncedmem.model import FileFormatError, InvalidArgumentError
 from syncedmem.model.exports.declared import machine_named
 
+from .machines import named_port
 from .options import MEMORY, OwnMachine, limits_of
-from .targets import port_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -138,7 +138,7 @@ def _subjects(
     from syncedmem.verification import make_subject
 
     ours = target is None and command is None and machine is None
-    named = None if ours else port_target(target, command, machine)
+    named = None if ours else named_port(target, command, machine)
     if isinstance(named, ProgramTarget):
         with named.connect(limits_of(None, MEMORY), "") as port:
             subject = subject_of(port, named.name, "safe", port.hello["level"])
