@@ -19,8 +19,8 @@ from .steps import FORESEEN, PARTS, name_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ..engine.actions import Action
     from ..record.compare import Difference, Found, Judge
-    from ..record.observation import Action
     from .oracle import BlobStates, Foreseen
     from .seen import BlobsSeen, MemorySeen
     from .steps import BlobStep

@@ -16,7 +16,7 @@ from ..engine.heads import head_name
 from ..engine.subject import check_maker
 from ..engine.violation import UnfitError, Violation
 from ..record.observation import Observation
-from ..subjects.objects import acted_on, live_of, told
+from ..subjects.objects import told
 from ..subjects.python import family_of
 from .elements import decoded, pour, shown
 from .oracle import ACCESSORS, ADOPTIONS, NORMS, content_of
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Mode
 
+    from ..engine.actions import Allocated
     from ..engine.subject import Subject
-    from ..record.observation import Allocated
     from .steps import BlobStep
 
 __all__ = ["ObjectBlobs"]
@@ -74,7 +74,7 @@ class ObjectBlobs:
     def collected(self) -> Mapping[Any, Allocated]:
         """What is allocated after the garbage was collected, which takes long."""
         gc.collect()
-        return live_of(self._log)
+        return self._log.blocks
 
     def repeat(self, done: Sequence[BlobDone]) -> None:
         """Do steps again that were done elsewhere; nobody looks."""
@@ -215,8 +215,8 @@ class ObjectBlobs:
         stray = tuple(self._log.stray)
         return Observation(
             refused=refused,
-            actions=tuple(acted_on(it) for it in self._log.calls[start:]),
-            live=live_of(self._log),
+            actions=tuple(it._replace(stream=None) for it in self._log.calls[start:]),
+            live=self._log.blocks,
             wrong=tuple(("B60-nothing-left", sentence) for _, sentence in stray),
             blown=blown,
         )

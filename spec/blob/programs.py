@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Mode
 
+    from ..engine.actions import Allocated
     from ..engine.subject import RemoteProgram
     from ..engine.violation import Violation
-    from ..record.observation import Allocated
     from .steps import BlobStep
 
 __all__ = ["ProgramBlobs"]

@@ -11,10 +11,12 @@ import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import caffe
 from syncedmem.model.interface import MemcpyKind
+
+from .actions import Action, Allocated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -28,7 +30,6 @@ __all__ = [
     "ON_DEVICE",
     "TO_DEVICE",
     "TO_HOST",
-    "AllocatorCall",
     "CallLog",
     "Fuse",
     "InjectedFailure",
@@ -62,34 +63,6 @@ class InjectedInterrupt(KeyboardInterrupt):
 
 class StrayFree(ValueError):
     """A free of a pointer that is not allocated."""
-
-
-class AllocatorCall(NamedTuple):
-    """One allocator call.
-
-    Attributes
-    ----------
-    operation : {"allocate", "zero", "copy", "push", "clone", "free"}
-        A ``push`` is a copy on a stream, a ``clone`` is a copy within one side.
-    side : str
-        The side of the call; for copies, the side of the destination.
-    byte_size : int
-    pinned : bool
-    source : str
-        Of a copy, a push or a clone: the side from which the bytes come.
-    stream : object
-        Of a push.
-    block : int or None
-        Of an allocation and a free: what no other live block has.
-    """
-
-    operation: Literal["allocate", "zero", "copy", "push", "clone", "free"]
-    side: str
-    byte_size: int
-    pinned: bool = False
-    source: str = ""
-    stream: Any = None
-    block: int | None = None
 
 
 @cache
@@ -169,10 +142,10 @@ class CallLog:
 
     Attributes
     ----------
-    calls : list of AllocatorCall
-        The calls that succeeded, in order.
+    calls : list of Action
+        The calls that succeeded, in order; a block is known by ``id(pointer)``.
     live : dict
-        ``id(pointer)`` to the pointer and the entry that allocated it.
+        ``id(pointer)`` to the pointer and what was allocated.
     stray : list of (str, str)
         Wrong frees: the kind (``"external"``, ``"pinned"`` for the wrong kind of host memory, or ``"stray"``) and a
         sentence.  They are refused, and recorded in case the memory hides the error.
@@ -185,8 +158,8 @@ class CallLog:
         Count the calls that move memory, and the others.
     """
 
-    calls: list[AllocatorCall] = field(default_factory=list[AllocatorCall])
-    live: dict[int, tuple[Any, AllocatorCall]] = field(default_factory=dict[int, tuple[Any, AllocatorCall]])
+    calls: list[Action] = field(default_factory=list[Action])
+    live: dict[int, tuple[Any, Allocated]] = field(default_factory=dict[int, tuple[Any, Allocated]])
     stray: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     adopted: list[Adopted] = field(default_factory=list[Adopted])
     in_flight: list[Flight] = field(default_factory=list[Flight])
@@ -196,6 +169,11 @@ class CallLog:
 
     def __repr__(self) -> str:
         return f"<CallLog: {len(self.calls)} calls, {len(self.live)} live blocks>"
+
+    @property
+    def blocks(self) -> dict[int, Allocated]:
+        """The blocks that are allocated."""
+        return {key: it for key, (_, it) in self.live.items()}
 
     def owned(self, side: str) -> list[Any]:
         """The live pointers of a side."""
@@ -255,10 +233,9 @@ class RecordingAllocator:
         """Allocate, and record it."""
         self._move("allocate")
         ptr = self.inner.allocate(byte_size)
-        entry = AllocatorCall("allocate", self._side, byte_size, self._pinned, block=id(ptr))
-        self.log.calls.append(entry)
+        self.log.calls.append(Action("allocate", self._side, "", byte_size, self._pinned, block=id(ptr)))
         if ptr is not None:
-            self.log.live[id(ptr)] = (ptr, entry)
+            self.log.live[id(ptr)] = ptr, Allocated(self._side, byte_size, self._pinned)
         return ptr
 
     def release(self, ptr: Any) -> None:
@@ -272,7 +249,7 @@ class RecordingAllocator:
             self.log.freed_in_flight.append(f"{self.name} freed memory while a push still used it")
         self.inner.release(ptr)
         del self.log.live[id(ptr)]
-        self.log.calls.append(AllocatorCall("free", self._side, found[1].byte_size, self._pinned, block=id(ptr)))
+        self.log.calls.append(Action("free", self._side, "", found[1].size, self._pinned, block=id(ptr)))
 
     def memcpy(  # noqa: PLR0913 -- KuiperLLama's signature
         self, src: Any, dest: Any, byte_size: int, kind: Any = 0, stream: Any = None, need_sync: bool = False
@@ -281,9 +258,8 @@ class RecordingAllocator:
         self._move("memcpy", lambda: self.inner.memcpy(src, dest, byte_size // 2, kind))
         self.inner.memcpy(src, dest, byte_size, kind, stream, need_sync)
         source, side = self._ends(src, dest, kind)
-        across: Literal["copy", "push"] = "copy" if stream is None else "push"
-        does = across if source != side else "clone"
-        self.log.calls.append(AllocatorCall(does, side, byte_size, source=source, stream=stream))
+        does = "clone" if source == side else "copy" if stream is None else "push"
+        self.log.calls.append(Action(does, side, source, byte_size, stream=stream))
         if stream is not None and byte_size:
             self.log.in_flight.append(Flight(src, dest, (source, side), stream, self.inner.record(stream)))
 
@@ -296,7 +272,7 @@ class RecordingAllocator:
         """Zero, and record it."""
         self._move("memset_zero", lambda: self.inner.memset_zero(ptr, byte_size // 2))
         self.inner.memset_zero(ptr, byte_size, stream, need_sync)
-        self.log.calls.append(AllocatorCall("zero", self._side, byte_size))
+        self.log.calls.append(Action("zero", self._side, "", byte_size))
 
     def pinned_host(self) -> RecordingAllocator:
         """The device's page-locked host memory, recorded in the same log."""
@@ -309,7 +285,7 @@ class RecordingAllocator:
         self.log.adopt(self._side, ptr)
         return ptr
 
-    def _stray(self, ptr: Any, found: tuple[Any, AllocatorCall] | None) -> tuple[str, str]:
+    def _stray(self, ptr: Any, found: tuple[Any, Allocated] | None) -> tuple[str, str]:
         if found is not None and found[1].side == self._side:
             kinds = ("pageable", "page-locked")
             return "pinned", f"{self.name} was asked to free {kinds[found[1].pinned]} memory as {kinds[self._pinned]}"
@@ -370,7 +346,7 @@ class RecordedEvent:
         self.inner.synchronize()
 
 
-def recorded(subject: Subject) -> tuple[Any, ...]:
+def recorded(subject: Subject) -> tuple[CallLog, *tuple[Any, ...]]:
     """A new log, and for each side of its machine its allocator that records in it; None where there is none."""
     log, machine = CallLog(), subject.machine
     host = next((side for side in machine.sides if subject.on_host(side)), "")

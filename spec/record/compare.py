@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Call, Machine
 
-    from .observation import Action, Observation
+    from ..engine.actions import Action
+    from .observation import Observation
     from .steps import Buffer, Step
 
 __all__ = ["Comparison", "Difference", "Found", "Judge"]

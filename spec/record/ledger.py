@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .observation import UNSAID, Allocated
+from ..engine.actions import UNSAID, Allocated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .observation import Action
+    from ..engine.actions import Action
 
 __all__ = ["Ledger"]
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncedmem.model import EDITIONS, Input, State
 
+from ..engine.actions import Action, Allocated
 from ..memory.by_table import TableOracle
 from ..memory.oracle import Oracle
 from ..memory.policy import POLICIES
-from .observation import NOTHING, Action, Allocated, Observation
+from .observation import NOTHING, Observation
 from .steps import OWN, UNSUITABLE, Buffer
 
 if TYPE_CHECKING:

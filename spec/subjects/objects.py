@@ -15,7 +15,7 @@ from ..engine.contents import fetch, put, shown
 from ..engine.heads import head_name
 from ..engine.subject import check_maker
 from ..engine.violation import UnfitError, Violation
-from ..record.observation import NOTHING, Action, Allocated, Observation
+from ..record.observation import NOTHING, Observation
 from ..record.steps import OWN, content
 from .lent import Lent, LentBuffers
 from .python import Done, family_of, statements
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
     from syncedmem.model import Call
 
-    from ..engine.call_log import AllocatorCall, CallLog, Fuse
+    from ..engine.call_log import CallLog, Fuse
     from ..engine.subject import Subject
     from ..record.steps import Step
 
     Wrong = tuple[tuple[str, str], ...]
 
-__all__ = ["UNREADABLE", "ObjectMemories", "acted_on", "live_of", "told"]
+__all__ = ["UNREADABLE", "ObjectMemories", "told"]
 
 UNREADABLE = "R10-same-bytes"
 """The requirement of a view that cannot be read."""
@@ -367,9 +367,9 @@ class ObjectMemories:
         wrong += tuple(("R42-in-flight-not-freed", sentence) for sentence in dict.fromkeys(log.freed_in_flight[early:]))
         return Observation(
             refused="" if raised is None else told(raised),
-            actions=tuple(acted_on(one, self._number(one.stream)) for one in log.calls[calls:]),
+            actions=tuple(it._replace(stream=self._number(it.stream)) for it in log.calls[calls:]),
             wrong=wrong,
-            live=live_of(log),
+            live=log.blocks,
             flying=self._flying(log),
             gone=self._lent.gone(),
             held=self._lent.held(),
@@ -431,7 +431,7 @@ class ObjectMemories:
             flags=flags,
             sides=held,
             buffers={name: self._whole(one) for name, one in lent if one is not None and one.side not in landing},
-            live=live_of(it.log),
+            live=it.log.blocks,
             flying=flying,
         )
 
@@ -442,17 +442,6 @@ class ObjectMemories:
 def _armed(fuse: Fuse, step: Step) -> AbstractContextManager[None]:
     error = InjectedInterrupt if step.how == "interrupt" else InjectedFailure
     return fuse.armed(step.fail, error, partial=step.how == "half") if step.fail else nullcontext()
-
-
-def acted_on(one: AllocatorCall, stream: Any = None) -> Action:
-    """A call of an allocator as an action."""
-    pinned = one.pinned if one.operation in ("allocate", "free") else None
-    return Action(one.operation, one.side, one.source, one.byte_size, pinned, stream, one.block)
-
-
-def live_of(log: CallLog) -> dict[Any, Allocated]:
-    """The blocks that are allocated."""
-    return {key: Allocated(it.side, it.byte_size, it.pinned) for key, (_, it) in log.live.items()}
 
 
 def _is_frozen(view: Any) -> bool:

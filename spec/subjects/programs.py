@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..engine.actions import UNSAID, Action
 from ..engine.subject import Subject
 from ..record.ledger import Ledger
-from ..record.observation import NOTHING, UNSAID, Action, Observation
+from ..record.observation import NOTHING, Observation
 from ..record.steps import CANARY, OWN, content
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from syncedmem.model import EDITIONS, InvalidArgumentError, caffe
 
+from ..engine.actions import Action
 from ..engine.call_log import action_of
 from ..memory.policy import POLICIES, Reason
-from ..record.observation import Action, Observation
+from ..record.observation import Observation
 from ..record.steps import OWN, Buffer, Step
 from ..record.world import FAILED
 

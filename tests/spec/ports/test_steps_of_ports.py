@@ -15,13 +15,14 @@ from syncedmem.cli.options import limits_of
 from syncedmem.model import Input, caffe
 from syncedmem.spec import Violation, check_conformance
 from syncedmem.spec.cases.writing import Writer
+from syncedmem.spec.engine.actions import Action
 from syncedmem.spec.engine.report import Tolerance
 from syncedmem.spec.engine.shrinking import shortest
 from syncedmem.spec.kit.trial import bench_of, plainer, run_case
 from syncedmem.spec.ports.harness import abi
 from syncedmem.spec.ports.harness.library import Library, LibraryError
 from syncedmem.spec.ports.targets import subject_of
-from syncedmem.spec.record.observation import Action, Observation
+from syncedmem.spec.record.observation import Observation
 from syncedmem.spec.record.steps import Buffer, Step
 from syncedmem.spec.record.world import World
 
