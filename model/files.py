@@ -47,13 +47,7 @@ _DAY = 24 * 60 * 60
 
 
 def checked_path(path: StoredPath) -> str:
-    """The path as a string, as errors show it.
-
-    Raises
-    ------
-    InvalidArgumentError
-        It is not a path.
-    """
+    """The path as a string, as errors show it."""
     try:
         return os.fsdecode(path)
     except TypeError as error:
@@ -206,13 +200,7 @@ def read_bytes(path: StoredPath, most: int) -> bytes:
 
 
 def size_of(path: StoredPath) -> int:
-    """The size of a regular file, in bytes.
-
-    Raises
-    ------
-    FileAccessError
-        It is not a regular file, or its size cannot be read.
-    """
+    """The size of a regular file, in bytes."""
     return _status(checked_path(path)).st_size
 
 

@@ -20,13 +20,7 @@ AnyCall = str | Call
 
 @cache
 def machine_of(edition: AnyMachine) -> Machine:
-    """The machine that is meant, checked.
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition, or if the machine is unsound.
-    """
+    """The machine that is meant, checked."""
     if isinstance(edition, str) and edition not in caffe.EDITIONS:
         raise DeclarationError(f"unknown machine {edition!r}; there are {', '.join(caffe.EDITIONS)}")
     machine = caffe.EDITIONS[edition] if isinstance(edition, str) else edition

@@ -312,11 +312,6 @@ def drawing(
     calls : collection of str or Call
         Draw only these calls; if empty, all calls.
     detail : Detail
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition, or if the machine is unsound.
     """
     return drawing_of(machine_of(edition), [*map(str, calls)], detail)
 

@@ -68,13 +68,7 @@ class Trace(NamedTuple):
         return sum(self._copies(step, side) for step in self.steps)
 
     def total(self, side: str) -> int:
-        """The number of bytes that the whole trace copied to a side.
-
-        Raises
-        ------
-        InvalidExportError
-            If the size is not known.
-        """
+        """The number of bytes that the whole trace copied to a side."""
         if self.size is None:
             raise InvalidExportError("the number of bytes that a trace copies depends on its size, and none was given")
         return self.size * self.copies(side)
@@ -153,13 +147,7 @@ class _Reader:
         return names_in(text, self._known, rf"{stated}|(?:{calls})\s*\[[^\]]*\]")
 
     def input(self, name: str) -> Input:
-        """The input with this name.
-
-        Raises
-        ------
-        InvalidExportError
-            If the machine has no such call, or the call no such condition.
-        """
+        """The input with this name."""
         if name in self._known:
             return self._known[name]
         found = re.fullmatch(rf"({any_of(self._machine.calls)})\s*\[(.*)\]", name)

@@ -53,11 +53,6 @@ def machine_document(*editions: AnyMachine) -> Json:
     -------
     dict
         Data by ``machine.schema.json``: only strings, integers, booleans, None, lists and dicts.
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition, or if a machine is unsound.
     """
     machines = map(machine_of, editions or EDITIONS)
     document: Json = {"format": FORMAT, "version": VERSION, "editions": [_machine(machine) for machine in machines]}

@@ -121,13 +121,7 @@ class FormalModel(NamedTuple):
 
 
 def formal_model(edition: AnyMachine) -> FormalModel:
-    """The model for TLA+ and Promela, without calls that end the memory, because nothing can be observed after them.
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition, or if the machine is unsound.
-    """
+    """The model for TLA+ and Promela, without calls that end the memory, because nothing can be observed after them."""
     machine, renamed = code_names(machine_of(edition))
     free, heads = stepper(machine).free, machine.heads.values()
     pointers, owned = _facts(machine, "pointer"), _facts(machine, "owned")

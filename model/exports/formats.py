@@ -130,11 +130,6 @@ def format_of(name: str, asked: str | None = None) -> str:
     name : str
     asked : str, optional
         The requested format.  If None, the ending decides; without an ending the format is ``mermaid``.
-
-    Raises
-    ------
-    InvalidExportError
-        If the ending belongs to other formats, or if it is unknown and no format is requested.
     """
     ending = PurePath(name).suffix.lower()
     known = ENDINGS.get(ending, ())

@@ -56,11 +56,6 @@ def mermaid(
     -------
     str
         The diagram without a code fence, with a newline at the end.
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition.
     """
     return mermaid_of(drawing(edition, calls=calls, detail=detail), direction)
 

@@ -26,13 +26,7 @@ OPTIONS = ("calls", "detail", "theme", "direction", "trace", "size")
 
 
 def named_calls(texts: Sequence[str], edition: AnyMachine = DEFAULT) -> tuple[str, ...]:
-    """The calls in these texts; each may have several, see `names_in`.
-
-    Raises
-    ------
-    InvalidExportError
-        If the machine has no such call, or a text has no name.
-    """
+    """The calls in these texts; each may have several, see `names_in`."""
     known = machine_of(edition).numbered_as.calls  # of a call that an edition lacks, `export` says so
     names = [name for text in texts for name in names_in(text, known) or [text]]
     for name in names:
@@ -42,13 +36,7 @@ def named_calls(texts: Sequence[str], edition: AnyMachine = DEFAULT) -> tuple[st
 
 
 def named_choice(kind: type[Choice], name: str) -> Choice:
-    """The detail, the theme or the direction with this name.
-
-    Raises
-    ------
-    InvalidExportError
-        If there is none.
-    """
+    """The detail, the theme or the direction with this name."""
     if name not in list(kind):
         raise InvalidExportError.unknown(kind.__name__.lower(), name, list(kind))
     return kind(name)

@@ -120,13 +120,7 @@ class Code(NamedTuple):
 
 
 def coded(edition: AnyMachine) -> Code:
-    """A machine as numbers, with names in code.
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition, or if the machine is unsound.
-    """
+    """A machine as numbers, with names in code."""
     machine, renamed = code_names(machine_of(edition))
     words = machine.numbered_as
     arguments = dict.fromkeys(call.takes for call in words.calls.values() if call.takes)
@@ -176,11 +170,6 @@ def rendered(
     detail : Detail or None
         None for formats that have no details.
     direction : Direction, optional
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition.
     """
     return (
         templates()

@@ -91,11 +91,6 @@ def table_of(
         ``HEADS`` and ``GUARDS``: a row per call and a column per head.  Rows of the machine that differ only in
         their guards are one line of a cell (``HEADS``) or a line each (``GUARDS``).  ``CONFIGURATIONS``: a row per
         reachable configuration and a column per call, NULL data included.
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition.
     """
     machine, names = machine_of(edition), [*map(str, calls)]
     if detail is Detail.CONFIGURATIONS:

@@ -35,11 +35,6 @@ def text_diagram(
     detail : Detail
     trace : Trace, optional
         Its steps come last.
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition, or if the machine is unsound.
     """
     drawn = drawing(edition, calls=calls, detail=detail)
     lines = [drawn.title, "", *_states(drawn)]

@@ -47,11 +47,6 @@ def xstate_machine(
     detail : Detail
         ``GUARDS``: events are calls, with ``data: true`` if they have data.  ``CONFIGURATIONS``: events are
         calls, among them ``set_cpu_data(NULL)``.
-
-    Raises
-    ------
-    DeclarationError
-        If there is no such edition.
     """
     machine, names = machine_of(edition), {*map(str, calls)}
     made = _flat(machine, names) if detail is Detail.CONFIGURATIONS else _guarded(machine, names)

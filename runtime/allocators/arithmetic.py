@@ -190,12 +190,7 @@ def arithmetic_of(allocator: object) -> Arithmetic:
 
 
 def check_type(call: str, dtype: np.dtype[Any], types: tuple[str, ...]) -> None:
-    """Refuse a type of elements that is none of those that have arithmetic.
-
-    Raises
-    ------
-    NoArithmeticError
-    """
+    """Refuse a type of elements that is none of those that have arithmetic."""
     if (_NAMES.get(dtype) or (dtype.name if dtype.isnative else "")) not in types:
         raise NoArithmeticError(call, dtype, types)
 
@@ -208,11 +203,6 @@ def check_factor(alpha: Any, argument: str = "alpha") -> float:
     alpha : number
     argument : str
         The name of the argument in errors.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If `alpha` is no real number, or is out of the range of a float.
     """
     expected = "a real number that a float can hold"
     if not hasattr(alpha, "__float__"):  # a string has no __float__, but float() would accept it

@@ -96,13 +96,7 @@ class DeviceAllocator(Allocator, ABC):
         return hasattr(ptr, "view")
 
     def _check_mine(self, argument: str, ptr: object) -> None:
-        """Refuse an object that is no memory of this device.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If it is not.
-        """
+        """Refuse an object that is no memory of this device."""
         if not self._is_mine(ptr):
             raise InvalidArgumentError(argument, ptr, f"memory of {self.name}")
 
@@ -194,50 +188,26 @@ class DeviceAllocator(Allocator, ABC):
 
 
 def check_allocator(argument: str, allocator: object, expected: str) -> None:
-    """Refuse an object without ``allocate``, or a class.  Somebody else's allocator needs no base class of ours.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is no allocator.
-    """
+    """Refuse an object without ``allocate``, or a class.  Somebody else's allocator needs no base class of ours."""
     if isinstance(allocator, type) or not hasattr(allocator, "allocate"):
         raise InvalidArgumentError(argument, allocator, expected)
 
 
 def check_event(event: object, kind: type, where: str) -> None:
-    """Refuse an object that is no event of a device.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is not of the class `kind`.
-    """
+    """Refuse an object that is no event of a device."""
     if not isinstance(event, kind):
         raise InvalidArgumentError("event", event, f"an event of {where}, as its record() returns")
 
 
 def check_operation(operation: object, other: str = "") -> str:
-    """The name of a call that touches memory, after a check; `other` says what else there may be.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is no such name.
-    """
+    """The name of a call that touches memory, after a check; `other` says what else there may be."""
     if not isinstance(operation, str) or operation not in OPERATIONS:
         raise InvalidArgumentError("operation", operation, f"one of {', '.join(OPERATIONS)}{other}")
     return operation
 
 
 def check_kind(kind: object) -> MemcpyKind:
-    """The direction of a copy; its number is accepted too.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is neither.
-    """
+    """The direction of a copy; its number is accepted too."""
     if type(kind) is MemcpyKind:
         return kind  # the usual case, and every copy comes here
     try:

@@ -120,13 +120,7 @@ class Home:
         _homes.add(self)
 
     def check(self) -> None:
-        """Refuse a call in a child of that process: the driver has lost its threads there, and would wait for ever.
-
-        Raises
-        ------
-        NoDeviceError
-            In a child process.
-        """
+        """Refuse a call in a child of that process: the driver has lost its threads there, and would wait for ever."""
         if self.lost:
             raise NoDeviceError(
                 f"{self._where} was opened in process {self._process}, and its driver does not survive a fork: "

@@ -100,13 +100,7 @@ def check_byte_size(byte_size: object, argument: str = "byte_size", limit: int =
 
 
 def check_adoptable_size(nbytes: int, byte_size: object) -> int:
-    """The size in bytes that is needed of a buffer that somebody hands in, after a check that the buffer has it.
-
-    Raises
-    ------
-    ValueError
-        If it has fewer bytes.
-    """
+    """The size in bytes that is needed of a buffer that somebody hands in, after a check that the buffer has it."""
     size = check_byte_size(byte_size)
     if nbytes < size:
         raise ValueError(f"it has {nbytes} bytes, and {size} are needed")
@@ -254,13 +248,7 @@ def _is_frozen(base: object) -> bool:
 
 
 def writing(ptr: Pointer, make: Callable[[], HostArray]) -> Callable[[], HostArray]:
-    """A function that makes views to write over a pointer to host memory; it raises if an adopted array is read-only.
-
-    Raises
-    ------
-    InvalidPointerError
-        When the function is called, if the array was made read-only after its adoption.
-    """
+    """A function that makes views to write over host memory; it refuses an adopted array that was made read-only."""
     base: Any = getattr(ptr, "base", None)
     return base.writing(make) if type(base) is Adopted else make
 
@@ -294,39 +282,21 @@ class LiveBlocks:
         return id(ptr) in self.blocks
 
     def __delitem__(self, ptr: Pointer) -> None:
-        """Forget a block, in one step, so that of two threads that release it only one succeeds.
-
-        Raises
-        ------
-        InvalidPointerError
-            If it is not a live block: foreign, or released already.
-        """
+        """Forget a block, in one step, so that of two threads that release it only one succeeds."""
         try:
             del self.blocks[id(ptr)]
         except KeyError:
             raise self.unknown(ptr) from None
 
     def take(self, ptr: Pointer) -> tuple[Pointer, Any]:
-        """Forget a block, and return its entry; of two threads that release it only one gets it.
-
-        Raises
-        ------
-        InvalidPointerError
-            If it is not a live block: foreign, or released already.
-        """
+        """Forget a block, and return its entry; of two threads that release it only one gets it."""
         try:
             return self.blocks.pop(id(ptr))
         except KeyError:
             raise self.unknown(ptr) from None
 
     def release(self, ptr: Pointer, upstream: Any) -> Any:
-        """Have the allocator below release a block, and return what is stored about it; after an error it is live.
-
-        Raises
-        ------
-        InvalidPointerError
-            If it is not a live block: foreign, or released already.
-        """
+        """Have the allocator below release a block, and return what is stored about it; after an error it is live."""
         entry = self.take(ptr)
         try:
             upstream.release(ptr)
@@ -340,13 +310,7 @@ class LiveBlocks:
         return [behind for _, behind in self.entries()]
 
     def behind(self, ptr: Pointer) -> Any:
-        """What the allocator stores about a block.
-
-        Raises
-        ------
-        InvalidPointerError
-            If it is not a live block: foreign, or released already.
-        """
+        """What the allocator stores about a block."""
         try:
             return self.blocks[id(ptr)][1]
         except KeyError:

@@ -104,11 +104,6 @@ def total(call: str, operation: str, elements: Elements) -> float:
     operation : str
         The method of `Arithmetic`: ``"asum"`` or ``"sumsq"``.
     elements : Elements
-
-    Raises
-    ------
-    NoArithmeticError
-        As for `subtract`.
     """
     head = _head(call, elements)
     if head is SyncedHead.UNINITIALIZED:
@@ -120,15 +115,7 @@ def total(call: str, operation: str, elements: Elements) -> float:
 
 
 def scale(call: str, factor: SupportsFloat, elements: Elements) -> None:
-    """Multiply all elements, on the side where they are fresh; nothing happens if nothing was ever written.
-
-    Raises
-    ------
-    NoArithmeticError
-        As for `subtract`.
-    InvalidArgumentError
-        If `factor` is no real number.
-    """
+    """Multiply all elements, on the side where they are fresh; nothing happens if nothing was ever written."""
     head = _head(call, elements)
     number = check_factor(factor, "factor")
     if head is SyncedHead.UNINITIALIZED:

@@ -332,13 +332,7 @@ class Blob(NDArrayOperatorsMixin, Generic[ScalarT]):
         return shapes.offset_4d(self.shape, (*indices, *(0,) * (shapes.LEGACY_AXES - len(indices))), strict=strict)
 
     def _position(self, indices: tuple[Any, ...]) -> int:
-        """As `offset`, but each index has to be inside its axis: the position of an element that can be read.
-
-        Raises
-        ------
-        InvalidIndexError, InvalidShapeError
-            As for `offset`; also if the blob has no such element.
-        """
+        """As `offset`, but each index has to be inside its axis: the position of an element that can be read."""
         position = self._offset(indices, strict=True)
         if not self.count:
             raise InvalidIndexError("indices", indices, f"there is no element in {self.shape_string}")
@@ -1276,11 +1270,6 @@ def _check_kept(
     """Refuse a call that would free memory in which elements lie that the blob goes on using.
 
     This does not depend on who else shares that memory: the others may drop it at any time.
-
-    Raises
-    ------
-    BufferMismatchError
-        If such elements lie in that memory.
     """
     for what, elements in kept.items():
         if any(old.owns_bytes_of(elements, own) for old in given_up):

@@ -62,13 +62,7 @@ def check_contents(contents: object) -> None:
 
 
 def checked_array(name: str, value: object, types: Collection[np.dtype[Any]]) -> NDArray[Any]:
-    """An argument, after a check that it is a NumPy array of one of some element types.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is not.
-    """
+    """An argument, after a check that it is a NumPy array of one of some element types."""
     array = cast("NDArray[Any]", value)
     masked = is_masked(value)
     if not isinstance(value, np.ndarray) or masked or array.dtype not in types:
@@ -106,13 +100,7 @@ def checked_shape(shape: Sequence[int], source: str) -> tuple[int, ...]:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A new array to read into.
-
-    Raises
-    ------
-    AllocationError
-        If there is no room.
-    """
+    """A new array to read into."""
     try:
         return np.empty(shape, dtype)
     except MemoryError as error:

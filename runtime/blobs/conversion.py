@@ -43,11 +43,6 @@ def host_array(values: Any) -> Array:
     """Any object as a NumPy array, without a copy if it has memory: by NumPy's own ways, otherwise by DLPack.
 
     NumPy's ways come first, because they respect read-only arrays; DLPack before version 1 cannot.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is a masked array.
     """
     check_unmasked(values)
     if hasattr(values, "__dlpack__") and not any(hasattr(values, name) for name in PROTOCOLS):
@@ -56,13 +51,7 @@ def host_array(values: Any) -> Array:
 
 
 def check_unmasked(values: object) -> None:
-    """Refuse a masked array, even one that masks nothing: NumPy would drop the mask without an error.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is one.
-    """
+    """Refuse a masked array, even one that masks nothing: NumPy would drop the mask without an error."""
     if is_masked(values):
         raise InvalidArgumentError("values", values, "numbers without a mask, such as filled() returns")
 
@@ -116,11 +105,6 @@ def checked(array: Array, dtype: np.dtype[Any], *, cut: bool = False) -> Array:
         The type of the elements.
     cut : bool
         Whether fractions may be cut off, as C does it.
-
-    Raises
-    ------
-    InvalidValueError
-        As for `converted`.
     """
     if array.dtype == dtype:
         return array

@@ -49,13 +49,7 @@ _READY = ("_read_cpu", "_write_cpu", "_read_gpu", "_write_gpu")
 
 
 def check_dtype(dtype: object) -> np.dtype[Any]:
-    """The element type that an argument names, after a check that blobs have it.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If they do not.
-    """
+    """The element type that an argument names, after a check that blobs have it."""
     try:
         if (known := _KNOWN.get(cast("Any", dtype))) is not None:
             return known
@@ -69,13 +63,7 @@ def check_dtype(dtype: object) -> np.dtype[Any]:
 
 
 def check_viewable(shape: Shape, dtype: np.dtype[Any]) -> None:
-    """Check that an array without elements can have a shape: the product of its other extents may be too large.
-
-    Raises
-    ------
-    InvalidShapeError
-        If it is.
-    """
+    """Check that an array without elements can have a shape: the product of its other extents may be too large."""
     limit, size = sys.maxsize, prod(filter(None, shape)) * dtype.itemsize
     if size > limit:
         reason = f"no array can have it: its other extents make {size} bytes, more than {limit}"
@@ -212,11 +200,6 @@ class Elements:
 
         The element type of the buffer has to be this one or of a single byte, and its address a multiple of the size of
         an element.  As many elements in several axes have to be in the same axes.  The memory checks everything else.
-
-        Raises
-        ------
-        BufferMismatchError, NoDeviceError, ReleaseError
-            As for `SyncedMemory.set_cpu_data`; nothing has changed.
         """
         self._check_elements(name, buffer)
         memory = self._inside

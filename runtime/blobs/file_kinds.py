@@ -41,13 +41,7 @@ _KINDS = {
 
 
 def file_kind(path: StoredPath) -> FileKind:
-    """The kind of a file.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If its name ends in none of the known kinds.
-    """
+    """The kind of a file."""
     suffix = PurePath(checked_path(path)).suffix
     kind = _KINDS.get(suffix)
     if kind is None:

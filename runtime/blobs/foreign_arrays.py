@@ -50,11 +50,6 @@ class ForeignArray:
     shape : tuple of int
     dtype : numpy.dtype
         In the byte order of this machine.
-
-    Raises
-    ------
-    BufferMismatchError
-        With the reason, if there is no such view.
     """
 
     def __init__(self, array: Any, device: DeviceAllocator | None) -> None:
@@ -101,13 +96,7 @@ class ForeignArray:
         raise InvalidArgumentError("dtype", None, expected)
 
     def check_adoptable(self, dtype: np.dtype[Any]) -> None:
-        """Check that a blob of a type can adopt `view`; the memory checks everything else.
-
-        Raises
-        ------
-        BufferMismatchError
-            With the reason, if it cannot.
-        """
+        """Check that a blob of a type can adopt `view`; the memory checks everything else."""
         if not _has_memory(self._array):
             raise BufferMismatchError(_CALL, self._array, "it is no array, so it has no memory that could be used")
         if self.dtype != dtype:

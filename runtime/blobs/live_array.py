@@ -162,13 +162,7 @@ class LiveArray(np.ndarray[Any, np.dtype[Any]]):
         return np.ndarray(self.shape, self.dtype, memory.mutable_cpu_data(), start, self.strides)
 
     def check_writeable(self) -> int:
-        """The position of the elements in the memory's present host side, in bytes; no head moves.
-
-        Raises
-        ------
-        InvalidPointerError, ClosedMemoryError
-            As for `to_write`.
-        """
+        """The position of the elements in the memory's present host side, in bytes; no head moves."""
         if self.flags.writeable or not self.size:
             return 0
         memory: Any = self.memory

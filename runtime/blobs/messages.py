@@ -81,13 +81,7 @@ _WIDER = {5: 3}
 
 
 def message_types() -> tuple[type[Any], type[Any]]:
-    """The classes `BlobShape` and `BlobProto`.
-
-    Raises
-    ------
-    MissingPackageError
-        If the protobuf package is not installed.
-    """
+    """The classes `BlobShape` and `BlobProto`."""
     return _class("BlobShape"), _class(_BLOB)
 
 
@@ -137,26 +131,14 @@ def write_proto(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | N
 
 
 def message_to_write(proto: Any) -> Any:
-    """A new message, or the given one after a check; it is not changed yet.
-
-    Raises
-    ------
-    MissingPackageError, InvalidArgumentError
-        As for `write_proto`.
-    """
+    """A new message, or the given one after a check; it is not changed yet."""
     message = _class(_BLOB)() if proto is None else proto
     _check_fields(message)
     return message
 
 
 def encoded(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None = None) -> bytes:
-    """The bytes of a blob's message.
-
-    Raises
-    ------
-    MissingPackageError, InvalidArgumentError, FileFormatError, AllocationError
-        As for `write_proto`.
-    """
+    """The bytes of a blob's message."""
     axes = check_blob(shape, data, diff)
     blob = _class("PackedBlob")()
     blob.shape.dim.extend(axes)
@@ -173,13 +155,7 @@ def encoded(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None 
 
 
 def check_blob(shape: Sequence[int], data: NDArray[Any], diff: NDArray[Any] | None) -> tuple[int, ...]:
-    """The axes of a blob, after a check that a message can hold it; no value is copied.
-
-    Raises
-    ------
-    MissingPackageError, InvalidArgumentError, FileFormatError
-        As for `write_proto`.
-    """
+    """The axes of a blob, after a check that a message can hold it; no value is copied."""
     _class(_BLOB)
     axes, size = checked_shape(shape, _BLOB), 0
     arrays: dict[str, object] = {"data": data} if diff is None else {"data": data, "diff": diff}
@@ -259,26 +235,14 @@ def parsed(message: str, wire: bytes, source: str) -> Any:
 
 
 def contents_of(blob: Any, source: str) -> BlobContents:
-    """The blob in a message.
-
-    Raises
-    ------
-    FileFormatError, AllocationError
-        As for `read_proto`.
-    """
+    """The blob in a message."""
     shape = shape_of(blob, source)
     data, diff = _fields_of(blob)
     return BlobContents(shape, _array(blob, data, shape), None if diff is None else _array(blob, diff, shape))
 
 
 def shape_of(blob: Any, source: str) -> tuple[int, ...]:
-    """The shape of the blob in a message; the whole blob is checked.
-
-    Raises
-    ------
-    FileFormatError
-        As for `read_proto`.
-    """
+    """The shape of the blob in a message; the whole blob is checked."""
     shape = checked_shape(_dims(blob), source)
     for name in filter(None, _fields_of(blob)):
         count = len(getattr(blob, name))
@@ -317,13 +281,7 @@ def _array(blob: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _message(proto: Any) -> Any:
-    """A message with Caffe's fields, given as a message or as its bytes.
-
-    Raises
-    ------
-    MissingPackageError, InvalidArgumentError, FileFormatError, AllocationError
-        As for `read_proto`.
-    """
+    """A message with Caffe's fields, given as a message or as its bytes."""
     if not isinstance(proto, _BYTES):
         _check_fields(proto)
         return proto

@@ -128,13 +128,7 @@ def shape_string(shape: Shape) -> str:
 
 
 def canonical_axis_index(shape: Shape, axis: object) -> int:
-    """The number of an axis, counted from the front; a negative `index` counts from the back (blob.hpp:118).
-
-    Raises
-    ------
-    InvalidIndexError
-        If there is no such axis.
-    """
+    """The number of an axis, counted from the front; a negative `index` counts from the back (blob.hpp:118)."""
     axes, index = len(shape), as_integer(axis, "axis", "an integer")
     if not -axes <= index < axes:
         raise InvalidIndexError("axis", index, f"out of range for {axes}-D Blob with shape {shape_string(shape)}")
@@ -201,13 +195,7 @@ def offset_4d(shape: Shape, indices: Iterable[object], *, strict: bool = False) 
 
 
 def offset(shape: Shape, indices: Iterable[object]) -> int:
-    """The position of an element, in elements; missing indices at the end are zero (blob.hpp:166).
-
-    Raises
-    ------
-    InvalidIndexError
-        If there are more indices than axes, or one is not inside its axis.
-    """
+    """The position of an element, in elements; missing indices at the end are zero (blob.hpp:166)."""
     given = tuple(indices)
     if len(given) > len(shape):
         raise InvalidIndexError("indices", given, f"more than {shape_string(shape)} has axes")

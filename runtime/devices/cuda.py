@@ -450,13 +450,7 @@ def _without_compiler() -> Exception | None:
 
 
 def _adoptable(buffer: Any) -> Any:
-    """Somebody's array on a GPU, if it may be written, as a ``cupy.ndarray`` over the same memory.
-
-    Raises
-    ------
-    ValueError
-        With the reason, if it is not memory of a GPU, or is read-only.
-    """
+    """Somebody's array on a GPU, if it may be written, as a ``cupy.ndarray`` over the same memory."""
     if isinstance(buffer, cupy.ndarray):
         return buffer
     if not hasattr(buffer, "__cuda_array_interface__"):

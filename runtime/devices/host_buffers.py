@@ -29,11 +29,6 @@ def adopt_host(buffer: Any, byte_size: int) -> HostArray:
     -------
     array
         A view that keeps `buffer` alive.
-
-    Raises
-    ------
-    ValueError
-        With the reason: not host memory, not contiguous, read-only, too small, masked, or with Python objects in it.
     """
     if not isinstance(buffer, np.ndarray):
         flat = _flat_buffer(buffer)
@@ -44,13 +39,7 @@ def adopt_host(buffer: Any, byte_size: int) -> HostArray:
 
 
 def foreign_array(buffer: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """An array of another library that has no buffer protocol, such as PyTorch's, as one of NumPy's over its bytes.
-
-    Raises
-    ------
-    ValueError
-        With the reason, if it has none on the host, or NumPy cannot use them.
-    """
+    """An array of another library that has no buffer protocol, such as PyTorch's, as one of NumPy's over its bytes."""
     if hasattr(buffer, "cpu_data"):
         raise ValueError("it is a memory itself; hand in what its mutable_cpu_data() returns")
     if hasattr(buffer, "__array_interface__"):

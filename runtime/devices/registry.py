@@ -150,11 +150,6 @@ def parse_device(name: str) -> tuple[str, int]:
     name : str
         ``"auto"``, ``"cpu"``, ``"simulated-seeded"`` or one of `DEVICE_NAMES`; the last two with or without a number:
         ``"cuda:1"``.
-
-    Raises
-    ------
-    NoDeviceError
-        If it is no such name.
     """
     kind, colon, number = name.partition(":")
     if kind not in _MAKERS and name not in (AUTOMATIC, HOST_ALONE):
@@ -190,13 +185,7 @@ def named_device(name: str) -> DeviceAllocator:
 
 
 def check_environment() -> None:
-    """Refuse a value of ``SYNCEDMEM_DEVICE`` that is no name of a device; the device need not be here.
-
-    Raises
-    ------
-    NoDeviceError
-        If it is no such name.
-    """
+    """Refuse a value of ``SYNCEDMEM_DEVICE`` that is no name of a device; the device need not be here."""
     _from_environment(parse_device)
 
 
@@ -258,16 +247,7 @@ def resolve_device(device: object) -> DeviceAllocator | None:
 
 
 def resolve_sides(host: object, pinned: object, device: object) -> Resolved:
-    """The allocators that the three arguments ``host``, ``pinned`` and ``device`` of a memory mean.
-
-    Raises
-    ------
-    InvalidArgumentError, NoDeviceError
-        As for `resolve_host` (for `host` and `pinned`) and `resolve_device`.  Also if `host` is given and `pinned` is
-        not, and the device has page-locked memory: then `host` would not be used in GPU mode.
-    DeviceError
-        If the device cannot return its allocator of page-locked memory.
-    """
+    """The allocators that the three arguments ``host``, ``pinned`` and ``device`` of a memory mean."""
     pageable, there = resolve_host(host), resolve_device(device)
     if pinned is not None:
         return pageable, resolve_host(pinned, "pinned"), there
@@ -289,13 +269,7 @@ def resolve_sides(host: object, pinned: object, device: object) -> Resolved:
 
 
 def resolve_host(host: object, argument: str = "host") -> DeviceAllocator:
-    """The allocator that the ``host`` or ``pinned`` argument of a memory means; None means the shared one.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is neither, or does not say that its memory is host memory.
-    """
+    """The allocator that the ``host`` or ``pinned`` argument of a memory means; None means the shared one."""
     if host is None:
         return cpu_allocator()
     expected = "an allocator, or None"

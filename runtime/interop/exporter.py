@@ -33,11 +33,6 @@ class Exporter:
         In bytes; every address is a multiple of it.  If the allocator's address is not, a larger block is taken.
     host_only : bool
         Refuse CUDA memory too.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If `allocator` is not such an allocator.
     """
 
     def __init__(self, allocator: object, *, alignment: int = 1, host_only: bool = False) -> None:
@@ -74,11 +69,6 @@ class Exporter:
         -------
         int
             The address of the memory, or 0 for zero bytes.
-
-        Raises
-        ------
-        AllocationError, InvalidSizeError, InvalidArgumentError
-            As from `DeviceAllocator.allocate`.
         """
         size = check_byte_size(byte_size, limit=sys.maxsize - self._alignment)
         if size == 0:
@@ -115,22 +105,11 @@ class Exporter:
         byte_size : int
         wait : callable or None
             As for `give_back`.
-
-        Raises
-        ------
-        AllocationError, InvalidSizeError, InvalidArgumentError
-            As from `allocate`.
         """
         return ExportedBlock(self, byte_size, wait)
 
     def array_at(self, address: int) -> Pointer:
-        """The array of exactly the bytes that are exported at an address.
-
-        Raises
-        ------
-        InvalidPointerError
-            If no memory is exported at this address: foreign, or given back already.
-        """
+        """The array of exactly the bytes that are exported at an address."""
         block, gap, size = self._found(address)
         return block if size == len(block) else block[gap : gap + size]
 

@@ -49,11 +49,6 @@ def allocator_over(source: Source, device: int | None) -> DeviceAllocator:
     source : Source
     device : int or None
         The CUDA device of the memory; None for memory that the host can read.
-
-    Raises
-    ------
-    NoDeviceError
-        If there is no such device, or no CuPy to reach it with.
     """
     if device is None:
         return ForeignHostAllocator(source)

@@ -25,11 +25,6 @@ def shared_library(library: Library) -> ctypes.CDLL:
     ----------
     library : str, path or ctypes.CDLL
         A name without a slash is searched by the dynamic linker; a path with a slash is used as it is.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If the library cannot be loaded.
     """
     if isinstance(library, ctypes.CDLL):
         return library
@@ -40,13 +35,7 @@ def shared_library(library: Library) -> ctypes.CDLL:
 
 
 def foreign_function(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-    """A function of a shared library, with its types; other users of the same library are not affected.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If there is no function of this name.
-    """
+    """A function of a shared library, with its types; other users of the same library are not affected."""
     try:
         return ctypes.CFUNCTYPE(result, *arguments)((name, library))
     except (AttributeError, TypeError):

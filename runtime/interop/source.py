@@ -102,12 +102,6 @@ class Source:
 
 
 def check_calls(argument: str, theirs: object, calls: tuple[str, ...], expected: str) -> None:
-    """Refuse an object that lacks one of the methods `calls`, or is a class.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it does.
-    """
+    """Refuse an object that lacks one of the methods `calls`, or is a class."""
     if isinstance(theirs, type) or not all(callable(getattr(theirs, call, None)) for call in calls):
         raise InvalidArgumentError(argument, theirs, expected)

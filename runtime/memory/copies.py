@@ -149,13 +149,7 @@ observed: ContextVar[tuple[CopyLog, ...]] = ContextVar("observed", default=())
 
 
 def admit(logs: tuple[CopyLog, ...], call: str, actions: Sequence[str], byte_size: int) -> list[Copy]:
-    """What the actions of a call copy and allocate, after a check that all logs allow it.
-
-    Raises
-    ------
-    CopyRefusedError
-        If one does not.
-    """
+    """What the actions of a call copy and allocate, after a check that all logs allow it."""
     line = line_of_caller()
     to_write = call in _WRITES and line.call in _TO_WRITE  # arithmetic of blobs writes too, and reads before
     coming = [

@@ -72,13 +72,7 @@ class Flight:
         return False
 
     def wait(self) -> None:
-        """Wait until the copy has happened.
-
-        Raises
-        ------
-        DeviceError
-            If the copy failed, or cannot be waited for.
-        """
+        """Wait until the copy has happened."""
         with reporting("waiting for the push", self._device):
             try:
                 if self._event is not None:
@@ -99,13 +93,7 @@ class Flight:
         return ""
 
     def precede(self) -> bool:
-        """Make later work of the device's current stream wait for the copy; False if the host has to wait.
-
-        Raises
-        ------
-        DeviceError
-            If the device cannot do so.
-        """
+        """Make later work of the device's current stream wait for the copy; False if the host has to wait."""
         if self._event is None:
             return False
         with reporting("ordering after the push", self._device):

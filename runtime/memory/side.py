@@ -86,13 +86,7 @@ class Side:
         self.owner: Any = owner  # last: an interrupt before it leaves nothing to give back
 
     def allocate(self, allocator: DeviceAllocator) -> None:
-        """Allocate the memory.
-
-        Raises
-        ------
-        AllocationError
-            If the allocator has no room.  It may raise anything else.
-        """
+        """Allocate the memory."""
         self.owner = allocator
         try:
             ptr = allocator.allocate(self.byte_size)

@@ -217,13 +217,7 @@ def _empty_gpu(sides: Sides, _pinned: bool, _: Any) -> None:
 
 
 def _complete(table: Mapping[str, Perform]) -> Mapping[str, Perform]:
-    """A table of functions, after a check that it has one for every declared action.
-
-    Raises
-    ------
-    DeclarationError
-        If it has none for one of them.
-    """
+    """A table of functions, after a check that it has one for every declared action."""
     missing = [action for action in caffe.EVERYTHING.actions if action not in table]
     if missing:
         raise DeclarationError(f"no implementation for: {', '.join(missing)}")

@@ -82,13 +82,7 @@ class ProgramBlobs:
     # --- steps
 
     def perform(self, step: BlobStep, mode: Mode, look: Collection[int] = ()) -> BlobsSeen:
-        """Do a step in a mode, and look at some blobs.
-
-        Raises
-        ------
-        Violation
-            If there is no answer, or one that is none.
-        """
+        """Do a step in a mode, and look at some blobs."""
         seen, answer = BlobsSeen(), dict[str, Any]()
         if step.call == "drop":
             for number in self._numbers.values():
@@ -124,12 +118,7 @@ class ProgramBlobs:
         return "blob_call", {"mode": mode.name, "call": step.call, **fields, **failing}
 
     def _fields(self, step: BlobStep) -> dict[str, Any]:
-        """The fields of a request that have the arguments of a call.
-
-        Raises
-        ------
-        _Unasked
-        """
+        """The fields of a request that have the arguments of a call."""
         call, arguments = step.call, step.arguments
         if call in ADOPTIONS:
             return {"buffer": None if arguments[0] is None else self._buffer(step, arguments[0])}
@@ -246,12 +235,7 @@ class ProgramBlobs:
         return tuple(state["shape"]) if name == "shape" else state.get(name)
 
     def _whole(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """An answer that says what the blob is.
-
-        Raises
-        ------
-        Violation
-        """
+        """An answer that says what the blob is."""
         if missing := [name for name in ("shape", "count") if name not in answer]:
             raise self._wrong(f"the last answer about a blob has no {missing[0]!r}")
         return answer
@@ -261,12 +245,7 @@ class ProgramBlobs:
 
 
 def _integers(arguments: tuple[Any, ...]) -> list[int]:
-    """The numbers of a call, which are its arguments, or in its only argument.
-
-    Raises
-    ------
-    _Unasked
-    """
+    """The numbers of a call, which are its arguments, or in its only argument."""
     listed: Any = arguments[0] if len(arguments) == 1 and not isinstance(arguments[0], int) else arguments
     numbers: Iterable[Any] = getattr(listed, "dim", listed)
     if not isinstance(numbers, list | tuple):

@@ -88,12 +88,7 @@ class BlobTrial:
         bench.performer.begin()
 
     def take(self, step: BlobStep) -> None:
-        """Do a step, and compare.
-
-        Raises
-        ------
-        Violation
-        """
+        """Do a step, and compare."""
         self.done.append(step)
         self.steps += step.expected is FORESEEN and step.call not in ("new", "mode", "drop")
         step = numbered(self.states, step, self.steps)
@@ -117,12 +112,7 @@ class BlobTrial:
         self.states, self._seen = due.after, seen if looks else replace(self._seen, called=seen.called)
 
     def finish(self) -> None:
-        """Drop all blobs, and check that nothing is left.
-
-        Raises
-        ------
-        Violation
-        """
+        """Drop all blobs, and check that nothing is left."""
         if self.states.blobs:
             self.take(BlobStep(0, "drop"))
 
@@ -157,10 +147,6 @@ def run_case(bench: BlobBench, case: BlobCase, made: list[BlobTrial] | None = No
     case : tuple of BlobStep
     made : list, optional
         It gets the trial that has passed.
-
-    Raises
-    ------
-    Violation
     """
     trial = BlobTrial(bench)
     for step in case:

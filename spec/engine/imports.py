@@ -22,11 +22,6 @@ def module_at(place: str) -> ModuleType:
     Parameters
     ----------
     place : str
-
-    Raises
-    ------
-    Exception
-        Whatever the module raises while it is imported.
     """
     path = Path(place).resolve()
     is_file = place.endswith(".py")

@@ -473,23 +473,13 @@ class CheckOptions(TypedDict, total=False):
 
 
 def check_subject(subject: object) -> None:
-    """Refuse what is no subject.
-
-    Raises
-    ------
-    InvalidArgumentError
-    """
+    """Refuse what is no subject."""
     if not isinstance(subject, Subject):
         raise InvalidArgumentError("subject", subject, "a Subject")
 
 
 def chosen_suites(suites: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
-    """The suites that were asked for; refuse what is not known.
-
-    Raises
-    ------
-    InvalidArgumentError
-    """
+    """The suites that were asked for; refuse what is not known."""
     wanted = (suites,) if isinstance(suites, str) else tuple(suites)
     if isinstance(suites, str) or any(name not in known for name in wanted):
         odd = next((name for name in wanted if name not in known), suites)
@@ -502,12 +492,7 @@ _MOST_STEPS = 1_000_000_000
 
 
 def check_steps(steps: object) -> None:
-    """Refuse a value that is not a number of steps.
-
-    Raises
-    ------
-    InvalidArgumentError
-    """
+    """Refuse a value that is not a number of steps."""
     if type(steps) is not int or not 0 <= steps <= _MOST_STEPS:
         raise InvalidArgumentError("steps", steps, f"an integer from 0 to {_MOST_STEPS:,}")
 

@@ -149,13 +149,7 @@ class Walking(RuleBasedStateMachine):
         cls.walk_search = None
 
     def act(self, do: Callable[[], object]) -> None:
-        """Do something, unless the walk is over; it is over after a violation.
-
-        Raises
-        ------
-        Violation
-            Unless the search tolerates it.
-        """
+        """Do something, unless the walk is over; it is over after a violation."""
         if self.over:
             return
         try:

@@ -101,13 +101,7 @@ class RemoteProgram(Protocol):
     buffers: int
 
     def ask(self, op: str, **fields: Any) -> dict[str, Any]:
-        """The answer to a request.
-
-        Raises
-        ------
-        Violation
-            If there is none, or one that is none.
-        """
+        """The answer to a request; a `Violation` is raised if there is none, or one that is none."""
         ...
 
     def next_id(self) -> int:
@@ -331,12 +325,7 @@ def check_maker(  # noqa: PLR0913 -- how it was called, and what came of it
     arguments: Iterable[object],
     named: Iterable[str],
 ) -> None:
-    """Refuse a maker that no arguments can make right; another error may be that of these alone.
-
-    Raises
-    ------
-    UnfitMakerError
-    """
+    """Refuse a maker that no arguments can make right; another error may be that of these alone."""
     if error is None and not any(hasattr(made, call) for call in calls):
         raise UnfitMakerError(f"the maker {subject.name} returned {shown(made)}, which has none of {', '.join(calls)}")
     if isinstance(error, TypeError):

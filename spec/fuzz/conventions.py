@@ -251,13 +251,7 @@ _CONVENTIONS: tuple[Callable[[Any], Target | None], ...] = (
 
 
 def recognise(subject: Any) -> Target:
-    """The target for an object.
-
-    Raises
-    ------
-    TargetError
-        If it follows no convention, or cannot be called.
-    """
+    """The target for an object."""
     for convention in _CONVENTIONS:
         target = convention(subject)
         if target is not None:

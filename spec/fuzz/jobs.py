@@ -65,11 +65,6 @@ def perform(source: TargetSource, job: Job, journal: Journal) -> Outcome:
         and the other values that the job needs.
     journal : Journal
         Records the steps.
-
-    Raises
-    ------
-    TargetError
-        If the target or the record cannot be used.
     """
     if job.get("heap"):
         _stir(job["heap"])
@@ -214,13 +209,7 @@ class Isolated:
         self.worker: Command = self._worker()
 
     def perform(self, job: Job) -> Outcome:
-        """Do a job in the worker; if the target ends its process, the journal says what it has done until then.
-
-        Raises
-        ------
-        TargetError, EngineError
-            As `answer`.
-        """
+        """Do a job in the worker; if the target ends its process, the journal says what it has done until then."""
         start = time.perf_counter()
         answer = self.answer(job, self.journal)
         if "death" not in answer:

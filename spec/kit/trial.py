@@ -60,12 +60,7 @@ class Bench(NamedTuple):
         self.comparison.begin()
 
     def first(self, step: Step, settings: Mapping[str, str], due: Observation) -> Difference | None:
-        """Do a step, and return the first difference from what must be seen.
-
-        Raises
-        ------
-        Violation
-        """
+        """Do a step, and return the first difference from what must be seen."""
         return self.comparison.after(step, due, self.performer.perform(step, settings, due.sides, due.buffers))
 
 
@@ -127,12 +122,7 @@ class Trial:
         return len(self.visited)
 
     def take(self, step: Step) -> bool:
-        """Do a step, and compare; return whether it means anything here.
-
-        Raises
-        ------
-        Violation
-        """
+        """Do a step, and compare; return whether it means anything here."""
         step = self._meant(step)
         entry, found = self.world.input(step), self.world.after(step)
         if found is None:
@@ -211,10 +201,6 @@ def run_case(bench: Bench, case: Case, made: list[Trial] | None = None) -> Trial
     case : tuple of Step
     made : list, optional
         It gets the trial before the first step, for a caller who wants to know what was taken before a violation.
-
-    Raises
-    ------
-    Violation
     """
     trial = Trial(bench)
     if made is not None:

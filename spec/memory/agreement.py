@@ -171,12 +171,7 @@ def check_policy(subject: Subject) -> None:
 
 
 def check_fit(machine: Machine, policy: Policy) -> None:
-    """Refuse a policy that says something else than the table of a machine.
-
-    Raises
-    ------
-    UnfitPolicyError
-    """
+    """Refuse a policy that says something else than the table of a machine."""
     check_sides(machine, policy)
     try:
         differences = compare(machine, policy).differences
@@ -187,12 +182,7 @@ def check_fit(machine: Machine, policy: Policy) -> None:
 
 
 def check_sides(machine: Machine, policy: Policy) -> None:
-    """Refuse a policy for other sides than those of a machine.
-
-    Raises
-    ------
-    UnfitPolicyError
-    """
+    """Refuse a policy for other sides than those of a machine."""
     if set(policy.sides) != set(machine.sides):
         here, there = (", ".join(it.sides) or "none" for it in (policy, machine))
         raise UnfitPolicyError(f"the policy is for the sides {here}, and {machine} has {there}")

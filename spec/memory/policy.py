@@ -155,12 +155,6 @@ def without_mute(machine: Machine, policy: Policy | None) -> Machine:
 
 
 def policy_named(text: str) -> Policy:
-    """The policy that ``FILE.py:NAME`` names; the file is run.
-
-    Raises
-    ------
-    DeclarationError, FileAccessError
-        As by `object_in`.
-    """
+    """The policy that ``FILE.py:NAME`` names; the file is run."""
     place, _, name = text.rpartition(":") if ".py:" in text else (text, "", "")
     return object_in(place, name, Policy)

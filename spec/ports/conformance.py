@@ -282,13 +282,7 @@ def conform_program(
     progress: Progress | None = None,
     on_change: Callable[[PortReport], None] | None = None,
 ) -> PortReport:
-    """Test a program; see `conform`.
-
-    Raises
-    ------
-    PortError
-        If it cannot be tested, or cannot show the level that is claimed.
-    """
+    """Test a program; see `conform`."""
     policy = target.own.chosen_policy()
     with target.connect(limits, claim.edition) as port:
         if claim.blobs and not port.hello.get("blobs"):

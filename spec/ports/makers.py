@@ -81,13 +81,7 @@ def conform_maker(
     progress: Progress | None = None,
     on_change: Callable[[PortReport], None] = lambda _: None,
 ) -> PortReport:
-    """Test a maker of memories in Python, in a process of its own; see `syncedmem.spec.ports.conformance.conform`.
-
-    Raises
-    ------
-    PortError
-        If it cannot be tested.
-    """
+    """Test a maker of memories in Python, in a process of its own; see `syncedmem.spec.ports.conformance.conform`."""
     last = PortReport(target.name, claim.edition or DEFAULT.name, claim)
 
     def receive(report: PortReport) -> None:
@@ -108,13 +102,7 @@ def conform_maker(
 def asked_apart(
     job: Job, argument: tuple[MakerTarget, Any], limits: Limits, **watched: Any
 ) -> tuple[Any, tuple[Any, ...]]:
-    """What a job says of a maker in a process of its own, or the `Death` of that; and the steps that it did last.
-
-    Raises
-    ------
-    PortError
-        If the maker cannot be asked.
-    """
+    """What a job says of a maker in a process of its own, or the `Death` of that; and the steps that it did last."""
     with TemporaryDirectory(prefix="syncedmem-") as folder:
         journal = Path(folder) / "journal"
         moved = partial(_mark, journal)

@@ -58,11 +58,6 @@ class Port:
     protocol : Protocol
     streams, buffers : int
         The number of streams and of buffers of the caller that its process has been told of.
-
-    Raises
-    ------
-    PortError
-        If the machine has words that the protocol itself has.
     """
 
     def __init__(
@@ -131,13 +126,7 @@ class Port:
         return edition
 
     def next_id(self) -> int:
-        """The number of the next request, in a process that is started if there is none.
-
-        Raises
-        ------
-        PortError
-            As `ask`.
-        """
+        """The number of the next request, in a process that is started if there is none."""
         if self._command is None:
             self._start()
         return len(self._lines) + 1

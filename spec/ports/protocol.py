@@ -307,13 +307,7 @@ def _request(name: str, message: Message) -> Type:
 
 @lru_cache(maxsize=8)
 def protocol_of(machine: Machine) -> Protocol:
-    """The protocol in the words of a machine; the editions of Caffe's have one together, and only that has blobs.
-
-    Raises
-    ------
-    PortError
-        If the machine has a word that the protocol itself has.
-    """
+    """The protocol in the words of a machine; the editions of Caffe's have one together, and only that has blobs."""
     is_caffe = machine in (caffe.EVERYTHING, *EDITIONS.values())
     machine, editions = (caffe.EVERYTHING, (*EDITIONS,)) if is_caffe else (machine, (machine.name,))
     requests, state, actions = _requests(machine, editions), _state(machine), _actions(machine)

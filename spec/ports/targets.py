@@ -62,13 +62,7 @@ class OwnMachine:
     policy: str = ""
 
     def machine_or(self, edition: str) -> AnyMachine:
-        """The machine, or an edition if there is none.
-
-        Raises
-        ------
-        PortError
-            If what is named is no machine.
-        """
+        """The machine, or an edition if there is none."""
         if not self.machine:
             return edition
         try:
@@ -77,13 +71,7 @@ class OwnMachine:
             raise PortError(f"--machine {self.machine}: {error}") from error
 
     def chosen_policy(self) -> Policy | None:
-        """The policy; None if there is none.
-
-        Raises
-        ------
-        PortError
-            If what is named is no policy.
-        """
+        """The policy; None if there is none."""
         try:
             return policy_named(self.policy) if self.policy else None
         except SyncedMemoryError as error:
@@ -125,13 +113,7 @@ class ProgramTarget:
         return f"{shlex.join(self.arguments)} < {shlex.quote(str(file))}"
 
     def connect(self, limits: Limits, edition: str) -> Port:
-        """The program, which has said hello.
-
-        Raises
-        ------
-        PortError
-            If it cannot be started, or does not say hello, or is of another edition or machine.
-        """
+        """The program, which has said hello."""
         port = Port(self.arguments, name=self.name, edition=self.own.machine_or(edition), limits=limits)
         with ExitStack() as stack:
             stack.enter_context(port)
@@ -157,13 +139,7 @@ def _made_there(*_: object, **__: object) -> Any:
 
 
 def subject_of(port: Port, name: str, profile: Profile, level: Level, *, policy: Policy | None = None) -> Subject:
-    """What a program has, memories and perhaps blobs, at a level that it can show.
-
-    Raises
-    ------
-    PortError
-        If the policy is not one of the port's machine.
-    """
+    """What a program has, memories and perhaps blobs, at a level that it can show."""
     port.renew()
     port.level = level
     places: dict[str, Any] = {side: _There(side) for side in port.protocol.machine.sides}
@@ -212,24 +188,12 @@ class MakerTarget:
         return f"python {shlex.quote(str(file))}"
 
     def top(self) -> Level:
-        """The highest level at which it is tested: that of a `Subject`; of other makers everything is seen.
-
-        Raises
-        ------
-        PortError
-            As `subject`.
-        """
+        """The highest level at which it is tested: that of a `Subject`; of other makers everything is seen."""
         maker = maker_of(self.name)
         return maker.level if isinstance(maker, Subject) else LEVELS[-1]
 
     def subject(self, profile: Profile, level: Level, edition: str) -> Subject:
-        """The memories that it makes.
-
-        Raises
-        ------
-        PortError
-            If it cannot be imported, or is not a maker.
-        """
+        """The memories that it makes."""
         maker, source = maker_of(self.name), self._source(profile, level, edition)
         host, device = self.allocators
         machine, policy = self.own.machine_or(edition), self.own.chosen_policy()
@@ -266,13 +230,7 @@ def _anywhere(text: str) -> str:
 
 
 def maker_of(text: str) -> Any:
-    """The object that ``module:name`` or ``file.py:name`` names.
-
-    Raises
-    ------
-    PortError
-        If there is no such module or object, or if it cannot be called.
-    """
+    """The object that ``module:name`` or ``file.py:name`` names."""
     place, _, name = text.partition(":")
     if not name:
         raise PortError(f"{place} is a Python file: say what in it is meant, {place}:NAME")
@@ -290,13 +248,7 @@ def maker_of(text: str) -> Any:
 
 
 def command_target(command: str) -> ProgramTarget:
-    """The program of a command line.
-
-    Raises
-    ------
-    PortError
-        If it is none.
-    """
+    """The program of a command line."""
     try:
         arguments = tuple(shlex.split(command))
     except ValueError as error:
@@ -318,13 +270,7 @@ def port_target(
     own: OwnMachine,
     allocators: tuple[Callable[[], Any], Callable[[], Any]],
 ) -> ProgramTarget | MakerTarget:
-    """The port of a command line: a target, or a command, and not both; perhaps of another machine than Caffe's.
-
-    Raises
-    ------
-    PortError
-        If it is no port.
-    """
+    """The port of a command line: a target, or a command, and not both; perhaps of another machine than Caffe's."""
     if (text is None) == (command is None):
         raise PortError("name one port: TARGET, or --command")
     if own.policy and not own.machine:
@@ -336,13 +282,7 @@ def port_target(
 
 
 def target(text: str, allocators: tuple[Callable[[], Any], Callable[[], Any]]) -> ProgramTarget | MakerTarget:
-    """What a text names: ``module:maker``, ``file.py:maker``, or the path of a shared library.
-
-    Raises
-    ------
-    PortError
-        If it is none of these.
-    """
+    """What a text names: ``module:maker``, ``file.py:maker``, or the path of a shared library."""
     if Path(text).suffix in (".so", ".dylib", ".dll") or ".so." in Path(text).name:
         if not Path(text).is_file():
             raise PortError(f"{text}: there is no such file")

@@ -148,11 +148,6 @@ class ObjectMemories:
             The sides to look at; others may be shown too.
         buffers : collection of str
             The buffers of the caller to look at.
-
-        Raises
-        ------
-        Violation
-            If there is no answer, or one that is none.
         """
         if self._subject.journal is not None:
             before = step._replace(write=None) if step.does == "call" else step

@@ -153,12 +153,7 @@ class ProgramMemories:
         return self._whole(self._program.ask("state", memory=it.number))
 
     def _whole(self, answer: dict[str, Any]) -> dict[str, Any]:
-        """An answer that says the head.
-
-        Raises
-        ------
-        Violation
-        """
+        """An answer that says the head."""
         if "head" not in answer:
             raise self._program.violation("P02-one-answer", "the last answer about a memory has no 'head'")
         return answer
@@ -267,12 +262,7 @@ def actions_told(protocol: Any, answer: dict[str, Any]) -> Iterator[Action]:
 
 
 def check_failure(program: RemoteProgram, actions: Iterable[Action], told: int) -> None:
-    """Refuse an action that was told to fail, and did not.
-
-    Raises
-    ------
-    Violation
-    """
+    """Refuse an action that was told to fail, and did not."""
     counted = [it for it in actions if it.does != "wait"]
     if told <= len(counted) and not (it := counted[told - 1]).failed:
         sentence = f"action {told}, {it.does} {it.side}, was told to fail, and the port did it"

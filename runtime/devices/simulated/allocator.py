@@ -357,13 +357,7 @@ class SimulatedPinnedAllocator(CPUDeviceAllocator):
         return any(it.address <= start and start + ptr.nbytes <= it.address + it.size for it in blocks)
 
     def check(self) -> None:
-        """Check for stray writes: into red zones, and into memory that was freed lately.
-
-        Raises
-        ------
-        SimulatedDeviceError
-            If there was a stray write.
-        """
+        """Check for stray writes: into red zones, and into memory that was freed lately."""
         for block in self._live.all_behind():
             block.check()
         self._quarantine.check()

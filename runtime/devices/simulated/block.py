@@ -78,13 +78,7 @@ class Block:
         self._lent: list[weakref.ref[HostArray]] = []
 
     def bytes(self, offset: int, size: int) -> HostArray:
-        """Some of the bytes, as host memory; for the device's own use.
-
-        Raises
-        ------
-        SimulatedDeviceError
-            If the block was freed, or the range goes beyond it.
-        """
+        """Some of the bytes, as host memory; for the device's own use."""
         if not self.live:
             why = "by release(), or when the blob, memory or buffer that it belonged to was closed, collected or grown"
             advice = "keep a reference to that as long as you use its arrays"
@@ -112,13 +106,7 @@ class Block:
             self._checksum = self._sum() if self.size <= _LARGEST_KEPT else 0
 
     def check(self) -> None:
-        """Check for stray writes: into the red zones, or into the bytes after they were freed.
-
-        Raises
-        ------
-        SimulatedDeviceError
-            If there was a stray write.
-        """
+        """Check for stray writes: into the red zones, or into the bytes after they were freed."""
         before, after = self._storage[:RED_ZONE], self._storage[RED_ZONE + self.size :]
         if before.tobytes() != _INTACT or after.tobytes() != _INTACT:
             raise SimulatedDeviceError(f"something wrote into the red zone of {self}")
@@ -147,11 +135,6 @@ class Quarantine:
         """Free a block; to make room for it, the oldest blocks are checked and dropped.
 
         If this is interrupted, the block is either unchanged or freed.  Call it again: then it is freed in any case.
-
-        Raises
-        ------
-        SimulatedDeviceError
-            If there was a stray write around the block or into one of the oldest blocks.  The block is not freed.
         """
         if block.live:
             block.check()
@@ -173,13 +156,7 @@ class Quarantine:
         return total - oldest.size
 
     def check(self) -> None:
-        """Check every block.
-
-        Raises
-        ------
-        SimulatedDeviceError
-            If there was a stray write.
-        """
+        """Check every block."""
         with exclusive:
             for block, _ in list(self._blocks):  # a finaliser that runs meanwhile may add blocks
                 block.check()

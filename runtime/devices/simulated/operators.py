@@ -89,13 +89,7 @@ class Outcome:
 
 
 def number_as(dtype: np.dtype[Any], value: object) -> Any:
-    """A number as an item of a type, converted as C does it.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is no number, or an item cannot hold it.
-    """
+    """A number as an item of a type, converted as C does it."""
     expected = f"a number that {dtype} can hold; set() copies arrays of the host"
     plain = number(None, value, expected)
     try:
@@ -110,11 +104,6 @@ def number(function: np.ufunc | None, operand: Any, expected: str) -> Any:
 
     An object that is equal to nothing but itself, such as None, can be compared too, as in CuPy: it is equal to no
     item.  NaN stands for it.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it is anything else.
     """
     value = operand.item() if _is_single(operand) else operand
     if isinstance(value, bool | int | float | complex | np.number | np.bool_):

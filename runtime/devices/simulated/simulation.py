@@ -349,13 +349,7 @@ class DeviceSpace:
             return SimulatedStream(self, self._created)
 
     def check_stream(self, stream: object) -> None:
-        """Refuse an object that is not a stream of this device.
-
-        Raises
-        ------
-        InvalidArgumentError
-            If `stream` is not a stream of this device.
-        """
+        """Refuse an object that is not a stream of this device."""
         if not isinstance(stream, SimulatedStream) or stream.space is not self:
             raise InvalidArgumentError(
                 "stream", stream, f"a stream of simulated:{self.ordinal}, as its stream() returns"
@@ -375,13 +369,7 @@ class DeviceSpace:
         return exclusive
 
     def new_block(self, size: int) -> Block:
-        """A new poisoned block; the caller holds the lock.  It counts as allocated until it is freed or nobody uses it.
-
-        Raises
-        ------
-        MemoryError
-            If the capacity is exceeded.
-        """
+        """A new poisoned block; the caller has the lock.  It counts as allocated until it is freed or nobody has it."""
         if self.capacity is not None and (used := self.used) + size > self.capacity:
             raise MemoryError(f"{used} of {self.capacity} bytes are in use")
         # Addresses are never used twice, so an old address is never taken for a new one.
@@ -414,13 +402,7 @@ class DeviceSpace:
         self._quarantine.take(block)
 
     def check(self) -> None:
-        """Check every block, those that are allocated and those in quarantine.
-
-        Raises
-        ------
-        SimulatedDeviceError
-            If there was a stray write.
-        """
+        """Check every block, those that are allocated and those in quarantine."""
         with exclusive:
             for block in self._allocated():
                 block.check()

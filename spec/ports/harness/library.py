@@ -43,13 +43,7 @@ class _RefusedError(Exception):
 
 
 def load(path: str) -> tuple[Any, Any]:
-    """The tables of a library: that of memories, and that of blobs or None.
-
-    Raises
-    ------
-    LibraryError
-        If the file is no shared library, or not one of a port.
-    """
+    """The tables of a library: that of memories, and that of blobs or None."""
     if not Path(path).is_file():
         raise LibraryError(f"there is no file {path}")
     try:
@@ -111,11 +105,6 @@ class Library:
     Parameters
     ----------
     path : str
-
-    Raises
-    ------
-    LibraryError
-        As `load`.
     """
 
     def __init__(self, path: str) -> None:
@@ -145,13 +134,7 @@ class Library:
         self._explained.__exit__(None, None, None)
 
     def answer(self, request: Request) -> Answer:
-        """The answer to a request.
-
-        Raises
-        ------
-        LibraryError
-            If the library did what no port may do: it wrote beside a block, or returned a number that is no status.
-        """
+        """The answer to a request."""
         op = request["op"]
         answer = self._call if op in abi.CALLS else getattr(self, f"_on_{op}", self._refuse)
         try:

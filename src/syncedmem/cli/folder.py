@@ -67,12 +67,7 @@ class RunFolder:
         return self._out / self._names[name]
 
     def keep(self, files: Mapping[Path, str], report: Mapping[str, Any]) -> None:
-        """Write the files of all findings until now, and the report; files that are no longer among them go.
-
-        Raises
-        ------
-        FileAccessError
-        """
+        """Write the files of all findings until now, and the report; files that are no longer among them go."""
         self._start()
         texts = {path.name: text for path, text in files.items()}
         for name in self._written.keys() - texts.keys():

@@ -21,12 +21,7 @@ POLICY = "What that machine decides where the theory of fresh copies leaves a ch
 def named_port(
     text: str | None, command: str | None, machine: str | None = None, policy: str | None = None
 ) -> ProgramTarget | MakerTarget:
-    """The port that a command line names, and its machine; makers in Python get our allocators.
-
-    Raises
-    ------
-    PortError
-    """
+    """The port that a command line names, and its machine; makers in Python get our allocators."""
     from syncedmem import CPUDeviceAllocator, SimulatedDeviceAllocator
     from syncedmem.spec.ports.targets import OwnMachine, port_target
 

@@ -92,24 +92,13 @@ Memory = Annotated[int, typer.Option(metavar="MEGABYTES", help="The most private
 
 
 def one_of(option: str, value: str | None, known: Collection[str]) -> None:
-    """Refuse a value of an option that is not known; None is not looked at.
-
-    Raises
-    ------
-    InvalidArgumentError
-    """
+    """Refuse a value of an option that is not known; None is not looked at."""
     if value is not None and value not in known:
         raise InvalidArgumentError(option, value, f"one of {', '.join(known)}")
 
 
 def limits_of(timeout: float | None, memory: float) -> Limits:
-    """The limits of a port; the first answer has longer, unless a time is given.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If one of them is not more than 0, or not finite.
-    """
+    """The limits of a port; the first answer has longer, unless a time is given."""
     from syncedmem.spec.engine.supervisor import Limits
 
     for option, value in (("--timeout", timeout), ("--memory", memory)):

@@ -86,26 +86,14 @@ SIGNS: Mapping[str, re.Pattern[bytes]] = {
 
 
 def place(option: str, text: str, kind: str) -> Path:
-    """The path that an option names.
-
-    Raises
-    ------
-    InvalidArgumentError
-        If it names none: an empty path would be the current folder.
-    """
+    """The path that an option names."""
     if not text:
         raise InvalidArgumentError(option, text, f"the path of a {kind}")
     return Path(text)
 
 
 def file_place(text: str) -> Path | None:
-    """The file that ``--out`` names; None for ``-``, which is standard output.
-
-    Raises
-    ------
-    InvalidArgumentError
-        See `place`.
-    """
+    """The file that ``--out`` names; None for ``-``, which is standard output."""
     return None if text == "-" else place("--out", text, "file")
 
 
@@ -119,10 +107,6 @@ def check_place(path: Path, kind: str, *, force: bool, within: Path | None = Non
         Of `SIGNS`: what will be written there.
     force, within
         As for `refuse_others`.
-
-    Raises
-    ------
-    FileAccessError
     """
     with named(str(path)):
         if path.is_dir():
@@ -155,10 +139,6 @@ def refuse_others(path: Path, like: bytes | re.Pattern[bytes], *, force: bool, w
         Whether a file and a link are replaced all the same; what a link leads to stays.
     within : Path, optional
         The folder that was named, if ``path`` was not: below it no folder may be a link, whatever ``force`` says.
-
-    Raises
-    ------
-    FileAccessError
     """
     below = path.parents[: path.parents.index(within)] if within in path.parents else ()
     if linked := next((str(it) for it in below if it.is_symlink()), ""):
@@ -241,14 +221,7 @@ def check_places(command: str, json_path: str | None, junit: str | None, out: Pa
 
 
 def check_report(option: str, where: str | None, kind: str, *, force: bool) -> None:
-    """Refuse a place for a report, as `check_place` does; without one, and for ``-``, there is nothing to refuse.
-
-    Raises
-    ------
-    InvalidArgumentError
-        See `place`.
-    FileAccessError
-    """
+    """Refuse a place for a report, as `check_place` does; without one, and for ``-``, there is nothing to refuse."""
     if where not in (None, "-"):
         check_place(place(option, str(where), "file"), kind, force=force)
 
@@ -266,13 +239,7 @@ def write_reports(report: _Report, json_path: str | None, junit: str | None, *, 
 
 
 def write_report(where: str | None, text: str, *, force: bool) -> None:
-    """Write a report where it was asked for, which ``-`` is for standard output; without a place, nowhere.
-
-    Raises
-    ------
-    FileAccessError
-        See `write_over`.
-    """
+    """Write a report where it was asked for, which ``-`` is for standard output; without a place, nowhere."""
     if where == "-":
         write(None, text)
     elif where is not None:
@@ -285,13 +252,7 @@ def as_text(data: dict[str, Any]) -> str:
 
 
 def write_over(files: Mapping[Path, bytes], *, force: bool, within: Path | None = None) -> None:
-    """Write all of some files, or none if one of them is refused by `refuse_others`, which has the parameters.
-
-    Raises
-    ------
-    FileAccessError
-        See `refuse_others` and `write`.
-    """
+    """Write all of some files, or none if one of them is refused by `refuse_others`, which has the parameters."""
     for path, data in files.items():
         with named(str(path)):
             refuse_others(path, data, force=force, within=within)
@@ -313,12 +274,7 @@ def _sign(like: bytes | re.Pattern[bytes]) -> re.Pattern[bytes]:
 
 
 def _ends(path: Path) -> bytes:
-    """The beginning of a file, and its end.
-
-    Raises
-    ------
-    FileAccessError
-    """
+    """The beginning of a file, and its end."""
     with named(str(path)), path.open("rb") as file:
         begin = file.read(_READ)
         file.seek(max(file.seek(0, os.SEEK_END) - _READ, len(begin)))
@@ -339,12 +295,7 @@ def _shown(character: str) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """What is in a file.
-
-    Raises
-    ------
-    FileAccessError
-    """
+    """What is in a file."""
     with named(str(path)):
         return path.read_bytes()
 

@@ -47,11 +47,6 @@ def explorer_material(edition: AnyMachine = DEFAULT) -> Json:
     -------
     dict
         Plain data, ready for JSON.
-
-    Raises
-    ------
-    InvalidExportError
-        If the machine has too many steps for a page.
     """
     machine = machine_of(edition)
     whole = space(machine, null=True, end=True)

@@ -180,12 +180,7 @@ def _kind(name: str) -> str:
 
 
 def make_blob_subject(name: str, seed: int) -> Subject:
-    """The same for blobs.
-
-    Raises
-    ------
-    NoDeviceError
-    """
+    """The same for blobs."""
     source = f"from syncedmem.verification import make_blob_subject\nsubject = make_blob_subject({name!r}, {seed})"
     return replace(make_subject(name, seed), make=Blob, source=source)
 
