@@ -648,13 +648,7 @@ def _again(said: dict[str, Any]) -> Machine:
 
 
 class _Kinds:
-    """The words of a machine, from what was listed and from its rows.
-
-    Parameters
-    ----------
-    name : str
-    rows : tuple of Row
-    """
+    """The words of a machine, from what was listed and from its rows."""
 
     def __init__(self, name: str, rows: tuple[Row, ...]) -> None:
         self._name = name

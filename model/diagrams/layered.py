@@ -677,11 +677,6 @@ class _Stretch(NamedTuple):
 class _Routes:
     """The stretches of all arrows between the rows, each with its tracks; makes the rows' heights final.
 
-    Parameters
-    ----------
-    rows : list of list of _Item
-    ways : list of _Way
-
     Attributes
     ----------
     bottom, right : int

@@ -26,12 +26,7 @@ _SCALE = 1.25
 
 
 class SvgWriter(NamedTuple):
-    """A palette to paint with.
-
-    Attributes
-    ----------
-    palette : Palette
-    """
+    """A palette to paint with."""
 
     palette: Palette
 

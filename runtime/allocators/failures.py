@@ -31,11 +31,6 @@ class reporting:  # noqa: N801 -- used like a function; as a generator it would 
 
     The `DeviceError` names the operation and the device.  A `SyncedMemoryError` passes unchanged, and so does an
     interrupt.
-
-    Parameters
-    ----------
-    operation : str
-    where : DeviceAllocator
     """
 
     __slots__ = ("operation", "where")

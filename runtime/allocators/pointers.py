@@ -218,10 +218,6 @@ class Adopted:
         The array as it was handed in.
     flat : numpy.ndarray
         Its bytes, in a row.
-
-    Attributes
-    ----------
-    original : numpy.ndarray
     """
 
     __slots__ = ("__array_interface__", "original")

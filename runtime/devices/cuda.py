@@ -377,10 +377,6 @@ class _Current:
     """Makes a GPU current inside a ``with`` block that does not make another one current itself.
 
     ``cupy.cuda.Device`` sets the device twice even if the GPU is current already.
-
-    Parameters
-    ----------
-    ordinal : int
     """
 
     __slots__ = ("_before", "_ordinal")

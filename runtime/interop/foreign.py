@@ -17,12 +17,7 @@ __all__ = ["ForeignHostAllocator", "allocator_over"]
 
 
 class ForeignHostAllocator(CPUDeviceAllocator):
-    """Host memory that comes from another library; that library decides about its alignment.
-
-    Parameters
-    ----------
-    source : Source
-    """
+    """Host memory that comes from another library; that library decides about its alignment."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

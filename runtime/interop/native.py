@@ -48,12 +48,7 @@ def name_of(library: ctypes.CDLL) -> str:
 
 
 class CFunctions:
-    """Two functions that C can call.  They are kept until the process ends, because C may keep their addresses.
-
-    Attributes
-    ----------
-    allocate, deallocate : ctypes function pointers
-    """
+    """Two functions that C can call.  They are kept until the process ends, because C may keep their addresses."""
 
     def __init__(self, allocate: Any, deallocate: Any) -> None:
         self.allocate = allocate

@@ -88,10 +88,6 @@ Cells = tuple[Cell, ...]
 class MemoryTable:
     """The moves of a selection of Caffe's machine, in the form for quick look-ups.
 
-    Parameters
-    ----------
-    machine : Machine
-
     Attributes
     ----------
     machine : Machine

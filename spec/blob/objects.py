@@ -39,12 +39,7 @@ _VALUED = (*NORMS, "data_at", "diff_at", "gpu_shape")
 
 
 class ObjectBlobs:
-    """The blobs of a maker in Python, and the buffers of their caller.
-
-    Parameters
-    ----------
-    subject : Subject
-    """
+    """The blobs of a maker in Python, and the buffers of their caller."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject

@@ -44,13 +44,7 @@ class _Unasked(Exception):
 
 
 class ProgramBlobs:
-    """The blobs of a port, and the buffers of their caller.
-
-    Parameters
-    ----------
-    port : RemoteProgram
-    has_device : bool
-    """
+    """The blobs of a port, and the buffers of their caller."""
 
     def __init__(self, port: RemoteProgram, *, has_device: bool) -> None:
         self._program: RemoteProgram = port

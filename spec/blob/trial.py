@@ -63,10 +63,6 @@ def blob_bench(subject: Subject, excuses: Callable[[str], bool] = lambda _: Fals
 class BlobTrial:
     """A case that is under way.
 
-    Parameters
-    ----------
-    bench : BlobBench
-
     Attributes
     ----------
     states : BlobStates

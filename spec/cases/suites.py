@@ -37,10 +37,6 @@ _AROUND = 16
 class Suites:
     """The suites for the memories of a subject.
 
-    Parameters
-    ----------
-    bench : Bench
-
     Attributes
     ----------
     machine : Machine

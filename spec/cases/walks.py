@@ -53,12 +53,7 @@ class _Move(NamedTuple):
 
 
 class Walked:
-    """Memories that live at the same time, and what was done with them.
-
-    Parameters
-    ----------
-    bench : Bench
-    """
+    """Memories that live at the same time, and what was done with them."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench

@@ -45,10 +45,6 @@ class Writer:
         Whether what is adopted is written by its owner and then read.
     drops : bool
         Whether the memory is dropped at its end.
-
-    Attributes
-    ----------
-    steps : list of Step
     """
 
     def __init__(  # noqa: PLR0913 -- each is for some suites

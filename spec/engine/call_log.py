@@ -322,13 +322,7 @@ class RecordingAllocator:
 
 
 class RecordedEvent:
-    """An event that can be told to fail.
-
-    Parameters
-    ----------
-    inner : Event
-    steps : Fuse
-    """
+    """An event that can be told to fail."""
 
     def __init__(self, inner: Any, steps: Fuse) -> None:
         self.inner = inner

@@ -119,12 +119,7 @@ def check_case(case: Case) -> None:
 
 @dataclass
 class Checklist:
-    """How many checks there are, and how many were made.
-
-    Attributes
-    ----------
-    wanted, count : int
-    """
+    """How many checks there are, and how many were made."""
 
     unit: ClassVar[str] = "checks"
 

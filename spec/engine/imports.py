@@ -18,10 +18,6 @@ def module_at(place: str) -> ModuleType:
     """The module of ``module`` or ``file.py``.  A file is imported once, whatever other module has its name.
 
     It may import what is in its folder, and a module may be in the present folder, as with ``python -m``.
-
-    Parameters
-    ----------
-    place : str
     """
     path = Path(place).resolve()
     is_file = place.endswith(".py")

@@ -43,12 +43,7 @@ class Job(Protocol[AnswerT_co]):
 
 
 class Reporter:
-    """What a job has of the process that started it: called, it reports progress.
-
-    Parameters
-    ----------
-    connection : Connection
-    """
+    """What a job has of the process that started it: called, it reports progress."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

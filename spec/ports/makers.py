@@ -43,12 +43,7 @@ __all__ = ["Last", "asked_apart", "conform_maker", "died"]
 
 
 class StepJournal:
-    """What a process has done and is about to do, in a file that outlives it.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """What a process has done and is about to do, in a file that outlives it."""
 
     def __init__(self, path: Path) -> None:
         self.path: Path = path

@@ -58,12 +58,7 @@ class Lent:
 
 
 class LentBuffers:
-    """The buffers of a case, by their names.
-
-    Parameters
-    ----------
-    subject : Subject
-    """
+    """The buffers of a case, by their names."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject

@@ -87,12 +87,7 @@ class _Made:
 
 
 class ObjectMemories:
-    """The memories of a maker in Python, and the buffers and streams of their caller.
-
-    Parameters
-    ----------
-    subject : Subject
-    """
+    """The memories of a maker in Python, and the buffers and streams of their caller."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject

@@ -31,12 +31,7 @@ class _Asked(NamedTuple):
 
 
 class ProgramMemories:
-    """The memories of a port, and the buffers and streams of their caller.
-
-    Parameters
-    ----------
-    port : RemoteProgram
-    """
+    """The memories of a port, and the buffers and streams of their caller."""
 
     def __init__(self, port: RemoteProgram) -> None:
         self._program: RemoteProgram = port

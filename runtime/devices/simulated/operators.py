@@ -43,11 +43,6 @@ class Outcome:
     operands : list
         Numbers, and arrays of any kind.
 
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : numpy.dtype
-
     Raises
     ------
     InvalidShapeError

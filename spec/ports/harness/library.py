@@ -100,12 +100,7 @@ class _Object:
 
 
 class Library:
-    """Answers the requests of the protocol with a shared library.
-
-    Parameters
-    ----------
-    path : str
-    """
+    """Answers the requests of the protocol with a shared library."""
 
     def __init__(self, path: str) -> None:
         self._table, self._blob_table = load(path)
