@@ -17,21 +17,36 @@ from .steps import PARTS, BlobStep, Other
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..engine.subject import Subject
     from .oracle import BlobStates
     from .steps import Part
     from .trial import BlobTrial
 
-__all__ = ["WAYS", "BlobCell", "BlobCoverage", "Sample", "cell_of", "samples", "way"]
+__all__ = ["BlobCell", "BlobCoverage", "Sample", "cell_of", "samples", "way", "way_to", "ways_of"]
 
 U, C, G, S = SyncedHead.UNINITIALIZED, SyncedHead.HEAD_AT_CPU, SyncedHead.HEAD_AT_GPU, SyncedHead.SYNCED
 Heads = tuple[SyncedHead, ...]
 
-WAYS: dict[SyncedHead, tuple[str, ...]] = {U: (), C: ("mutable_cpu",), G: ("mutable_gpu",), S: ("mutable_cpu", "gpu")}
+_WAYS: dict[SyncedHead, tuple[str, ...]] = {U: (), C: ("mutable_cpu",), G: ("mutable_gpu",), S: ("mutable_cpu", "gpu")}
 """The accessors that bring a memory to a head in the shortest way."""
 
 
-def way(n: int, part: Part, accessors: tuple[str, ...]) -> tuple[BlobStep, ...]:
+def ways_of(subject: Subject) -> tuple[tuple[str, ...], ...]:
+    """The ways to the heads that a subject has."""
+    return tuple(_WAYS[head] for head in _heads(subject.device is not None))
+
+
+def _heads(has_device: bool) -> Heads:
+    return tuple(SyncedHead) if has_device else (U, C)
+
+
+def way_to(head: SyncedHead, n: int, part: Part) -> tuple[BlobStep, ...]:
     """The steps that bring a part of a blob to a head."""
+    return way(n, part, _WAYS[head])
+
+
+def way(n: int, part: Part, accessors: tuple[str, ...]) -> tuple[BlobStep, ...]:
+    """Calls of accessors of a part of a blob."""
     return tuple(BlobStep(n, f"{accessor}_{part}") for accessor in accessors)
 
 
@@ -85,7 +100,7 @@ def cell_of(states: BlobStates, step: BlobStep) -> BlobCell | None:
 
 def samples(has_device: bool) -> Iterator[Sample]:
     """Every cell, in both modes.  Without a device there are two heads."""
-    heads = tuple(SyncedHead) if has_device else (U, C)
+    heads = _heads(has_device)
     for mode in Mode:
         for data in heads:
             yield from (_update(mode, (data, diff)) for diff in heads)

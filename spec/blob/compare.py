@@ -10,6 +10,7 @@ from collections import Counter
 from itertools import chain, permutations, product
 from typing import TYPE_CHECKING, Any
 
+from ..engine.contents import contrasted
 from ..engine.heads import FRESH, HEADS
 from .elements import alike, near
 from .oracle import NORMS, Blame
@@ -36,7 +37,6 @@ _TOLERANCE = {"float16": 1e-2, "float32": 1e-4, "float64": 1e-12}
 """The tolerance for norms, by the type of the elements: they are sums, in any order."""
 _SHAPING = ("new", "reshape", "reshape_like", "copy_from", "from_proto")
 """What may give a shape."""
-_LONGEST = 256
 _EXTENTS = range(0, 4 * 32 + 1, 4)
 """The sizes that the extents of a blob can have in bytes."""
 
@@ -306,9 +306,5 @@ def _tally(live: Counter[tuple[str, int]]) -> str:
 
 
 def _compared(found: bytes, wanted: bytes) -> str:
-    """Both as hexadecimal digits; if they are long, only the part at the first difference."""
-    if max(len(found), len(wanted)) <= _LONGEST:
-        return f"{found.hex()}, expected {wanted.hex()}"
-    at = next((it for it, pair in enumerate(zip(found, wanted, strict=False)) if pair[0] != pair[1]), 0) & -8
-    mine, theirs = (content[at : at + 8].hex() for content in (found, wanted))
-    return f"{mine} from byte {at} of {len(found)}, expected {theirs} of {len(wanted)}"
+    expected, shown = contrasted(wanted, found)
+    return f"{shown}, expected {expected}"

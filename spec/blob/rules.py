@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from syncedmem.model import Mode
 
 from .arithmetic import ARITHMETIC_RULES, many
-from .cells import WAYS, way
+from .cells import way, ways_of
 from .claims import offers_messages
 from .elements import TYPES
 from .messages import MESSAGES
@@ -156,7 +156,7 @@ def _elements(subject: Subject, shape: Shape) -> Iterator[BlobStep]:
 
 def limits(subject: Subject) -> Iterator[BlobCase]:
     """Shapes that no blob can have change nothing, at any head (B19, B20, B44, B47, B56, B65)."""
-    for accessors in _ways(subject):
+    for accessors in ways_of(subject):
         steps: list[BlobStep] = [
             *way(0, "data", accessors),
             *way(0, "diff", accessors),
@@ -177,11 +177,6 @@ def limits(subject: Subject) -> Iterator[BlobCase]:
         # In Caffe a shape that is refused half-way is half set, so nothing comes after it there.
         ends: list[tuple[BlobStep, ...]] = [(*bad, *good)] if subject.profile == "safe" else [(*bad,), good]
         yield from (case_of(((2, 3), (6,)), (*steps, *end)) for end in ends)
-
-
-def _ways(subject: Subject) -> Iterator[tuple[str, ...]]:
-    """The ways to the heads that this subject has."""
-    return (it for it in WAYS.values() if subject.device is not None or "gpu" not in " ".join(it))
 
 
 def strangers(subject: Subject) -> Iterator[BlobCase]:
@@ -206,7 +201,7 @@ def strangers(subject: Subject) -> Iterator[BlobCase]:
 
 def copies(subject: Subject) -> Iterator[BlobCase]:
     """Copies from the blob itself, and with a new shape, within the capacity and beyond it (B41, B43)."""
-    for part, accessors in product(PARTS, _ways(subject)):
+    for part, accessors in product(PARTS, ways_of(subject)):
         options = (("copy_diff", True),) if part == "diff" else ()
         steps: list[BlobStep] = [step for n in range(3) for step in way(n, part, accessors)]
         own = BlobStep(0, "copy_from", (Other(0),), options)
@@ -221,7 +216,7 @@ def unequal_memories(subject: Subject) -> Iterator[BlobCase]:
     """A blob grows as soon as one of its two memories is too small (B06, B07, B46)."""
     if subject.profile != "safe":
         return
-    for part, accessors in product(PARTS, _ways(subject)):
+    for part, accessors in product(PARTS, ways_of(subject)):
         start = (*way(0, "data", accessors), *way(0, "diff", accessors), BlobStep(0, "reshape", ((2, 3),)))
         grows = (BlobStep(0, "reshape", ((3, 4),)), BlobStep(0, "cpu_data"), BlobStep(0, "cpu_diff"))
         yield case_of(((3, 4), (6,)), (*start, BlobStep(0, f"share_{part}", (Other(1),)), *grows))

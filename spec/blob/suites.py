@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from syncedmem.model import Mode
 
-from .cells import WAYS, samples, way
+from .cells import samples, way, way_to, ways_of
 from .elements import USUAL, types_for
 from .oracle import ACCESSORS, ADOPTIONS, NORMS, SCALES, BlobStates, failing_calls, foresee
 from .rules import rules
@@ -27,7 +27,7 @@ _SHAPE, _OTHER = (2, 3), (3, 2)
 def _tables(subject: Subject) -> Iterator[BlobCase]:
     """Every cell, in both modes."""
     for cell, parts, step in samples(subject.device is not None):
-        starts = (way(n, part, WAYS[head]) for (n, part), head in zip(parts, cell.heads, strict=True))
+        starts = (way_to(head, n, part) for (n, part), head in zip(parts, cell.heads, strict=True))
         steps = (in_mode(cell.mode), *(before for start in starts for before in start))
         yield case_of((_SHAPE, _SHAPE), (*steps, step))
 
@@ -76,13 +76,9 @@ def _sequences(subject: Subject) -> Iterator[BlobCase]:
         yield case_of((_SHAPE, _OTHER), (*_start(subject), step))
     for first, second in product(filter(_tells, calls), calls):
         yield case_of((_SHAPE, _OTHER), (*_start(subject), first, second))
-    for part, here, there in product(PARTS, *(_sides(subject),) * 2):
+    for part, here, there in product(PARTS, *(subject.sides,) * 2):
         look = BlobStep(0, f"{here}_{part}")
         yield case_of((_SHAPE, _OTHER), (*_start(subject), look, BlobStep(0, f"mutable_{there}_{part}"), look))
-
-
-def _sides(subject: Subject) -> tuple[str, ...]:
-    return ("cpu",) if subject.device is None else ("cpu", "gpu")
 
 
 def _tells(step: BlobStep) -> bool:
@@ -104,9 +100,7 @@ _TURNS: tuple[Shape, ...] = ((2, 2), (6,), (1, 2, 3), (0, 4), (3, 4), (), (2, 3)
 def _shapes(subject: Subject) -> Iterator[BlobCase]:
     """From each head through two shapes and back, within the capacity and beyond it, alone and shared."""
     looks = (BlobStep(0, "cpu_data"), BlobStep(0, "cpu_diff"), BlobStep(1, "cpu_data"))
-    for accessors in WAYS.values():
-        if subject.device is None and "gpu" in " ".join(accessors):
-            continue
+    for accessors in ways_of(subject):
         start = (*way(0, "data", accessors), *way(0, "diff", accessors))
         for shape, other in product(_TURNS, repeat=2):
             sequence = tuple(BlobStep(0, "reshape", (it,)) for it in (shape, other))
@@ -129,8 +123,8 @@ def _types(subject: Subject) -> Iterator[BlobCase]:
 
 def _failures(subject: Subject) -> Iterator[BlobCase]:
     """Each call, from several heads and in both modes, with a failure of the k-th of its allocator calls."""
-    for accessors, step, mode in product(WAYS.values(), alphabet(subject), Mode):
-        if subject.device is None and "gpu" in f"{' '.join(accessors)} {step.call}":
+    for accessors, step, mode in product(ways_of(subject), alphabet(subject), Mode):
+        if subject.device is None and "gpu" in step.call:
             continue
         start = (*way(0, "data", accessors), *way(1, "data", accessors), *way(1, "diff", accessors), in_mode(mode))
         if step.call == "shrink_to_fit":

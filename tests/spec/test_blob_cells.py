@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from syncedmem.model import Mode, SyncedHead
-from syncedmem.spec.blob.cells import WAYS, Sample, cell_of, samples, way
+from syncedmem.spec.blob.cells import Sample, cell_of, samples, way_to
 from syncedmem.spec.blob.oracle import NORMS, SCALES, BlobStates, foresee
 from syncedmem.spec.blob.steps import case_of, in_mode
 
@@ -92,7 +92,7 @@ def test_the_oracle_agrees_with_what_was_observed(has_device: bool) -> None:
     assert (144 if has_device else 48) == len({sample.cell for sample in found})
     for sample in found:
         heads = zip(sample.parts, sample.cell.heads, strict=True)
-        ways = (step for (n, part), head in heads for step in way(n, part, WAYS[head]))
+        ways = (step for (n, part), head in heads for step in way_to(head, n, part))
         states = BlobStates(has_device)
         for step in case_of(((2,), (2,)), (in_mode(sample.cell.mode), *ways)):
             states = foresee(states, step).after
