@@ -241,6 +241,8 @@ class Subject:
                 raise InvalidArgumentError("edition", self.edition, "a machine, whose policy it is")
             if self.edition not in tuple(EDITIONS):
                 raise InvalidArgumentError("edition", self.edition, f"one of {', '.join(EDITIONS)}, or a machine")
+            if self.device is None and caffe.edition_for(has_device=False).name != self.edition:
+                raise InvalidArgumentError("device", None, f"a device: the edition {self.edition} has one")
         elif self.policy is not None and set(getattr(self.policy, "sides", ())) != set(self.edition.sides):
             wanted = f"a policy for the sides {', '.join(self.edition.sides)} of {self.edition.name}"
             raise InvalidArgumentError("policy", getattr(self.policy, "sides", self.policy), wanted)

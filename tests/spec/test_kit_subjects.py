@@ -175,6 +175,14 @@ def test_a_maker_of_something_else_is_not_judged(check: Any, make: Any) -> None:
         check(device_subject(make), steps=0)
 
 
+@pytest.mark.parametrize("edition", ["caffe", "early"])
+def test_an_edition_with_a_device_needs_one(edition: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        replace(host_subject(), edition=edition)
+
+    assert ("device", None) == (caught.value.argument, caught.value.value)
+
+
 @pytest.mark.parametrize("check", [check_conformance, check_blobs, state_machine])
 def test_what_is_no_subject_is_refused(check: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="subject must be a Subject, got 7"):
